@@ -1,4 +1,4 @@
-//! A client: what the pool knows of it.
+//! A client, as the pool sees it: its connection, its pool, its server, and its unread input.
 
 use crate::ids::{ClientSerial, Conn, Peer, PoolId};
 use crate::inbox::{Inbox, Rest};
@@ -6,69 +6,70 @@ use crate::lobby::Counted;
 use crate::parts::Parts;
 use crate::time::Now;
 
-/// How far a client is. The protocol says so of its sessions ([`crate::Protocol::phase`]).
+/// The phase of a client's session, which the protocol knows ([`crate::Protocol::phase`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It has not shown who it is.
+    /// The client has not authenticated.
     Login,
-    /// It has shown who it is, and waits until a server of its pool has been reached.
+    /// The client has authenticated, and waits until a server of its pool has been reached.
     Entering,
-    /// A server checks its wishes for the session.
+    /// A server checks the client's wishes for the session.
     Checking,
-    /// It may ask for anything.
+    /// The client is logged in, and may send any request.
     Ready,
-    /// It gives commands to the admin console, and has no pool.
+    /// The client gives commands to the admin console, and has no pool.
     Console,
 }
 
-/// Why a client's input is not read on.
+/// The thing that a client's input waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitingFor {
-    /// It is read on.
+    /// The input is read on.
     #[default]
     Nothing,
-    /// It waits for a server.
+    /// The client waits for a server.
     Server,
-    /// Its next message depends on replies still to come.
+    /// The client's next message depends on replies still to come.
     Replies,
-    /// Its server does a job for Refrain.
+    /// The client's server does a job for Refrain.
     Job,
 }
 
-/// A client.
+/// A client of Refrain.
 #[derive(Debug)]
 pub struct Client<P: Parts> {
-    /// Its number, which the process gives once.
+    /// The client's number, which the process gives once.
     pub(crate) serial: ClientSerial,
-    /// Its connection.
+    /// The client's connection at this core.
     pub(crate) conn: Conn,
-    /// Where it connects from.
+    /// The address that the client connects from.
     pub(crate) peer: Peer,
-    /// What the lobby counts it as.
+    /// The lobby's count that the client belongs to.
     pub(crate) counted: Counted,
-    /// Its pool, from [`Phase::Entering`] on.
+    /// The client's pool, from [`Phase::Entering`] on.
     pub(crate) pool: PoolId,
-    /// The server lent to it.
+    /// The server lent to the client.
     pub(crate) link: Option<Conn>,
     /// Input that has not been handled yet.
     pub inbox: Inbox,
-    /// Why its input waits.
+    /// The thing that the client's input waits for.
     pub(crate) waiting_for: WaitingFor,
-    /// Whether reading its connection is paused.
+    /// Whether Refrain has stopped reading the client's connection.
     pub(crate) paused: bool,
-    /// When it ended its stream. It gets the replies to its requests, and then its session ends.
+    /// When the client ended its stream. The client gets the replies to its requests, and then its
+    /// session ends.
     pub(crate) ended: Option<Now>,
-    /// Whether it has sent a cancel request before the server began with the client's request.
+    /// Whether a cancel request came before the server began with the client's request.
     pub cancel_wanted: bool,
-    /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
+    /// The key that a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
     pub(crate) key: Box<[u8]>,
-    /// When it connected.
+    /// When the client connected.
     pub(crate) connected: Now,
-    /// When it last got the whole reply to a request, or was let in.
+    /// When the client last got the whole reply to a request, or was let in.
     pub(crate) requested: Now,
-    /// When it began to wait for a server.
+    /// When the client began to wait for a server.
     pub(crate) waiting: Now,
-    /// Its session, as the protocol knows it.
+    /// The protocol's part of the session.
     pub session: P::Client,
 }
 
@@ -101,65 +102,65 @@ impl<P: Parts> Client<P> {
         }
     }
 
-    /// Returns its number, which the process gives once.
+    /// Returns the client's number, which the process gives once.
     #[inline]
     pub fn serial(&self) -> ClientSerial {
         self.serial
     }
 
-    /// Returns its connection.
+    /// Returns the client's connection at this core.
     #[inline]
     pub fn conn(&self) -> Conn {
         self.conn
     }
 
-    /// Returns where it connects from.
+    /// Returns the address that the client connects from.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Returns its pool.
+    /// Returns the client's pool.
     #[inline]
     pub fn pool(&self) -> PoolId {
         self.pool
     }
 
-    /// Returns the server lent to it.
+    /// Returns the server lent to the client.
     #[inline]
     pub fn link(&self) -> Option<Conn> {
         self.link
     }
 
-    /// Returns why its input waits.
+    /// Returns the thing that the client's input waits for.
     #[inline]
     pub fn waiting_for(&self) -> WaitingFor {
         self.waiting_for
     }
 
-    /// Keeps its input unread until replies have come ([`crate::Step::unblock`]).
+    /// Keeps the client's input unread until replies have come ([`crate::Step::unblock`]).
     pub fn await_replies(&mut self) {
         self.waiting_for = WaitingFor::Replies;
     }
 
-    /// Whether it has ended its stream.
+    /// Whether the client has ended its stream.
     #[inline]
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Sets what a cancel request for it must show.
+    /// Sets the key that a cancel request for the client must show.
     pub fn set_cancel_key(&mut self, key: &[u8]) {
         self.key = key.into();
     }
 
-    /// Notes that it has got the whole reply to a request. The time in which it does nothing counts
+    /// Notes that the client has got the whole reply to a request. The client's idle time counts
     /// from now.
     #[inline]
     pub fn note_reply(&mut self, now: Now) {
         self.requested = now;
     }
 
-    /// Whether its server has got the beginning of a message whose rest has not arrived.
+    /// Whether the client's server has got the beginning of a message whose rest has not arrived.
     pub fn is_half_sent(&self) -> bool {
         self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
     }

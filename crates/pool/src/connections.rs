@@ -6,36 +6,37 @@ use crate::parts::Parts;
 use crate::server::Server;
 use crate::time::Now;
 
-/// What a connection is.
+/// The role of a connection.
 #[derive(Debug)]
 pub enum Connection<P: Parts> {
-    /// Nothing: the number is free.
+    /// No connection: the number is free.
     Free,
     /// A client.
     Client(Box<Client<P>>),
     /// A server.
     Server(Box<Server<P>>),
-    /// A request to cancel, on its way to a server.
+    /// A cancel request on its way to a server.
     Cancel(Box<CancelRun>),
 }
 
-/// A request to cancel, on its way to a server.
+/// A cancel request on its way to a server.
 #[derive(Debug)]
 pub struct CancelRun {
-    /// The server whose statement is to be cancelled, which is not lent out meanwhile.
+    /// The server whose statement is to be cancelled. The server is not lent to another client
+    /// meanwhile.
     pub server: Conn,
-    /// Its number: the connection's may be another server's by now, and process IDs are the
-    /// servers' to choose.
+    /// The server's serial. The connection's number may belong to another server by now, and two
+    /// servers may choose the same process ID.
     pub serial: u64,
-    /// What BackendKeyData said.
+    /// The server's process ID, which the request names.
     pub pid: u32,
-    /// What BackendKeyData said.
+    /// The server's cancel key, which the request shows.
     pub key: Box<[u8]>,
-    /// When somebody asked for it.
+    /// When the request began.
     pub since: Now,
 }
 
-/// All connections, by number.
+/// All connections of a core, by number.
 #[derive(Debug)]
 pub struct Connections<P: Parts>(Vec<Connection<P>>);
 
@@ -63,13 +64,13 @@ impl<P: Parts> Connections<P> {
             .map_or(Connection::Free, |place| std::mem::replace(place, Connection::Free))
     }
 
-    /// What a connection is.
+    /// Returns the role of a connection.
     #[inline]
     pub fn get(&self, conn: Conn) -> &Connection<P> {
         self.0.get(conn.0 as usize).unwrap_or(&Connection::Free)
     }
 
-    /// The client at a connection.
+    /// Returns the client at a connection.
     #[inline]
     pub fn client(&mut self, conn: Conn) -> Option<&mut Client<P>> {
         match self.0.get_mut(conn.0 as usize) {
@@ -78,7 +79,7 @@ impl<P: Parts> Connections<P> {
         }
     }
 
-    /// The server at a connection.
+    /// Returns the server at a connection.
     #[inline]
     pub fn server(&mut self, conn: Conn) -> Option<&mut Server<P>> {
         match self.0.get_mut(conn.0 as usize) {
@@ -87,10 +88,11 @@ impl<P: Parts> Connections<P> {
         }
     }
 
-    /// A client and a server at once.
+    /// Returns a client and a server at once.
     ///
     /// # Panics
-    /// Where they are not what they are taken for: a link joins a client and a server that exist.
+    /// If no client has the first number, or no server the second: a link joins a client and a
+    /// server that exist.
     #[inline]
     pub fn pair(&mut self, client: Conn, server: Conn) -> (&mut Client<P>, &mut Server<P>) {
         let both = self.0.get_disjoint_mut([client.0 as usize, server.0 as usize]);
@@ -100,7 +102,7 @@ impl<P: Parts> Connections<P> {
         }
     }
 
-    /// All clients.
+    /// Iterates over all clients.
     pub fn clients(&self) -> impl Iterator<Item = &Client<P>> {
         self.0.iter().filter_map(|connection| match connection {
             Connection::Client(client) => Some(&**client),
@@ -108,7 +110,7 @@ impl<P: Parts> Connections<P> {
         })
     }
 
-    /// All servers.
+    /// Iterates over all servers.
     pub fn servers(&self) -> impl Iterator<Item = &Server<P>> {
         self.0.iter().filter_map(|connection| match connection {
             Connection::Server(server) => Some(&**server),
@@ -116,7 +118,7 @@ impl<P: Parts> Connections<P> {
         })
     }
 
-    /// The numbers of all that are in use.
+    /// Iterates over the numbers that are in use.
     pub fn conns(&self) -> impl Iterator<Item = Conn> + use<P> {
         let used: Vec<_> = (0u32..)
             .zip(&self.0)

@@ -1,4 +1,5 @@
-//! The state of one core's engine beside its connections: its pools.
+//! The state of one core's engine beside its connections: its pools, the protocol's part, and
+//! whether it drains.
 
 use std::sync::Arc;
 
@@ -11,25 +12,25 @@ use crate::shared::Shared;
 use crate::stats::Counters;
 use crate::time::Now;
 
-/// Bytes queued to a client of the console at which it is read on.
+/// Bytes queued to a client of the console at which Refrain reads the client again.
 const CONSOLE_LOW: usize = 64 * 1024;
 
 /// Fills a slice with random bytes.
 pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 
-/// The state of one core's engine beside its connections.
+/// The state of one core's engine beside the engine's connections.
 pub struct CoreState<P: Parts> {
-    /// Which core this is.
+    /// The core's number.
     pub(crate) core: Core,
-    /// What the cores share.
+    /// The state that all cores share.
     pub shared: Arc<Shared<P>>,
     /// The protocol's part.
     pub protocol: P::Core,
-    /// Whether no new clients are taken, and those there are leave when they can.
+    /// Whether a shutdown has begun: no new client is let in, and sessions end when they can.
     pub(crate) draining: bool,
-    /// Databases that are drained.
+    /// The databases that are drained.
     pub database_drain: DatabaseDrain,
-    /// Counts of pools that are forgotten.
+    /// Sum of the counters of the pools that this core has closed.
     pub(crate) forgotten: Counters<P::Counters>,
     pools: Vec<Option<Box<Pool<P>>>>,
     entropy: Entropy,
@@ -50,23 +51,23 @@ impl<P: Parts> CoreState<P> {
         }
     }
 
-    /// Returns which core this is.
+    /// Returns the core's number.
     #[inline]
     pub fn core(&self) -> Core {
         self.core
     }
 
-    /// Whether a shutdown has begun: no new clients are taken, and those there leave when they can.
+    /// Whether a shutdown has begun: no new client is let in, and sessions end when they can.
     pub fn is_shutting_down(&self) -> bool {
         self.draining
     }
 
-    /// Returns the counts of pools that are forgotten.
+    /// Returns the sum of the counters of the pools that this core has closed.
     pub fn forgotten(&self) -> &Counters<P::Counters> {
         &self.forgotten
     }
 
-    /// This core's part of a pool, made on first use.
+    /// Returns this core's part of a pool, and makes the part on first use.
     pub fn open_pool(&mut self, shared: &Arc<PoolShared<P>>, now: Now) -> &mut Pool<P> {
         let place = shared.id.place();
         if self.pools.len() <= place {
@@ -79,8 +80,8 @@ impl<P: Parts> CoreState<P> {
         pool
     }
 
-    /// Closes this core's part of a pool that nobody here has. If no other core has it open, it is
-    /// forgotten.
+    /// Closes this core's part of a pool that no client or server of this core uses. Forgets the
+    /// pool if no other core has it open and it has no server.
     pub fn close_pool(&mut self, id: PoolId) {
         let pool = self.pools[id.place()].take().expect("it is open");
         assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
@@ -90,57 +91,59 @@ impl<P: Parts> CoreState<P> {
         self.shared.forget_pool(id);
     }
 
-    /// This core's part of a pool that a client or server of this core belongs to.
+    /// Returns this core's part of a pool that a client or server of this core belongs to.
     ///
     /// # Panics
-    /// Where no such pool was opened here.
+    /// If this core has no such pool open.
     #[inline]
     pub fn pool(&mut self, id: PoolId) -> &mut Pool<P> {
         self.find_pool(id).expect("a pool in use is open")
     }
 
-    /// The same, where the pool may not be open here.
+    /// Returns this core's part of a pool, or `None` if this core does not have the pool open.
     #[inline]
     pub fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool<P>> {
         let pool = self.pools.get_mut(id.place())?.as_deref_mut();
         pool.filter(|pool| pool.shared.id == id)
     }
 
-    /// The same, to look at.
+    /// Returns this core's part of a pool for reading, or `None` if this core does not have the
+    /// pool open.
     #[inline]
     pub fn peek_pool(&self, id: PoolId) -> Option<&Pool<P>> {
         self.pools.get(id.place())?.as_deref().filter(|pool| pool.shared.id == id)
     }
 
-    /// Whether a pool's database is drained, so that its servers have to go.
+    /// Whether a pool's database is drained, so that servers that no client needs must disconnect.
     #[inline]
     pub fn is_draining(&self, id: PoolId, now: Now) -> bool {
         self.peek_pool(id).is_some_and(|pool| self.database_drain.concerns(pool, now))
     }
 
-    /// Bytes queued to a connection at which reading for it starts again; the console has no pool.
+    /// Returns the number of bytes queued to a connection at which Refrain again reads the
+    /// connection that feeds it. The console has no pool, and [`CONSOLE_LOW`].
     pub fn low_mark(&self, id: PoolId) -> usize {
         self.peek_pool(id).map_or(CONSOLE_LOW, |pool| pool.settings.options.buffer_low)
     }
 
-    /// All pools of this core.
+    /// Iterates over all pools of this core.
     pub fn pools(&self) -> impl Iterator<Item = &Pool<P>> {
         self.pools.iter().flatten().map(|pool| &**pool)
     }
 
-    /// All pools of this core.
+    /// Iterates over all pools of this core, to change them.
     pub fn pools_mut(&mut self) -> impl Iterator<Item = &mut Pool<P>> {
         self.pools.iter_mut().flatten().map(|pool| &mut **pool)
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     pub fn random<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         (self.entropy)(&mut bytes);
         bytes
     }
 
-    /// All other cores.
+    /// Iterates over all other cores.
     pub fn others(&self) -> impl Iterator<Item = Core> + use<P> {
         let own = self.core;
         (0..self.shared.cores).map(Core).filter(move |core| *core != own)

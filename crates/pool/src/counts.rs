@@ -1,8 +1,8 @@
 //! Counts of servers and clients over all cores, against their limits.
 //!
 //! A core asks [`Counts::admit_server`] before it connects a server, and calls
-//! [`Counts::server_gone`] afterwards. A core that was refused gets a message when there is room
-//! again.
+//! [`Counts::server_gone`] when the server has gone. A core that was refused gets a message when
+//! there is room again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::ids::{Core, PoolId};
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
 
-/// Servers that exist, and cores that would like another.
+/// Numbers of servers, and the cores that wait for room to connect one.
 #[derive(Debug, Default)]
 struct ServerCounts {
     pools: HashMap<PoolId, u32>,
@@ -20,28 +20,28 @@ struct ServerCounts {
     waits_for_room: Vec<(PoolId, Core)>,
 }
 
-/// Clients that have shown who they are, by database and by user.
+/// Numbers of clients that have authenticated, by database and by user.
 #[derive(Debug, Default)]
 struct ClientCounts {
     databases: HashMap<Arc<str>, u32>,
     users: HashMap<Arc<str>, u32>,
 }
 
-/// Why a client may not be let in.
+/// The limit that keeps a client out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReached {
-    /// The database has as many clients as it may have.
+    /// The database has `max_client_connections` clients.
     Database,
-    /// The user has as many clients as it may have.
+    /// The user has `max_client_connections` clients.
     User,
 }
 
-/// Whether a server may be connected.
+/// The permit to connect a server, or its refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectPermit {
-    /// It may, and is counted.
+    /// The core may connect a server, which is counted already.
     Granted,
-    /// It may not; the core gets [`crate::message::CoreMessage::Room`] when there is room.
+    /// The core may not. It gets [`crate::message::CoreMessage::Room`] when there may be room.
     Refused,
 }
 
@@ -53,7 +53,9 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whether `core` may connect one more server to `pool`; `reserve` servers beyond its size.
+    /// Counts one more server of `pool`, unless the pool, its database or its user has as many as
+    /// allowed. With `reserve`, the pool may also use its reserve. If refused, `core` is told when
+    /// there may be room.
     pub(crate) fn admit_server<P: Parts>(
         &self,
         pool: &PoolShared<P>,
@@ -82,7 +84,7 @@ impl Counts {
         ConnectPermit::Granted
     }
 
-    /// A server that was admitted is gone. Gives the pools and cores that may try again.
+    /// Counts out a server that was admitted. Returns the pools and cores that may try again.
     pub(crate) fn server_gone<P: Parts>(&self, pool: &PoolShared<P>) -> Vec<(PoolId, Core)> {
         let mut server_counts = lock(&self.servers);
         let ServerCounts { pools, databases, users, .. } = &mut *server_counts;
@@ -92,8 +94,8 @@ impl Counts {
         std::mem::take(&mut server_counts.waits_for_room)
     }
 
-    /// How many servers a pool has beyond what it, its database or its user may have: a reload has
-    /// made that less.
+    /// Returns the number of servers that a pool has beyond the limits of the pool, its database
+    /// and its user. There are such servers after a reload that has lowered a limit.
     pub(crate) fn surplus<P: Parts>(&self, pool: &PoolShared<P>) -> u32 {
         let settings = pool.settings();
         let server_counts = lock(&self.servers);
@@ -107,10 +109,11 @@ impl Counts {
             .max(beyond(server_counts.users.get(&pool.user), settings.user_max))
     }
 
-    /// Counts a client in that has shown who it is.
+    /// Counts a client that has authenticated.
     ///
     /// # Errors
-    /// Where its database or user has as many clients as it may have; it is not counted then.
+    /// If the client's database or user has as many clients as allowed. The client is not counted
+    /// then.
     pub fn admit_client<P: Parts>(&self, pool: &PoolShared<P>) -> Result<(), LimitReached> {
         let settings = pool.settings();
         let mut client_counts = lock(&self.clients);
@@ -129,7 +132,7 @@ impl Counts {
         Ok(())
     }
 
-    /// A client that was admitted is gone.
+    /// Counts out a client that was admitted.
     pub(crate) fn client_gone<P: Parts>(&self, pool: &PoolShared<P>) {
         let mut client_counts = lock(&self.clients);
         let ClientCounts { databases, users } = &mut *client_counts;
@@ -137,12 +140,13 @@ impl Counts {
         leave(users, &pool.user);
     }
 
-    /// Servers of a pool, over all cores.
+    /// Returns the number of servers of a pool, over all cores.
     pub fn servers(&self, pool: PoolId) -> u32 {
         lock(&self.servers).pools.get(&pool).copied().unwrap_or(0)
     }
 
-    /// Servers of a database, or all, over all cores and on the way between them.
+    /// Returns the number of servers of a database, or of all databases. It includes servers of all
+    /// cores and servers on the way between cores.
     pub fn database_servers(&self, database: Option<&str>) -> u32 {
         let server_counts = lock(&self.servers);
         match database {
@@ -161,7 +165,7 @@ impl Counts {
     }
 }
 
-/// Counts one out.
+/// Lowers the count of `key` by one, and removes a count of zero.
 fn leave<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u32>, key: &K) {
     let count = counts.get_mut(key).expect("who goes was counted");
     *count = count.checked_sub(1).expect("no more go than came");

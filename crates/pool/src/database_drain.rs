@@ -30,14 +30,15 @@ pub type Name = Arc<[u8]>;
 #[derive(Debug, Default)]
 pub struct DatabaseDrain {
     databases: Vec<Leaving>,
-    /// Those that a client of this core has just named, and the other cores do not know of.
+    /// Databases that a client of this core has just named, and that other cores do not know of.
     news: Vec<Name>,
 }
 
+/// A database that is drained.
 #[derive(Debug)]
 struct Leaving {
     name: Name,
-    /// The client of this core on whose behalf.
+    /// The client of this core whose command needs the drain; `None` if another core has it.
     client: Option<Conn>,
     until: Now,
 }
@@ -50,7 +51,7 @@ impl DatabaseDrain {
         self.begin(name, Some(client), now);
     }
 
-    /// Starts to drain a database, or starts its time anew.
+    /// Starts to drain a database, or restarts the time of its drain.
     pub fn begin(&mut self, name: Name, client: Option<Conn>, now: Now) {
         self.end(&name);
         self.databases.retain(|leaving| leaving.until > now);
@@ -65,13 +66,13 @@ impl DatabaseDrain {
         self.databases.retain(|leaving| *leaving.name != *name);
     }
 
-    /// Whether there are databases that other cores have not heard of.
+    /// Whether there are databases that other cores do not know of.
     #[inline]
     pub fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
 
-    /// The databases that other cores have not heard of.
+    /// Takes out the databases that other cores do not know of.
     #[inline]
     pub fn take_news(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.news)
@@ -84,7 +85,7 @@ impl DatabaseDrain {
         wanted.map(|leaving| leaving.name.clone()).collect()
     }
 
-    /// Whether this pool's servers are to go.
+    /// Whether the database of this pool's servers is drained.
     #[inline]
     pub fn concerns<P: Parts>(&self, pool: &Pool<P>, now: Now) -> bool {
         let name = || pool.server_database().as_bytes();

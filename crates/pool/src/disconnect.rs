@@ -1,27 +1,27 @@
 //! Reasons for which sessions end.
 //!
-//! A reason has a key, which is the label of a metric and stands in the log, and the words that the
-//! client is told. Where PostgreSQL has such an ending, the words are PostgreSQL's own. The
-//! protocol adds the code of the error. No words say which part of a login was wrong.
+//! A reason has a key, which stands in the log, and the words of the error that the client gets. If
+//! PostgreSQL has such an ending, the words are PostgreSQL's own. The protocol adds the code of the
+//! error. No words say which part of a login was wrong.
 
-/// Why a session, or a request for one, ended.
+/// The reason for which a session, or a login, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DisconnectReason {
-    /// The client said goodbye.
+    /// The client ended its session.
     Terminated,
     /// The client's connection broke.
     ClientGone,
     /// The client broke the protocol.
     ClientProtocol,
-    /// It said something else where the server waits for its COPY data.
+    /// The client sent another message while the server waits for COPY data.
     Synchronization,
-    /// The client's protocol version is not spoken.
+    /// The client asked for a protocol version that Refrain does not speak.
     ClientVersion,
-    /// Wrong password, unknown user, or a user without one.
+    /// The client gave a wrong password, or an unknown user, or a user without a password.
     Login,
-    /// No such database is configured.
+    /// The client asked for a database that is not configured.
     UnknownDatabase,
-    /// Too many clients.
+    /// There are too many clients.
     TooManyClients,
     /// Too many clients wait for a server.
     TooManyWaiting,
@@ -31,7 +31,7 @@ pub enum DisconnectReason {
     CrowdedOut,
     /// A query took too long.
     QueryTimeout,
-    /// Waiting for a server took too long.
+    /// The client waited too long for a server.
     QueryWaitTimeout,
     /// The client was idle for too long.
     ClientIdleTimeout,
@@ -41,27 +41,27 @@ pub enum DisconnectReason {
     TransactionTimeout,
     /// The server cannot be reached.
     ServerDown,
-    /// The server refused the proxy.
+    /// The server refused Refrain's login.
     ServerLogin,
     /// The server's connection broke while it worked for the client.
     ServerGone,
     /// The server broke the protocol.
     ServerProtocol,
-    /// A transaction block in statement mode.
+    /// The client began a transaction block in statement mode.
     TransactionInStatementMode,
-    /// The operator closed it.
+    /// The operator ended the session.
     Killed,
-    /// Its user or its database is not configured any more.
+    /// The client's user or database is not configured any more.
     Removed,
-    /// The process is about to end.
+    /// Refrain is shutting down.
     Shutdown,
 }
 
-/// One row of the table of endings.
+/// A row of the table of endings.
 struct Row {
     cause: DisconnectReason,
     key: &'static str,
-    /// What the client is told; empty where it is told nothing.
+    /// The words of the client's error; empty if the client gets none.
     message: &'static str,
 }
 
@@ -134,12 +134,12 @@ impl DisconnectReason {
         TABLE.iter().find(|row| row.cause == self).expect("every cause has a row")
     }
 
-    /// Metric label and log key.
+    /// Returns the key that stands in the log.
     pub fn key(self) -> &'static str {
         self.row().key
     }
 
-    /// Why, in words, of the cause with this key; for the log.
+    /// Returns the words for the log of the reason with this key.
     pub fn words(key: &str) -> Option<&'static str> {
         let row = TABLE.iter().find(|row| row.key == key)?;
         Some(match row.cause {
@@ -152,8 +152,8 @@ impl DisconnectReason {
         })
     }
 
-    /// Returns what the client is told, in words, or `None` where it is told nothing. The protocol
-    /// adds its code.
+    /// Returns the words of the client's error, or `None` if the client gets none. The protocol
+    /// adds the code of the error.
     pub fn message(self) -> Option<&'static str> {
         Some(self.row().message).filter(|message| !message.is_empty())
     }

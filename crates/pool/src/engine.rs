@@ -1,4 +1,4 @@
-//! The engine of one core, and a step of it under way.
+//! The engine of one core, and the step that handles one event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::time::Now;
 /// The engine of one core: all its connections and pools.
 #[derive(Debug)]
 pub struct Engine<P: Parts> {
-    /// Its state beside its connections.
+    /// The core's state beside its connections.
     pub core_state: CoreState<P>,
-    /// Its connections.
+    /// The core's connections.
     pub connections: Connections<P>,
-    /// Clients whose input can be read on, in this step.
+    /// Clients whose input is to be read on before the step ends.
     pub(crate) runnable: VecDeque<Conn>,
-    /// When the last tick looked through the tables.
+    /// The time of the last tick.
     pub(crate) ticked: Now,
-    /// Number of clients, those at their login included.
+    /// Number of clients, including those at their login.
     pub(crate) clients: usize,
 }
 
-/// A step under way: the engine, the time, and where output goes.
+/// A step under way: the engine, the time, and the buffers for output.
 #[derive(Debug)]
 pub struct Step<'a, P: Parts> {
     /// The engine.
     pub engine: &'a mut Engine<P>,
     /// The time.
     pub now: Now,
-    /// Where output goes.
+    /// The buffers for output.
     pub ports: &'a mut Ports<P>,
 }
 
@@ -51,7 +51,7 @@ impl<P: Parts> Engine<P> {
         }
     }
 
-    /// Returns the number of clients, those at their login included.
+    /// Returns the number of clients, including those at their login.
     pub fn client_count(&self) -> usize {
         self.clients
     }
@@ -69,11 +69,11 @@ pub struct Linked<'a, P: Parts> {
     pub now: Now,
     /// The client.
     pub client: &'a mut Client<P>,
-    /// Its server.
+    /// The client's server.
     pub server: &'a mut Server<P>,
     /// The state of the core.
     pub core_state: &'a mut CoreState<P>,
-    /// Where output goes.
+    /// The buffers for output.
     pub ports: &'a mut Ports<P>,
 }
 
@@ -81,7 +81,7 @@ impl<P: Parts> Step<'_, P> {
     /// Borrows a client, its server, and everything that a message between them may touch.
     ///
     /// # Panics
-    /// Where they are not a client and a server.
+    /// If the connections are not a client's and a server's.
     #[inline]
     pub fn linked(&mut self, client: Conn, server: Conn) -> Linked<'_, P> {
         let Engine { core_state, connections, .. } = &mut *self.engine;

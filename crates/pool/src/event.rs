@@ -1,5 +1,5 @@
-//! The events that an engine handles, and the actions that it asks for. Both sets are closed: the
-//! engine works for no other reason, and does nothing else but write to its ports.
+//! The events that an engine handles, and the actions that it asks for. Both sets are complete: no
+//! other thing makes the engine work, and the engine does nothing else than write to its ports.
 
 use std::sync::Arc;
 
@@ -10,66 +10,66 @@ use crate::message::CoreMessage;
 use crate::parts::Parts;
 use crate::server::Transfer;
 
-/// Something happened outside.
+/// Something that happened outside of the engine.
 #[derive(Debug)]
 pub enum Event<'a, P: Parts> {
     /// A client connected; the loop got `conn` from [`crate::Ports::open`].
     Accepted {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
-        /// Who it is.
+        /// The peer of the connection.
         peer: Peer,
     },
     /// An [`Action::Connect`] succeeded.
     Connected {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
     },
     /// An [`Action::Connect`] failed. The engine closes `conn` in answer.
     Failed {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
-        /// What the system said.
+        /// The system's error.
         why: &'a str,
     },
     /// Bytes arrived, in order.
     Bytes {
-        /// Where from.
+        /// The connection that the bytes came from.
         conn: Conn,
-        /// What; never empty.
+        /// The bytes; never empty.
         bytes: &'a [u8],
     },
-    /// What the kernel was handed for `conn` has gone; more may be queued by now.
+    /// The kernel has sent all bytes that it got for `conn`. More may be queued by now.
     Drained {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
     },
     /// The peer has gone, or has ended its stream and may go on reading. The engine closes `conn`
-    /// in answer, at the latest when the peer has what it asked for.
+    /// in answer, at the latest when the peer has the replies to its requests.
     Closed {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
-        /// What the system said, where the peer did not end the stream in order.
+        /// The system's error, unless the peer ended the stream in order.
         why: Option<&'a str>,
     },
-    /// A server handed over by another core; the loop got `conn` from [`crate::Ports::open`].
+    /// Another core handed over a server; the loop got `conn` from [`crate::Ports::open`].
     Arrived {
-        /// Its number here.
+        /// The connection's number at this core.
         conn: Conn,
-        /// What the other core's engine knew of it.
+        /// The server, as the other core's engine had it.
         transfer: Box<Transfer<P>>,
     },
     /// Time passed; see [`crate::Engine::next_tick`].
     Tick,
-    /// Another core has something to say.
+    /// Another core sent a message.
     Message(CoreMessage),
-    /// The operator wants something.
+    /// The operator gave a command.
     Command(Command),
     /// The answer to an [`Action::Ask`].
     Answered(P::Answer),
 }
 
-/// What an operator wants; the same for every core.
+/// A command of the operator. Every core gets the same command.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Lend no more servers of this database (all: `None`) until [`Command::Resume`], and close
@@ -83,7 +83,7 @@ pub enum Command {
     Kill(Option<Arc<str>>),
     /// Close this client.
     KillClient(ClientSerial),
-    /// Forget what was learned of queries.
+    /// Forget everything that the protocol has learned of queries.
     Flush,
     /// Use these options from now on.
     Reload(Arc<Options>),
@@ -93,80 +93,79 @@ pub enum Command {
     Stop,
 }
 
-/// Something the loop is to do for the engine, other than sending and closing.
+/// A task of the loop for the engine, other than to send or to close.
 #[derive(Debug)]
 pub enum Action<P: Parts> {
     /// Open a connection. `conn` comes from the engine; the answer is [`Event::Connected`] or
     /// [`Event::Failed`]. The loop resolves names.
     Connect {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
-        /// Where to.
+        /// The server's host.
         host: Arc<Host>,
     },
-    /// Receive nothing more on `conn` for now. What has been received already may still come.
+    /// Receive nothing more on `conn` for now. The loop may still step bytes received already.
     Pause {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
     },
     /// Receive again.
     Resume {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
     },
     /// Move a server to another core: take its socket off this core's driver, call
     /// [`crate::Ports::release`], and give socket and transfer to `to`, which steps
     /// [`Event::Arrived`].
     HandOver {
-        /// Its number here.
+        /// The connection's number at this core.
         conn: Conn,
-        /// Where to.
+        /// The core that gets the server.
         to: Core,
-        /// What is known of it.
+        /// The server, as this engine has it.
         transfer: Box<Transfer<P>>,
     },
-    /// Have another core step [`Event::Message`].
+    /// Send a message to another core, which steps [`Event::Message`].
     Tell {
-        /// Which; never this one.
+        /// The other core.
         core: Core,
-        /// What.
+        /// The message.
         message: CoreMessage,
     },
-    /// Do this for the protocol. The answer is [`Event::Answered`].
+    /// Do this work for the protocol. The answer is [`Event::Answered`].
     Ask(P::Request),
-    /// Something worth a line in the log.
+    /// Write this line to the log.
     Note(Box<Note>),
 }
 
-/// How much a note matters.
+/// The importance of a line in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something is wrong on our side or the server's.
+    /// Something is wrong with Refrain or with a server.
     Error,
-    /// Something is wrong on a client's side, or a limit was reached.
+    /// Something is wrong with a client, or a limit was reached.
     Warn,
-    /// What an operator wants to see in normal times.
+    /// The operator wants to see this in normal times.
     Info,
-    /// Each coming and going.
+    /// A session began or ended.
     Debug,
 }
 
-/// Something worth a line in the log.
+/// A line for the log.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// How much it matters.
+    /// The importance of the line.
     pub level: Level,
-    /// What ended or happened, as a short key (see
-    /// [`crate::disconnect::DisconnectReason`]).
+    /// The reason as a short key (see [`crate::disconnect::DisconnectReason`]).
     pub cause: &'static str,
-    /// The client concerned, and where it connects from.
+    /// The client concerned.
     pub client: Option<ClientSerial>,
-    /// Its peer.
+    /// The client's address, or `unix`.
     pub peer: Option<String>,
     /// The database.
     pub database: Option<Arc<str>>,
     /// The user.
     pub user: Option<Arc<str>>,
-    /// More, in words.
+    /// The details, in words.
     pub detail: String,
 }

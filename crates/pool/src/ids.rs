@@ -1,4 +1,4 @@
-//! What connections, cores and pools are called by: numbers, and who is at the other end.
+//! Numbers of connections, cores, clients and pools, and the peer of a connection.
 
 /// The number of a connection at one core. Numbers are small and used again after a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -8,53 +8,53 @@ pub struct Conn(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Core(pub u16);
 
-/// Who is at the other end of an accepted connection.
+/// The peer of an accepted connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A TCP peer.
     Tcp(std::net::SocketAddr),
-    /// A process on this machine, by its user ID where the kernel tells.
+    /// A process on this machine, with its user ID if the kernel tells it.
     Unix {
         /// The process's effective user ID.
         uid: Option<u32>,
     },
 }
 
-/// Names a client for as long as the process runs; never used again.
+/// The number of a client. The process never gives it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSerial(pub u64);
 
-/// Names a pool, which is one user of one database, for as long as the process runs;
-/// never used again. Its lower half is a place in a table, which is used again when the pool is
-/// forgotten; its upper half says for which time.
+/// The number of a pool, which is one user of one database. The process never gives it again. The
+/// number's lower half is a place in a table, which another pool gets when this one is forgotten.
+/// The upper half is the number of pools that had the place before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolId(pub u64);
 
 impl PoolId {
-    /// No pool.
+    /// The number of no pool.
     pub const NONE: Self = Self(u64::MAX);
 
-    /// The pool that has a place for the time being.
+    /// Makes the number of a pool from a place and the number of pools that had it before.
     pub fn new(place: u32, time: u32) -> Self {
         Self(u64::from(time) << 32 | u64::from(place))
     }
 
-    /// Its place in tables of pools.
+    /// Returns the pool's place in tables of pools.
     #[inline]
     pub fn place(self) -> usize {
         (self.0 & u64::from(u32::MAX)) as usize
     }
 }
 
-/// Bits of a process ID that say which connection of a core; those above say which core.
+/// Bits of a process ID that have the connection's number, plus one. The bits above have the core.
 const CONN_BITS: u32 = 20;
 
-/// The process ID that a client is told.
+/// Returns the process ID that Refrain tells a client.
 pub fn pid_of(core: Core, conn: Conn) -> u32 {
     (u32::from(core.0) << CONN_BITS) | (conn.0 + 1)
 }
 
-/// The core and connection that a process ID of ours names.
+/// Returns the core and connection that a process ID of Refrain names.
 pub fn whose(pid: u32) -> Option<(Core, Conn)> {
     let conn = (pid & ((1 << CONN_BITS) - 1)).checked_sub(1)?;
     Some((Core(u16::try_from(pid >> CONN_BITS).ok()?), Conn(conn)))

@@ -1,49 +1,50 @@
-//! What has arrived on a connection and is not dealt with yet.
+//! Input of a connection that has not been handled yet.
 //!
-//! Messages are read where they arrived. Only what is left of a turn is copied here: the beginning
-//! of a message whose names are not all there, or what a client sent while it waits for a server. A
-//! message that streams through is known by the bytes of it that are still to come.
+//! The protocol reads messages where they arrived. The inbox gets a copy of only the bytes that the
+//! protocol has not handled: the beginning of a message that is not all there, or messages that a
+//! client sent while it waits for a server. Of a message that streams through, the inbox just
+//! counts the bytes still to come.
 
 /// The unfinished part of a connection's input.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    /// Bytes not dealt with; owns no memory while empty.
+    /// Bytes not handled yet. An empty inbox owns no memory.
     held: Vec<u8>,
-    /// Bytes still to come of a message whose beginning has been dealt with.
+    /// Bytes still to come of a message whose beginning has been handled.
     pub rest: u32,
-    /// What becomes of those.
+    /// The destination of those bytes.
     pub rest_goes: Rest,
 }
 
-/// What becomes of the rest of a message.
+/// The destination of the rest of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rest {
-    /// It is passed on, as its beginning was.
+    /// The rest is passed on, as the message's beginning was.
     #[default]
     On,
-    /// It is dropped.
+    /// The rest is dropped.
     Nowhere,
 }
 
 impl Inbox {
-    /// Bytes not dealt with.
+    /// Returns the number of bytes not handled yet.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Takes out what is held, with `bytes` behind it.
+    /// Takes out the held bytes, with `bytes` behind them.
     pub fn join(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
         all
     }
 
-    /// Keeps what was not dealt with.
+    /// Keeps bytes that were not handled.
     pub fn hold(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
-    /// Puts back what [`Self::join`] took, less its first `used` bytes.
+    /// Puts back the bytes from [`Self::join`], without the first `used` of them.
     pub fn put_back(&mut self, mut all: Vec<u8>, used: usize) {
         if used < all.len() {
             all.drain(..used);
@@ -57,7 +58,7 @@ impl Inbox {
         self.rest_goes = goes;
     }
 
-    /// Takes as much of the rest as `bytes` holds; says how much.
+    /// Takes as much of the rest as `bytes` holds. Returns the number of bytes taken.
     pub fn take_rest(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.rest as usize);
         self.rest -= u32::try_from(count).unwrap_or(0);

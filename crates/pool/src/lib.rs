@@ -1,15 +1,15 @@
-//! Who has which server: a connection pool for any protocol, without I/O.
+//! A connection pool for any protocol: it decides which client has which server, without I/O.
 //!
-//! Each core has one [`Engine`]. The loop around it gives it an [`Event`], the time and its
-//! [`Ports`]. The engine appends output to the ports' buffers, and lists everything else that is to
-//! be done as [`Action`]s. A run is a function of its events: this crate has no socket, clock,
-//! thread or randomness. The state that cores share ([`shared::Shared`]) stands behind locks.
+//! Each core has one [`Engine`]. The core's loop gives the engine an [`Event`], the time and the
+//! [`Ports`]. The engine appends output to the ports' buffers, and lists all other work for the
+//! loop as [`Action`]s. A run is a function of its events: this crate has no socket, clock, thread
+//! or randomness. Locks protect the state that cores share ([`shared::Shared`]).
 //!
-//! The pool lends servers to clients, takes them back, connects new ones up to the limits, hands
-//! them from core to core, ends what takes too long, pauses, drains and counts. It knows no
+//! The pool lends servers to clients, takes servers back, connects new servers up to the limits,
+//! hands servers from core to core, enforces timeouts, pauses, drains and counts. The pool knows no
 //! protocol: a [`Protocol`] reads and writes the messages.
 //!
-//! The files stand in the order in which they build on each other.
+//! Each file uses only files that stand before it in this list.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,13 @@
-//! Who is let in, and who is still at the login.
+//! The lobby counts connections of clients, at their login and after it, and decides which
+//! connection makes way if there are too many.
 //!
-//! A connection costs its peer nothing until it has to show who it is. So those that have not shown
-//! it are counted apart from clients, and bounded apart: silent connections, however many, keep
-//! nobody out. Where there are too many, one of the address that has the most of them goes, the
-//! oldest first. So a flood from one address drives out itself; one from many drives out whoever
-//! takes longest to log in.
+//! A connection costs its peer nothing until the peer has to authenticate. So connections that have
+//! not authenticated are counted apart from clients, and have a limit of their own: silent
+//! connections, however many, keep no client out. If there are too many, Refrain closes the oldest
+//! one of the address that has the most. So a flood from one address drives out itself. A flood
+//! from many addresses drives out the connections that take longest to log in.
 //!
-//! The lock is taken when a connection comes and when its login is over.
+//! A connection takes the lock when it comes and when its login is over.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -19,45 +20,46 @@ use refrain_config::General;
 use crate::ids::{ClientSerial, Conn, Core, Peer};
 use crate::time::Now;
 
-/// Clients of the admin console. They come on top of `max_client_conn`, so that somebody can look
-/// when that is reached.
+/// Number of clients of the admin console, on top of `max_client_conn`: an operator can look when
+/// that limit is reached.
 pub const CONSOLES_MAX: u32 = 64;
-/// Time between two lines in the log that say that connections have to make way.
+/// Microseconds between two lines in the log that say that connections have to make way.
 const SILENCE_US: u64 = 60_000_000;
 
-/// What a connection of a client is counted as.
+/// The count that a connection of a client belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// It has not shown who it is.
+    /// A connection that has not authenticated.
     Login,
-    /// A client.
+    /// A client that has authenticated.
     Client,
     /// A client of the admin console.
     Console,
 }
 
-/// A connection that has not shown who it is.
+/// A connection that has not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newcomer {
-    /// Where it is served.
+    /// The core that serves the connection.
     pub core: Core,
-    /// Its number there.
+    /// The connection's number at that core.
     pub conn: Conn,
-    /// What it is called.
+    /// The client's serial.
     pub serial: ClientSerial,
 }
 
-/// How many there may be, with the descriptors that this process has.
+/// The limits of connections, with the descriptors that this process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients.
+    /// Number of clients at most.
     pub clients: u32,
-    /// Connections that have not shown who they are.
+    /// Number of connections that have not authenticated, at most.
     pub logins: u32,
 }
 
 impl Limits {
-    /// What the options allow where clients may have so many descriptors.
+    /// Returns the limits that the options set, lowered so that connections of clients need at
+    /// most `room` descriptors. Logins get at most a quarter of `room`.
     pub fn within(room: u32, general: &General) -> Self {
         let logins = general.max_login_conn.min(room / 4).max(1);
         let rest = room.saturating_sub(logins).saturating_sub(CONSOLES_MAX).max(1);
@@ -65,7 +67,8 @@ impl Limits {
     }
 }
 
-/// Where a peer comes from: whoever has one IPv6 address has its whole /64.
+/// The origin of a peer. The peer of one IPv6 address can use its whole /64 network, so the network
+/// is one origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
     V4([u8; 4]),
@@ -88,10 +91,10 @@ impl Origin {
     }
 }
 
-/// Those of one address, oldest first.
+/// The connections of one origin that have not authenticated, oldest first.
 type Crowd = BTreeMap<ClientSerial, (Core, Conn)>;
-/// How large a crowd is, and its oldest. The last is the largest, and of these the one whose oldest
-/// came first.
+/// The size of a crowd, and its oldest connection. The last rank is that of the largest crowd. If
+/// several are as large, it is that of the crowd whose oldest connection came first.
 type Rank = (usize, Reverse<ClientSerial>);
 
 #[derive(Debug, Default)]
@@ -117,7 +120,7 @@ impl Logins {
         changed
     }
 
-    /// Takes out the one that is to make way.
+    /// Takes out the connection that has to make way.
     fn crowd_out(&mut self) -> Option<Newcomer> {
         let (_, &origin) = self.ranks.last_key_value()?;
         let (serial, (core, conn)) = self.change(origin, BTreeMap::pop_first)?;
@@ -130,7 +133,7 @@ fn rank(crowd: &Crowd) -> Option<Rank> {
     crowd.first_key_value().map(|(&oldest, _)| (crowd.len(), Reverse(oldest)))
 }
 
-/// Connections of clients, over all cores. See the module.
+/// The connections of clients, over all cores. See the module.
 #[derive(Debug)]
 pub struct Lobby {
     logins: Mutex<Logins>,
@@ -157,52 +160,53 @@ impl Default for Lobby {
 }
 
 impl Lobby {
-    /// Says how many descriptors there are for connections of clients.
+    /// Sets the number of descriptors for connections of clients.
     pub fn set_room(&self, room: u32) {
         self.room.store(room, Relaxed);
     }
 
-    /// How many of each there may be.
+    /// Returns the limits under these options.
     pub fn limits(&self, general: &General) -> Limits {
         Limits::within(self.room.load(Relaxed), general)
     }
 
-    /// Connections that have not shown who they are.
+    /// Returns the number of connections that have not authenticated.
     pub fn logins(&self) -> u32 {
         self.lock().count
     }
 
-    /// All connections of clients.
+    /// Returns the number of all connections of clients.
     pub fn total(&self) -> u32 {
         self.logins() + self.clients.load(Relaxed) + self.consoles.load(Relaxed)
     }
 
-    /// How many of those had to make way for later ones, since the start.
+    /// Returns the number of logins that had to make way for later ones, since the start.
     pub fn crowded_out(&self) -> u64 {
         self.crowded_out.load(Relaxed)
     }
 
-    /// How many of those took too long, since the start.
+    /// Returns the number of logins that took too long, since the start.
     pub fn timed_out(&self) -> u64 {
         self.timed_out.load(Relaxed)
     }
 
-    /// How many connections were closed at once for want of descriptors, since the start.
+    /// Returns the number of connections closed at once for want of descriptors, since the start.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Relaxed)
     }
 
-    /// Counts one that is closed at once for want of descriptors.
+    /// Counts a connection that is closed at once for want of descriptors.
     pub fn turn_away(&self) {
         self.turned_away.fetch_add(1, Relaxed);
     }
 
-    /// Counts one that took too long.
+    /// Counts a login that took too long.
     pub(crate) fn note_timeout(&self) {
         self.timed_out.fetch_add(1, Relaxed);
     }
 
-    /// Takes in a connection. Where that is one more than `most`, says which one has to go.
+    /// Takes in a connection. If there are more than `most` logins now, returns the connection that
+    /// has to go.
     pub fn come(&self, peer: &Peer, newcomer: Newcomer, most: u32) -> Option<Newcomer> {
         let Newcomer { core, conn, serial } = newcomer;
         let mut logins = self.lock();
@@ -214,7 +218,8 @@ impl Lobby {
         gone
     }
 
-    /// Whether the log is to have a line of those that make way: there was none for a while.
+    /// Whether the log is to have a line about connections that make way: it had none for
+    /// [`SILENCE_US`].
     pub(crate) fn is_news(&self, now: Now) -> bool {
         let mut logins = self.lock();
         let news = logins.told.is_none_or(|told| now.since(told) >= SILENCE_US);
@@ -224,7 +229,8 @@ impl Lobby {
         news
     }
 
-    /// A connection has shown who it is: counts it as that, unless there are as many as may be.
+    /// Counts a connection that has authenticated, unless there are `most` of its kind. Returns
+    /// whether there is room for it.
     pub fn admit(&self, counted: Counted, most: u32) -> bool {
         let count = match counted {
             Counted::Login => return true,
@@ -234,13 +240,13 @@ impl Lobby {
         count.fetch_update(Relaxed, Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
     }
 
-    /// Whether there is no room for one more client.
+    /// Whether there is no room for another client.
     pub fn is_full(&self, most: u32) -> bool {
         self.clients.load(Relaxed) >= most
     }
 
-    /// A connection has gone, or is counted as something else from now on. One that had to make way
-    /// is not there.
+    /// Counts out a connection that has gone, or that another count has now. A login that had to
+    /// make way is out already.
     pub fn go(&self, counted: Counted, peer: &Peer, serial: ClientSerial) {
         let count = match counted {
             Counted::Login => {
@@ -284,14 +290,14 @@ mod tests {
             assert_eq!(come(&lobby, address, serial as u64, 3), None);
         }
         assert_eq!(come(&lobby, "10.0.0.3:1", 3, 3), Some(1));
-        // Each address has one now: whoever came first.
+        // Each address has one now: the connection that came first makes way.
         assert_eq!(come(&lobby, "10.0.0.4:1", 4, 3), Some(0));
         // A flood drives out itself.
         assert_eq!(come(&lobby, "10.0.0.4:2", 5, 3), Some(4));
         assert_eq!(come(&lobby, "10.0.0.4:3", 6, 3), Some(5));
         assert_eq!(come(&lobby, "10.0.0.4:4", 7, 3), Some(6));
         assert_eq!((lobby.logins(), lobby.crowded_out()), (3, 5));
-        // Who had to make way may still say that it goes.
+        // A connection that had to make way may be counted out once more.
         lobby.go(Counted::Login, &peer("10.0.0.4:1"), ClientSerial(4));
         lobby.go(Counted::Login, &peer("10.0.0.4:4"), ClientSerial(7));
         assert_eq!(lobby.logins(), 2);

@@ -1,61 +1,61 @@
-//! Messages between cores.
+//! Messages between cores. A core reads no other core's connections: it asks with a message.
 
 use std::sync::Arc;
 
 use crate::ids::{ClientSerial, Conn, Core, PoolId};
 use crate::time::Now;
 
-/// What one core tells another.
+/// A message from one core to another.
 #[derive(Clone, Debug)]
 pub enum CoreMessage {
-    /// A client of `core` waits for a server of this pool, since then.
+    /// A client of `core` waits for a server of this pool.
     WantsServer {
-        /// Which pool.
+        /// The pool.
         pool: PoolId,
-        /// Who asks.
+        /// The core that asks.
         core: Core,
-        /// Since when its first client waits.
+        /// The time at which the core asked.
         since: Now,
     },
-    /// `core` does not wait any more.
+    /// No client of `core` waits for a server of this pool any more.
     GotServer {
-        /// Which pool.
+        /// The pool.
         pool: PoolId,
-        /// Who asked.
+        /// The core that asked.
         core: Core,
     },
-    /// A server of the pool is gone: there may be room for a new one.
+    /// There may be room for a new server of the pool, because a server has gone.
     Room {
-        /// Which pool.
+        /// The pool.
         pool: PoolId,
     },
-    /// Cancel the statement of one of your clients.
+    /// A cancel request came for a client of the receiving core.
     Cancel {
-        /// What CancelRequest said.
+        /// The process ID in the request.
         pid: u32,
-        /// What CancelRequest said.
+        /// The key in the request.
         key: Box<[u8]>,
     },
-    /// A connection of yours that has not logged in has to make way for a later one.
+    /// A connection of the receiving core that has not logged in has to make way for a later one.
     MakeWay {
-        /// Its number.
+        /// The connection's number.
         conn: Conn,
-        /// What it is called: the number may be another's by now.
+        /// The client's serial: another client may have the connection's number by now.
         serial: ClientSerial,
     },
-    /// A client wants everybody to leave a database.
+    /// A client's command needs all idle servers to disconnect from a database.
     DrainDatabase {
-        /// Its name at the server.
+        /// The database's name at the server.
         database: Arc<[u8]>,
     },
-    /// Nobody need leave the database any more.
+    /// The client's command has ended: servers may stay at the database.
     DatabaseDrained {
-        /// Its name at the server.
+        /// The database's name at the server.
         database: Arc<[u8]>,
     },
-    /// The pool's server was reached, or was not: see what waits for it.
+    /// A server of the pool is logged in: logins that waited for one go on.
     ServerReached {
-        /// Which pool.
+        /// The pool.
         pool: PoolId,
     },
 }

@@ -1,6 +1,7 @@
-//! The protocol's parts: what it keeps of each thing that the pool has, and how each part is made.
+//! The parts that a protocol keeps of each client, server and pool, and the functions that make
+//! them.
 //!
-//! The pool stores the parts, moves them and drops them. It never looks into one.
+//! The pool stores the parts, moves them and drops them, but never looks into one.
 
 use std::fmt::Debug;
 
@@ -25,9 +26,9 @@ pub trait Parts: Sized + Debug + 'static {
     type Pool: Debug + Default;
     /// A core's state beside its pools.
     type Core;
-    /// What the cores share of one pool.
+    /// The part of one pool that the cores share.
     type PoolShared: Debug + Send + Sync;
-    /// What the cores share.
+    /// The part that the cores share.
     type Shared: Debug + Send + Sync;
     /// Counters beside the pool's own.
     type Counters: CounterSet;
@@ -57,12 +58,12 @@ pub trait Parts: Sized + Debug + 'static {
         database: &str,
     ) -> Self::PoolShared;
 
-    /// Puts other options of a pool in force.
+    /// Puts new options of a pool into force.
     fn configure(pool: &Self::PoolShared, settings: &PoolSettings) {
         let _ = (pool, settings);
     }
-    /// Whether a server of the pool has been logged in to, so that it is known what clients are to
-    /// be told at their login.
+    /// Whether a server of the pool has been logged in to, so that the protocol knows what to tell
+    /// clients at their login.
     fn is_known(pool: &Self::PoolShared) -> bool {
         let _ = pool;
         true

@@ -1,15 +1,15 @@
-//! Which databases are paused: lent no server until they are resumed.
+//! The databases that are paused. Their clients get no server until the operator resumes them.
 //!
-//! It stands beside the cores and not only in their pools, because a core opens a pool when its
-//! first client comes, which may be after the operator's word.
+//! The cores share this list: a core opens its part of a pool when the first client comes, which
+//! may be after the operator's command.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Which databases are paused.
+/// The databases that are paused.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
-    /// Whether a database that is no exception is paused.
+    /// Whether databases that are no exceptions are paused.
     all: bool,
     /// The exceptions.
     except: HashSet<Arc<str>>,

@@ -20,47 +20,48 @@ use crate::time::Now;
 /// One core's part of a pool.
 #[derive(Debug)]
 pub struct Pool<P: Parts> {
-    /// What all cores share of it.
+    /// The part of the pool that all cores share.
     pub shared: Arc<PoolShared<P>>,
-    /// What is configured, as of the last reload.
+    /// The pool's settings, as of the last reload.
     pub settings: Arc<PoolSettings>,
     idle: Vec<Conn>,
     waiting: VecDeque<Conn>,
-    /// Clients that have shown who they are, and cannot be let in before a server was reached.
+    /// Clients that have authenticated, and cannot be let in before a server was reached.
     pub(crate) entering: Vec<Conn>,
-    /// Clients of this core, from when they have shown who they are.
+    /// Number of clients of this core, from [`crate::Step::enter`] on.
     pub(crate) clients: u32,
-    /// When somebody had it last, as of the last look.
+    /// The last tick at which the pool was in use.
     pub(crate) used: Now,
-    /// Servers of this core, idle and lent and being connected.
+    /// Number of servers of this core: idle, lent, or being connected.
     pub(crate) servers: u32,
-    /// Those being connected or logged in to.
+    /// Number of servers of this core that are being connected or logged in to.
     pub(crate) connecting: u32,
-    /// Whether no servers are lent.
+    /// Whether the pool is paused, so that no idle server is lent.
     pub(crate) paused: bool,
-    /// Whether its user or its database is not configured any more, as of the last reload.
+    /// Whether the pool's user or database is not configured any more, as of the last reload.
     pub(crate) removed: bool,
-    /// Whether other cores may know that clients wait here: until they are told that none does.
+    /// Whether this core has told the other cores that it wants a server, and has not yet told them
+    /// that it wants none.
     pub(crate) wants_server: bool,
-    /// Whether they are told again, where clients wait still.
+    /// Whether [`crate::Step::grow`] asks the other cores again if clients still wait.
     pub(crate) ask_due: bool,
-    /// Cores that asked for a server, and since when their first client waits.
+    /// Cores that asked for a server, and the time at which each asked.
     pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
-    /// What was done.
+    /// The counters of this core's part.
     pub counters: Counters<P::Counters>,
     /// The protocol's part.
     pub protocol: P::Pool,
 }
 
 impl<P: Parts> Pool<P> {
-    /// Whether its user or its database is not configured any more, as of the last reload.
+    /// Whether the pool's user or database is not configured any more, as of the last reload.
     pub fn is_removed(&self) -> bool {
         self.removed
     }
 
-    /// A pool without servers and clients.
+    /// Makes a pool without servers and clients.
     pub(crate) fn new(shared: Arc<PoolShared<P>>, paused: bool, now: Now) -> Self {
         Self {
             settings: shared.settings(),
@@ -83,34 +84,36 @@ impl<P: Parts> Pool<P> {
         }
     }
 
-    /// Returns how many servers of this core it has, idle and lent and being connected.
+    /// Returns the number of servers of this core: idle, lent, or being connected.
     #[inline]
     pub fn servers(&self) -> u32 {
         self.servers
     }
 
-    /// Returns how many servers are being connected or logged in to.
+    /// Returns the number of servers of this core that are being connected or logged in to.
     pub fn connecting(&self) -> u32 {
         self.connecting
     }
 
-    /// Whether no servers are lent.
+    /// Whether the pool is paused, so that no idle server is lent.
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
-    /// Returns how many cores have asked for a server.
+    /// Returns the number of other cores that want a server.
     pub fn asking(&self) -> usize {
         self.asking.len()
     }
 
-    /// Whether nobody here has anything of it, and no core waits for a word of ours.
+    /// Whether this core has no client and no server of the pool, and neither this core nor
+    /// another waits for a server of the other.
     pub(crate) fn is_unused(&self) -> bool {
         self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.wants_server
     }
 
-    /// When it is to be forgotten, if nobody has it until then; `None` where it is kept. One that
-    /// no server was ever reached for is kept until the next may be tried.
+    /// Returns the time at which this core forgets the pool if the pool stays unused, or `None` if
+    /// this core keeps it. If no server was ever reached, the pool is kept until the next attempt
+    /// to connect may be made.
     pub(crate) fn forgotten_at(&self) -> Option<Now> {
         let options = &self.settings.options;
         if !self.is_unused() || options.min_pool_size > 0 && !self.removed {
@@ -122,7 +125,7 @@ impl<P: Parts> Pool<P> {
         options.pool_idle_timeout.map(|timeout| self.used.after(timeout))
     }
 
-    /// The name that servers know the database by.
+    /// Returns the database's name at the server.
     pub fn server_database(&self) -> &str {
         self.settings.server.dbname.as_deref().unwrap_or(&self.shared.database)
     }
@@ -132,19 +135,19 @@ impl<P: Parts> Pool<P> {
         self.idle.push(server);
     }
 
-    /// Takes out the idle server that was used last, unless the pool is paused.
+    /// Takes out the most recently used idle server, unless the pool is paused.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Conn> {
         if self.paused { None } else { self.idle.pop() }
     }
 
-    /// Takes out the least recently used of the idle servers that may go.
+    /// Takes out the least recently used idle server for which `may_go` is true.
     pub(crate) fn take_coldest(&mut self, may_go: impl Fn(Conn) -> bool) -> Option<Conn> {
         let index = self.idle.iter().position(|&server| may_go(server))?;
         Some(self.idle.remove(index))
     }
 
-    /// Takes this server out, if it is idle.
+    /// Takes out a server, if it is idle.
     pub(crate) fn remove_idle(&mut self, server: Conn) {
         self.idle.retain(|&idle| idle != server);
     }
@@ -154,12 +157,12 @@ impl<P: Parts> Pool<P> {
         self.waiting.push_back(client);
     }
 
-    /// All that are idle.
+    /// Returns the idle servers.
     pub fn idle(&self) -> &[Conn] {
         &self.idle
     }
 
-    /// All clients that wait, the first first.
+    /// Iterates over the waiting clients, in their order.
     pub(crate) fn all_waiting(&self) -> impl Iterator<Item = Conn> {
         self.waiting.iter().copied()
     }
@@ -174,7 +177,7 @@ impl<P: Parts> Pool<P> {
         self.waiting.front().copied()
     }
 
-    /// Takes this client out, if it waits.
+    /// Takes out a client, if it waits.
     pub(crate) fn remove_waiting(&mut self, client: Conn) {
         self.waiting.retain(|&waiting| waiting != client);
     }
@@ -184,7 +187,7 @@ impl<P: Parts> Pool<P> {
         !self.waiting.is_empty() || !self.asking.is_empty()
     }
 
-    /// How many clients wait.
+    /// Returns the number of waiting clients.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

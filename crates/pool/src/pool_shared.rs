@@ -1,4 +1,4 @@
-//! Parts of one pool that its cores share.
+//! The part of one pool that all cores share.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,10 +7,10 @@ use crate::ids::PoolId;
 use crate::parts::Parts;
 use crate::settings::PoolSettings;
 
-/// One user of one database, over all cores.
+/// A pool over all cores: one user of one database.
 #[derive(Debug)]
 pub struct PoolShared<P: Parts> {
-    /// Its number.
+    /// The pool's number.
     pub id: PoolId,
     /// The database as clients name it.
     pub database: Arc<str>,
@@ -18,17 +18,17 @@ pub struct PoolShared<P: Parts> {
     pub user: Arc<str>,
     /// The protocol's part.
     pub protocol: P::PoolShared,
-    /// Counts the times that its servers were to be connected anew.
+    /// Number of times that the pool's servers were to be connected anew.
     reconnects: AtomicU32,
-    /// Whether its user or its database is not configured any more.
+    /// Whether the pool's user or database is not configured any more.
     removed: AtomicBool,
-    /// Number of its servers that are logged in, over all cores and on the way between them.
+    /// Number of servers that are logged in, over all cores and on the way between them.
     live: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
 }
 
 impl<P: Parts> PoolShared<P> {
-    /// Makes a pool that nobody has used yet.
+    /// Makes a pool without servers and clients.
     pub(crate) fn new(
         id: PoolId,
         (database, user): (Arc<str>, Arc<str>),
@@ -47,8 +47,8 @@ impl<P: Parts> PoolShared<P> {
         }
     }
 
-    /// Puts other options in force: `None` where its user or its database is not configured any
-    /// more.
+    /// Puts new options into force. `None` means that the pool's user or database is not
+    /// configured any more.
     pub(crate) fn configure(&self, settings: Option<Arc<PoolSettings>>) {
         self.removed.store(settings.is_none(), Relaxed);
         let Some(settings) = settings else { return };
@@ -56,40 +56,40 @@ impl<P: Parts> PoolShared<P> {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Makes all servers be connected anew, as they come free.
+    /// Orders that each server is closed when it comes free, and connected anew.
     pub fn begin_reconnect(&self) {
         self.reconnects.fetch_add(1, Relaxed);
     }
 
-    /// Returns how often its servers were to be connected anew. A server that was connected under
-    /// another number is closed as it comes free.
+    /// Returns how often the pool's servers were to be connected anew. A server that was connected
+    /// under another number is closed when it comes free.
     pub fn reconnects(&self) -> u32 {
         self.reconnects.load(Relaxed)
     }
 
-    /// Whether its user or its database is not configured any more: its clients leave, and no other
-    /// is let in.
+    /// Whether the pool's user or database is not configured any more. The pool's clients leave,
+    /// and no other is let in.
     pub fn is_removed(&self) -> bool {
         self.removed.load(Relaxed)
     }
 
-    /// Returns the options in force, or those that were in force last.
+    /// Returns the settings in force, or for a removed pool the last ones in force.
     pub fn settings(&self) -> Arc<PoolSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts a server that is logged in. Returns whether it is the only one.
+    /// Counts a server that has logged in. Returns whether it is the only one.
     pub(crate) fn server_lives(&self) -> bool {
         self.live.fetch_add(1, Relaxed) == 0
     }
 
-    /// Counts a server out that was logged in.
+    /// Counts out a server that was logged in.
     pub(crate) fn server_dies(&self) {
         let before = self.live.fetch_sub(1, Relaxed);
         assert!(before > 0, "no more servers go than were logged in to");
     }
 
-    /// Whether a server is logged in: then its database is there.
+    /// Whether a server is logged in, which means that its database exists.
     pub fn is_live(&self) -> bool {
         self.live.load(Relaxed) > 0
     }

@@ -1,9 +1,10 @@
-//! All pools of the process: those that anybody uses, or has used of late.
+//! The table of all pools of the process, which are in use or were so lately.
 //!
-//! A pool is made by its first client and forgotten when no core has it open and it has no server:
-//! names are the clients' to choose, where `*` stands for a database or everybody is trusted. Cores
-//! open and close their parts by themselves ([`crate::core_state::CoreState`]); that nobody
-//! has a pool shows in the count of its [`Arc`].
+//! A pool's first client makes the pool. It is forgotten when no core has it open and it has no
+//! server: where a database is configured as `*`, or all users are trusted, clients can choose any
+//! name, and the table must not grow with each name. Each core opens and closes its part by itself
+//! ([`crate::core_state::CoreState`]). The count of the pool's [`Arc`] shows whether a core has it
+//! open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use crate::ids::PoolId;
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
 
-/// What names a pool.
+/// The names of a pool's database and user.
 pub(crate) type DatabaseAndUser = (Arc<str>, Arc<str>);
 
-/// Pools that there can be at a time.
+/// Number of pools that can exist at a time.
 const POOLS_MAX: usize = 100_000;
 
-/// All pools.
+/// The table of all pools.
 #[derive(Debug)]
 pub(crate) struct Pools<P: Parts> {
     places: Vec<PoolEntry<P>>,
@@ -26,10 +27,10 @@ pub(crate) struct Pools<P: Parts> {
     by_name: HashMap<DatabaseAndUser, PoolId>,
 }
 
-/// A place in the table.
+/// A place in the table of pools.
 #[derive(Debug)]
 struct PoolEntry<P: Parts> {
-    /// How many pools have had it before.
+    /// Number of pools that had the place before.
     time: u32,
     pool: Option<Arc<PoolShared<P>>>,
 }
@@ -41,12 +42,12 @@ impl<P: Parts> Default for Pools<P> {
 }
 
 impl<P: Parts> Pools<P> {
-    /// The pool with these names.
+    /// Returns the pool with these names.
     pub(crate) fn find(&self, names: &DatabaseAndUser) -> Option<&Arc<PoolShared<P>>> {
         self.get(*self.by_name.get(names)?)
     }
 
-    /// The pool with this number.
+    /// Returns the pool with this number.
     pub(crate) fn get(&self, id: PoolId) -> Option<&Arc<PoolShared<P>>> {
         self.places.get(id.place())?.pool.as_ref().filter(|pool| pool.id == id)
     }
@@ -72,7 +73,8 @@ impl<P: Parts> Pools<P> {
         Some(pool)
     }
 
-    /// Forgets a pool that no core has open. Whether it has servers is the caller's to know.
+    /// Forgets a pool, unless a core has it open. Returns whether it is forgotten. The caller
+    /// checks that the pool has no servers.
     pub(crate) fn forget(&mut self, id: PoolId) -> bool {
         let nobody = self.get(id).is_some_and(|pool| Arc::strong_count(pool) == 1);
         let Some(place) = self.places.get_mut(id.place()).filter(|_| nobody) else { return false };
@@ -86,7 +88,7 @@ impl<P: Parts> Pools<P> {
         true
     }
 
-    /// All.
+    /// Iterates over all pools.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<PoolShared<P>>> {
         self.places.iter().filter_map(|place| place.pool.as_ref())
     }

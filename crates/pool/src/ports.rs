@@ -1,15 +1,15 @@
-//! The engine's side of its connections: numbers for them, and what is to be sent on each.
+//! The engine's side of its connections: their numbers, and the bytes to send on each.
 //!
-//! The engine appends to a connection's buffer as often as it likes; the loop takes each buffer out
-//! once a turn and hands it to the kernel whole, so that a turn costs one send per destination.
-//! While a send is on its way, what comes after it waits here for the next one.
+//! The engine appends to a connection's buffer as often as it likes. The loop takes each buffer out
+//! once a turn and gives the whole buffer to the kernel, so that a turn costs one send per
+//! destination. While a send is under way, later bytes wait here for the next one.
 //!
-//! A connection owns a buffer only while something is queued on it. Buffers go round:
-//! [`Ports::sent`] takes them back, [`Ports::out`] gives them out again, so that nothing is
-//! allocated once enough are in circulation.
+//! A connection owns a buffer only while bytes are queued on it. [`Ports::sent`] takes buffers back
+//! and [`Ports::out`] gives them out again, so that the engine allocates none once enough are in
+//! circulation.
 //!
-//! A closed connection sends what is queued on it first, for which a peer that does not read has
-//! [`CLOSING_MAX`]. Its number is free again when the loop has taken the [`Output::Close`].
+//! A connection that is to be closed sends its queued bytes first. A peer that does not read them
+//! has [`CLOSING_MAX`]. The number is free again when the loop has taken the [`Output::Close`].
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::parts::Parts;
 use crate::server::Transfer;
 use crate::time::Now;
 
-/// What the loop is to do next; see [`Ports::next`].
+/// A task of the loop; see [`Ports::next`].
 #[derive(Debug)]
 pub enum Output<P: Parts> {
-    /// Hand these bytes to the kernel, and give the buffer back with [`Ports::sent`] when all have
-    /// gone.
+    /// Give these bytes to the kernel, and give the buffer back with [`Ports::sent`] when the
+    /// kernel has sent all of them.
     Send {
-        /// Where to.
+        /// The connection's number.
         conn: Conn,
-        /// What; never empty.
+        /// The bytes; never empty.
         bytes: Vec<u8>,
     },
-    /// Close the connection. Its number may come again at once.
+    /// Close the connection. A new connection may get the number at once.
     Close {
-        /// Which.
+        /// The connection's number.
         conn: Conn,
     },
-    /// Anything else.
+    /// Do the engine's action.
     Act(Action<P>),
 }
 
-/// Time in which a connection that is to be closed may be rid of what is queued on it.
+/// Time in which a connection that is to be closed may send its queued bytes.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// Buffers kept for use again.
 const SPARE_BUFFERS_MAX: usize = 1024;
@@ -51,10 +51,10 @@ const NEW_BYTES: usize = 2 * 1024;
 #[derive(Debug, Default)]
 struct Port {
     pending: Vec<u8>,
-    /// Bytes that the kernel is working on; zero when no send is under way.
+    /// Bytes that the kernel is sending; zero when no send is under way.
     in_flight: usize,
     state: PortState,
-    /// Whether it stands in `Ports::dirty`.
+    /// Whether the connection is listed in `Ports::dirty`.
     marked: bool,
 }
 
@@ -63,7 +63,8 @@ enum PortState {
     #[default]
     Free,
     Open,
-    /// To be closed once everything has gone, or at this time, which the next look sets.
+    /// The connection is to be closed once all its bytes are sent, or at this time, which the next
+    /// [`Ports::tick`] sets.
     Closing(Option<Now>),
 }
 
@@ -73,7 +74,7 @@ pub struct Ports<P: Parts> {
     ports: Vec<Port>,
     free: Vec<Conn>,
     dirty: Vec<Conn>,
-    /// How many are to be closed.
+    /// Number of connections that are to be closed.
     closing: usize,
     actions: std::collections::VecDeque<Action<P>>,
     spare: Vec<Vec<u8>>,
@@ -105,10 +106,10 @@ impl<P: Parts> Ports<P> {
         conn
     }
 
-    /// The buffer whose bytes go out on `conn` at the end of this turn.
+    /// Returns the buffer whose bytes are sent on `conn` at the end of this turn.
     ///
     /// # Panics
-    /// Where `conn` is not open.
+    /// If `conn` is not open.
     #[inline]
     pub fn out(&mut self, conn: Conn) -> &mut Vec<u8> {
         let port = &mut self.ports[conn.0 as usize];
@@ -123,13 +124,13 @@ impl<P: Parts> Ports<P> {
         &mut port.pending
     }
 
-    /// Bytes queued on `conn` that the kernel has not taken yet.
+    /// Returns the number of bytes on `conn` that the kernel has not finished sending.
     #[inline]
     pub fn queued(&self, conn: Conn) -> usize {
         self.ports.get(conn.0 as usize).map_or(0, |port| port.pending.len() + port.in_flight)
     }
 
-    /// Closes `conn` once everything queued on it has gone.
+    /// Closes `conn` once all bytes queued on it are sent.
     pub fn close(&mut self, conn: Conn) {
         let port = self.port(conn);
         assert_eq!(port.state, PortState::Open, "an open connection is closed, and once");
@@ -138,7 +139,7 @@ impl<P: Parts> Ports<P> {
         self.mark(conn);
     }
 
-    /// Closes `conn` and forgets what is queued on it: the peer has gone.
+    /// Closes `conn` and forgets the bytes queued on it, because the peer has gone.
     pub fn abandon(&mut self, conn: Conn) {
         let port = self.port(conn);
         port.pending.clear();
@@ -146,8 +147,7 @@ impl<P: Parts> Ports<P> {
         self.close(conn);
     }
 
-    /// What is still queued on a connection that is to be closed cannot be sent any more: the peer
-    /// has gone.
+    /// Forgets the bytes queued on a connection that is to be closed, because the peer has gone.
     pub fn give_up(&mut self, conn: Conn) {
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return };
         if matches!(port.state, PortState::Closing(_)) {
@@ -157,7 +157,7 @@ impl<P: Parts> Ports<P> {
         }
     }
 
-    /// Whether any connection is to be closed once everything has gone.
+    /// Whether any connection is to be closed once its bytes are sent.
     pub fn are_closing(&self) -> bool {
         self.closing > 0
     }
@@ -187,13 +187,13 @@ impl<P: Parts> Ports<P> {
         self.free.push(conn);
     }
 
-    /// Has `action` done at the end of this turn, in order with the others.
+    /// Queues an action behind those queued before. The loop does it at the end of this turn.
     pub fn act(&mut self, action: Action<P>) {
         self.actions.push_back(action);
     }
 
-    /// The server that is to move to another core, until the loop has taken that action: what still
-    /// comes from it goes along.
+    /// Returns the server that is to move from `conn` to another core, until the loop has taken
+    /// that action. Bytes that still come from the server go along.
     pub fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer<P>> {
         self.actions.iter_mut().find_map(|action| match action {
             Action::HandOver { conn: leaving, transfer, .. } if *leaving == conn => {
@@ -203,7 +203,7 @@ impl<P: Parts> Ports<P> {
         })
     }
 
-    /// What the loop is to do next; `None` when this turn's work is done.
+    /// Returns the loop's next task, or `None` when this turn's work is done.
     ///
     /// Actions come first: a connection is opened before anything is sent on it.
     #[expect(clippy::should_implement_trait, reason = "what comes depends on what is done between")]
@@ -233,8 +233,8 @@ impl<P: Parts> Ports<P> {
         None
     }
 
-    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether the
-    /// connection is open: if so, the engine is to hear [`crate::Event::Drained`].
+    /// Takes back the buffer of an [`Output::Send`] whose bytes are all sent. Returns whether the
+    /// connection is open: if so, the loop steps [`crate::Event::Drained`].
     pub fn sent(&mut self, conn: Conn, buffer: Vec<u8>) -> bool {
         self.keep(buffer);
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };

@@ -1,8 +1,8 @@
-//! What a protocol has to provide.
+//! The trait that a protocol implements, so that the pool can serve its clients and servers.
 //!
-//! The pool calls a protocol once an event, or once for each time that a server changes hands. It
-//! never calls it for a single message: a protocol reads and writes the bytes of its messages by
-//! itself. The calls are resolved at compile time.
+//! The pool calls the protocol once an event, or once for each time that a server changes hands,
+//! and never for a single message: the protocol reads and writes the bytes of its messages by
+//! itself. The compiler resolves the calls.
 //!
 //! A protocol calls the pool in turn, by the methods of [`Step`]: [`Step::lend`] when a message
 //! needs a server, [`Step::transaction_over`] when a server may go back, [`Step::end_client`] when
@@ -16,22 +16,22 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::server::Server;
 
-/// What becomes of a server that nobody holds.
+/// The fitness of a server without a holder for the next client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fitness {
-    /// It is as it was when it was new, and owes nothing.
+    /// The server is as it was when it was new, and owes nothing.
     Fit,
-    /// It has been asked something that makes it fit, or has not answered yet. The protocol calls
-    /// [`Step::make_fit`] once it has.
+    /// The server still owes replies, perhaps to a request that makes it fit. The protocol calls
+    /// [`Step::make_fit`] once the server has answered.
     Busy,
-    /// It cannot be used again.
+    /// The server cannot be used again.
     Unfit,
 }
 
-/// What a server that a client holds is doing.
+/// The activity of a server that a client holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// Whether it owes replies.
+    /// Whether the server owes replies.
     pub owes: bool,
     /// Whether a transaction is open.
     pub in_transaction: bool,
@@ -41,9 +41,9 @@ pub struct Activity {
 pub trait Protocol: Parts {
     // Clients.
 
-    /// Returns how far a client is.
+    /// Returns the phase of a client's session.
     fn phase(session: &Self::Client) -> Phase;
-    /// Whether a client has not sent anything that shows that it speaks the protocol.
+    /// Whether a client has sent nothing yet that shows that it speaks the protocol.
     fn is_silent(session: &Self::Client) -> bool {
         let _ = session;
         false
@@ -67,11 +67,11 @@ pub trait Protocol: Parts {
     fn dismiss_from_console(step: &mut Step<'_, Self>, client: Conn) {
         let _ = (step, client);
     }
-    /// Writes the error that tells a client why its session ends, if it is told.
+    /// Writes the error that tells a client why its session ends, if the client gets one.
     fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
         let _ = (out, cause);
     }
-    /// Cancels what a server does for its client, if it does anything for the client.
+    /// Cancels the client's request that the server is working on, if there is one.
     fn cancel(step: &mut Step<'_, Self>, client: Conn, server: Conn) {
         let _ = client;
         step.cancel_server(server);
@@ -100,7 +100,7 @@ pub trait Protocol: Parts {
     }
     /// Proves that a server owes nothing and is outside of any transaction.
     fn idle(session: &Self::Server) -> Option<Self::Idle>;
-    /// Returns what a server is doing.
+    /// Returns the activity of a server.
     fn activity(session: &Self::Server) -> Activity;
     /// Takes a server from a client that has left, and begins to make it fit. A server that owes
     /// replies finishes first.
@@ -110,8 +110,8 @@ pub trait Protocol: Parts {
         let owes = server.is_some_and(|server| Self::activity(&server.session).owes);
         if owes { Fitness::Busy } else { Fitness::Fit }
     }
-    /// Goes on to make a server fit that owes nothing. A protocol that cannot undo what a client
-    /// left behind has it closed.
+    /// Goes on to make a server fit that owes nothing. If a client left something behind that the
+    /// protocol cannot undo, the server is unfit.
     fn make_fit(step: &mut Step<'_, Self>, server: Conn) -> Fitness {
         let server = step.engine.connections.server(server);
         let idle = server.is_some_and(|server| Self::idle(&server.session).is_some());
@@ -121,7 +121,7 @@ pub trait Protocol: Parts {
     fn goodbye(out: &mut Vec<u8>) {
         let _ = out;
     }
-    /// Writes the request to cancel what the server with this process ID does.
+    /// Writes the request to cancel the statement of the server with this process ID.
     fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
         let _ = (out, pid, key);
     }
@@ -156,15 +156,15 @@ pub trait Protocol: Parts {
 
     // Time and the operator.
 
-    /// Handles what is due in a pool.
+    /// Does the work that is due in a pool.
     fn tick_pool(step: &mut Step<'_, Self>, pool: PoolId) {
         let _ = (step, pool);
     }
-    /// Handles what is due on this core. `sweep` is true every ten seconds.
+    /// Does the work that is due on this core. `sweep` is true every ten seconds.
     fn tick(step: &mut Step<'_, Self>, sweep: bool) {
         let _ = (step, sweep);
     }
-    /// Forgets what was learned of a pool's queries.
+    /// Forgets everything that the protocol has learned of a pool's queries.
     fn flush(pool: &mut Pool<Self>) {
         let _ = pool;
     }

@@ -1,84 +1,84 @@
-//! A connection to a server: what the pool knows of it.
+//! A connection to a server, as the pool sees it.
 //!
-//! Its [`ServerState`] says who holds it. Before somebody else gets it, the protocol has to give
-//! the proof that the server owes nothing.
+//! The [`ServerState`] says who holds the server. Before the pool lends the server to another
+//! client, the protocol has to give the proof that the server owes nothing.
 
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
 use crate::parts::Parts;
 use crate::time::Now;
 
-/// Who holds a server.
+/// The holder of a server.
 #[derive(Debug)]
 pub enum Holder<P: Parts> {
-    /// A client.
+    /// The client that the server is lent to.
     Client(Conn),
-    /// A job for Refrain, and the client that gets the server back behind it, if any.
+    /// A job for Refrain, and the client that gets the server back after the job, if any.
     Job(Box<P::Job>, Option<Conn>),
 }
 
-/// What a server does.
+/// The state of a server, and its holder.
 #[derive(Debug)]
 pub enum ServerState<P: Parts> {
-    /// It is being connected.
+    /// Refrain is connecting to the server.
     Connecting,
-    /// It is being logged in to.
+    /// Refrain is logging in to the server.
     Login(Box<P::Login>),
-    /// It waits in the pool.
+    /// The server waits in the pool.
     Idle,
-    /// It works for its holder.
+    /// The server works for its holder.
     Held(Holder<P>),
-    /// Nobody holds it: it is being made fit for the next client.
+    /// The server has no holder, and is being made fit for the next client.
     Resetting,
-    /// Nobody holds it: a cancel request is under way that must not hit the next client.
+    /// The server has no holder. A cancel request is under way that must not hit the next client.
     Cancelling,
 }
 
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Server<P: Parts> {
-    /// Its number, which the process gives once.
+    /// The server's number, which the process gives once.
     pub(crate) serial: u64,
-    /// Its connection here.
+    /// The server's connection at this core.
     pub(crate) conn: Conn,
-    /// Its pool.
+    /// The server's pool.
     pub(crate) pool: PoolId,
-    /// Who holds it.
+    /// The state of the server, and its holder.
     pub(crate) state: ServerState<P>,
     /// Input that has not been handled yet.
     pub inbox: Inbox,
-    /// Its process ID there.
+    /// The process ID that the server told Refrain at the login.
     pub(crate) pid: u32,
-    /// What a cancel request must show.
+    /// The key that a cancel request must show.
     pub(crate) key: Box<[u8]>,
-    /// Cancel requests under way to it.
+    /// Number of cancel requests under way to the server.
     pub(crate) cancels: u32,
-    /// Whether it is to be closed once its client is done.
+    /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
-    /// Whether reading it is paused, because its client reads slowly.
+    /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
-    /// Whether it has done a job since a client had it.
+    /// Whether the server has done a job since it was last lent.
     pub(crate) worked: bool,
-    /// Its pool's [`crate::pool_shared::PoolShared::reconnects`] when it was connected.
+    /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
     pub(crate) reconnects: u32,
-    /// When it was connected.
+    /// When the connection began, and later when the login ended.
     pub(crate) connected: Now,
-    /// When it was lent or given back.
+    /// When the server was last lent, given back or put to a job, or ended a transaction.
     pub(crate) since: Now,
-    /// When the request under way began.
+    /// When the request under way began, or when the last request ended.
     pub(crate) asked: Now,
-    /// When it is too old.
+    /// When the server is too old.
     pub(crate) expires: Now,
-    /// Its session, as the protocol knows it.
+    /// The protocol's part of the session.
     pub session: P::Server,
 }
 
-/// A server on its way from one core to another: idle, quiescent, nothing queued.
+/// A server on its way from one core to another. It is idle, and no bytes are queued to it.
 #[derive(Debug)]
 pub struct Transfer<P: Parts>(pub(crate) Server<P>);
 
 impl<P: Parts> Transfer<P> {
-    /// Keeps bytes that came from the server on the way.
+    /// Keeps bytes that the server sent on the way.
     pub fn hold(&mut self, bytes: &[u8]) {
         self.0.inbox.hold(bytes);
     }
@@ -108,41 +108,41 @@ impl<P: Parts> Server<P> {
         }
     }
 
-    /// Returns its number, which the process gives once.
+    /// Returns the server's number, which the process gives once.
     #[inline]
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// Returns its connection here.
+    /// Returns the server's connection at this core.
     #[inline]
     pub fn conn(&self) -> Conn {
         self.conn
     }
 
-    /// Returns its pool.
+    /// Returns the server's pool.
     #[inline]
     pub fn pool(&self) -> PoolId {
         self.pool
     }
 
-    /// Returns its process ID there.
+    /// Returns the process ID that the server told Refrain at the login.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Sets what a cancel request to it must show.
+    /// Sets the process ID and the key that a cancel request to the server must show.
     pub fn set_cancel_key(&mut self, pid: u32, key: &[u8]) {
         (self.pid, self.key) = (pid, key.into());
     }
 
-    /// Returns who holds it.
+    /// Returns the state of the server, and its holder.
     #[inline]
     pub fn state(&self) -> &ServerState<P> {
         &self.state
     }
 
-    /// Begins the login to it.
+    /// Begins the login to the server.
     pub fn begin_login(&mut self, login: P::Login) {
         self.state = ServerState::Login(Box::new(login));
     }
@@ -155,7 +155,7 @@ impl<P: Parts> Server<P> {
         }
     }
 
-    /// Returns the job that it does.
+    /// Returns the job that the server does.
     pub fn job_mut(&mut self) -> Option<&mut P::Job> {
         match &mut self.state {
             ServerState::Held(Holder::Job(job, _)) => Some(job),
@@ -163,57 +163,58 @@ impl<P: Parts> Server<P> {
         }
     }
 
-    /// Whether it is to be closed once its client is done.
+    /// Whether the server is to be closed once its client is done.
     pub fn is_close_needed(&self) -> bool {
         self.close_needed
     }
 
-    /// Has it closed once its client is done.
+    /// Marks the server to be closed once its client is done.
     #[inline]
     pub fn close_later(&mut self) {
         self.close_needed = true;
     }
 
-    /// Notes that it begins with a request while it owes nothing else. The time of the request
+    /// Notes that the server begins a request while it owes nothing else. The time of the request
     /// counts from now.
     #[inline]
     pub fn request_begins(&mut self, now: Now) {
         self.asked = now;
     }
 
-    /// Notes that it has answered a request. Returns the time that took. The time of the next
-    /// request, or of doing nothing in a transaction, counts from now.
+    /// Notes that the server has answered a request. Returns the microseconds that the request
+    /// took. The time of the next request, or of idling in a transaction, counts from now.
     #[inline]
     pub fn request_ends(&mut self, now: Now) -> u64 {
         now.since(std::mem::replace(&mut self.asked, now))
     }
 
-    /// Notes that it makes progress for a client that has left, which gives it more time.
+    /// Notes that the server makes progress for a client that has left, which gives the server more
+    /// time.
     pub fn note_progress(&mut self, now: Now) {
         self.since = now;
     }
 
-    /// Notes that a reconnect of the pool's servers does not concern this one: it has seen why.
+    /// Keeps this server through a reconnect of the pool's servers: its login was the reason.
     pub fn note_reconnects(&mut self, reconnects: u32) {
         self.reconnects = reconnects;
     }
 
-    /// Whether it is not logged in yet.
+    /// Whether the server is not logged in yet.
     pub fn is_new(&self) -> bool {
         matches!(self.state, ServerState::Connecting | ServerState::Login(_))
     }
 
-    /// Whether it is logged in, and no client holds it or gets it back.
+    /// Whether the server is logged in, and no client holds the server or gets it back.
     pub fn is_ownerless(&self) -> bool {
         !self.is_new() && self.client().is_none()
     }
 
-    /// Whether it does a job for Refrain.
+    /// Whether the server does a job for Refrain.
     pub fn is_at_work(&self) -> bool {
         matches!(self.state, ServerState::Held(Holder::Job(..)))
     }
 
-    /// Returns the client that holds it, or gets it back when its job is done.
+    /// Returns the client that holds the server, or gets it back when the job is done.
     #[inline]
     pub fn client(&self) -> Option<Conn> {
         match &self.state {

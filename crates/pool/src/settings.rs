@@ -1,37 +1,37 @@
-//! Options of one pool.
+//! The settings of one pool, resolved from the configuration.
 
 use std::sync::Arc;
 
 use refrain_config::{Host, Options, PoolOptions, Server};
 
-/// What is configured for a pool.
+/// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
-    /// Options, those of database and user laid over the defaults.
+    /// The options: those of the database and the user, laid over the defaults.
     pub options: PoolOptions,
-    /// Where its servers are.
+    /// The host of the pool's servers.
     pub host: Arc<Host>,
-    /// Whether they are PostgreSQL's.
+    /// Whether the servers are PostgreSQL's.
     pub is_postgres: bool,
     /// The server to log in to.
     pub server: Server,
-    /// Servers of the database at most.
+    /// Number of servers of the database at most.
     pub database_max: Option<u32>,
-    /// Servers of the user at most.
+    /// Number of servers of the user at most.
     pub user_max: Option<u32>,
-    /// Clients of the database at most.
+    /// Number of clients of the database at most.
     pub database_clients_max: Option<u32>,
-    /// Clients of the user at most.
+    /// Number of clients of the user at most.
     pub user_clients_max: Option<u32>,
 }
 
 impl PoolSettings {
-    /// The database there, for two pools to see whether it is the same.
+    /// Returns the host and the database's name there. Two pools of one database have the same.
     pub fn place(&self, database: &str) -> String {
         format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
     }
 
-    /// What is configured for a user of a database; `None` where there is no such database, or no
+    /// Returns the settings for a user of a database, or `None` if there is no such database or no
     /// such user.
     pub fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user).filter(|_| options.admits(user))?;

@@ -1,7 +1,7 @@
-//! State that the cores share: options, pools, and the counts of what the pools may have.
+//! The state that the cores share: options, pools, and the counts of servers and clients.
 //!
-//! It stands behind locks, here and in the files that it is made of. No message of a client that
-//! has its server takes one.
+//! Locks protect this state, here and in the files of its parts. A message of a client that has a
+//! server takes none of these locks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,14 +17,14 @@ use crate::pool_shared::PoolShared;
 use crate::pools::Pools;
 use crate::settings::PoolSettings;
 
-/// Everything that cores share.
+/// The state that the cores share.
 #[derive(Debug)]
 pub struct Shared<P: Parts> {
-    /// How many engines there are.
+    /// Number of engines.
     pub cores: u16,
-    /// Connections of clients, over all cores.
+    /// The connections of clients, over all cores.
     pub lobby: Lobby,
-    /// Servers and clients, over all cores.
+    /// The counts of servers and clients, over all cores.
     pub counts: Counts,
     /// The protocol's part.
     pub protocol: P::Shared,
@@ -35,7 +35,7 @@ pub struct Shared<P: Parts> {
 }
 
 impl<P: Parts> Shared<P> {
-    /// Makes what `cores` engines share at the start.
+    /// Makes the state that `cores` engines share at the start.
     pub fn new(options: Arc<Options>, cores: u16, entropy: &mut dyn FnMut(&mut [u8])) -> Arc<Self> {
         Arc::new(Self {
             cores,
@@ -54,7 +54,7 @@ impl<P: Parts> Shared<P> {
         self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts other options in force, here and for every pool.
+    /// Puts new options into force, here and for every pool.
     pub fn reload(&self, options: Arc<Options>) {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
         P::options_changed(&self.protocol);
@@ -63,8 +63,8 @@ impl<P: Parts> Shared<P> {
         }
     }
 
-    /// Pauses or resumes a database, or all: for pools that a core opens later. Those that are open
-    /// are told by [`crate::event::Command`].
+    /// Pauses or resumes a database, or all, for pools that a core opens later. Pools that are open
+    /// get the [`crate::event::Command`].
     pub fn set_paused(&self, database: Option<&Arc<str>>, paused: bool) {
         lock(&self.pauses).set(database, paused);
     }
@@ -79,8 +79,8 @@ impl<P: Parts> Shared<P> {
         lock(&self.pauses).all()
     }
 
-    /// Makes servers of a database, or all, be connected anew: also those on their way from core to
-    /// core.
+    /// Orders that servers of a database, or of all, are connected anew, including servers on the
+    /// way between cores.
     pub fn reconnect(&self, database: Option<&Arc<str>>) {
         for pool in lock(&self.pools).iter() {
             if database.is_none_or(|database| *database == pool.database) {
@@ -89,7 +89,7 @@ impl<P: Parts> Shared<P> {
         }
     }
 
-    /// Makes servers at a host be connected anew, as they come free.
+    /// Orders that servers at a host are connected anew, as they come free.
     pub fn renew(&self, host: &str) {
         for pool in lock(&self.pools).iter() {
             if pool.settings().host.to_string() == host {
@@ -108,14 +108,14 @@ impl<P: Parts> Shared<P> {
         self.serials.fetch_add(1, Relaxed)
     }
 
-    /// Returns the pool of a user of a database, if anybody has used it.
+    /// Returns the pool of a user of a database, if the process has made that pool.
     pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
         let key = (Arc::from(database), Arc::from(user));
         lock(&self.pools).find(&key).cloned()
     }
 
-    /// Returns the pool of a user of a database, made on first use; `None` where there is no such
-    /// database or user, or there are too many pools.
+    /// Returns the pool of a user of a database, and makes the pool on first use. Returns `None` if
+    /// there is no such database or user, or if there are too many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
         let mut pools = lock(&self.pools);
         let key = (Arc::from(database), Arc::from(user));
@@ -132,7 +132,7 @@ impl<P: Parts> Shared<P> {
         lock(&self.pools).iter().cloned().collect()
     }
 
-    /// Returns the pool with this number. It is there as long as it has a server.
+    /// Returns the pool with this number. A pool that has a server is not forgotten.
     pub(crate) fn pool_of(&self, id: PoolId) -> Option<Arc<PoolShared<P>>> {
         lock(&self.pools).get(id).cloned()
     }
@@ -143,7 +143,7 @@ impl<P: Parts> Shared<P> {
         self.counts.forget(id, || pools.forget(id));
     }
 
-    /// Forgets what nobody uses any more.
+    /// Forgets pools that no core has open, and has the protocol forget what no core uses.
     pub(crate) fn sweep(&self) {
         let unused = |pool: &&Arc<PoolShared<P>>| Arc::strong_count(pool) == 1;
         let pools: Vec<_> = lock(&self.pools).iter().filter(unused).map(|pool| pool.id).collect();

@@ -1,5 +1,5 @@
-//! A snapshot of one core, for the admin console and the metrics. Plain data, made between two
-//! steps; the hot path does not touch it.
+//! The snapshot of one core, for the admin console and the metrics. A snapshot is plain data, which
+//! the core makes between two steps. The hot path does not touch it.
 
 use std::sync::Arc;
 
@@ -10,127 +10,127 @@ use crate::parts::Parts;
 use crate::stats::Counters;
 use crate::time::Now;
 
-/// One core at one moment.
+/// The state of one core at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot<P: Parts> {
-    /// Which core.
+    /// The core's number.
     pub core: Core,
-    /// When.
+    /// The moment.
     pub now: Now,
-    /// Its pools.
+    /// The core's parts of pools.
     pub pools: Vec<PoolView<P>>,
-    /// What was done for pools that it has forgotten.
+    /// Sum of the counters of the pools that the core has closed.
     pub forgotten: Counters<P::Counters>,
-    /// Its clients.
+    /// The clients of the core that are logged in.
     pub clients: Vec<ClientView<P>>,
-    /// Its servers.
+    /// The servers of the core.
     pub servers: Vec<ServerView<P>>,
     /// The protocol's part.
     pub protocol: P::View,
-    /// Connections still at their login, and cancel requests.
+    /// Number of connections still at their login, including those that send a cancel request.
     pub logging_in: u32,
 }
 
-/// A pool, as one core has it.
+/// One core's part of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolView<P: Parts> {
     /// The database as clients name it.
     pub database: Arc<str>,
     /// The user as clients name themselves.
     pub user: Arc<str>,
-    /// When a server goes back.
+    /// The mode, which says when a server goes back.
     pub mode: PoolMode,
-    /// Servers at most, over all cores.
+    /// Number of servers at most over all cores, without the reserve.
     pub size: u32,
-    /// Where its servers are.
+    /// The host of the pool's servers.
     pub host: Arc<Host>,
-    /// The database's name there.
+    /// The database's name at the server.
     pub server_database: Arc<str>,
-    /// Whether it is paused.
+    /// Whether the pool is paused.
     pub paused: bool,
-    /// Clients waiting for a server.
+    /// Number of clients that wait for a server.
     pub waiting: u32,
-    /// Other cores on which clients wait, as far as this core was told.
+    /// Number of other cores that have asked this core for a server.
     pub asking: u32,
-    /// How long the first of them has waited, in microseconds.
+    /// Microseconds that the first client has waited for a server to be lent.
     pub max_wait_us: u64,
-    /// What was done.
+    /// The counters of the core's part.
     pub counters: Counters<P::Counters>,
 }
 
-/// What a client is doing.
+/// The activity of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientViewState {
-    /// Has a server, or nothing to do.
+    /// The client is logged in, and does not wait for a server.
     Active,
-    /// Waits for a server.
+    /// The client waits for a server.
     Waiting,
-    /// Talks to the admin console.
+    /// The client talks to the admin console.
     Admin,
 }
 
-/// A client that is logged in.
+/// A client that is logged in, as the console shows it.
 #[derive(Clone, Debug)]
 pub struct ClientView<P: Parts> {
-    /// Its serial, by which it can be killed.
+    /// The client's number, by which an operator can end the session.
     pub serial: ClientSerial,
-    /// The database it asked for.
+    /// The database that the client asked for.
     pub database: Arc<str>,
-    /// Its user.
+    /// The client's user.
     pub user: Arc<str>,
-    /// Where it connects from.
+    /// The address that the client connects from.
     pub peer: Peer,
-    /// What it is doing.
+    /// The client's activity.
     pub state: ClientViewState,
-    /// Whether a server is lent to it, and which.
+    /// The number of the server lent to the client, if any.
     pub server: Option<u64>,
-    /// When it connected.
+    /// When the client connected.
     pub connected: Now,
-    /// When it last asked for something.
+    /// When the client last got the whole reply to a request, or was let in.
     pub requested: Now,
-    /// Since when it waits.
+    /// When the client began to wait for a server, if it waits.
     pub waiting: Option<Now>,
     /// The protocol's part.
     pub session: P::ClientView,
 }
 
-/// What a server is doing.
+/// The activity of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerViewState {
-    /// Connecting or logging in.
+    /// Refrain is connecting or logging in to the server.
     Login,
-    /// Waits to be lent.
+    /// The server waits to be lent.
     Idle,
-    /// Lent to a client.
+    /// The server is lent to a client.
     Active,
-    /// Being reset after a client left state behind.
+    /// The server is being made fit for the next client, or does a job for Refrain.
     Resetting,
-    /// Held back while a cancel request is under way.
+    /// The server is held back while a cancel request is under way.
     Cancelling,
 }
 
-/// A connection to a server.
+/// A connection to a server, as the console shows it.
 #[derive(Clone, Debug)]
 pub struct ServerView<P: Parts> {
-    /// Its number, which the process gives once.
+    /// The server's number, which the process gives once.
     pub serial: u64,
-    /// Its pool's database, as clients name it.
+    /// The database of the server's pool, as clients name it.
     pub database: Arc<str>,
-    /// Its pool's user.
+    /// The user of the server's pool.
     pub user: Arc<str>,
-    /// Where it is.
+    /// The server's host.
     pub host: Arc<Host>,
-    /// What it is doing.
+    /// The server's activity.
     pub state: ServerViewState,
-    /// The client it is lent to.
+    /// The client that holds the server, or gets it back after a job.
     pub client: Option<ClientSerial>,
-    /// Its process ID there.
+    /// The process ID that the server told Refrain at the login.
     pub pid: u32,
-    /// When it was connected.
+    /// When the login ended, or before that when the connection began.
     pub connected: Now,
-    /// When it was last lent.
+    /// When the server was last lent, given back or put to a job, or ended a transaction.
     pub lent: Now,
-    /// Whether it is closed when its client is done.
+    /// Whether the server is to be closed once its client is done.
     pub close_needed: bool,
     /// The protocol's part.
     pub session: P::ServerView,

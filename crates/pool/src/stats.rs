@@ -1,18 +1,18 @@
 //! Counters of one pool on one core, and the histogram of times.
 //!
-//! They are plain integers: the core alone writes them, and a reader gets a copy that the core
-//! makes between two steps ([`crate::snapshot::Snapshot`]).
+//! The counters are plain integers. Only the core writes them, and a reader gets a copy that the
+//! core makes between two steps ([`crate::snapshot::Snapshot`]).
 
 /// Number of buckets of a histogram. Their bounds are powers of two microseconds: bucket `i` counts
 /// times below `2^i` µs and not below half of that; the last bucket counts all longer times.
 pub const BUCKETS: usize = 28;
 
-/// Histogram of how long things took.
+/// A histogram of times.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Count per bucket.
+    /// Number of times in each bucket.
     pub buckets: [u64; BUCKETS],
-    /// Sum of all, in microseconds.
+    /// Sum of all times, in microseconds.
     pub sum_us: u64,
 }
 
@@ -23,7 +23,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts something that took `us` microseconds.
+    /// Counts a time of `us` microseconds.
     #[inline]
     pub fn count(&mut self, us: u64) {
         let bucket = (64 - us.leading_zeros()) as usize;
@@ -31,7 +31,7 @@ impl Histogram {
         self.sum_us += us;
     }
 
-    /// Returns how many times were counted.
+    /// Returns the number of counted times.
     pub fn total(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -130,9 +130,9 @@ counters! {
 /// Counts of one pool on one core, since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Counters<C> {
-    /// Those that any protocol has.
+    /// The counters that any protocol has.
     pub pool: PoolCounters,
-    /// Those of the protocol.
+    /// The counters of this protocol.
     pub protocol: C,
     /// How long transactions took, from lending the server to its return.
     pub xact_time: Histogram,

@@ -1,4 +1,4 @@
-//! Time, as it is handed in.
+//! The time, which the loop hands to the engine with each event.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use std::time::Duration;
 pub struct Now(pub u64);
 
 impl Now {
-    /// This moment and `span` more; the end of time where there is no such moment.
+    /// Returns the moment `span` after this one, or the last moment if there is no such moment.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
     }
 
-    /// Microseconds from `earlier` to this moment; zero where `earlier` is later.
+    /// Returns the microseconds from `earlier` to this moment, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

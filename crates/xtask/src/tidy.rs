@@ -1,8 +1,8 @@
 //! House rules that the compiler does not check.
 //!
 //! Each rule reads the same [`Tree`] and returns its findings, one line each with the place. A rule
-//! that is wrong is changed here. Some rules have a list of places that still break them
-//! (`CIRCLES` in `calls.rs`, `CEILINGS` in `prose.rs`), which must not grow.
+//! that is wrong is changed here. One rule has a list of places that still break it (`CIRCLES` in
+//! `calls.rs`), which must not grow.
 
 mod tree;
 mod words;

@@ -35,7 +35,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Cancels the running request of a client, if the key is the client's.
     pub fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        // Compares all bytes, so that the time taken does not tell how many are right.
+        // The comparison reads all bytes, so that its time does not tell how many are right.
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
         if !same || P::phase(&client.session) != Phase::Ready {

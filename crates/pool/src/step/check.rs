@@ -1,8 +1,8 @@
 //! Invariants between an engine's tables, which hold after every step.
 //!
-//! The simulator and tests check them: a broken one does no harm yet, but will. Every link is
-//! checked from both ends, every list against the states that it stands for, and every count
-//! against the things that it counts.
+//! The simulator and tests check the invariants: a broken one may do no harm yet, but will. Every
+//! link is checked from both ends, every list against the states that it stands for, and every
+//! count against the things that it counts.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ impl<P: Protocol> Engine<P> {
     /// Checks all invariants.
     ///
     /// # Errors
-    /// A description of the first one that is broken.
+    /// A description of the first invariant that is broken.
     pub fn check(&self) -> Result<(), String> {
         let mut pools: HashMap<PoolId, Recount> = HashMap::new();
         let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();

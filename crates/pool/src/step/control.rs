@@ -89,8 +89,8 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Ends the session of a client that is not allowed any more. A client in a transaction may end
-    /// that first; then [`Step::after_ready`] ends the session.
+    /// Ends the session of a client that is not allowed any more. A client in a transaction may
+    /// end the transaction first. Then [`Step::transaction_over`] ends the session.
     fn dismiss(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let (id, link) = (client.pool, client.link);
@@ -162,7 +162,8 @@ impl<P: Protocol> Step<'_, P> {
         self.close_drained();
     }
 
-    /// Ends the draining of databases that a client asked for: its command has been answered.
+    /// Ends the draining of databases that a client asked for: the client's command has been
+    /// answered.
     #[inline]
     pub fn drained_database(&mut self, client: Conn) {
         for database in self.engine.core_state.database_drain.wanted_by(client) {

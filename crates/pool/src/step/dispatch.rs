@@ -1,7 +1,7 @@
 //! The entry of the engine: handles one event.
 //!
-//! [`Engine::step`] is the one `match` over all events. Each arm calls the file of this folder, or
-//! of `login`, that handles the subject.
+//! [`Engine::step`] is the one `match` over all events. Each arm calls the file of this folder that
+//! handles the subject, or the protocol.
 //!
 //! A step never calls itself. A client whose input can be read on is put into `runnable`, and the
 //! step ends once `runnable` is empty.

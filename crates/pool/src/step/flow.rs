@@ -1,4 +1,5 @@
-//! Flow control: reading a connection is paused while its peer's output is not taken.
+//! Flow control. Refrain stops reading a connection while too many bytes wait for the client or
+//! server that they go to, or while a waiting client has sent too much.
 
 use crate::client::{Phase, WaitingFor};
 use crate::engine::{Engine, Step};
@@ -6,11 +7,11 @@ use crate::event::Action;
 use crate::ids::Conn;
 use crate::protocol::Protocol;
 
-/// Bytes of input held for a client that waits; beyond that its connection is not read.
+/// Bytes of input that Refrain holds for a client that waits, before it stops reading the client.
 const HELD_BYTES_MAX: usize = 64 * 1024;
 
 impl<P: Protocol> Step<'_, P> {
-    /// Keeps input of a client for later.
+    /// Holds input of a client for later.
     pub(crate) fn hold(&mut self, conn: Conn, bytes: &[u8]) {
         if let Some(client) = self.engine.connections.client(conn)
             && (!bytes.is_empty() || client.paused)

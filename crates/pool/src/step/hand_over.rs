@@ -8,12 +8,12 @@ use crate::protocol::Protocol;
 use crate::server::{ServerState, Transfer};
 use crate::time::Now;
 
-/// Microseconds that another core's client must have waited longer than the first client here to
-/// get a free server before it. Handing a server over costs more than a transaction.
+/// Microseconds by which another core must have asked before the first client here began to wait,
+/// to get a free server before that client. Handing a server over costs more than a transaction.
 const PATIENCE_US: u64 = 5_000;
 
 impl<P: Protocol> Step<'_, P> {
-    /// Hands an idle server over once its output has been sent, if another core has asked for one
+    /// Hands over an idle server whose output has been sent, if another core has asked for one
     /// meanwhile.
     pub(crate) fn offer(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };

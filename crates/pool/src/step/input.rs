@@ -1,5 +1,5 @@
-//! Input from clients and servers: what was held before goes first, and what the protocol has not
-//! handled is held.
+//! Input from clients and servers. The protocol gets held bytes first, and the pool holds the bytes
+//! that the protocol has not handled.
 
 use crate::client::{Phase, WaitingFor};
 use crate::connections::Connection;
@@ -27,7 +27,7 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Reads a client again, whose input was held.
+    /// Reads on a client whose input was held.
     pub(crate) fn run(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         match P::phase(&client.session) {
@@ -107,7 +107,7 @@ impl<P: Protocol> Step<'_, P> {
         pool.ask_due = true;
         server.close_needed |= server.reconnects != pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
-        // Bytes that came from the server on the way.
+        // The server may have sent bytes on the way, which its inbox holds.
         self.server_bytes(conn, &[]);
         self.free(conn);
         self.grow(id);

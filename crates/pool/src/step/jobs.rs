@@ -8,8 +8,8 @@ use crate::protocol::Protocol;
 use crate::server::{Holder, ServerState};
 
 impl<P: Protocol> Step<'_, P> {
-    /// Lets a server do a job, of which the protocol has just sent it the beginning. `back` is the
-    /// client that gets the server back, and waits until then.
+    /// Lets a server do a job, whose first messages the protocol has just sent to the server.
+    /// `back` is the client that gets the server back, and waits until then.
     pub fn start_job(&mut self, server: Conn, job: P::Job, back: Option<Conn>) {
         let Some(s) = self.engine.connections.server(server) else { return };
         s.state = ServerState::Held(Holder::Job(Box::new(job), back));
@@ -20,7 +20,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends a server's job. Returns the job, and the client that has the server back. The protocol
-    /// has to call [`Step::unblock`] for that client, or [`Step::make_fit`] where there is none.
+    /// has to call [`Step::unblock`] for that client, or [`Step::make_fit`] if there is no client.
     pub fn finish_job(&mut self, server: Conn) -> Option<(Box<P::Job>, Option<Conn>)> {
         let s = self.engine.connections.server(server)?;
         if !s.is_at_work() {

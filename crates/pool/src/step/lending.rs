@@ -1,9 +1,9 @@
 //! Lending servers: which client gets one, when the server comes back, and in what state.
 //!
-//! A server goes back to its pool with the protocol's proof that it owes nothing
-//! ([`crate::Parts::Idle`]) or not at all. Before that, the protocol may have to ask the server
-//! something, or to reset it. A cancel request under way holds the server back: the request must
-//! not hit the next client (E81).
+//! A server goes back to its pool only with the protocol's proof that the server owes nothing
+//! ([`crate::Parts::Idle`]). Before that, the protocol may have to ask the server something, or to
+//! reset the server. A cancel request under way holds the server back: the request must not hit the
+//! next client (E81).
 //!
 //! One limit counts for all cores. A core whose client waits asks the other cores for an idle
 //! server, and connects one itself if the limit allows.
@@ -47,8 +47,8 @@ impl<P: Protocol> Step<'_, P> {
         c.link = None;
         c.cancel_wanted = false;
         s.state = ServerState::Resetting;
-        // Either may have been paused because the other reads slowly. They have nothing to do with
-        // each other any more.
+        // Refrain may have stopped reading one of the two because the other reads slowly. From now
+        // on neither feeds the other.
         if c.paused {
             self.engine.runnable.push_back(client);
         }
@@ -68,7 +68,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Takes a server from a client that has left.
     pub(crate) fn take_back(&mut self, server: Conn, client: &Client<P>) {
         let Some(s) = self.engine.connections.server(server) else { return };
-        // The server does a job for Refrain. It just does not go back to the client afterwards.
+        // The server does a job for Refrain, and does not go back to the client afterwards.
         if let ServerState::Held(Holder::Job(_, back)) = &mut s.state {
             *back = None;
             return P::abandon_job(self, server);
@@ -77,7 +77,7 @@ impl<P: Protocol> Step<'_, P> {
         s.since = self.now;
         let removed = self.engine.core_state.pool(client.pool).removed;
         let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
-        // A server that waits for the rest of a message cannot be brought back to order (E75).
+        // A server that waits for the rest of a message cannot be used again (E75).
         if client.is_half_sent() || leaves {
             return self.close_server(server);
         }
@@ -103,14 +103,14 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Gives a server that nobody holds to the next in line: a client here, another core, a job, or
+    /// Gives a server without a holder to the next in line: a client here, another core, a job, or
     /// the pool. Closes it if it is not to be used again.
     #[inline]
     pub fn free(&mut self, server: Conn) {
         let now = self.now;
         let Some(s) = self.engine.connections.server(server) else { return };
-        // PostgreSQL does not say which query a cancel request hits. One under way could hit the
-        // next client (E81).
+        // PostgreSQL does not say which query a cancel request hits. A request under way could hit
+        // the next client (E81).
         if s.cancels > 0 {
             s.state = ServerState::Cancelling;
             return;

@@ -10,8 +10,8 @@ use crate::protocol::Protocol;
 use crate::server::ServerState;
 
 impl<P: Protocol> Step<'_, P> {
-    /// Takes in a server that is logged in, and frees it. `news` is whether it has said anything
-    /// that other cores have to know.
+    /// Takes in a server that has logged in, and frees it. `news` is true if the other cores have
+    /// to know of the login, even if the pool has another server.
     pub fn logged_in(&mut self, conn: Conn, news: bool) {
         let jitter: [u8; 1] = self.engine.core_state.random();
         let Some(server) = self.engine.connections.server(conn) else { return };
@@ -48,7 +48,7 @@ impl<P: Protocol> Step<'_, P> {
         pool.retry = now.after(pool.settings.options.server_login_retry);
         let host = pool.settings.host.to_string();
         let none_left = pool.servers == pool.connecting;
-        // The reason of a failed connect begins with the address: no need to name it twice.
+        // The reason of a failed connect begins with the address, which need not come twice.
         let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
         self.note_pool(server.pool, Level::Error, cause, detail);
         self.forget_server(&server);
@@ -76,7 +76,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Closes a pool whose database or user does not exist: now, or with the first tick at which
-    /// nobody has it.
+    /// the pool is unused.
     pub fn forget_soon(&mut self, id: PoolId) {
         let now = self.now;
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };

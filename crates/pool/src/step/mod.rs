@@ -1,5 +1,5 @@
 //! One step of the engine, by subject. A step handles one event and queues the actions that follow
-//! from it.
+//! from that event.
 
 pub(crate) mod notes;
 pub(crate) mod flow;

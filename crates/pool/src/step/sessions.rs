@@ -18,8 +18,8 @@ use crate::protocol::Protocol;
 pub const END_OF_STREAM: &str = "end of stream";
 
 impl<P: Protocol> Step<'_, P> {
-    /// Takes a new connection in. If too many have not logged in, the lobby names one that has to
-    /// go.
+    /// Takes in a new connection. If too many connections have not logged in, the lobby names one
+    /// that has to make way.
     pub fn accepted(&mut self, conn: Conn, peer: Peer) {
         let core_state = &mut self.engine.core_state;
         let (shared, core) = (core_state.shared.clone(), core_state.core);
@@ -39,7 +39,7 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// A connection has to make way for a later one, unless it has logged in meanwhile.
+    /// Closes a connection that has to make way for a later one, unless it has logged in meanwhile.
     pub fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         if client.serial != serial || client.counted != Counted::Login {
@@ -56,8 +56,8 @@ impl<P: Protocol> Step<'_, P> {
         self.end_login(conn, DisconnectReason::CrowdedOut);
     }
 
-    /// Ends a login that took too long, or had to make way. A peer that has sent no startup packet
-    /// gets no error: it may be no client at all, and such connections may be many.
+    /// Ends a login that took too long or had to make way. A silent peer
+    /// ([`Protocol::is_silent`]) gets no error: the peer may be no client, and there may be many.
     pub fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let silent = P::is_silent(&client.session);
@@ -73,7 +73,7 @@ impl<P: Protocol> Step<'_, P> {
         self.remove_client(conn, false);
     }
 
-    /// Counts a connection that has shown who it is. `false` where there are as many as may be.
+    /// Counts a connection that has authenticated. Returns false if the limit is reached.
     pub fn count_as(&mut self, conn: Conn, counted: Counted) -> bool {
         let shared = &self.engine.core_state.shared;
         let most = match counted {
@@ -89,15 +89,15 @@ impl<P: Protocol> Step<'_, P> {
         room
     }
 
-    /// Gives a client that has shown who it is to its pool. Returns whether it is let in at once:
-    /// otherwise [`Protocol::admit`] is called when a server of the pool has been reached.
+    /// Gives a client that has authenticated to its pool. Returns whether the client is let in at
+    /// once. If not, the pool calls [`Protocol::admit`] when a server of the pool has been reached.
     pub fn enter(&mut self, conn: Conn, shared: &Arc<PoolShared<P>>) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let pool = self.engine.core_state.open_pool(shared, self.now);
         pool.clients += 1;
         client.pool = shared.id;
-        // Without a server that is logged in, the database may have been dropped since the last
-        // login: connect one first. A paused pool connects none.
+        // If no server is logged in, the database may have been dropped since the last login. So
+        // the pool connects a server first. A paused pool connects none.
         if P::is_known(&shared.protocol) && (shared.is_live() || pool.paused) {
             return true;
         }
@@ -116,15 +116,15 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Whether a client has got the beginning of a message whose rest is still to come. The client
-    /// would take an error for that rest.
+    /// Whether a client has got only the beginning of a message. The client would take an error
+    /// for the rest of that message.
     pub fn is_cut(&mut self, conn: Conn) -> bool {
         let link = self.engine.connections.client(conn).and_then(|client| client.link);
         let server = link.and_then(|server| self.engine.connections.server(server));
         server.is_some_and(|s| s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On)
     }
 
-    /// Ends a client's session with the error for `cause`, and frees what the client had.
+    /// Ends a client's session with the error for `cause`, and takes back the client's server.
     pub fn end_client(&mut self, conn: Conn, cause: DisconnectReason) {
         let says = !self.is_cut(conn);
         self.end_client_saying(conn, cause, says);

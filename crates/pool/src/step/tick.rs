@@ -1,7 +1,7 @@
-//! Timeouts, ages and purges.
+//! Timeouts of clients and servers, and the removal of unused servers and pools.
 //!
-//! The hot path sets no timers. Every [`TICK`], as long as anything could be due, a tick looks
-//! through the tables. So timeouts are exact to that time.
+//! The hot path sets no timers. Every [`TICK`], as long as anything could be due, a tick checks all
+//! connections and pools. So a timeout may come late by one [`TICK`].
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::time::Now;
 const TICK: Duration = Duration::from_millis(100);
 /// Time that a server may take to finish for a client that has left, or that has ended its stream.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// Time between two sweeps of the statements a core knows.
+/// Microseconds between two sweeps, which forget what no core uses any more.
 const SWEEP_US: u64 = 10_000_000;
 
 impl<P: Protocol> Engine<P> {
@@ -40,14 +40,14 @@ impl<P: Protocol> Engine<P> {
         if self.clients > 0 || ports.are_closing() || self.core_state.pools().any(has_work) {
             return Some(next);
         }
-        // An unused pool needs one more tick: when it is forgotten.
+        // An unused pool needs one more tick, which forgets the pool.
         let due = self.core_state.pools().filter_map(Pool::forgotten_at).min();
         due.map(|due| due.max(next))
     }
 }
 
 impl<P: Protocol> Step<'_, P> {
-    /// Handles everything that is due.
+    /// Does all work that is due.
     pub fn tick(&mut self) {
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
@@ -165,7 +165,8 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Closes idle servers of a pool that has more than its limit, the least recently used first.
+    /// Closes idle servers of a pool that has more servers than allowed, the least recently used
+    /// first.
     fn shrink(&mut self, id: PoolId) {
         let shared = self.engine.core_state.shared.clone();
         let pool = self.engine.core_state.pool(id);
@@ -189,7 +190,8 @@ impl<P: Protocol> Step<'_, P> {
         }
         self.shrink(id);
         P::tick_pool(self, id);
-        // A core that did not know the pool yet, or has had a server since, has to be asked again.
+        // Another core may not have known the pool when it was asked, or may have a server now. So
+        // `grow` asks again.
         self.engine.core_state.pool(id).ask_due = true;
         self.grow(id);
         let (shared, core) = (self.engine.core_state.shared.clone(), self.engine.core_state.core);

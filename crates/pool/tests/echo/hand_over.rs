@@ -53,7 +53,7 @@ fn a_client_of_another_core_that_has_waited_longer_comes_first() {
     world.says(bob, "ours");
     world.says(anna, "commit");
     assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("", "begin\n"));
-    // The core of the other asks for the server in turn.
+    // The other client's core asks for the server in turn.
     world.pass(Duration::from_millis(100));
     world.says(carl, "commit");
     assert_eq!(world.heard(bob), "ours\n");
@@ -91,7 +91,7 @@ fn a_core_asks_again_with_each_tick() {
     let mut world = World::of_cores(2, "pool_size = 1");
     let [anna, bob, carl] = [0, 0, 1].map(|core| world.client_at(core));
     world.says(carl, "begin");
-    // The first core asks for the server, which comes, and asks again for the next client.
+    // The first core asks for the server and gets it, and asks again for the next client.
     world.says(anna, "begin");
     world.says(bob, "mine");
     world.says(carl, "commit");
@@ -112,7 +112,7 @@ fn a_server_is_handed_over_once_its_output_is_sent() {
     world.server_stops_reading(server);
     world.says(anna, "commit");
     world.says(bob, "mine");
-    // It answers what it has not read to the end, as far as the engine can tell.
+    // As far as the engine can tell, the server has not read the line to the end.
     world.server_says(server, "commit\n");
     assert_eq!(world.core_of(server), 0);
     world.servers_answer = false;

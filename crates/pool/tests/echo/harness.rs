@@ -1,7 +1,7 @@
 //! Cores without I/O: engines, the clients and servers at their connections, and one clock.
 //!
 //! After each step, all invariants of the engine have to hold. Servers answer at once, unless a
-//! test keeps them from it.
+//! test holds the answers back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports, Step, 
 
 use crate::parts::{Checks, Echo};
 
-/// What is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Debug)]
 pub(crate) struct End {
     core: usize,
     conn: Conn,
-    /// What it has received and not answered, or not looked at.
+    /// Bytes that the peer has received, and not answered or not looked at.
     got: String,
-    /// What it has received since the test looked.
+    /// Bytes that the peer has received since the test looked.
     log: String,
-    /// What it has received and the engine was not told of: it reads slowly.
+    /// Buffers that the peer has not read, so that the engine does not know of their end.
     unread: Vec<Vec<u8>>,
     reads: bool,
     is_open: bool,
@@ -45,14 +45,14 @@ pub(crate) struct ClientId(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ServerId(pub(crate) usize);
 
-/// What becomes of an attempt to connect.
+/// The result of an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connects {
-    /// It succeeds at once.
+    /// The attempt succeeds at once.
     AtOnce,
-    /// It fails at once.
+    /// The attempt fails at once.
     Never,
-    /// It stays under way until the test says more.
+    /// The attempt stays under way until the test ends it.
     Later,
 }
 
@@ -61,7 +61,7 @@ struct Worker {
     ports: Ports<Echo>,
 }
 
-/// All cores, and what is at their connections.
+/// All cores, and the peers at their connections.
 pub(crate) struct World {
     workers: Vec<Worker>,
     clients: Vec<End>,
@@ -89,7 +89,8 @@ fn options(pool: &str) -> Arc<Options> {
 }
 
 impl World {
-    /// Makes one core, with these options of its pools; or of everything, where `pool` has tables.
+    /// Makes one core, with these options of its pools. If `pool` has tables, they are options of
+    /// the whole configuration.
     pub(crate) fn new(pool: &str) -> Self {
         Self::of_cores(1, pool)
     }
@@ -118,7 +119,7 @@ impl World {
 
     // Clients.
 
-    /// Connects a client to a core, without a word.
+    /// Connects a client to a core. The client sends nothing.
     pub(crate) fn silent_client(&mut self, core: usize) -> ClientId {
         let conn = self.workers[core].ports.open();
         self.clients.push(End::new(core, conn));
@@ -166,12 +167,12 @@ impl World {
         self.settle();
     }
 
-    /// Returns what a client has received since the last look.
+    /// Returns the text that a client has received since the last look.
     pub(crate) fn heard(&mut self, client: ClientId) -> String {
         std::mem::take(&mut self.clients[client.0].got)
     }
 
-    /// Returns what a client has received, which the next look returns again.
+    /// Returns the text that a client has received. The next look returns it again.
     pub(crate) fn heard_so_far(&self, client: ClientId) -> &str {
         &self.clients[client.0].got
     }
@@ -206,12 +207,12 @@ impl World {
         self.clients[client.0].is_paused
     }
 
-    /// Has a client stop reading what it is sent.
+    /// Has a client stop reading.
     pub(crate) fn stops_reading(&mut self, client: ClientId) {
         self.clients[client.0].reads = false;
     }
 
-    /// Has a client read all that it was sent.
+    /// Has a client read all bytes that it was sent.
     pub(crate) fn reads_on(&mut self, client: ClientId) {
         self.clients[client.0].reads = true;
         self.read_on(true, client.0);
@@ -265,7 +266,7 @@ impl World {
         self.servers[server.0].is_paused
     }
 
-    /// Returns what a server was sent since the last look.
+    /// Returns the text that a server was sent since the last look.
     pub(crate) fn server_heard(&mut self, server: ServerId) -> String {
         std::mem::take(&mut self.servers[server.0].log)
     }
@@ -277,7 +278,7 @@ impl World {
         self.settle();
     }
 
-    /// Has all servers answer what they were sent, and answer at once from now on.
+    /// Has all servers answer the lines that they were sent, and answer at once from now on.
     pub(crate) fn all_answer(&mut self) {
         self.servers_answer = true;
         self.settle();
@@ -297,12 +298,12 @@ impl World {
         self.settle();
     }
 
-    /// Has a server stop reading what it is sent.
+    /// Has a server stop reading.
     pub(crate) fn server_stops_reading(&mut self, server: ServerId) {
         self.servers[server.0].reads = false;
     }
 
-    /// Has a server read all that it was sent.
+    /// Has a server read all bytes that it was sent.
     pub(crate) fn server_reads_on(&mut self, server: ServerId) {
         self.servers[server.0].reads = true;
         self.read_on(false, server.0);
@@ -347,7 +348,7 @@ impl World {
         }
     }
 
-    // What the engines know.
+    // Views of the engines.
 
     /// Returns the engine of a core.
     pub(crate) fn engine(&mut self, core: usize) -> &mut Engine<Echo> {
@@ -382,7 +383,7 @@ impl World {
 
     // The loop.
 
-    /// Has an engine do what no event asks for.
+    /// Changes an engine directly, without an event.
     pub(crate) fn in_step(&mut self, core: usize, act: impl FnOnce(&mut Step<'_, Echo>)) {
         let Worker { engine, ports } = &mut self.workers[core];
         act(&mut Step { engine, now: self.now, ports });
@@ -395,7 +396,7 @@ impl World {
         assert_eq!(engine.check(), Ok(()), "after a step of core {core}");
     }
 
-    /// Does all that the engines want done, until nothing is left.
+    /// Does the engines' tasks, until none is left.
     pub(crate) fn settle(&mut self) {
         loop {
             let mut busy = false;
@@ -474,7 +475,7 @@ impl World {
         if is_client { &mut self.clients } else { &mut self.servers }
     }
 
-    /// Tells the engine that a peer has read what it was sent.
+    /// Tells the engine that a peer has read the bytes that it was sent.
     fn read_on(&mut self, is_client: bool, at: usize) {
         let End { core, conn, .. } = self.list(is_client)[at];
         for bytes in std::mem::take(&mut self.list(is_client)[at].unread) {
@@ -487,7 +488,7 @@ impl World {
         }
     }
 
-    /// Has a server answer what it was sent: `welcome` to a greeting, else the same line.
+    /// Has a server answer the lines that it was sent: `welcome` to a greeting, else the same line.
     fn answer(&mut self, server: usize) -> bool {
         let end = &self.servers[server];
         let (core, conn) = (end.core, end.conn);

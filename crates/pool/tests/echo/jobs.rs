@@ -38,7 +38,7 @@ fn a_session_gets_its_server_back_behind_a_job() {
     world.says(anna, "two");
     world.server_says(server, "two\n");
     assert!(world.server_part(server).is_at_work());
-    // What it sends meanwhile waits.
+    // The line that the client sends meanwhile waits.
     world.server_heard(server);
     world.says(anna, "three");
     assert_eq!(world.server_heard(server), "");

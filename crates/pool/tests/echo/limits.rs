@@ -1,10 +1,10 @@
-//! Limits: how many servers and clients there may be, and what becomes of one more.
+//! Limits: the numbers of servers and clients that may exist, and the answer to one more.
 
 use std::time::Duration;
 
 use crate::harness::{ClientId, World};
 
-/// Begins transactions of so many clients, and returns how many have a server.
+/// Begins a transaction of each of some clients, and returns how many clients have a server.
 fn begin(world: &mut World, names: &str, clients: usize) -> (Vec<ClientId>, usize) {
     let all: Vec<_> = (0..clients).map(|_| world.client_of(names)).collect();
     all.iter().for_each(|client| world.says(*client, "begin"));

@@ -187,7 +187,7 @@ fn a_database_that_is_drained_loses_its_idle_servers_at_all_cores() {
     world.engine(0).core_state.database_drain.ask(b"shop", conn, now);
     world.in_step(0, |step| step.drain_everywhere());
     assert!(world.is_up(held) && !world.is_up(idle));
-    // A client that waits gets a server all the same, which goes afterwards.
+    // A client that waits still gets a server, which is closed afterwards.
     assert_eq!(world.asks(bob, "one"), "begin\ncommit\none\n");
     assert!(!world.is_up(world.last_server()));
     world.in_step(0, |step| step.drained_database(conn));

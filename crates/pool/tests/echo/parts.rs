@@ -1,4 +1,4 @@
-//! What the protocol of lines keeps of each thing that the pool has.
+//! The parts of the protocol of lines, for each thing that the pool has.
 
 use refrain_pool::client::Phase;
 use refrain_pool::settings::PoolSettings;
@@ -12,21 +12,21 @@ pub(crate) enum Echo {}
 /// A client's session.
 #[derive(Debug)]
 pub(crate) struct ClientSession {
-    /// How far it is.
+    /// The phase of the session.
     pub(crate) phase: Phase,
 }
 
 /// A server's session.
 #[derive(Debug, Default)]
 pub(crate) struct ServerSession {
-    /// Lines that it has not sent back yet.
+    /// Number of lines that the server has not sent back yet.
     pub(crate) owed: u32,
     /// Whether a transaction is open.
     pub(crate) in_transaction: bool,
 }
 
 impl ServerSession {
-    /// Follows a line that the server has sent back. Returns false for a line that nobody sent.
+    /// Follows a line that the server has sent back. Returns false if the server owed no line.
     pub(crate) fn follow(&mut self, line: &[u8]) -> bool {
         match line {
             b"begin\n" => self.in_transaction = true,
@@ -47,11 +47,11 @@ pub(crate) struct Idle(pub(crate) ());
 /// One core's part of a pool.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
-    /// Checks to make with the next servers that are free.
+    /// Number of checks to make with the next servers that are free.
     pub(crate) due: u32,
-    /// Checks made.
+    /// Number of checks made.
     pub(crate) made: u32,
-    /// Checks whose server was lost.
+    /// Number of checks whose server was lost.
     pub(crate) lost: u32,
 }
 

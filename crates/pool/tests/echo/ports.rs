@@ -1,4 +1,4 @@
-//! The engine's side of its connections: buffers, closes, and what is given up.
+//! The engine's side of its connections: buffers, closes, and bytes that a peer does not read.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::parts::Echo;
 
 type Ports = refrain_pool::Ports<Echo>;
 
-/// Time in which a connection that is to be closed may be rid of what is queued on it.
+/// Time in which a connection that is to be closed may send its queued bytes.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 fn send(ports: &mut Ports) -> (Conn, Vec<u8>) {

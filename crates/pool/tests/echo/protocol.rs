@@ -1,7 +1,7 @@
-//! The protocol of lines: the least that a protocol has to provide.
+//! The protocol of lines: the least that a protocol has to implement.
 //!
 //! A client's first line names its database and user, and gets `welcome` with the process ID and
-//! key that cancel its requests. A server is greeted with `hello` and answers `welcome`, too.
+//! key that cancel its requests. Refrain sends a server `hello`, and the server answers `welcome`.
 
 use refrain_pool::client::Phase;
 use refrain_pool::disconnect::DisconnectReason;
@@ -18,7 +18,7 @@ impl Protocol for Echo {
         session.phase
     }
 
-    // The first line is kept until it is whole. What stands behind it is read after `admit`.
+    // The session keeps the first line until it is whole. Lines behind it are read after `admit`.
     fn login_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]) {
         let Some(c) = step.engine.connections.client(client) else { return };
         let input = c.inbox.join(bytes);
@@ -36,7 +36,7 @@ impl Protocol for Echo {
         }
     }
 
-    // Whoever is let in gets a key, and what it sent meanwhile is read.
+    // A client that is let in gets a key. Then the protocol reads the lines sent meanwhile.
     fn admit(step: &mut Step<'_, Self>, client: Conn) {
         let pid = pid_of(step.engine.core_state.core(), client);
         let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
@@ -47,7 +47,7 @@ impl Protocol for Echo {
         step.unblock(client);
     }
 
-    // A line needs a server. Where none is free, the pool keeps the input and calls again.
+    // A line needs a server. If none is free, the pool keeps the input and calls again.
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
         let mut used = 0;
         while let Some(line) = first_line(&input[used..]) {
@@ -63,12 +63,12 @@ impl Protocol for Echo {
         used
     }
 
-    // A client is told in a line why its session ends.
+    // The client gets a line that says why its session ends.
     fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
         out.extend(format!("error {}\n", cause.key()).bytes());
     }
 
-    // A server has to know whom it works for.
+    // The server gets a line that names its client.
     fn connected(step: &mut Step<'_, Self>, server: Conn) {
         let Some(s) = step.engine.connections.server(server) else { return };
         let pool = &step.engine.core_state.pool(s.pool()).shared;
@@ -91,7 +91,7 @@ impl Protocol for Echo {
         used
     }
 
-    // To lend a server again takes this proof.
+    // The pool lends a server again only with this proof.
     fn idle(session: &ServerSession) -> Option<Idle> {
         (session.owed == 0 && !session.in_transaction).then_some(Idle(()))
     }
@@ -126,7 +126,7 @@ impl Protocol for Echo {
         check(step, server, None)
     }
 
-    // What a job was to find out is found out by the next one.
+    // The next job finds out what the lost job was to find out.
     fn lose_job(pool: &mut refrain_pool::pool::Pool<Self>, _job: &Check) {
         pool.protocol.lost += 1;
     }
@@ -138,7 +138,7 @@ fn first_line(input: &[u8]) -> Option<&[u8]> {
     Some(&input[..=end])
 }
 
-/// Gives a client to its pool, which lets it in or tells it why not.
+/// Gives a client to its pool, which lets the client in or tells it why not.
 fn log_in(step: &mut Step<'_, Echo>, client: Conn, database: &str, user: &str) {
     let shared = step.engine.core_state.shared.clone();
     let Some(pool) = shared.pool(database, user) else {
@@ -155,7 +155,7 @@ fn log_in(step: &mut Step<'_, Echo>, client: Conn, database: &str, user: &str) {
     }
 }
 
-/// Ends the login to a server: it says `welcome` and how to cancel its work, or why not.
+/// Ends the login to a server, which sends `welcome` and its key, or an error.
 fn logged_in(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let ["welcome", pid, key] = line.split_whitespace().collect::<Vec<_>>()[..] else {

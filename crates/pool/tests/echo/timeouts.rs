@@ -1,4 +1,4 @@
-//! Timeouts and ages: what takes too long ends, and to the tick.
+//! Timeouts and ages: a session or a server that takes too long ends, and at the exact tick.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ fn a_transaction_may_be_idle_so_long() {
     assert!(world.is_there(anna));
     world.pass(TICK);
     assert_eq!(world.heard(anna), "error idle_transaction_timeout\n");
-    // Its server is rolled back and free.
+    // The client's server is rolled back and free.
     assert_eq!(world.pool(0).idle().len(), 1);
 }
 

@@ -1,12 +1,6 @@
 //! Rules of prose that a program can check (CONTRIBUTING, "Rules of prose", 1 and 8).
-//!
-//! Texts older than these rules break some of them. [`CEILINGS`] has the number of such places in
-//! each part of the repository, and the rules hold that number exactly: a change may add none, and
-//! a change that mends some lowers the ceiling. So the numbers only shrink.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use super::Tree;
 use crate::workspace;
@@ -17,83 +11,26 @@ const WIDTH_MAX: usize = 100;
 /// Words that no doc comment begins with: its subject is a thing with a name (rule 1).
 const OPENINGS: &[&str] = &["What", "Who", "Whoever", "Whose", "Those", "Nobody"];
 
-/// The numbers of places of a part of the repository that still break each rule.
-#[derive(Clone, Copy)]
-struct Ceiling {
-    /// A crate by its folder's name, or [`PAGES`].
-    of: &'static str,
-    /// Doc comments that begin with one of [`OPENINGS`].
-    openings: usize,
-    /// Lines wider than [`WIDTH_MAX`].
-    widths: usize,
-}
-
-const fn ceiling(of: &'static str, openings: usize, widths: usize) -> Ceiling {
-    Ceiling { of, openings, widths }
-}
-
-/// The part of all Markdown outside of the crates.
-const PAGES: &str = "pages";
-
-/// The parts with places that break a rule. Other parts have none.
-const CEILINGS: &[Ceiling] = &[ceiling("pool", 71, 0)];
-
 /// Finds doc comments that begin with one of [`OPENINGS`].
 pub(super) fn openings(tree: &Tree) -> Vec<String> {
-    let places = tree.sources().flat_map(|source| {
-        let lines = strange_openings(&source.text).into_iter();
-        lines.map(|line| (part(&source.path), source.at(line)))
-    });
-    held(places, "openings", |ceiling| ceiling.openings)
+    let places = tree
+        .sources()
+        .flat_map(|source| strange_openings(&source.text).into_iter().map(|line| source.at(line)));
+    places.collect()
 }
 
 /// Finds lines of comments and of pages that are wider than [`WIDTH_MAX`].
 pub(super) fn widths(tree: &Tree) -> Vec<String> {
-    let comments = tree.sources().flat_map(|source| {
-        let lines = wide_code(&source.text).into_iter();
-        lines.map(|line| (part(&source.path), source.at(line)))
-    });
+    let comments = tree
+        .sources()
+        .flat_map(|source| wide_code(&source.text).into_iter().map(|line| source.at(line)));
     let pages = tree.tracked.iter().filter(|name| name.extension().is_some_and(|it| it == "md"));
     let pages = pages.flat_map(|name| {
         let text = fs::read_to_string(workspace::root().join(name)).unwrap_or_default();
         let lines = wide_page(&text).into_iter();
-        lines.map(move |line| (part(name), format!("{}:{line}", name.display())))
+        lines.map(move |line| format!("{}:{line}", name.display()))
     });
-    held(comments.chain(pages), "widths", |ceiling| ceiling.widths)
-}
-
-/// Returns the part of the repository that a file belongs to: its crate, or the pages.
-fn part(file: &Path) -> String {
-    let mut folders = file.iter().map(|part| part.to_string_lossy().into_owned());
-    let crate_folder = (folders.next().as_deref() == Some("crates")).then(|| folders.next());
-    crate_folder.flatten().unwrap_or_else(|| PAGES.to_owned())
-}
-
-/// Compares the places in each part with its ceiling. Returns advice for parts that differ from it.
-fn held(
-    places: impl Iterator<Item = (String, String)>,
-    rule: &str,
-    most: fn(&Ceiling) -> usize,
-) -> Vec<String> {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (part, place) in places {
-        found.entry(part).or_default().push(place);
-    }
-    for ceiling in CEILINGS {
-        found.entry(ceiling.of.to_owned()).or_default();
-    }
-    let allowed = |part: &str| CEILINGS.iter().find(|it| it.of == part).map_or(0, most);
-    let differing = found.iter().filter(|(part, places)| places.len() != allowed(part));
-    differing.map(|(part, places)| advice(part, places, rule, allowed(part))).collect()
-}
-
-/// Returns advice for a part that has more or fewer places than its ceiling.
-fn advice(part: &str, places: &[String], rule: &str, allowed: usize) -> String {
-    let count = places.len();
-    if count < allowed {
-        return format!("{part} has {count}: lower its `{rule}` in tidy/prose.rs from {allowed}");
-    }
-    format!("{part} has {count}, {allowed} at most; one of these is new: {}", places.join(", "))
+    comments.chain(pages).collect()
 }
 
 /// Returns the lines on which a doc comment begins with one of [`OPENINGS`].
@@ -163,16 +100,5 @@ mod tests {
         assert_eq!(wide_code(&code), [1, 5]);
         let page = format!("a {long}\n| {long} |\n```\n{long} b\n```\nhttp://{long}\n- {long}\n");
         assert_eq!(wide_page(&page), [1, 7]);
-    }
-
-    #[test]
-    fn a_ceiling_only_shrinks() {
-        let places = ["a.rs:1".to_owned(), "a.rs:2".to_owned()];
-        let fewer = advice("pg", &places, "widths", 3);
-        assert_eq!(fewer, "pg has 2: lower its `widths` in tidy/prose.rs from 3");
-        let more = advice("pg", &places, "widths", 1);
-        assert_eq!(more, "pg has 2, 1 at most; one of these is new: a.rs:1, a.rs:2");
-        assert_eq!(part(Path::new("crates/pg/src/lib.rs")), "pg");
-        assert_eq!(part(Path::new("docs/config.md")), PAGES);
     }
 }
