@@ -136,12 +136,7 @@ impl Machine {
     fn sync(&mut self, out: &mut Vec<u8>) -> Outcome {
         self.skipping = false;
         self.let_go();
-        if let Err(failure) = self.end_implicit() {
-            self.pool.failed(&failure);
-            failure.write(out, "ERROR");
-            self.end_failed();
-        }
-        self.ready(out);
+        self.end_segment(out);
         Ok(())
     }
 }

@@ -35,8 +35,19 @@ impl Machine {
         self.settle();
     }
 
+    /// Ends a segment: ends the transaction, unless BEGIN began it, and says that the session is
+    /// ready. The client gets the error if the commit fails.
+    pub(super) fn end_segment(&mut self, out: &mut Vec<u8>) {
+        if let Err(failure) = self.end_implicit() {
+            self.pool.failed(&failure);
+            failure.write(out, "ERROR");
+            self.end_failed();
+        }
+        self.ready(out);
+    }
+
     /// Ends a transaction that no BEGIN began.
-    pub(super) fn end_implicit(&mut self) -> Result<(), Failure> {
+    fn end_implicit(&mut self) -> Result<(), Failure> {
         if self.transaction.is_block() {
             return Ok(());
         }

@@ -78,12 +78,7 @@ impl Machine {
             self.simple = Some(simple);
             return Err(Stop::Needs(super::Need::Writer));
         }
-        if let Err(failure) = self.end_implicit() {
-            self.pool.failed(&failure);
-            failure.write(out, "ERROR");
-            self.end_failed();
-        }
-        self.ready(out);
+        self.end_segment(out);
         Ok(())
     }
 
