@@ -10,9 +10,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::client::Client;
 use crate::ids::{Conn, Core};
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
+use crate::server::Server;
 use crate::settings::PoolSettings;
 use crate::stats::Counters;
 use crate::time::Now;
@@ -190,5 +192,21 @@ impl<P: Parts> Pool<P> {
     /// Returns the number of waiting clients.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Counts a request of which a client has got the whole reply. Returns the microseconds that
+    /// the request took. The times of the next request, and of doing nothing, count from now.
+    #[inline]
+    pub fn request_over(
+        &mut self,
+        client: &mut Client<P>,
+        server: &mut Server<P>,
+        now: Now,
+    ) -> u64 {
+        client.note_reply(now);
+        let took = server.request_ends(now);
+        self.counters.pool.queries += 1;
+        self.counters.query_time.count(took);
+        took
     }
 }

@@ -184,7 +184,7 @@ impl<P: Parts> Server<P> {
     /// Notes that the server has answered a request. Returns the microseconds that the request
     /// took. The time of the next request, or of idling in a transaction, counts from now.
     #[inline]
-    pub fn request_ends(&mut self, now: Now) -> u64 {
+    pub(crate) fn request_ends(&mut self, now: Now) -> u64 {
         now.since(std::mem::replace(&mut self.asked, now))
     }
 
@@ -205,7 +205,7 @@ impl<P: Parts> Server<P> {
     }
 
     /// Whether the server is logged in, and no client holds the server or gets it back.
-    pub fn is_ownerless(&self) -> bool {
+    pub(crate) fn is_ownerless(&self) -> bool {
         !self.is_new() && self.client().is_none()
     }
 

@@ -280,11 +280,8 @@ impl Link<'_> {
             ReplyAction::Skip(_) => {}
             _ if held => {}
             _ => {
-                self.client.note_reply(self.now);
-                let took = self.server.request_ends(self.now);
-                let counters = &mut self.pool().counters;
-                counters.pool.queries += 1;
-                counters.query_time.count(took);
+                let pool = self.core_state.pool(self.server.pool());
+                let took = pool.request_over(self.client, self.server, self.now);
                 self.run_ends(took);
             }
         }

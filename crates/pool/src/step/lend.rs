@@ -4,7 +4,7 @@ use refrain_config::PoolMode;
 
 use crate::client::WaitingFor;
 use crate::disconnect::DisconnectReason;
-use crate::engine::Step;
+use crate::engine::{Linked, Step};
 use crate::ids::Conn;
 use crate::protocol::Protocol;
 use crate::step::lending::count_transaction;
@@ -53,12 +53,8 @@ impl<P: Protocol> Step<'_, P> {
     /// Notes that a client has got the whole reply to a request, and counts the request. The times
     /// of the next request, and of doing nothing, count from now.
     pub fn request_over(&mut self, client: Conn, server: Conn) {
-        let (client, server) = self.engine.connections.pair(client, server);
-        client.note_reply(self.now);
-        let took = server.request_ends(self.now);
-        let counters = &mut self.engine.core_state.pool(server.pool).counters;
-        counters.pool.queries += 1;
-        counters.query_time.count(took);
+        let Linked { now, client, server, core_state, .. } = self.linked(client, server);
+        core_state.pool(server.pool).request_over(client, server, now);
     }
 
     /// Takes a server back from a client whose transaction is over. The client keeps the server if
