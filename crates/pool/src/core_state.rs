@@ -68,7 +68,7 @@ impl<P: Parts> CoreState<P> {
     }
 
     /// Returns this core's part of a pool, and makes the part on first use.
-    pub fn open_pool(&mut self, shared: &Arc<PoolShared<P>>, now: Now) -> &mut Pool<P> {
+    pub(crate) fn open_pool(&mut self, shared: &Arc<PoolShared<P>>, now: Now) -> &mut Pool<P> {
         let place = shared.id.place();
         if self.pools.len() <= place {
             self.pools.resize_with(place + 1, || None);
@@ -82,7 +82,7 @@ impl<P: Parts> CoreState<P> {
 
     /// Closes this core's part of a pool that no client or server of this core uses. Forgets the
     /// pool if no other core has it open and it has no server.
-    pub fn close_pool(&mut self, id: PoolId) {
+    pub(crate) fn close_pool(&mut self, id: PoolId) {
         let pool = self.pools[id.place()].take().expect("it is open");
         assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
         self.forgotten.add(&pool.counters);
@@ -122,7 +122,7 @@ impl<P: Parts> CoreState<P> {
 
     /// Returns the number of bytes queued to a connection at which Refrain again reads the
     /// connection that feeds it. The console has no pool, and [`CONSOLE_LOW`].
-    pub fn low_mark(&self, id: PoolId) -> usize {
+    pub(crate) fn low_mark(&self, id: PoolId) -> usize {
         self.peek_pool(id).map_or(CONSOLE_LOW, |pool| pool.settings.options.buffer_low)
     }
 
@@ -132,7 +132,7 @@ impl<P: Parts> CoreState<P> {
     }
 
     /// Iterates over all pools of this core, to change them.
-    pub fn pools_mut(&mut self) -> impl Iterator<Item = &mut Pool<P>> {
+    pub(crate) fn pools_mut(&mut self) -> impl Iterator<Item = &mut Pool<P>> {
         self.pools.iter_mut().flatten().map(|pool| &mut **pool)
     }
 

@@ -74,13 +74,13 @@ impl DatabaseDrain {
 
     /// Takes out the databases that other cores do not know of.
     #[inline]
-    pub fn take_news(&mut self) -> Vec<Name> {
+    pub(crate) fn take_news(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.news)
     }
 
     /// Returns the databases that are drained for this client.
     #[inline]
-    pub fn wanted_by(&self, client: Conn) -> Vec<Name> {
+    pub(crate) fn wanted_by(&self, client: Conn) -> Vec<Name> {
         let wanted = self.databases.iter().filter(|leaving| leaving.client == Some(client));
         wanted.map(|leaving| leaving.name.clone()).collect()
     }

@@ -90,7 +90,7 @@ impl<P: Parts> PoolShared<P> {
     }
 
     /// Whether a server is logged in, which means that its database exists.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.live.load(Relaxed) > 0
     }
 }

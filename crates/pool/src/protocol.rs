@@ -6,7 +6,7 @@
 //!
 //! A protocol calls the pool in turn, by the methods of [`Step`]: [`Step::lend`] when a message
 //! needs a server, [`Step::transaction_over`] when a server may go back, [`Step::end_client`] when
-//! a session has to end. `tests/echo` has the smallest protocol that works.
+//! a session has to end. `tests/echo` has a protocol of lines.
 
 use crate::client::{Client, Phase};
 use crate::disconnect::DisconnectReason;

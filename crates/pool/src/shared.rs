@@ -99,7 +99,7 @@ impl<P: Parts> Shared<P> {
     }
 
     /// Returns a number for a client, which the process gives once.
-    pub fn client_serial(&self) -> ClientSerial {
+    pub(crate) fn client_serial(&self) -> ClientSerial {
         ClientSerial(self.serial())
     }
 

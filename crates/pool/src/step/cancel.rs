@@ -33,7 +33,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Cancels the running request of a client, if the key is the client's.
-    pub fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
+    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         // The comparison reads all bytes, so that its time does not tell how many are right.
         let same = client.key.len() == key.len()
@@ -66,7 +66,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Sends the CancelRequest on its connection.
-    pub fn cancel_connected(&mut self, conn: Conn) {
+    pub(crate) fn cancel_connected(&mut self, conn: Conn) {
         if let Connection::Cancel(run) = self.engine.connections.get(conn) {
             P::write_cancel(self.ports.out(conn), run.pid, &run.key);
         }
@@ -74,7 +74,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Gives up a cancel request that has been under way for `cancel_timeout`. The signal may still
     /// come at any time, so the server is to be closed.
-    pub fn cancel_late(&mut self, conn: Conn) {
+    pub(crate) fn cancel_late(&mut self, conn: Conn) {
         let Connection::Cancel(run) = self.engine.connections.get(conn) else { return };
         let (server, serial) = (run.server, run.serial);
         if let Some(s) = self.engine.connections.server(server).filter(|s| s.serial == serial) {
@@ -84,7 +84,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends a cancel request: PostgreSQL has closed its connection, or could not be reached.
-    pub fn cancel_over(&mut self, conn: Conn) {
+    pub(crate) fn cancel_over(&mut self, conn: Conn) {
         if !matches!(self.engine.connections.get(conn), Connection::Cancel(_)) {
             return;
         }

@@ -22,7 +22,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Removes a server from its pool and from all counts. Clients that wait, here or at other
     /// cores, may connect another one.
-    pub fn forget_server(&mut self, server: &Server<P>) {
+    pub(crate) fn forget_server(&mut self, server: &Server<P>) {
         let pool = self.engine.core_state.pool(server.pool);
         pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
         if server.is_new() {
@@ -46,7 +46,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Forgets a server, and closes its connection without a goodbye.
-    pub fn drop_server(&mut self, conn: Conn, gone: bool) {
+    pub(crate) fn drop_server(&mut self, conn: Conn, gone: bool) {
         if let Connection::Server(server) = self.engine.connections.take(conn) {
             if gone {
                 self.ports.abandon(conn)

@@ -14,7 +14,7 @@ use crate::server::ServerState;
 
 impl<P: Protocol> Step<'_, P> {
     /// Handles a message from another core.
-    pub fn message(&mut self, message: CoreMessage) {
+    pub(crate) fn message(&mut self, message: CoreMessage) {
         match message {
             CoreMessage::WantsServer { pool, core, since } => self.core_asks(pool, core, since),
             CoreMessage::GotServer { pool, core } => {
@@ -38,7 +38,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Handles a command of the operator.
-    pub fn command(&mut self, command: Command) {
+    pub(crate) fn command(&mut self, command: Command) {
         match command {
             Command::Pause(database) => self.pause(database.as_ref()),
             Command::Resume(database) => self.resume(database.as_ref()),

@@ -15,7 +15,7 @@ const CONNECTING_MAX: u32 = 8;
 impl<P: Protocol> Step<'_, P> {
     /// Looks for servers for waiting clients: asks the other cores, and connects new ones as far as
     /// the limits allow.
-    pub fn grow(&mut self, id: PoolId) {
+    pub(crate) fn grow(&mut self, id: PoolId) {
         let (now, core) = (self.now, self.engine.core_state.core);
         let shared = self.engine.core_state.shared.clone();
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };

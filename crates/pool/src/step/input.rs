@@ -62,7 +62,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Handles the end of a client's stream.
-    pub fn client_ends(&mut self, conn: Conn) {
+    pub(crate) fn client_ends(&mut self, conn: Conn) {
         let now = self.now;
         let Some(client) = self.engine.connections.client(conn) else { return };
         if !matches!(P::phase(&client.session), Phase::Ready | Phase::Console) {
@@ -74,7 +74,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Handles bytes from a server.
     #[inline]
-    pub fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+    pub(crate) fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(server) = self.engine.connections.server(conn) else { return };
         if server.inbox.held() == 0 {
             let used = P::output(self, conn, bytes);
@@ -93,7 +93,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Takes a server in from another core.
-    pub fn arrived(&mut self, conn: Conn, transfer: Transfer<P>) {
+    pub(crate) fn arrived(&mut self, conn: Conn, transfer: Transfer<P>) {
         let mut server = transfer.0;
         server.conn = conn;
         P::arrive(self, &mut server.session);

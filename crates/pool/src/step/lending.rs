@@ -106,7 +106,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Gives a server without a holder to the next in line: a client here, another core, a job, or
     /// the pool. Closes it if it is not to be used again.
     #[inline]
-    pub fn free(&mut self, server: Conn) {
+    pub(crate) fn free(&mut self, server: Conn) {
         let now = self.now;
         let Some(s) = self.engine.connections.server(server) else { return };
         // PostgreSQL does not say which query a cancel request hits. A request under way could hit

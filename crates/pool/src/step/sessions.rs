@@ -20,7 +20,7 @@ pub const END_OF_STREAM: &str = "end of stream";
 impl<P: Protocol> Step<'_, P> {
     /// Takes in a new connection. If too many connections have not logged in, the lobby names one
     /// that has to make way.
-    pub fn accepted(&mut self, conn: Conn, peer: Peer) {
+    pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
         let core_state = &mut self.engine.core_state;
         let (shared, core) = (core_state.shared.clone(), core_state.core);
         let serial = shared.client_serial();
@@ -40,7 +40,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Closes a connection that has to make way for a later one, unless it has logged in meanwhile.
-    pub fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
+    pub(crate) fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         if client.serial != serial || client.counted != Counted::Login {
             return;
@@ -58,7 +58,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Ends a login that took too long or had to make way. A silent peer
     /// ([`Protocol::is_silent`]) gets no error: the peer may be no client, and there may be many.
-    pub fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
+    pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let silent = P::is_silent(&client.session);
         self.note_client(
@@ -109,7 +109,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Goes on with the logins that waited until a server of the pool was reached.
-    pub fn let_in(&mut self, id: PoolId) {
+    pub(crate) fn let_in(&mut self, id: PoolId) {
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         for client in std::mem::take(&mut pool.entering) {
             P::admit(self, client);
@@ -131,7 +131,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends a client's session, with the error for `cause` if `says`.
-    pub fn end_client_saying(&mut self, conn: Conn, cause: DisconnectReason, says: bool) {
+    pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: DisconnectReason, says: bool) {
         let level = match cause {
             DisconnectReason::Terminated
             | DisconnectReason::ClientGone
@@ -146,7 +146,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends the session of a client whose connection broke.
-    pub fn client_gone(&mut self, conn: Conn, why: &str) {
+    pub(crate) fn client_gone(&mut self, conn: Conn, why: &str) {
         self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why.to_owned());
         self.remove_client(conn, true);
     }

@@ -48,7 +48,7 @@ impl<P: Protocol> Engine<P> {
 
 impl<P: Protocol> Step<'_, P> {
     /// Does all work that is due.
-    pub fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
         self.ports.tick(self.now);
