@@ -83,8 +83,7 @@ fn a_statement_is_parsed_under_the_settings_of_its_own_parse() {
     let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
     let text = "update t set a = timestamptz '2020-01-01 00:00'";
     alice.prepares_by_name(&first, "s", text, "~1");
-    let tokyo = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
-    alice.asks(&first, "set timezone = 'Asia/Tokyo'", tokyo);
+    alice.moves_to_tokyo(&first);
     bob.sends([query("begin")]);
     first.gets([query_with("pg_catalog.set_config('timezone',NULL,false)"), query("begin")]);
     first.answers(synced(&["UTF8", "on", "UTC"])).answers([complete("BEGIN"), ready_in_block()]);

@@ -23,8 +23,7 @@ fn a_default_that_a_server_reports_anew_is_asked_for_and_followed() {
 fn a_reset_tells_the_default_of_this_server() {
     let talk = one_server();
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
-    let set = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
-    alice.asks(&server, "set timezone = 'Asia/Tokyo'", set);
+    alice.moves_to_tokyo(&server);
     bob.sends([query("select 1")]);
     server.gets([query_with("pg_catalog.set_config('timezone',NULL,false)"), query("select 1")]);
     server.answers(synced(&["UTF8", "on", "Europe/Berlin"])).answers(one_row());
@@ -35,8 +34,7 @@ fn a_reset_tells_the_default_of_this_server() {
 fn a_setting_of_the_clients_own_does_not_follow_a_new_default() {
     let talk = two_servers();
     let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
-    let set = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
-    alice.asks(&first, "set timezone = 'Asia/Tokyo'", set);
+    alice.moves_to_tokyo(&first);
     bob.sends([query("begin")]);
     first.gets([query_with("'timezone',NULL,false"), query("begin")]);
     first.answers(synced(&["UTF8", "on", "UTC"])).answers([complete("BEGIN"), ready_in_block()]);

@@ -17,8 +17,7 @@ fn a_setting_that_the_client_knows_already_is_not_reported_to_it() {
 fn a_setting_that_a_client_made_is_made_at_its_next_server_too() {
     let talk = two_servers();
     let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
-    let set = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
-    alice.asks(&first, "set timezone = 'Asia/Tokyo'", set);
+    alice.moves_to_tokyo(&first);
     bob.sends([query("begin")]);
     first.gets([query_with("pg_catalog.set_config('timezone',NULL,false)"), query("begin")]);
     first.answers(synced(&["UTF8", "on", "UTC"])).answers([complete("BEGIN"), ready_in_block()]);

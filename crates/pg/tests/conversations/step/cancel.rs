@@ -73,8 +73,7 @@ fn a_cancel_with_a_wrong_key_or_of_an_idle_client_goes_nowhere() {
 fn a_cancel_during_refrains_own_query_waits_for_the_clients() {
     let talk = one_server();
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
-    let set = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
-    alice.asks(&server, "set timezone = 'Asia/Tokyo'", set);
+    alice.moves_to_tokyo(&server);
     bob.sends([query("select pg_sleep(9)")]);
     server.forgets();
     cancels(&talk, &bob);

@@ -448,6 +448,13 @@ impl Party {
         self.gets(one_row());
     }
 
+    /// Sets the client's time zone to Asia/Tokyo on this server, which reports the change.
+    #[track_caller]
+    pub(crate) fn moves_to_tokyo(&self, server: &Self) {
+        let set = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
+        self.asks(server, "set timezone = 'Asia/Tokyo'", set);
+    }
+
     /// Begins a transaction block.
     #[track_caller]
     pub(crate) fn opens_block(&self, server: &Self) {
