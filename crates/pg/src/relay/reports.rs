@@ -203,7 +203,6 @@ impl Link<'_> {
     }
 
     /// Handles ParameterStatus. The client gets it if the client knows another value.
-    #[inline]
     pub(crate) fn setting(
         &mut self,
         run: &mut ServerInput<'_>,
