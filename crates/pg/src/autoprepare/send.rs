@@ -50,7 +50,7 @@ impl Link<'_> {
         text: &[u8],
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
-        if !self.client.session.managed || !autoprepares(self.pool()) {
+        if !self.client.session.managed || !autoprepares(self.pipe.pool()) {
             return Ok(None);
         }
         self.look_at(message, text, scan)
@@ -65,11 +65,11 @@ impl Link<'_> {
         if !self.stands_alone(message) || !is_plain(scan) || !self.is_read_plainly() {
             return Ok(None);
         }
-        let mut spans = std::mem::take(&mut self.core_state.protocol.spans);
-        let most = self.pool().settings.options.autoprepare_max_literals as usize;
+        let mut spans = std::mem::take(&mut self.pipe.core_state.protocol.spans);
+        let most = self.pipe.pool().settings.options.autoprepare_max_literals as usize;
         let key = normalize::normalize(
             text,
-            self.core_state.shared.protocol.registry.seed(),
+            self.pipe.core_state.shared.protocol.registry.seed(),
             most,
             &mut spans,
         );
@@ -77,32 +77,32 @@ impl Link<'_> {
             Ok(key) => self.advised(message, text, &spans, key, scan.traits),
             Err(_) => Ok(None),
         };
-        self.core_state.protocol.spans = spans;
+        self.pipe.core_state.protocol.spans = spans;
         done
     }
 
     /// Whether a message has arrived in full, no request of the client is outstanding before it,
     /// and the transaction has not failed.
     fn stands_alone(&self, message: &Message<'_>) -> bool {
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         message.complete
             && outstanding.syncs_settings()
             && !outstanding.is_open()
             && outstanding.status() != Status::Failed
-            && self.server.session.run.is_none()
+            && self.pipe.server.session.run.is_none()
     }
 
     /// Whether each byte of a text means what it looks like, and the text means the same as outside
     /// its transaction: no settings end with the transaction, and no transaction under way may
     /// change the schema.
     fn is_read_plainly(&mut self) -> bool {
-        let plain = self.client.session.current().reads.is_plain(self.server.session.encoding);
+        let plain = self.client.session.current().reads.is_plain(self.pipe.server.session.encoding);
         if !plain || self.client.session.sets_locally {
             return false;
         }
-        let free = self.server.session.outstanding.status() == Status::Idle;
+        let free = self.pipe.server.session.outstanding.status() == Status::Idle;
         free || !matches!(self.client.session.knowledge, SettingsKnowledge::Queried(..))
-            && !self.pool().shared.protocol.is_being_defined()
+            && !self.pipe.pool().shared.protocol.is_being_defined()
     }
 
     /// Handles a text as its normalized query advises.
@@ -117,9 +117,9 @@ impl Link<'_> {
         if !self.knows_settings()? {
             return Ok(None);
         }
-        let free = self.server.session.outstanding.status() == Status::Idle;
-        let (own, now) = (self.is_like_any(), self.now);
-        let pool = self.core_state.pool(self.server.pool());
+        let free = self.pipe.server.session.outstanding.status() == Status::Idle;
+        let (own, now) = (self.is_like_any(), self.pipe.now);
+        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let settings = self.client.session.current();
         let bounds = bounds(pool);
         let schema_version = pool.shared.protocol.schema_changes();
@@ -132,9 +132,9 @@ impl Link<'_> {
                 Ok(None)
             }
             Advice::Analyse => {
-                let pool = self.server.pool();
+                let pool = self.pipe.server.pool();
                 let case = Case { pool, key, text: text.into(), spans: spans.into() };
-                self.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
+                self.pipe.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
                 if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
             }
             Advice::Due if self.waits_for_job(&bounds) => Err(self.wait_for_job()),
@@ -153,11 +153,14 @@ impl Link<'_> {
         let SettingsKnowledge::Unknown(_, since) = self.client.session.knowledge else {
             return Ok(true);
         };
-        let idle = self.server.session.outstanding.status() == Status::Idle;
+        let idle = self.pipe.server.session.outstanding.status() == Status::Idle;
         if !idle || self.client.session.pins.has(crate::state::client::Pins::SETTINGS) {
             return Ok(false);
         }
-        debug_assert!(self.server.session.outstanding.is_over(since.segment), "nothing is owed");
+        debug_assert!(
+            self.pipe.server.session.outstanding.is_over(since.segment),
+            "nothing is owed"
+        );
         self.read_settings();
         Err(Stop::Replies)
     }
@@ -174,22 +177,22 @@ impl Link<'_> {
     /// Makes the client wait for news of a normalized query.
     fn wait_for_news(&mut self) -> Stop {
         let conn = self.client.conn();
-        self.pool().protocol.wait_for_news(conn);
+        self.pipe.pool().protocol.wait_for_news(conn);
         Stop::Replies
     }
 
     /// Whether the client is to wait until a job is done, and may: outside of any transaction.
     fn waits_for_job(&mut self, bounds: &Bounds) -> bool {
-        let now = self.now;
+        let now = self.pipe.now;
         bounds.is_eager()
-            && self.server.session.outstanding.status() == Status::Idle
+            && self.pipe.server.session.outstanding.status() == Status::Idle
             && self.is_like_any()
-            && !self.pool().protocol.normalized_queries.rests(now)
+            && !self.pipe.pool().protocol.normalized_queries.rests(now)
     }
 
     /// Makes the client wait for a job, which its own server does once nothing is outstanding.
     fn wait_for_job(&mut self) -> Stop {
-        if self.server.session.outstanding.quiescent().is_some() {
+        if self.pipe.server.session.outstanding.quiescent().is_some() {
             Stop::Job
         } else {
             Stop::Replies
@@ -198,7 +201,7 @@ impl Link<'_> {
 
     /// Notes a text that runs by the simple protocol, to measure its time.
     fn watch(&mut self, place: Place) {
-        self.server.session.run = Some(Run::watched(place));
+        self.pipe.server.session.run = Some(Run::watched(place));
     }
 
     /// Runs a statement in place of a text. False if the server lacks the statement, or a value
@@ -210,27 +213,27 @@ impl Link<'_> {
         spans: &[Span],
         traits: Traits,
     ) -> Result<bool, Stop> {
-        let alone = self.server.session.outstanding.status() == Status::Idle;
+        let alone = self.pipe.server.session.outstanding.status() == Status::Idle;
         let statement = &run.cached.statement;
-        if self.server.session.has(statement).is_none() {
+        if self.pipe.server.session.has(statement).is_none() {
             return self.lacks(run).map(|()| false);
         }
-        let mut values = std::mem::take(&mut self.core_state.protocol.scratch);
+        let mut values = std::mem::take(&mut self.pipe.core_state.protocol.scratch);
         values.clear();
         let utf8 = self.client.session.current().reads.encoding.is_utf8();
         let bindable = write_values(run.plan, text, spans, utf8, &mut values);
         if bindable {
-            self.count_hit();
+            self.pipe.count_hit();
             self.send_run(run.cached, &values, alone, traits);
-            let mut kept = std::mem::take(&mut self.server.session.text);
+            let mut kept = std::mem::take(&mut self.pipe.server.session.text);
             kept.clear();
             kept.extend_from_slice(text);
             let writes = !run.plan.mentions.writes.is_empty();
-            let planned = self.server.session.statements.is_planned(statement.id);
+            let planned = self.pipe.server.session.statements.is_planned(statement.id);
             let place = if planned { run.place.on_new_server() } else { run.place };
-            self.server.session.run = Some(Run::prepared(place, alone, writes, kept));
+            self.pipe.server.session.run = Some(Run::prepared(place, alone, writes, kept));
         }
-        self.core_state.protocol.scratch = values;
+        self.pipe.core_state.protocol.scratch = values;
         Ok(bindable)
     }
 
@@ -241,24 +244,34 @@ impl Link<'_> {
         let statement = &run.cached.statement;
         let servers = statement.counts().1;
         let worth = self
+            .pipe
             .pool()
             .protocol
             .normalized_queries
             .is_worth_a_server(run.place, servers, run.bounds);
         if worth && self.is_like_any() {
-            let wished =
-                self.server.session.wishes.iter().any(|wish| wish.statement.id == statement.id);
-            if !wished && self.server.session.wishes.len() < WISHES_MAX {
+            let wished = self
+                .pipe
+                .server
+                .session
+                .wishes
+                .iter()
+                .any(|wish| wish.statement.id == statement.id);
+            if !wished && self.pipe.server.session.wishes.len() < WISHES_MAX {
                 let settings = run.cached.settings.clone();
                 let statement = statement.clone();
-                self.server.session.wishes.push(Wish { place: run.place, statement, settings });
+                self.pipe.server.session.wishes.push(Wish {
+                    place: run.place,
+                    statement,
+                    settings,
+                });
             }
             if self.waits_for_job(run.bounds) {
                 return Err(self.wait_for_job());
             }
         }
-        self.server.session.misses += 1;
-        self.pool().counters.protocol.prepare_misses += 1;
+        self.pipe.server.session.misses += 1;
+        self.pipe.pool().counters.protocol.prepare_misses += 1;
         self.watch(run.place.without_choice());
         Ok(())
     }
@@ -274,7 +287,7 @@ impl Link<'_> {
         cached.count_use();
         let statement = &cached.statement;
         let generation = statement.generation();
-        let out = self.ports.out(self.server.conn());
+        let out = self.pipe.ports.out(self.pipe.server.conn());
         write::message(out, front::BIND, |out| {
             out.push(0);
             statement.write_name(out, generation);
@@ -289,25 +302,25 @@ impl Link<'_> {
         }
         write::sync(out);
         let ours = ReplyAction::Skip(Purpose::Autoprepare);
-        self.owe(OutstandingRequest::new(RequestKind::Bind, ours).about(statement.id));
-        self.owe(
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ours).about(statement.id));
+        self.pipe.owe(
             OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Rows)
                 .about(statement.id),
         );
-        self.owe(
+        self.pipe.owe(
             OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward)
                 .about(statement.id)
                 .with(traits),
         );
         if !alone {
-            self.owe(OutstandingRequest::new(RequestKind::Close, ours));
+            self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ours));
         }
-        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         // Any query string drops the unnamed statement. The server still has it: see
         // `hide_unnamed`.
         self.client.session.unnamed = None;
-        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
-        self.pool().counters.protocol.auto_hits += 1;
+        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
+        self.pipe.pool().counters.protocol.auto_hits += 1;
     }
 }
 

@@ -27,7 +27,7 @@ impl Link<'_> {
     /// Notes that the server has bound the values of an autoprepared statement: from now on it
     /// runs.
     pub(crate) fn run_is_bound(&mut self) {
-        if let Some(run) = &mut self.server.session.run {
+        if let Some(run) = &mut self.pipe.server.session.run {
             run.bound = true;
         }
     }
@@ -42,7 +42,7 @@ impl Link<'_> {
         length: usize,
     ) -> bool {
         let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.action.is_for_client();
-        let Some(run) = self.server.session.run.as_mut().filter(own) else { return false };
+        let Some(run) = self.pipe.server.session.run.as_mut().filter(own) else { return false };
         let holds = match (input[0], input.get(length)) {
             (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
             (back::COMMAND_COMPLETE, next) => run.alone && next != Some(&back::READY_FOR_QUERY),
@@ -57,7 +57,7 @@ impl Link<'_> {
     /// Takes the replies that were held back, for the client.
     #[inline]
     pub(crate) fn held_replies(&mut self) -> Option<Vec<u8>> {
-        let run = self.server.session.run.as_mut().filter(|run| !run.held.is_empty())?;
+        let run = self.pipe.server.session.run.as_mut().filter(|run| !run.held.is_empty())?;
         Some(std::mem::take(&mut run.held))
     }
 
@@ -66,7 +66,7 @@ impl Link<'_> {
     /// none.
     pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
         let own = |run: &&mut Run| run.turn == Turn::Prepared && !run.bound;
-        let Some(run) = self.server.session.run.as_mut().filter(own) else { return false };
+        let Some(run) = self.pipe.server.session.run.as_mut().filter(own) else { return false };
         write::message(&mut run.notices, back::NOTICE_RESPONSE, |out| {
             for (code, value) in Fields(body).iter() {
                 let value = match parameter(value).filter(|_| code == field::CONTEXT) {
@@ -85,14 +85,14 @@ impl Link<'_> {
     /// Takes the notices that were held back.
     #[inline]
     pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
-        let run = self.server.session.run.as_mut().filter(|run| !run.notices.is_empty())?;
+        let run = self.pipe.server.session.run.as_mut().filter(|run| !run.notices.is_empty())?;
         Some(std::mem::take(&mut run.notices))
     }
 
     /// Handles an error of a statement that ran in place of a text. True if the text now runs by
     /// the simple protocol.
     pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
-        let Some(run) = &self.server.session.run else { return false };
+        let Some(run) = &self.pipe.server.session.run else { return false };
         let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
         let repeated = run.may_be_repeated(fields);
         // If the error is about a value, such as the name of a table that does not exist, the text
@@ -102,7 +102,7 @@ impl Link<'_> {
         let changed = own && lost && !of_value;
         let place = run.place;
         if changed {
-            let pool = self.pool();
+            let pool = self.pipe.pool();
             let again =
                 pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
             if again < CHANGES_MAX {
@@ -113,8 +113,8 @@ impl Link<'_> {
             pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
         }
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
-        self.ports.out(self.client.conn()).extend_from_slice(&notices);
-        let Some(run) = &mut self.server.session.run else { return false };
+        self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
+        let Some(run) = &mut self.pipe.server.session.run else { return false };
         if !repeated {
             run.failed = true;
             run.held.clear();
@@ -125,32 +125,32 @@ impl Link<'_> {
         let sqlstate = fields.sqlstate().first_chunk().copied();
         run.again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
         run.turn = Turn::Simple;
-        self.server.session.outstanding.skip_first(Purpose::Autoprepare);
+        self.pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
         self.forget_unnamed();
-        write::query(self.out(), &text);
-        self.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
+        write::query(self.pipe.out(), &text);
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
         self.client.session.suspicion.evidence.send_again();
-        self.server.session.text = text;
-        self.pool().counters.protocol.auto_fallbacks += 1;
+        self.pipe.server.session.text = text;
+        self.pipe.pool().counters.protocol.auto_fallbacks += 1;
         true
     }
 
     /// Ends a text that autoprepare has looked at.
     pub(crate) fn run_ends(&mut self, took: u64) {
-        let Some(run) = self.server.session.run.take() else { return };
+        let Some(run) = self.pipe.server.session.run.take() else { return };
         if !run.failed {
             self.ran(&run, took);
         }
         if run.text.capacity() > 0 {
-            self.server.session.text = run.text;
+            self.pipe.server.session.text = run.text;
         }
     }
 
     /// Records the time of a text that has run without an error.
     fn ran(&mut self, run: &Run, took: u64) {
         let Run { place, turn, again, ref text, .. } = *run;
-        let now = self.now;
-        let pool = self.core_state.pool(self.server.pool());
+        let now = self.pipe.now;
+        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
             // The statement failed and the text did not: the cause is the preparing.
@@ -172,14 +172,16 @@ impl Link<'_> {
     ) -> Vec<(u8, Vec<u8>)> {
         let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
         let fields: Vec<_> = fields.iter().map(own).collect();
-        let Some(run) = self.server.session.run.as_ref().filter(|run| run.turn == Turn::Prepared)
+        let Some(run) =
+            self.pipe.server.session.run.as_ref().filter(|run| run.turn == Turn::Prepared)
         else {
             return fields;
         };
         let (text, utf8) = (&run.text, self.client.session.current().reads.encoding.is_utf8());
         let plan = self
+            .pipe
             .core_state
-            .peek_pool(self.server.pool())
+            .peek_pool(self.pipe.server.pool())
             .and_then(|pool| pool.protocol.normalized_queries.plan(run.place.key));
         let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
         as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
@@ -188,7 +190,7 @@ impl Link<'_> {
     /// Returns the literals of a text of a normalized query.
     fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
         let mut spans = Vec::new();
-        let seed = self.core_state.shared.protocol.registry.seed();
+        let seed = self.pipe.core_state.shared.protocol.registry.seed();
         refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
         Some(spans)
     }

@@ -15,7 +15,8 @@ use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
 };
 use crate::pipeline::undo::ServerUndo;
-use crate::relay::link::{Called, Link, Stop};
+use crate::relay::copies::Called;
+use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::statements::of_client::mark;
 use crate::statements::of_core::CachedStatement;
@@ -27,7 +28,7 @@ impl Link<'_> {
         let Some(bind) = Bind::read(message.body(), message.complete)? else {
             return Err(Stop::More);
         };
-        self.pool().counters.protocol.binds += 1;
+        self.pipe.pool().counters.protocol.binds += 1;
         if !self.client.session.managed {
             return self.bind_unmanaged(message, &bind);
         }
@@ -50,15 +51,16 @@ impl Link<'_> {
         let calls = self.suspect(&cached.statement.scan);
         self.client.session.suspicion.evidence.bind(bind.portal, calls);
         let called = self.called(bind.statement, &cached, fit);
-        self.server.session.bound = if called == Called::Unnamed { mark(bind.portal) } else { 0 };
+        self.pipe.server.session.bound =
+            if called == Called::Unnamed { mark(bind.portal) } else { 0 };
         self.send_bind(message, &bind, &cached, called);
         let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward)
             .about(cached.statement.id);
-        self.owe(entry.called(bind.statement));
+        self.pipe.owe(entry.called(bind.statement));
         self.client.session.portals.set(
             bind.portal,
             portal,
-            self.server.session.outstanding.segment(),
+            self.pipe.server.session.outstanding.segment(),
         );
         Ok(self.pass_missing(message))
     }
@@ -74,7 +76,7 @@ impl Link<'_> {
         if called == Called::Unnamed && !name.is_empty() {
             cached.used();
         }
-        self.count_hit();
+        self.pipe.count_hit();
         called
     }
 
@@ -94,7 +96,7 @@ impl Link<'_> {
             Called::Unnamed => 0,
         };
         self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
-        let out = self.ports.out(self.server.conn());
+        let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         if let Called::Named(generation) = called {
             cached.statement.write_name(out, generation);
@@ -110,15 +112,15 @@ impl Link<'_> {
         let old = bind.names_bytes();
         self.rewritten_header(message, old, old);
         let safe = self.not_ours(bind.statement);
-        let out = self.ports.out(self.server.conn());
+        let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         write::string(out, &safe);
         out.extend_from_slice(&message.body()[old..]);
-        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
         self.client.session.portals.set(
             bind.portal,
             None,
-            self.server.session.outstanding.segment(),
+            self.pipe.server.session.outstanding.segment(),
         );
         self.pass_missing(message)
     }
@@ -127,16 +129,16 @@ impl Link<'_> {
     /// has none, so the server's belongs to another client, whose statement would run otherwise
     /// (E16).
     pub(crate) fn hide_unnamed(&mut self, name: &[u8]) {
-        let unnamed = self.server.session.statements.unnamed;
+        let unnamed = self.pipe.server.session.statements.unnamed;
         // An earlier Close of it may still be skipped, behind an error.
         let may_be =
-            unnamed.id != 0 || self.server.session.outstanding.is_unsettled(unnamed.segment);
+            unnamed.id != 0 || self.pipe.server.session.outstanding.is_unsettled(unnamed.segment);
         if name.is_empty() && may_be {
-            write::close_statement(self.out(), b"");
-            let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
-            let none = Unnamed::none_since(self.server.session.outstanding.segment());
-            let old = std::mem::replace(&mut self.server.session.statements.unnamed, none);
-            self.undoable_there(seq, ServerUndo::Unnamed(old));
+            write::close_statement(self.pipe.out(), b"");
+            let seq = self.pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+            let none = Unnamed::none_since(self.pipe.server.session.outstanding.segment());
+            let old = std::mem::replace(&mut self.pipe.server.session.statements.unnamed, none);
+            self.pipe.undoable_there(seq, ServerUndo::Unnamed(old));
         }
     }
 
@@ -151,13 +153,14 @@ impl Link<'_> {
         why: Refusal,
     ) -> usize {
         let old = bind.names_bytes();
-        let name = self.core_state.shared.protocol.registry.no_statement();
+        let name = self.pipe.core_state.shared.protocol.registry.no_statement();
         self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
-        let out = self.ports.out(self.server.conn());
+        let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         write::string(out, &name);
         out.extend_from_slice(&message.body()[old..]);
-        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Refuse(why)).about(id));
+        self.pipe
+            .owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Refuse(why)).about(id));
         self.pass_missing(message)
     }
 }

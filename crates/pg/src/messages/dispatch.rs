@@ -67,16 +67,16 @@ impl Link<'_> {
         if self.client.session.skipping {
             return self.skip(message);
         }
-        match self.server.session.outstanding.copying() {
+        match self.pipe.server.session.outstanding.copying() {
             // The server waits for COPY data and sends no reply before it has the data. Waiting for
             // replies here would never end, so a message that does not belong into COPY ends the
             // session at once (E43).
-            Copying::In if self.server.session.outstanding.awaits_data() => {
+            Copying::In if self.pipe.server.session.outstanding.awaits_data() => {
                 return match intrudes(message) {
                     true => Err(self.intruded(message.header.tag)),
                     // The server ignores Syncs amid COPY data (E42), so no reply would ever shrink
                     // the queue.
-                    false if self.server.session.outstanding.len() >= OUTSTANDING_MAX => {
+                    false if self.pipe.server.session.outstanding.len() >= OUTSTANDING_MAX => {
                         Err(Stop::End(DisconnectReason::ClientProtocol))
                     }
                     false => self.dispatch(message, next),
@@ -87,12 +87,12 @@ impl Link<'_> {
             Copying::Counting => return Err(Stop::Replies),
             // The client has ended its COPY data, but the COPY has not succeeded or failed yet. See
             // `ends_copy`.
-            _ if self.server.session.outstanding.ends_copy() && intrudes(message) => {
+            _ if self.pipe.server.session.outstanding.ends_copy() && intrudes(message) => {
                 return Err(Stop::Replies);
             }
             _ => {}
         }
-        if self.server.session.outstanding.len() >= OUTSTANDING_MAX
+        if self.pipe.server.session.outstanding.len() >= OUTSTANDING_MAX
             || self.is_barred()
             || self.is_to_wait()
         {
@@ -121,9 +121,10 @@ impl Link<'_> {
             front::FUNCTION_CALL => {
                 self.ends_early();
                 let calls = self.suspect_function(message.body());
-                let seq = self.server.session.outstanding.next_seq();
+                let seq = self.pipe.server.session.outstanding.next_seq();
                 self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
-                self.owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
+                self.pipe
+                    .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
             front::COPY_DATA => Ok(self.pass(message)),
@@ -156,26 +157,26 @@ impl Link<'_> {
     pub(crate) fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         // PostgreSQL refuses a Sync with a body, except amid a COPY. Replies to come tell whether a
         // COPY is under way.
-        if message.header.body > 0 && !self.server.session.outstanding.is_empty() {
+        if message.header.body > 0 && !self.pipe.server.session.outstanding.is_empty() {
             return Err(Stop::Replies);
         } else if message.header.body > 0
-            && self.server.session.outstanding.copying() != Copying::No
+            && self.pipe.server.session.outstanding.copying() != Copying::No
         {
             return Err(Stop::End(DisconnectReason::ClientProtocol));
         }
-        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         Ok(self.pass(message))
     }
 
     /// Handles Execute.
     pub(crate) fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
-        let seq = self.server.session.outstanding.next_seq();
+        let seq = self.pipe.server.session.outstanding.next_seq();
         self.client.session.suspicion.evidence.execute(portal, seq);
         // `Client::portals` has just the portals whose statements may change the session
         // (`Statement::acts`). No other portal needs any care.
         let Some(cached) = self.client.session.portals.get(portal).cloned() else {
-            self.owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward));
+            self.pipe.owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward));
             return Ok(self.pass(message));
         };
         self.execute_acting(message, &cached.statement)
@@ -197,6 +198,7 @@ impl Link<'_> {
         self.note_drained(text, scan);
         let traits = scan.traits | named;
         let seq = self
+            .pipe
             .owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward).with(traits));
         self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
@@ -209,7 +211,7 @@ impl Link<'_> {
                     barrier.restores = Some(first);
                 }
             }
-            Some(first) => self.run_internal(&session::restore(&first), Purpose::Environment),
+            Some(first) => self.pipe.run_internal(&session::restore(&first), Purpose::Environment),
             None => {}
         }
         Ok(used)
@@ -224,7 +226,7 @@ impl Link<'_> {
                 Ok(self.pass(message))
             }
             Target::Unknown => {
-                self.owe(OutstandingRequest::new(
+                self.pipe.owe(OutstandingRequest::new(
                     RequestKind::DescribePortal,
                     ReplyAction::Forward,
                 ));
@@ -241,11 +243,11 @@ impl Link<'_> {
             }
             Target::Statement(name) => {
                 self.close_unmanaged(name);
-                self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+                self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
             Target::Portal(_) | Target::Unknown => {
-                self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+                self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
         }
@@ -254,9 +256,9 @@ impl Link<'_> {
     /// Handles CopyDone and CopyFail. PostgreSQL ignores both where no COPY is under way or to
     /// come.
     pub(crate) fn copy_end(&mut self, message: &Message<'_>) -> usize {
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         if !outstanding.is_empty() || outstanding.copying() != Copying::No {
-            self.server.session.outstanding.push_copy_end();
+            self.pipe.server.session.outstanding.push_copy_end();
         }
         self.pass(message)
     }

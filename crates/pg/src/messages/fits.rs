@@ -13,11 +13,10 @@ use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
-use crate::pipeline::outstanding::{
-    FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
-};
+use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
 use crate::pipeline::undo::{ClientUndo, ServerUndo};
-use crate::relay::link::{Called, Link, Stop};
+use crate::relay::copies::Called;
+use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::statements::columns::{Columns, Found, Shape};
 use crate::statements::of_client::{ClientStatement, mark};
@@ -84,21 +83,22 @@ impl Link<'_> {
     ) -> Option<(Called, Found)> {
         let statement = &cached.statement;
         if !name.is_empty() || self.is_foreign(cached) {
-            if let Some(slot) = self.server.session.slot(statement) {
+            if let Some(slot) = self.pipe.server.session.slot(statement) {
                 return Some((Called::Named(slot.generation), slot.found));
             }
             // A Parse amid a segment counts as a command there: a portal before it that is not done
             // would be done. And Describe is no use: a statement that is only looked at is not
             // worth a name yet.
             let looks = to == Use::Describe;
-            let goes_on =
-                looks || self.server.session.outstanding.is_open() || !cached.is_worth_a_name();
-            if !goes_on || self.server.session.statements.peek(statement.id).is_some() {
+            let goes_on = looks
+                || self.pipe.server.session.outstanding.is_open()
+                || !cached.is_worth_a_name();
+            if !goes_on || self.pipe.server.session.statements.peek(statement.id).is_some() {
                 return None;
             }
         }
         self.unnamed_is(cached)
-            .then_some((Called::Unnamed, self.server.session.statements.unnamed.found))
+            .then_some((Called::Unnamed, self.pipe.server.session.statements.unnamed.found))
     }
 
     /// Does the work of [`Self::fit`] if the columns are not known to be the same.
@@ -109,8 +109,8 @@ impl Link<'_> {
         copy: Option<(Called, Found)>,
     ) -> Result<Fit, Stop> {
         let current = cached.statement.generation();
-        let failed = self.server.session.outstanding.has_failed();
-        if !failed && self.server.session.outstanding.is_in_doubt() {
+        let failed = self.pipe.server.session.outstanding.has_failed();
+        if !failed && self.pipe.server.session.outstanding.is_in_doubt() {
             // A failed transaction would refuse a Describe by Refrain, with an error that the
             // client's own message would not get.
             return Err(Stop::Replies);
@@ -165,19 +165,19 @@ impl Link<'_> {
     /// Begins a new generation if two copies of one generation differ: the schema has changed
     /// unseen, and other servers may have the older copy.
     fn differs(&mut self, cached: &CachedStatement, generation: u32) {
-        let schema_version = self.pool().shared.protocol.schema_version();
+        let schema_version = self.pipe.pool().shared.protocol.schema_version();
         if cached.statement.generation() == generation
             && cached.statement.begin_generation(generation, schema_version)
         {
-            self.pool().counters.protocol.statements_renewed += 1;
+            self.pipe.pool().counters.protocol.statements_renewed += 1;
         }
     }
 
     /// Prepares a statement, asks for its columns, and makes the client wait for them.
     fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Stop {
         let (id, current) = (cached.statement.id, cached.statement.generation());
-        let outstanding = &self.server.session.outstanding;
-        let statements = &self.server.session.statements;
+        let outstanding = &self.pipe.server.session.outstanding;
+        let statements = &self.pipe.server.session.statements;
         let unsettled = statements.peek(id).is_some_and(|slot| {
             slot.generation == current && !slot.doubtful && outstanding.is_unsettled(slot.segment)
         });
@@ -190,53 +190,16 @@ impl Link<'_> {
             return Stop::Replies;
         }
         let called = self.prepare_for(name, cached);
-        self.ask_columns(called, &cached.statement);
+        self.pipe.ask_columns(called, &cached.statement);
         Stop::Replies
     }
 
     /// Asks for the columns of the server's copy, and makes the client wait for them.
     fn await_found(&mut self, called: Called, statement: &Statement, found: Found) -> Stop {
-        if found.asked == 0 || !self.server.session.outstanding.owes(found.asked) {
-            self.ask_columns(called, statement);
+        if found.asked == 0 || !self.pipe.server.session.outstanding.owes(found.asked) {
+            self.pipe.ask_columns(called, statement);
         }
         Stop::Replies
-    }
-
-    /// Sends a Describe of a copy, whose reply the client does not get.
-    pub(crate) fn ask_columns(&mut self, called: Called, statement: &Statement) {
-        self.describe_copy(called, statement);
-        let entry = OutstandingRequest::new(
-            RequestKind::DescribeStatement,
-            ReplyAction::Skip(Purpose::Shape),
-        );
-        self.asks(called, entry.about(statement.id));
-    }
-
-    /// Writes a Describe of a copy.
-    pub(crate) fn describe_copy(&mut self, called: Called, statement: &Statement) {
-        let mut known = std::mem::take(&mut self.core_state.protocol.scratch);
-        known.clear();
-        if let Called::Named(generation) = called {
-            statement.write_name(&mut known, generation);
-        }
-        write::describe_statement(self.ports.out(self.server.conn()), &known);
-        self.core_state.protocol.scratch = known;
-    }
-
-    /// Adds the outstanding request of a Describe that will say what a copy returns.
-    pub(crate) fn asks(&mut self, called: Called, entry: OutstandingRequest) {
-        let seq = self.server.session.outstanding.next_seq();
-        let statements = &mut self.server.session.statements;
-        let found = match called {
-            Called::Unnamed => Some(&mut statements.unnamed.found),
-            Called::Named(_) => statements.peek_mut(entry.statement).map(|slot| &mut slot.found),
-        };
-        let parse = found.and_then(|found| {
-            found.asked = seq;
-            found.columns.parse()
-        });
-        let behind = parse.and_then(|parse| u32::try_from(seq - parse).ok());
-        self.owe(OutstandingRequest { behind: behind.unwrap_or(0), ..entry });
     }
 
     /// Asks for the columns behind a Parse of the client's, unless the client's next message asks
@@ -252,7 +215,7 @@ impl Link<'_> {
         let statement = &cached.statement;
         let once = !name.is_empty() && !statement.names && !cached.is_described();
         if (statement.returns || once) && !tells(name, next) {
-            self.ask_columns(called, statement);
+            self.pipe.ask_columns(called, statement);
         }
     }
 
@@ -264,12 +227,12 @@ impl Link<'_> {
         cached: &CachedStatement,
     ) -> Result<bool, Stop> {
         let Some(parameters) = cached.parameters() else { return Ok(false) };
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         if !outstanding.has_failed() {
             return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
         }
         // Nothing is outstanding, so the reply may go at once.
-        let out = self.ports.out(self.client.conn());
+        let out = self.pipe.ports.out(self.client.conn());
         write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
         self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
         cached.count_use();
@@ -279,24 +242,25 @@ impl Link<'_> {
     /// Adds the outstanding request of a Describe of a portal. If the portal was bound just before,
     /// from the unnamed statement, the reply also tells the statement's columns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
-        let unnamed = self.server.session.statements.unnamed;
-        let bound = self.server.session.outstanding.back().is_some_and(|last| {
+        let unnamed = self.pipe.server.session.statements.unnamed;
+        let bound = self.pipe.server.session.outstanding.back().is_some_and(|last| {
             last.kind == RequestKind::Bind && last.statement == unnamed.id && unnamed.id != 0
         });
         let entry = OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward);
         let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
-        if bound && unknown && self.server.session.bound == mark(portal) {
-            self.asks(Called::Unnamed, entry.about(unnamed.id));
+        if bound && unknown && self.pipe.server.session.bound == mark(portal) {
+            self.pipe.asks(Called::Unnamed, entry.about(unnamed.id));
         } else {
-            self.owe(entry);
+            self.pipe.owe(entry);
         }
     }
 
     /// Keeps a ParameterDescription, the first half of the answer to a Describe.
     pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        self.server.session.described = self.core_state.shared.protocol.registry.hash_bytes(body);
-        self.server.session.parameters.clear();
-        self.server.session.parameters.extend_from_slice(body);
+        self.pipe.server.session.described =
+            self.pipe.core_state.shared.protocol.registry.hash_bytes(body);
+        self.pipe.server.session.parameters.clear();
+        self.pipe.server.session.parameters.extend_from_slice(body);
     }
 
     /// Handles the answer to a Describe: it tells the columns of the copy, and of every client
@@ -308,17 +272,20 @@ impl Link<'_> {
         let id = entry.statement;
         let whole = entry.kind == RequestKind::DescribeStatement;
         if let Some((_, own)) = self.client.session.all_of(id).next().filter(|_| whole) {
-            own.held.cached().learn_description(&self.server.session.parameters, !body.is_empty());
+            own.held
+                .cached()
+                .learn_description(&self.pipe.server.session.parameters, !body.is_empty());
         }
         let types = self.hash_columns(body, RowShape::Types);
         let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
         let columns = Columns::Known(Shape { types, whole: modified });
-        let parameters = if whole { self.server.session.described | 1 } else { 0 };
+        let parameters = if whole { self.pipe.server.session.described | 1 } else { 0 };
         if entry.behind > 0 {
-            let (server, parse) = (self.server.serial(), seq - u64::from(entry.behind));
+            let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
             self.found_columns(id, Columns::Of { server, parse }, columns);
         }
-        let Some((generation, found)) = self.server.session.asked_by(id, seq).filter(|_| whole)
+        let Some((generation, found)) =
+            self.pipe.server.session.asked_by(id, seq).filter(|_| whole)
         else {
             return;
         };
@@ -335,7 +302,7 @@ impl Link<'_> {
             }
         }
         // A transaction that changes the schema may be rolled back: nothing is learned from it.
-        if let Some(cached) = cached.filter(|_| !self.server.session.defines)
+        if let Some(cached) = cached.filter(|_| !self.pipe.server.session.defines)
             && cached.learn_columns(generation, columns)
         {
             self.differs(&cached, generation);
@@ -350,11 +317,11 @@ impl Link<'_> {
                 *now = columns;
             }
         };
-        known(&mut self.server.session.statements.unnamed.found.columns);
-        if let Some(slot) = self.server.session.statements.peek_mut(id) {
+        known(&mut self.pipe.server.session.statements.unnamed.found.columns);
+        if let Some(slot) = self.pipe.server.session.statements.peek_mut(id) {
             known(&mut slot.found.columns);
         }
-        self.server.session.undos.retain(|undo| {
+        self.pipe.server.session.undos.retain(|undo| {
             match undo {
                 ServerUndo::Evicted(slot) => known(&mut slot.found.columns),
                 ServerUndo::Unnamed(old) => known(&mut old.found.columns),
@@ -375,11 +342,11 @@ impl Link<'_> {
     }
 
     fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
-        let mut rows = std::mem::take(&mut self.core_state.protocol.scratch);
+        let mut rows = std::mem::take(&mut self.pipe.core_state.protocol.scratch);
         rows.clear();
         row_shape(&mut rows, body, what);
-        let hash = self.core_state.shared.protocol.registry.hash_bytes(&rows);
-        self.core_state.protocol.scratch = rows;
+        let hash = self.pipe.core_state.shared.protocol.registry.hash_bytes(&rows);
+        self.pipe.core_state.protocol.scratch = rows;
         hash
     }
 }

@@ -22,7 +22,8 @@ use refrain_wire::write;
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::pipeline::undo::ClientUndo;
-use crate::relay::link::{Called, Link, Stop};
+use crate::relay::copies::Called;
+use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session;
 use crate::state::client::{Ahead, Barrier, Pins};
@@ -82,8 +83,9 @@ impl Link<'_> {
             return Ok(cached);
         }
         self.lend_name(&cached.statement)?;
-        let identity = Identity { pool: self.server.pool(), env: self.client.session.env(), tail };
-        let statement = Arc::new(self.core_state.shared.protocol.registry.make(identity));
+        let identity =
+            Identity { pool: self.pipe.server.pool(), env: self.client.session.env(), tail };
+        let statement = Arc::new(self.pipe.core_state.shared.protocol.registry.make(identity));
         statement.start_schema_version(cached.statement.schema_version());
         let own = Rc::new(CachedStatement::new(statement, self.client.session.current()));
         // The statement gets a name on this server at once, and so stays there: on another server
@@ -99,7 +101,7 @@ impl Link<'_> {
         let Some(name) = used(kind) else { return Ok(Traits::NONE) };
         let name = Name::from_slice(&name.fold(statement.text()));
         self.wait_until_settled()?;
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         if outstanding.may_have_failed()
             && !outstanding.is_empty()
             && self.client.session.names.contains(&name)
@@ -109,7 +111,7 @@ impl Link<'_> {
         self.wait_for_lent(kind, &name)?;
         let traits = self.runs(kind, &name);
         // In a failed transaction the server refuses the command in any case.
-        if !self.server.session.outstanding.has_failed() {
+        if !self.pipe.server.session.outstanding.has_failed() {
             self.lend_if_need_be(&name, wanted(kind));
         }
         Ok(traits)
@@ -133,7 +135,8 @@ impl Link<'_> {
             ByName::Empty(since) if wanted == Wanted::Name => Some(since),
             ByName::Empty(_) | ByName::Nothing => None,
         };
-        let there = since.is_some_and(|since| !self.server.session.outstanding.is_unsettled(since));
+        let there =
+            since.is_some_and(|since| !self.pipe.server.session.outstanding.is_unsettled(since));
         (!there).then(|| own.held.cached().clone())
     }
 
@@ -186,8 +189,8 @@ impl Link<'_> {
         if named.is_empty() || unknown {
             return Ok(Lent::default());
         }
-        let open = self.server.session.outstanding.is_open();
-        if self.server.session.outstanding.status() != Status::Failed {
+        let open = self.pipe.server.session.outstanding.is_open();
+        if self.pipe.server.session.outstanding.status() != Status::Failed {
             named.iter().try_for_each(|(kind, name)| self.wait_for_lent(*kind, name))?;
             let mut lends = |wants: Wanted| {
                 let named = named.iter().filter(|(kind, _)| wanted(*kind) == wants);
@@ -195,7 +198,7 @@ impl Link<'_> {
             };
             let (statements, names) = (lends(Wanted::Statement), lends(Wanted::Name));
             if (statements || names) && !open {
-                self.end_segment(Purpose::Prepare);
+                self.pipe.end_segment(Purpose::Prepare);
             }
             if statements {
                 self.client.session.ahead = Ahead::Prepared;
@@ -251,19 +254,19 @@ impl Link<'_> {
         next: &[u8],
     ) {
         let safe = self.not_ours(parse.name);
-        write::parse(self.out(), &safe, parse.tail);
-        self.pool().counters.protocol.server_parses += 1;
-        self.server.session.outstanding.extend(&mut self.client.session.parsed);
-        let seq = self.owe(
+        write::parse(self.pipe.out(), &safe, parse.tail);
+        self.pipe.pool().counters.protocol.server_parses += 1;
+        self.pipe.server.session.outstanding.extend(&mut self.client.session.parsed);
+        let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
                 .about(cached.statement.id),
         );
         let name = Name::from_slice(parse.name);
         self.undoable(seq, ClientUndo::Named(name.clone()));
-        let lacks = self.server.session.has(&cached.statement).is_none();
+        let lacks = self.pipe.server.session.has(&cached.statement).is_none();
         self.ensure_named(cached);
         let called = Called::Named(cached.statement.generation());
-        let lent = ByName::Statement(self.server.session.outstanding.segment());
+        let lent = ByName::Statement(self.pipe.server.session.outstanding.segment());
         let statement = ClientStatement { lent, ..self.client_statement(cached.clone(), called) };
         self.client.session.names.insert(name, statement);
         if lacks {
@@ -277,31 +280,31 @@ impl Link<'_> {
         let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
         let foreign = self.is_foreign(cached);
         if foreign {
-            self.run_internal(&session::reading(&own, &other), Purpose::Environment);
+            self.pipe.run_internal(&session::reading(&own, &other), Purpose::Environment);
         }
         let safe = self.not_ours(name);
-        let out = self.ports.out(self.server.conn());
+        let out = self.pipe.ports.out(self.pipe.server.conn());
         write::close_statement(out, &safe);
         write::parse(out, &safe, &cached.statement.tail);
-        self.pool().counters.protocol.server_parses += 1;
-        self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
-        let seq = self.owe_us(RequestKind::Parse, Purpose::Prepare, cached.statement.id);
+        self.pipe.pool().counters.protocol.server_parses += 1;
+        self.pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+        let seq = self.pipe.owe_us(RequestKind::Parse, Purpose::Prepare, cached.statement.id);
         self.lent(seq, name, ByName::Statement);
         if foreign {
-            self.run_internal(&session::reading(&other, &own), Purpose::Return);
+            self.pipe.run_internal(&session::reading(&other, &own), Purpose::Return);
         }
     }
 
     /// Prepares an empty statement on the server under this name, which the client gave to a Parse.
     pub(crate) fn lend_empty(&mut self, name: &Name) {
         let safe = self.not_ours(name);
-        let seq = self.take_name(&safe);
+        let seq = self.pipe.take_name(&safe);
         self.lent(seq, name, ByName::Empty);
     }
 
     /// Notes what the server now has under a name of the client's, and how to undo that.
     fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
-        let segment = self.server.session.outstanding.segment();
+        let segment = self.pipe.server.session.outstanding.segment();
         let Some(own) = self.client.session.names.get(name) else { return };
         let before = std::mem::replace(&mut own.lent, what(segment));
         self.undoable(seq, ClientUndo::Lent(name.clone(), before));

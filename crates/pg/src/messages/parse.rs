@@ -23,7 +23,8 @@ use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
 };
 use crate::pipeline::undo::ClientUndo;
-use crate::relay::link::{Called, Link, Stop};
+use crate::relay::copies::Called;
+use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::SettingsKnowledge;
 use crate::state::client::Pins;
@@ -37,7 +38,7 @@ impl Link<'_> {
         if !self.client.session.managed {
             return self.parse_unmanaged(message);
         }
-        let most = self.pool().settings.options.max_client_statement_bytes;
+        let most = self.pipe.pool().settings.options.max_client_statement_bytes;
         // A text of megabytes is not kept for other servers (E13): the client keeps this server
         // instead.
         if message.header.body as usize > most {
@@ -60,10 +61,10 @@ impl Link<'_> {
             return self.parse_again(message, &parse);
         }
         // An earlier segment may still undo a Close: the name may be taken after all.
-        if self.server.session.outstanding.touches(&self.client.session.changed) {
+        if self.pipe.server.session.outstanding.touches(&self.client.session.changed) {
             return Err(Stop::Replies);
         }
-        self.pool().counters.protocol.client_parses += 1;
+        self.pipe.pool().counters.protocol.client_parses += 1;
         if self.is_over_quota(parse.tail.len()) {
             return Ok(self.refuse(message, RequestKind::Parse, Refusal::Quota));
         }
@@ -77,11 +78,11 @@ impl Link<'_> {
         }
         let known = self.parse_is_known(&cached)?;
         let seq = if known {
-            self.server.session.outstanding.extend(&mut self.client.session.changed);
-            self.pool().counters.protocol.parses_answered += 1;
+            self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
+            self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.server.session.outstanding.extend(&mut self.client.session.parsed);
+            self.pipe.server.session.outstanding.extend(&mut self.client.session.parsed);
             self.send_parse(&cached, ReplyAction::Forward)
         };
         let called = match known || cached.is_worth_a_name() {
@@ -107,19 +108,19 @@ impl Link<'_> {
         parse: &Parse<'_>,
         next: &[u8],
     ) -> Result<usize, Stop> {
-        self.pool().counters.protocol.client_parses += 1;
+        self.pipe.pool().counters.protocol.client_parses += 1;
         let cached = self.intern_parse(parse.tail)?;
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
         let known = !fails && self.unnamed_is(&cached);
         let seq = if known {
-            self.pool().counters.protocol.parses_answered += 1;
+            self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
             self.send_parse_unnamed(&cached, ReplyAction::Forward)
         };
-        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
+        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
         let statement = self.client_statement(cached.clone(), Called::Unnamed);
         let old = self.client.session.unnamed.replace(statement);
         self.undoable(seq, ClientUndo::Unnamed(old));
@@ -138,10 +139,10 @@ impl Link<'_> {
             return Err(Stop::Replies);
         };
         let id = old.held.cached().statement.id;
-        let name = self.core_state.shared.protocol.registry.internal();
-        self.take_name(&name);
-        write::parse(self.out(), &name, parse.tail);
-        self.owe(
+        let name = self.pipe.core_state.shared.protocol.registry.internal();
+        self.pipe.take_name(&name);
+        write::parse(self.pipe.out(), &name, parse.tail);
+        self.pipe.owe(
             OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
                 .about(id)
                 .called(parse.name),
@@ -153,10 +154,10 @@ impl Link<'_> {
     /// would accept a Parse.
     fn parse_is_known(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
         let statement = &cached.statement;
-        if self.server.session.has(statement).is_none() {
+        if self.pipe.server.session.has(statement).is_none() {
             return Ok(false);
         }
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
         // the transaction (E3).
         match outstanding.status() {

@@ -8,22 +8,22 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::pipeline::undo::ServerUndo;
-use crate::relay::link::{Called, Link, Stop};
+use crate::relay::copies::Called;
+use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::{self, SettingsKnowledge};
 use crate::state::client::Pins;
-use crate::statements::columns::{Columns, Found};
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
-use crate::statements::statement::{Identity, Statement};
+use crate::statements::of_server::Unnamed;
+use crate::statements::statement::Identity;
 
 impl Link<'_> {
     /// Returns the client's statement of this name, `None` if it has none. Waits while an earlier
     /// segment may undo a change to it.
     #[inline]
     pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         let unsettled = match name.is_empty() {
             true => outstanding.is_unsettled(self.client.session.unnamed_changed),
             false => {
@@ -49,8 +49,8 @@ impl Link<'_> {
     /// Prepares a statement that the server lacks and that the client calls `name`. Returns the
     /// name it got on the server.
     pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
-        self.server.session.misses += 1;
-        self.pool().counters.protocol.prepare_misses += 1;
+        self.pipe.server.session.misses += 1;
+        self.pipe.pool().counters.protocol.prepare_misses += 1;
         let action = ReplyAction::Skip(Purpose::Prepare);
         if self.is_foreign(cached) {
             return self.prepare_foreign(cached);
@@ -58,7 +58,7 @@ impl Link<'_> {
         // The client's unnamed statement stays unnamed: PostgreSQL plans it for the values at hand,
         // and drops it with the next one (E19).
         if !name.is_empty() && cached.used() {
-            self.send_parse_named(cached, action);
+            self.pipe.send_parse_named(&cached.statement, action);
             Called::Named(cached.statement.generation())
         } else {
             self.send_parse_unnamed(cached, action);
@@ -69,13 +69,13 @@ impl Link<'_> {
     /// Prepares the statement under its internal name, unless the server has it.
     pub(crate) fn ensure_named(&mut self, cached: &Rc<CachedStatement>) {
         let statement = &cached.statement;
-        if self.server.session.has(statement).is_some() {
+        if self.pipe.server.session.has(statement).is_some() {
             return;
         }
         if self.is_foreign(cached) {
             self.prepare_foreign(cached);
         } else {
-            self.send_parse_named(cached, ReplyAction::Skip(Purpose::Prepare));
+            self.pipe.send_parse_named(&cached.statement, ReplyAction::Skip(Purpose::Prepare));
         }
     }
 
@@ -86,7 +86,7 @@ impl Link<'_> {
         called: Called,
     ) -> ClientStatement {
         let (statements, generation) =
-            (&self.server.session.statements, cached.statement.generation());
+            (&self.pipe.server.session.statements, cached.statement.generation());
         let found = match called {
             Called::Unnamed => statements.unnamed.found,
             Called::Named(_) => {
@@ -97,23 +97,15 @@ impl Link<'_> {
         ClientStatement::new(ClientRef::new(cached), generation, columns)
     }
 
-    /// Returns the record of the columns that the next Parse will find: merely the Parse's number
-    /// if the statement returns rows.
-    pub(crate) fn found(&self, statement: &Statement) -> Found {
-        let (server, parse) = (self.server.serial(), self.server.session.outstanding.next_seq());
-        let settled = !statement.returns;
-        let columns = if settled { Columns::Fixed } else { Columns::Of { server, parse } };
-        Found { columns, ..Found::default() }
-    }
-
     /// Returns the statement with this text and these parameter types, in the client's environment:
     /// the shared one, unless the text is too large, the registry is full, or the client's settings
     /// are unknown.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
-        let identity = Identity { pool: self.server.pool(), env: self.client.session.env(), tail };
+        let identity =
+            Identity { pool: self.pipe.server.pool(), env: self.client.session.env(), tail };
         let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..));
-        let shared = self.core_state.shared.clone();
-        let pool = self.core_state.pool(self.server.pool());
+        let shared = self.pipe.core_state.shared.clone();
+        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
@@ -129,7 +121,7 @@ impl Link<'_> {
             cached.statement.start_schema_version(schema_version);
             return cached;
         }
-        let cached = self.core_state.protocol.statements.intern(
+        let cached = self.pipe.core_state.protocol.statements.intern(
             &shared.protocol.registry,
             identity,
             self.client.session.current(),
@@ -142,7 +134,7 @@ impl Link<'_> {
             if statement.is_new() {
                 statement.start_schema_version(schema_version);
             } else if statement.begin_generation(statement.generation(), schema_version) {
-                self.pool().counters.protocol.statements_renewed += 1;
+                self.pipe.pool().counters.protocol.statements_renewed += 1;
             }
         }
         cached
@@ -151,7 +143,7 @@ impl Link<'_> {
     /// Whether one more statement of `bytes` exceeds the client's limits.
     pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
         let (count, used) = (self.client.session.names.len(), self.client.session.names.bytes());
-        let options = &self.pool().settings.options;
+        let options = &self.pipe.pool().settings.options;
         count >= options.max_client_statements as usize
             || used + bytes > options.max_client_statement_bytes
     }
@@ -163,12 +155,12 @@ impl Link<'_> {
             // The statement exists on this server alone, so the client keeps the server.
             self.client.session.pins.add(Pins::PREPARED);
             self.client.session.unnamed = None;
-            self.server.session.statements.unnamed = Unnamed::NONE;
-            self.pool().counters.protocol.statements_not_kept += 1;
+            self.pipe.server.session.statements.unnamed = Unnamed::NONE;
+            self.pipe.pool().counters.protocol.statements_not_kept += 1;
         }
-        self.server.session.dirty = true;
-        self.pool().counters.protocol.server_parses += 1;
-        self.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
+        self.pipe.server.session.dirty = true;
+        self.pipe.pool().counters.protocol.server_parses += 1;
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
         self.pass(message)
     }
 
@@ -177,13 +169,13 @@ impl Link<'_> {
     /// segment of its own: PostgreSQL must not count it among the client's commands.
     pub(crate) fn prepare_foreign(&mut self, cached: &Rc<CachedStatement>) -> Called {
         let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
-        let alone = !self.server.session.outstanding.is_open()
-            && self.server.session.outstanding.is_empty();
-        self.run_internal(&session::reading(&own, &other), Purpose::Environment);
-        self.send_parse_named(cached, ReplyAction::Skip(Purpose::Prepare));
-        self.run_internal(&session::reading(&other, &own), Purpose::Return);
+        let alone = !self.pipe.server.session.outstanding.is_open()
+            && self.pipe.server.session.outstanding.is_empty();
+        self.pipe.run_internal(&session::reading(&own, &other), Purpose::Environment);
+        self.pipe.send_parse_named(&cached.statement, ReplyAction::Skip(Purpose::Prepare));
+        self.pipe.run_internal(&session::reading(&other, &own), Purpose::Return);
         if alone {
-            self.end_segment(Purpose::Prepare);
+            self.pipe.end_segment(Purpose::Prepare);
         }
         Called::Named(cached.statement.generation())
     }
@@ -192,46 +184,10 @@ impl Link<'_> {
     /// unnamed statement.
     pub(crate) fn send_parse(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
         if cached.is_worth_a_name() {
-            self.send_parse_named(cached, action)
+            self.pipe.send_parse_named(&cached.statement, action)
         } else {
             self.send_parse_unnamed(cached, action)
         }
-    }
-
-    /// Sends a Parse under the internal name, behind the Closes that make room for it.
-    pub(crate) fn send_parse_named(
-        &mut self,
-        cached: &Rc<CachedStatement>,
-        action: ReplyAction,
-    ) -> u64 {
-        self.make_room(cached.statement.id, cached.statement.tail.len());
-        self.send_parse_there(cached, action)
-    }
-
-    /// Writes the Parse under the internal name, and records that the server has the statement
-    /// unless the Parse fails.
-    pub(crate) fn send_parse_there(
-        &mut self,
-        cached: &Rc<CachedStatement>,
-        action: ReplyAction,
-    ) -> u64 {
-        let statement = &cached.statement;
-        let (id, generation) = (statement.id, statement.generation());
-        let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
-        name.clear();
-        statement.write_name(&mut name, generation);
-        write::parse(self.ports.out(self.server.conn()), &name, &statement.tail);
-        self.core_state.protocol.scratch = name;
-        self.pool().counters.protocol.server_parses += 1;
-        let found = self.found(statement);
-        let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(id));
-        let segment = self.server.session.outstanding.segment();
-        let served = ServerRef::new(statement.clone());
-        let slot =
-            ServerStatement { served, generation, segment, doubtful: false, auto: false, found };
-        self.server.session.statements.insert(slot);
-        self.undoable_there(seq, ServerUndo::Prepared(id));
-        seq
     }
 
     /// Sends a Parse of the server's unnamed statement.
@@ -241,61 +197,27 @@ impl Link<'_> {
         action: ReplyAction,
     ) -> u64 {
         let statement = &cached.statement;
-        write::parse(self.ports.out(self.server.conn()), b"", &statement.tail);
-        self.pool().counters.protocol.server_parses += 1;
-        let found = self.found(statement);
-        let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
+        write::parse(self.pipe.ports.out(self.pipe.server.conn()), b"", &statement.tail);
+        self.pipe.pool().counters.protocol.server_parses += 1;
+        let found = self.pipe.found(statement);
+        let seq =
+            self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
         let unnamed = Unnamed {
             id: statement.id,
             generation: statement.generation(),
-            segment: self.server.session.outstanding.segment(),
+            segment: self.pipe.server.session.outstanding.segment(),
             found,
         };
-        let old = std::mem::replace(&mut self.server.session.statements.unnamed, unnamed);
-        self.undoable_there(seq, ServerUndo::Unnamed(old));
+        let old = std::mem::replace(&mut self.pipe.server.session.statements.unnamed, unnamed);
+        self.pipe.undoable_there(seq, ServerUndo::Unnamed(old));
         seq
-    }
-
-    /// Closes an older copy of a statement that is about to be prepared, and the least recently
-    /// used statements beyond the server's limits. The Close stands right before the Parse, so
-    /// messages sent earlier still find their statements, and portals made from them live on (E25).
-    pub(crate) fn make_room(&mut self, id: u64, bytes: usize) {
-        if let Some(old) = self.server.session.statements.remove(id) {
-            self.send_close(old);
-        }
-        let options = &self.core_state.pool(self.server.pool()).settings.options;
-        let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
-        while let Some(old) = self.server.session.statements.evict(bytes, count, most) {
-            self.pool().counters.protocol.evictions += 1;
-            self.send_close(old);
-        }
-    }
-
-    /// Sends a Close of a server's statement, and records how to undo that.
-    pub(crate) fn send_close(&mut self, mut old: ServerStatement) {
-        // An error that skips this Close may have skipped the Parse of the statement too (E24).
-        old.doubtful |= self.server.session.outstanding.is_unsettled(old.segment);
-        let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
-        name.clear();
-        old.served.statement().write_name(&mut name, old.generation);
-        write::close_statement(self.ports.out(self.server.conn()), &name);
-        self.core_state.protocol.scratch = name;
-        let id = old.served.statement().id;
-        let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, id);
-        self.undoable_there(seq, ServerUndo::Evicted(old));
-    }
-
-    /// Counts a use of a statement that the server had.
-    pub(crate) fn count_hit(&mut self) {
-        self.server.session.hits += 1;
-        self.pool().counters.protocol.prepare_hits += 1;
     }
 
     /// Returns the client's name, changed if it begins as internal names do: a client must not
     /// reach statements that Refrain keeps for others (E9).
     pub(crate) fn not_ours(&self, name: &[u8]) -> Name {
         let mut safe = Name::from_slice(name);
-        if name.starts_with(self.core_state.shared.protocol.registry.prefix()) {
+        if name.starts_with(self.pipe.core_state.shared.protocol.registry.prefix()) {
             safe[0] = b'-';
         }
         safe

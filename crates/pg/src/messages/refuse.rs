@@ -18,8 +18,8 @@ impl Link<'_> {
         kind: RequestKind,
         why: Refusal,
     ) -> usize {
-        let name = self.core_state.shared.protocol.registry.no_statement();
-        let out = self.ports.out(self.server.conn());
+        let name = self.pipe.core_state.shared.protocol.registry.no_statement();
+        let out = self.pipe.ports.out(self.pipe.server.conn());
         if kind == RequestKind::Query {
             let mut text = b"EXECUTE \"".to_vec();
             text.extend_from_slice(&name);
@@ -28,7 +28,7 @@ impl Link<'_> {
         } else {
             write::describe_statement(out, &name);
         }
-        self.owe(OutstandingRequest::new(kind, ReplyAction::Refuse(why)));
+        self.pipe.owe(OutstandingRequest::new(kind, ReplyAction::Refuse(why)));
         message.bytes.len()
     }
 
@@ -39,10 +39,10 @@ impl Link<'_> {
         portal: &[u8],
         cached: &CachedStatement,
     ) -> Result<bool, Stop> {
-        let options = &self.core_state.pool(self.server.pool()).settings.options;
+        let options = &self.pipe.core_state.pool(self.pipe.server.pool()).settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
         match self.client.session.portals.has_room(portal, cached, bounds) {
-            false if !self.server.session.outstanding.is_empty() => Err(Stop::Replies),
+            false if !self.pipe.server.session.outstanding.is_empty() => Err(Stop::Replies),
             room => Ok(room),
         }
     }

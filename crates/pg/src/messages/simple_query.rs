@@ -54,11 +54,11 @@ impl Link<'_> {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
-        let first_entry = self.server.session.outstanding.next_seq();
+        let first_entry = self.pipe.server.session.outstanding.next_seq();
         let autoprepared = self.autoprepare(message, text, &scan)?;
         let calls = self.suspect(&scan);
         if let Some(used) = autoprepared {
-            let sent = first_entry..self.server.session.outstanding.next_seq();
+            let sent = first_entry..self.pipe.server.session.outstanding.next_seq();
             self.client.session.suspicion.evidence.send(calls, sent);
             return Ok(used);
         }
@@ -69,7 +69,7 @@ impl Link<'_> {
         self.note_drained(text, &scan);
         self.ends_early();
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
-        let seq = self.owe(
+        let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action).with(scan.traits | lent.traits),
         );
         self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
@@ -83,17 +83,17 @@ impl Link<'_> {
     /// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
     /// next command with XX000. That command must not be another client's (E38).
     pub(crate) fn ends_early(&mut self) {
-        if self.server.session.outstanding.is_open() {
-            self.server.close_later();
+        if self.pipe.server.session.outstanding.is_open() {
+            self.pipe.server.close_later();
         }
     }
 
     /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
     /// string, even one that fails (E17). An error before the query may skip that.
     pub(crate) fn forget_unnamed(&mut self) {
-        let seq = self.server.session.outstanding.next_seq();
-        let skippable = self.server.session.outstanding.is_open();
-        let segment = self.server.session.outstanding.segment();
+        let seq = self.pipe.server.session.outstanding.next_seq();
+        let skippable = self.pipe.server.session.outstanding.is_open();
+        let segment = self.pipe.server.session.outstanding.segment();
         self.client.session.unnamed_changed = segment;
         let old = self.client.session.unnamed.take();
         // An earlier segment that fails would bring back a statement that this query drops too. The
@@ -102,9 +102,9 @@ impl Link<'_> {
             self.client.session.undos.push(seq, ClientUndo::Unnamed(old));
         }
         let none = Unnamed::none_since(segment);
-        let old = std::mem::replace(&mut self.server.session.statements.unnamed, none);
+        let old = std::mem::replace(&mut self.pipe.server.session.statements.unnamed, none);
         if skippable && old.id != 0 {
-            self.server.session.undos.push(seq, ServerUndo::Unnamed(old));
+            self.pipe.server.session.undos.push(seq, ServerUndo::Unnamed(old));
         }
     }
 
@@ -113,7 +113,11 @@ impl Link<'_> {
     pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
         if scan.traits.contains(Traits::DRAINS) {
             for database in refrain_sql::databases_to_drain(text) {
-                self.core_state.database_drain.ask(&database, self.client.conn(), self.now);
+                self.pipe.core_state.database_drain.ask(
+                    &database,
+                    self.client.conn(),
+                    self.pipe.now,
+                );
             }
         }
     }
@@ -143,7 +147,7 @@ impl Link<'_> {
             return Ok(None);
         }
         // A failed transaction refuses the query in any case (25P02).
-        if self.server.session.outstanding.status() == Status::Failed {
+        if self.pipe.server.session.outstanding.status() == Status::Failed {
             return Ok(None);
         }
         if matches!(scan.kind, Kind::Deallocate(_)) {
@@ -170,14 +174,14 @@ impl Link<'_> {
             // The server was lent a statement of this very name (E51): DEALLOCATE drops that there.
             self.forget_unnamed();
             self.ends_early();
-            let seq = self.owe(
+            let seq = self.pipe.owe(
                 OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward).with(traits),
             );
             self.close_name(name, seq);
             return self.pass(message);
         }
-        if self.server.session.outstanding.status() == Status::Idle
-            && !self.server.session.outstanding.is_open()
+        if self.pipe.server.session.outstanding.status() == Status::Idle
+            && !self.pipe.server.session.outstanding.is_open()
         {
             self.client.session.names.remove(name);
             return self.answer(message, FakeReply::Deallocate);
@@ -196,7 +200,7 @@ impl Link<'_> {
         traits: Traits,
     ) -> Result<Option<usize>, Stop> {
         self.wait_until_quiet()?;
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         let native = outstanding.status() == Status::Failed || outstanding.is_open();
         if native || self.client.session.pins.has(Pins::PREPARED) {
             return Ok(None);
@@ -213,9 +217,9 @@ impl Link<'_> {
     /// Answers a query without the server. No transaction block may be open.
     fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
         self.client.session.unnamed = None;
-        let out = self.ports.out(self.client.conn());
+        let out = self.pipe.ports.out(self.client.conn());
         write_fake(out, made);
-        write::ready(out, self.server.session.outstanding.status());
+        write::ready(out, self.pipe.server.session.outstanding.status());
         message.bytes.len()
     }
 
@@ -224,8 +228,8 @@ impl Link<'_> {
     /// snapshot, and commits what was run without a Sync.
     fn ask_instead(&mut self, made: FakeReply, traits: Traits) -> Seq {
         self.forget_unnamed();
-        write::query(self.out(), b"SELECT ''");
-        self.owe(
+        write::query(self.pipe.out(), b"SELECT ''");
+        self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits),
         )
     }
@@ -235,18 +239,18 @@ impl Link<'_> {
         if made == FakeReply::DeallocateAll {
             drop(self.client.session.names.take());
         }
-        write_fake(self.ports.out(self.client.conn()), made);
+        write_fake(self.pipe.ports.out(self.client.conn()), made);
     }
 
     /// Prepares a statement that the query names, and waits for the reply if a segment is open. If
     /// that Parse failed amid a segment, PostgreSQL would skip the query and everything behind it
     /// up to a Sync, which it does not do for the client's query alone.
     fn prepare_ahead(&mut self, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
-        let lacks = self.server.session.has(&cached.statement).is_none();
+        let lacks = self.pipe.server.session.has(&cached.statement).is_none();
         if lacks {
             self.wait_for_reading(cached)?;
         }
-        if lacks && self.server.session.outstanding.is_open() {
+        if lacks && self.pipe.server.session.outstanding.is_open() {
             self.client.session.ahead = Ahead::Prepared;
             self.ensure_named(cached);
             return Err(Stop::Replies);
@@ -268,7 +272,10 @@ impl Link<'_> {
     /// got that error; now it gets ReadyForQuery.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
         self.client.session.unnamed = None;
-        write::ready(self.ports.out(self.client.conn()), self.server.session.outstanding.status());
+        write::ready(
+            self.pipe.ports.out(self.client.conn()),
+            self.pipe.server.session.outstanding.status(),
+        );
         message.bytes.len()
     }
 
@@ -278,9 +285,9 @@ impl Link<'_> {
         self.client.session.ahead = Ahead::Nothing;
         self.client.session.skipping = false;
         self.client.session.unnamed = None;
-        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
-        write::sync(self.out());
-        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
+        write::sync(self.pipe.out());
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         message.bytes.len()
     }
 
@@ -295,11 +302,11 @@ impl Link<'_> {
         traits: Traits,
         folded: &[u8],
     ) -> usize {
-        let open = self.server.session.outstanding.is_open();
+        let open = self.pipe.server.session.outstanding.is_open();
         let calls = self.suspect(&cached.statement.scan);
         self.ensure_named(cached);
-        if self.server.session.outstanding.is_open() && !open {
-            self.end_segment(Purpose::Prepare);
+        if self.pipe.server.session.outstanding.is_open() && !open {
+            self.pipe.end_segment(Purpose::Prepare);
         }
         let mut called = vec![b'"'];
         cached.statement.write_name(&mut called, cached.statement.generation());
@@ -308,9 +315,9 @@ impl Link<'_> {
         self.rewritten_header(message, name.len(), called.len());
         let body = message.body();
         for part in [&body[..name.start], &called, &body[name.end..]] {
-            self.out().extend_from_slice(part);
+            self.pipe.out().extend_from_slice(part);
         }
-        let seq = self.owe(
+        let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward)
                 .with(traits | cached.statement.scan.traits)
                 .about(cached.statement.id)
@@ -323,7 +330,7 @@ impl Link<'_> {
     /// Forgets a statement of the client, unless request `seq` fails or is skipped.
     fn close_name(&mut self, name: &Name, seq: Seq) {
         if let Some(old) = self.client.session.names.remove(name) {
-            self.server.session.outstanding.extend(&mut self.client.session.changed);
+            self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }
     }
@@ -331,7 +338,7 @@ impl Link<'_> {
     /// Whether the option `sql_prepare` refuses PREPARE (E50). A session pool allows it: there the
     /// client keeps its server.
     fn refuses_prepare(&mut self) -> bool {
-        let options = &self.pool().settings.options;
+        let options = &self.pipe.pool().settings.options;
         options.sql_prepare == refrain_config::SqlPrepare::Error
             && options.pool_mode != refrain_config::PoolMode::Session
     }

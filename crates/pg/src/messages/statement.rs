@@ -18,14 +18,16 @@ impl Link<'_> {
         name: &[u8],
     ) -> Result<usize, Stop> {
         if !self.client.session.managed {
-            self.owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
+            self.pipe
+                .owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
             return Ok(self.pass(message));
         }
         let Some(cached) = self.find(name)? else {
             self.hide_unnamed(name);
             let safe = self.not_ours(name);
-            write::describe_statement(self.out(), &safe);
-            self.owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
+            write::describe_statement(self.pipe.out(), &safe);
+            self.pipe
+                .owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
             return Ok(message.bytes.len());
         };
         let fit = self.fit(name, &cached, Use::Describe)?;
@@ -40,10 +42,10 @@ impl Link<'_> {
             Fit::Lacks | Fit::Stale => self.prepare_for(name, &cached),
         };
         cached.count_use();
-        self.describe_copy(called, &cached.statement);
+        self.pipe.describe_copy(called, &cached.statement);
         let entry = OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward)
             .about(cached.statement.id);
-        self.asks(called, entry.called(name));
+        self.pipe.asks(called, entry.called(name));
         Ok(message.bytes.len())
     }
 
@@ -56,27 +58,27 @@ impl Link<'_> {
     ) -> Result<usize, Stop> {
         self.wait_until_settled()?;
         if name.is_empty() {
-            let seq = self.server.session.outstanding.next_seq();
+            let seq = self.pipe.server.session.outstanding.next_seq();
             let used = self.closed(message);
             let old = self.client.session.unnamed.take();
-            self.client.session.unnamed_changed = self.server.session.outstanding.segment();
+            self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
             self.undoable(seq, ClientUndo::Unnamed(old));
             return Ok(used);
         }
         let Some(old) = self.client.session.names.remove(name) else {
             // The client may have prepared it by SQL, of which Refrain does not keep the names.
             let safe = self.not_ours(name);
-            write::close_statement(self.out(), &safe);
-            self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+            write::close_statement(self.pipe.out(), &safe);
+            self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
             return Ok(message.bytes.len());
         };
-        self.server.session.outstanding.extend(&mut self.client.session.changed);
-        let seq = self.server.session.outstanding.next_seq();
+        self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
+        let seq = self.pipe.server.session.outstanding.next_seq();
         if old.lent == ByName::Nothing {
             self.closed(message);
         } else {
             // The server was lent a statement of this very name (E51), and has to close that.
-            self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+            self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
             self.pass(message);
         }
         self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
@@ -94,15 +96,15 @@ impl Link<'_> {
         }
         self.wait_until_settled()?;
         // A failed transaction refuses the Execute in any case.
-        if self.server.session.outstanding.has_failed() {
+        if self.pipe.server.session.outstanding.has_failed() {
             return Ok(());
         }
         if self.lacked(&name, Wanted::Name).is_some() {
             self.lend_empty(&name);
         }
         let Some(old) = self.client.session.names.remove(&name) else { return Ok(()) };
-        self.server.session.outstanding.extend(&mut self.client.session.changed);
-        let seq = self.server.session.outstanding.next_seq();
+        self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
+        let seq = self.pipe.server.session.outstanding.next_seq();
         self.client.session.undos.push(seq, ClientUndo::Closed(name, old));
         Ok(())
     }

@@ -25,7 +25,7 @@ use crate::statements::of_core::CachedStatement;
 impl Link<'_> {
     /// Passes a Parse on, and remembers its text unless it is too long.
     pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        let most = self.pool().settings.options.max_client_statement_bytes;
+        let most = self.pipe.pool().settings.options.max_client_statement_bytes;
         let long = message.header.body as usize > most;
         if long {
             // The name of a Parse that is too long to be kept is not read. It may replace any of
@@ -34,7 +34,7 @@ impl Link<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
-        let seq = self.server.session.outstanding.next_seq();
+        let seq = self.pipe.server.session.outstanding.next_seq();
         let used = self.parse_unkept(message);
         let cached = self.intern(parse.tail);
         match parse.name {
@@ -45,7 +45,7 @@ impl Link<'_> {
     }
 
     fn remember_unnamed(&mut self, seq: u64, cached: Rc<CachedStatement>) {
-        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
+        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
         let old = self.client.session.unnamed.replace(known(cached));
         self.undoable(seq, ClientUndo::Unnamed(old));
     }
@@ -55,7 +55,7 @@ impl Link<'_> {
         if again || self.is_over_quota(cached.statement.tail.len()) {
             return;
         }
-        self.server.session.outstanding.extend(&mut self.client.session.parsed);
+        self.pipe.server.session.outstanding.extend(&mut self.client.session.parsed);
         let name = Name::from_slice(name);
         self.client.session.names.insert(name.clone(), known(cached));
         self.undoable(seq, ClientUndo::Named(name));
@@ -83,11 +83,11 @@ impl Link<'_> {
             self.client.session.suspicion.evidence.bind(bind.portal, None);
             self.suspect_anything();
         }
-        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
         self.client.session.portals.set(
             bind.portal,
             portal,
-            self.server.session.outstanding.segment(),
+            self.pipe.server.session.outstanding.segment(),
         );
         Ok(self.pass(message))
     }
@@ -95,7 +95,7 @@ impl Link<'_> {
     /// Returns the statement under a name, if its text is known. Waits while an earlier segment may
     /// still undo a change to the names.
     fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         let unsettled = match name.is_empty() {
             true => outstanding.is_unsettled(self.client.session.unnamed_changed),
             false => outstanding.touches(&self.client.session.parsed),
@@ -141,7 +141,7 @@ impl Link<'_> {
 
     /// Has a look at the session follow, since a statement with an unknown text runs.
     fn suspect_anything(&mut self) {
-        self.client.session.suspicion.looks |= tracks(self.pool()) != TrackFunctions::Off;
+        self.client.session.suspicion.looks |= tracks(self.pipe.pool()) != TrackFunctions::Off;
     }
 }
 

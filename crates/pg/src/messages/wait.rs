@@ -9,7 +9,7 @@ impl Link<'_> {
     /// Waits until no earlier segment can undo a change to the client's statements (E1, E2): a name
     /// that was closed may be taken after all, and one that was parsed may be free.
     pub(crate) fn wait_until_settled(&self) -> Result<(), Stop> {
-        let unsettled = |span| self.server.session.outstanding.touches(span);
+        let unsettled = |span| self.pipe.server.session.outstanding.touches(span);
         match unsettled(&self.client.session.changed) || unsettled(&self.client.session.parsed) {
             true => Err(Stop::Replies),
             false => Ok(()),
@@ -19,7 +19,7 @@ impl Link<'_> {
     /// Waits until nothing is outstanding: a query that Refrain answers itself depends on the state
     /// of the transaction.
     pub(crate) fn wait_until_quiet(&self) -> Result<(), Stop> {
-        if self.server.session.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
+        if self.pipe.server.session.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
     }
 
     /// Waits until it is known whether the server still has a statement that Refrain closed there
@@ -31,8 +31,8 @@ impl Link<'_> {
             ServerUndo::Evicted(slot) => slot.served.statement().id == id,
             ServerUndo::Prepared(_) | ServerUndo::Unnamed(_) => false,
         };
-        if self.server.session.statements.peek(id).is_none()
-            && self.server.session.undos.iter().any(closed)
+        if self.pipe.server.session.statements.peek(id).is_none()
+            && self.pipe.server.session.undos.iter().any(closed)
         {
             return Err(Stop::Replies);
         }
@@ -45,7 +45,7 @@ impl Link<'_> {
         // A failed transaction refuses a Parse under any settings.
         !session::read_alike(&cached.settings, self.client.session.current())
             && cached.statement.has_constants()
-            && !self.server.session.outstanding.has_failed()
+            && !self.pipe.server.session.outstanding.has_failed()
     }
 
     /// Waits as [`Self::wait_for_reading`] does, if the server lacks the statement.
@@ -56,7 +56,7 @@ impl Link<'_> {
     ) -> Result<(), Stop> {
         let there = match name.is_empty() {
             true => self.unnamed_is(cached),
-            false => self.server.session.has(&cached.statement).is_some(),
+            false => self.pipe.server.session.has(&cached.statement).is_some(),
         };
         if there { Ok(()) } else { self.wait_for_reading(cached) }
     }
@@ -73,15 +73,15 @@ impl Link<'_> {
             return Ok(());
         }
         self.know_settings()?;
-        let ready = self.server.session.outstanding.is_empty() || !self.is_foreign(cached);
+        let ready = self.pipe.server.session.outstanding.is_empty() || !self.is_foreign(cached);
         if ready { Ok(()) } else { Err(Stop::Replies) }
     }
 
     /// Whether the server's unnamed statement is this one for certain, in its current generation.
     pub(crate) fn unnamed_is(&self, cached: &CachedStatement) -> bool {
-        let unnamed = self.server.session.statements.unnamed;
+        let unnamed = self.pipe.server.session.statements.unnamed;
         unnamed.id == cached.statement.id
             && unnamed.generation == cached.statement.generation()
-            && !self.server.session.outstanding.is_unsettled(unnamed.segment)
+            && !self.pipe.server.session.outstanding.is_unsettled(unnamed.segment)
     }
 }

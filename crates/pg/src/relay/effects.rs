@@ -21,7 +21,7 @@ impl Link<'_> {
         let evidence = &mut self.client.session.suspicion.evidence;
         evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
-            self.pool().shared.protocol.change_code();
+            self.pipe.pool().shared.protocol.change_code();
         }
         if self.client.session.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
             self.passed_barrier();
@@ -73,7 +73,7 @@ impl Link<'_> {
             }
             Tag::Rollback => {
                 self.client.session.unpins = Pins::default();
-                self.server.session.outstanding.recovers();
+                self.pipe.server.session.outstanding.recovers();
                 // The rollback took back what the calls left, so Refrain cannot learn from this
                 // transaction what they leave.
                 self.client.session.suspicion.evidence.undo();
@@ -85,21 +85,21 @@ impl Link<'_> {
                 self.schema_change();
             }
             Tag::Ddl => {
-                self.server.session.defines = true;
-                self.pool().shared.protocol.begin_schema_version();
+                self.pipe.server.session.defines = true;
+                self.pipe.pool().shared.protocol.begin_schema_version();
             }
-            Tag::Commit => self.server.session.outstanding.recovers(),
+            Tag::Commit => self.pipe.server.session.outstanding.recovers(),
             Tag::Do => {
                 self.client.session.read_settings = true;
                 self.schema_change();
             }
-            Tag::Call if tracks(self.pool()) == TrackFunctions::Off => self.schema_change(),
+            Tag::Call if tracks(self.pipe.pool()) == TrackFunctions::Off => self.schema_change(),
             // CREATE TABLE AS and the like complete with the tag of their query.
             _ if traits.contains(Traits::DDL) => self.schema_change(),
             _ => {}
         }
         self.client.session.sets_locally |= traits.contains(Traits::LOCAL);
-        self.server.session.renews |= traits.contains(Traits::DEFAULTS);
+        self.pipe.server.session.renews |= traits.contains(Traits::DEFAULTS);
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
             (Traits::ADVISORY, Pins::ADVISORY, true),
@@ -115,27 +115,27 @@ impl Link<'_> {
             self.client.session.read_settings = true;
         }
         if pins.is_empty() && !self.client.session.pins.is_empty() {
-            self.pool().counters.protocol.pins += 1;
+            self.pipe.pool().counters.protocol.pins += 1;
         }
     }
 
     /// Notes that the defaults of new sessions have changed: servers of the same host are connected
     /// anew as they come free.
     pub(crate) fn renew(&mut self) {
-        let host = self.pool().settings.host.clone();
-        self.core_state.shared.renew(&host.to_string());
+        let host = self.pipe.pool().settings.host.clone();
+        self.pipe.core_state.shared.renew(&host.to_string());
     }
 
     /// Notes that a command may have changed the schema, though its tag does not say so.
     fn schema_change(&mut self) {
-        self.server.session.defines = true;
-        self.pool().shared.protocol.schema_change();
+        self.pipe.server.session.defines = true;
+        self.pipe.pool().shared.protocol.schema_change();
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {
         self.client.session.pins.add(pin);
         self.client.session.unpins.remove(pin);
-        self.server.session.dirty = true;
+        self.pipe.server.session.dirty = true;
     }
 
     pub(crate) fn unpin(&mut self, pin: Pins) {
@@ -149,7 +149,7 @@ impl Link<'_> {
 
     /// Drops all statements of the server and of the client, because DEALLOCATE ALL has run.
     fn deallocated_all(&mut self) {
-        self.server.session.statements.clear_named();
+        self.pipe.server.session.statements.clear_named();
         drop(self.client.session.names.take());
         self.unpin(Pins::PREPARED);
     }
@@ -161,6 +161,6 @@ impl Link<'_> {
         self.client.session.pins = Pins::default();
         self.client.session.claims = None;
         self.client.session.read_settings = true;
-        self.server.session.dirty = false;
+        self.pipe.server.session.dirty = false;
     }
 }

@@ -31,12 +31,12 @@ impl Link<'_> {
     /// Handles an error. True if the client gets the part of it that has not arrived.
     pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = words.fields;
-        self.pool().counters.pool.server_errors += 1;
+        self.pipe.pool().counters.pool.server_errors += 1;
         if fields.is_fatal() {
             self.tell(&words.cut());
             return Err(Halt::Fatal);
         }
-        let failed = self.server.session.outstanding.fail()?;
+        let failed = self.pipe.server.session.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;
         match failed.syncs {
             Syncs::Sure | Syncs::Bounded => {}
@@ -51,24 +51,24 @@ impl Link<'_> {
     /// The client waits for the result.
     #[cold]
     fn count_syncs(&mut self) {
-        let name = self.core_state.shared.protocol.registry.no_statement();
-        let out = self.out();
+        let name = self.pipe.core_state.shared.protocol.registry.no_statement();
+        let out = self.pipe.out();
         write::sync(out);
         write::close_statement(out, &name);
-        self.owe_us(RequestKind::Syncs, Purpose::Count, 0);
-        write::sync(self.out());
-        self.owe_us(RequestKind::Sync, Purpose::Count, 0);
+        self.pipe.owe_us(RequestKind::Syncs, Purpose::Count, 0);
+        write::sync(self.pipe.out());
+        self.pipe.owe_us(RequestKind::Sync, Purpose::Count, 0);
     }
 
     /// Sends the client a ReadyForQuery for each Sync that was counted. If there was none, its
     /// messages are ignored up to its next Sync.
     #[cold]
     pub(crate) fn syncs_counted(&mut self) {
-        let counted = self.server.session.outstanding.counted();
-        let status = self.server.session.outstanding.status();
+        let counted = self.pipe.server.session.outstanding.counted();
+        let status = self.pipe.server.session.outstanding.status();
         self.client.session.skipping |= counted == 0;
         for _ in 0..counted {
-            write::ready(self.ports.out(self.client.conn()), status);
+            write::ready(self.pipe.ports.out(self.client.conn()), status);
         }
     }
 
@@ -127,7 +127,7 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::ReadSettings) => {
                 self.client.session.pins.add(Pins::SETTINGS);
                 self.client.session.read_settings = false;
-                self.server.session.dirty = true;
+                self.pipe.server.session.dirty = true;
                 return Ok(self.forward_ours(failed, words));
             }
             // Going back to the client's settings has failed (E57). The statement is prepared, and
@@ -135,7 +135,7 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() => {}
             // The transaction has failed, and its rollback restores the settings.
             ReplyAction::Skip(Purpose::Restore) => {}
-            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.server.close_later(),
+            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.pipe.server.close_later(),
             ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
             ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
             ReplyAction::Forward
@@ -156,14 +156,14 @@ impl Link<'_> {
     /// gets that error, and not the error of the query that uses the statement. A query string that
     /// waits for it is not run.
     fn skips_error_in(&mut self, failed: &Failed) -> bool {
-        if failed.covers(self.server.session.skip_error_in) {
+        if failed.covers(self.pipe.server.session.skip_error_in) {
             return true;
         }
         let entry = &failed.entry;
         let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
         if ours.contains(&entry.action) && self.is_ours_alone() {
             match self.client.session.ahead {
-                Ahead::Nothing => self.server.session.skip_error_in = failed.segments.1 + 1,
+                Ahead::Nothing => self.pipe.server.session.skip_error_in = failed.segments.1 + 1,
                 Ahead::Prepared | Ahead::Refused => self.client.session.ahead = Ahead::Refused,
             }
         }
@@ -173,13 +173,19 @@ impl Link<'_> {
     /// Whether the error stands in a segment of Refrain's own, in which a statement is prepared.
     fn is_ours_alone(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::Prepare);
-        let next = self.server.session.outstanding.front();
+        let next = self.pipe.server.session.outstanding.front();
         next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
     }
 
     /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
     fn undo(&mut self, failed: &Failed) {
-        let undone = &mut self.core_state.pool(self.server.pool()).counters.protocol.changes_undone;
+        let undone = &mut self
+            .pipe
+            .core_state
+            .pool(self.pipe.server.pool())
+            .counters
+            .protocol
+            .changes_undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         let mut kept = Vec::new();
         for Reverted { undo, failed: own } in self.client.session.undos.fail(failed) {
@@ -227,7 +233,7 @@ impl Link<'_> {
             // A statement that was lent to be dropped stays on this server.
             self.pin(Pins::PREPARED);
         }
-        self.server.session.undo(failed);
+        self.pipe.server.session.undo(failed);
     }
 
     /// Brings the unnamed statement back that was there before: as the current one, or in the undo
@@ -261,7 +267,7 @@ impl Link<'_> {
             // The error may be about the statement that an EXECUTE names: then the one that was
             // used is still there.
             let message = fields.get(field::MESSAGE).unwrap_or_default();
-            let prefix = self.core_state.shared.protocol.registry.prefix();
+            let prefix = self.pipe.core_state.shared.protocol.registry.prefix();
             let ours = message.windows(prefix.len()).any(|part| part == prefix);
             let mut names = false;
             self.for_client_statement(id, |it| names = it.held.cached().statement.names);
@@ -270,27 +276,28 @@ impl Link<'_> {
             }
             // The server does not know an internal name: something that Refrain cannot see, such as
             // a function, has dropped all statements (E47).
-            self.pool().counters.protocol.lost_statements += 1;
-            self.server.session.statements.clear();
-            self.server.close_later();
+            self.pipe.pool().counters.protocol.lost_statements += 1;
+            self.pipe.server.session.statements.clear();
+            self.pipe.server.close_later();
         } else if is_stale(fields) {
-            let generation = self.server.session.statements.peek(id).map(|slot| slot.generation);
-            let unnamed = self.server.session.statements.unnamed;
+            let generation =
+                self.pipe.server.session.statements.peek(id).map(|slot| slot.generation);
+            let unnamed = self.pipe.server.session.statements.unnamed;
             let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
-            let schema_version = self.pool().shared.protocol.schema_version();
+            let schema_version = self.pipe.pool().shared.protocol.schema_version();
             let mut begun = false;
             self.for_client_statement(id, |statement| {
                 let shared = &statement.held.cached().statement;
                 begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
             });
-            self.pool().counters.protocol.statements_renewed += u64::from(begun);
+            self.pipe.pool().counters.protocol.statements_renewed += u64::from(begun);
         }
     }
 
     /// Handles the error of an internal query. The client gets it if its own messages failed with
     /// it.
     fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
-        let next = self.server.session.outstanding.front();
+        let next = self.pipe.server.session.outstanding.front();
         let hears = !next.is_some_and(|next| next.action == failed.entry.action);
         if hears {
             self.forward(&failed.entry, words, None);
@@ -321,11 +328,11 @@ impl Link<'_> {
         }
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
         if drops && last {
-            self.server.session.statements.doubt_all();
+            self.pipe.server.session.statements.doubt_all();
             drop(self.client.session.names.take());
         }
         if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
-            self.server.session.statements.doubt(entry.statement);
+            self.pipe.server.session.statements.doubt(entry.statement);
             drop(self.client.session.names.remove(name));
         }
     }
@@ -337,8 +344,8 @@ impl Link<'_> {
         let ours =
             matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
         let fields = self.as_sent(entry, &words.fields);
-        let prefix = self.core_state.shared.protocol.registry.prefix();
-        let out = self.ports.out(self.client.conn());
+        let prefix = self.pipe.core_state.shared.protocol.registry.prefix();
+        let out = self.pipe.ports.out(self.client.conn());
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             for (code, value) in &fields {
                 if *code == field::POSITION && ours {
@@ -356,7 +363,7 @@ impl Link<'_> {
     }
 
     fn tell(&mut self, words: &Words<'_>) {
-        let out = self.ports.out(self.client.conn());
+        let out = self.pipe.ports.out(self.client.conn());
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             out.extend_from_slice(words.fields.0);
             words.end(out);
@@ -367,9 +374,15 @@ impl Link<'_> {
     fn refuse_settings(&mut self, fields: &Fields<'_>) {
         let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
         let detail = format!("settings refused: {why}");
-        let of = (&*self.client, self.core_state.peek_pool(self.client.pool()));
-        refrain_pool::note_client(self.ports, Level::Warn, DisconnectReason::Login, of, detail);
-        let out = self.ports.out(self.client.conn());
+        let of = (&*self.client, self.pipe.core_state.peek_pool(self.client.pool()));
+        refrain_pool::note_client(
+            self.pipe.ports,
+            Level::Warn,
+            DisconnectReason::Login,
+            of,
+            detail,
+        );
+        let out = self.pipe.ports.out(self.client.conn());
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {
                 out.push(code);
@@ -394,7 +407,7 @@ impl Link<'_> {
             Refusal::Portals => (b"53200", b"too many portals", b""),
             Refusal::Prepare => (b"0A000", b"PREPARE is switched off (sql_prepare)", b""),
         };
-        let out = self.ports.out(self.client.conn());
+        let out = self.pipe.ports.out(self.client.conn());
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {
                 let value = match code {

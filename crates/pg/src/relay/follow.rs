@@ -25,7 +25,7 @@ impl Link<'_> {
     /// Gives a server that was just lent the settings of its client, unless it has them.
     #[inline]
     pub(crate) fn sync_settings_if_needed(&mut self) {
-        let (client, server) = (&*self.client, &*self.server);
+        let (client, server) = (&*self.client, &*self.pipe.server);
         let alike = Arc::ptr_eq(&server.session.settings, &client.session.settings)
             && server.session.defaults.are(&client.session.defaults)
             && !server.session.stuck;
@@ -38,53 +38,53 @@ impl Link<'_> {
     /// hold for both.
     #[cold]
     fn sync_settings(&mut self) {
-        let (client, server) = (&self.client.session.defaults, &self.server.session.defaults);
+        let (client, server) = (&self.client.session.defaults, &self.pipe.server.session.defaults);
         if !client.are(server) && client.since <= server.since {
             self.follow();
         }
-        let (has, wants) = (&self.server.session.defaults, &self.client.session.defaults);
-        let stuck = std::mem::take(&mut self.server.session.stuck);
+        let (has, wants) = (&self.pipe.server.session.defaults, &self.client.session.defaults);
+        let stuck = std::mem::take(&mut self.pipe.server.session.stuck);
         let in_doubt = |name: &[u8]| stuck || has.get(name) != wants.get(name);
-        let (server, client) = (&self.server.session.settings, &self.client.session.settings);
+        let (server, client) = (&self.pipe.server.session.settings, &self.client.session.settings);
         let made = if matches!(self.client.session.state, ClientState::Checking(..)) {
             let (made, asked) = defaults::put_first(server, client, wants, in_doubt);
-            self.server.session.settings_read = Some(asked);
+            self.pipe.server.session.settings_read = Some(asked);
             made
         } else {
             defaults::sync_settings(server, client, wants, in_doubt)
         };
-        self.server.session.defaults = wants.clone();
-        self.server.session.settings = self.client.session.settings.clone();
+        self.pipe.server.session.defaults = wants.clone();
+        self.pipe.server.session.settings = self.client.session.settings.clone();
         let Some((text, resets)) = made else { return };
-        self.server.session.resets = resets;
-        write::query(self.out(), &text);
-        self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
-        self.server.session.statements.unnamed = Unnamed::NONE;
-        self.pool().counters.protocol.settings_synced += 1;
+        self.pipe.server.session.resets = resets;
+        write::query(self.pipe.out(), &text);
+        self.pipe.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
+        self.pipe.server.session.statements.unnamed = Unnamed::NONE;
+        self.pipe.pool().counters.protocol.settings_synced += 1;
     }
 
     /// Handles the answer to that query: the values of settings that were reset are defaults.
     pub(crate) fn was_reset(&mut self, row: &[u8]) {
-        let resets = std::mem::take(&mut self.server.session.resets);
+        let resets = std::mem::take(&mut self.pipe.server.session.resets);
         let values: Vec<_> = read::columns(row).collect();
         let value = |column: usize| values.get(column).copied().flatten();
         let known = resets.iter().filter_map(|(column, name)| Some((&**name, value(*column)?)));
         let news: Vec<_> = known
-            .filter(|(name, value)| self.server.session.defaults.get(name) != Some(value))
+            .filter(|(name, value)| self.pipe.server.session.defaults.get(name) != Some(value))
             .collect();
         if news.is_empty() {
             return;
         }
-        let mut has = self.server.session.settings.edit();
+        let mut has = self.pipe.server.session.settings.edit();
         news.iter().for_each(|(name, value)| has.set(name, value));
-        self.server.session.settings = intern_settings(self.core_state, has);
+        self.pipe.server.session.settings = intern_settings(self.pipe.core_state, has);
         self.learn_defaults(news.into_iter());
     }
 
     /// Learns changed defaults of a server, and has the client follow them.
     pub(crate) fn learn_defaults<'a>(&mut self, found: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
         let mut edit = SettingsMut::default();
-        let defaults = &self.server.session.defaults;
+        let defaults = &self.pipe.server.session.defaults;
         let news = |(name, value): &(&[u8], &[u8])| {
             let known = defaults.get(name);
             known.is_some() && known != Some(value)
@@ -95,14 +95,14 @@ impl Link<'_> {
         }
         let mut settings = defaults.settings.edit();
         edit.iter().for_each(|(name, value)| settings.set(name, value));
-        let settings = intern_settings(self.core_state, settings);
-        self.server.session.defaults = Defaults { settings, since: self.now };
+        let settings = intern_settings(self.pipe.core_state, settings);
+        self.pipe.server.session.defaults = Defaults { settings, since: self.pipe.now };
         if edit.iter().any(|(name, _)| !session::is_harmless(name)) {
             // Statements may have been prepared under the new defaults before Refrain knew these.
-            self.server.session.statements.doubt_all();
+            self.pipe.server.session.statements.doubt_all();
         }
-        let known = self.server.session.defaults.settings.clone();
-        let pool = self.pool();
+        let known = self.pipe.server.session.defaults.settings.clone();
+        let pool = self.pipe.pool();
         pool.shared.protocol.amend_server_parameters(edit.iter());
         pool.shared.protocol.meet(&known);
         pool.counters.protocol.defaults_learned += 1;
@@ -112,7 +112,7 @@ impl Link<'_> {
     /// Gives the client its server's defaults for all settings that are not its own, and reports
     /// the changes to it.
     fn follow(&mut self) {
-        let (client, server) = (&*self.client, &*self.server);
+        let (client, server) = (&*self.client, &*self.pipe.server);
         let is_own = |name: &[u8]| client.session.owns(name);
         let edit = defaults::follow(
             &client.session.settings,
@@ -120,20 +120,20 @@ impl Link<'_> {
             &server.session.defaults,
             is_own,
         );
-        let settings = intern_settings(self.core_state, edit);
+        let settings = intern_settings(self.pipe.core_state, edit);
         let before = std::mem::replace(&mut self.client.session.settings, settings);
-        self.client.session.defaults = self.server.session.defaults.clone();
+        self.client.session.defaults = self.pipe.server.session.defaults.clone();
         if !matches!(self.client.session.state, ClientState::Ready(_)) {
             return;
         }
         // The names of PostgreSQL's reports, since `Settings` has them in lower case.
-        let Some(server_parameters) = self.pool().shared.protocol.server_parameters() else {
+        let Some(server_parameters) = self.pipe.pool().shared.protocol.server_parameters() else {
             return;
         };
         for (name, _) in server_parameters.iter() {
             let value = self.client.session.settings.get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
-                write::parameter_status(self.ports.out(self.client.conn()), name, value);
+                write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
             }
         }
     }
@@ -141,7 +141,8 @@ impl Link<'_> {
     /// Checks whether reported settings mean changed defaults: a setting had its default and the
     /// client has not set it. Then Refrain asks for the defaults when the transaction is over.
     pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
-        let (has, defaults) = (&self.server.session.settings, &self.server.session.defaults);
+        let (has, defaults) =
+            (&self.pipe.server.session.settings, &self.pipe.server.session.defaults);
         let changed = |(name, value): &(&[u8], &[u8])| {
             let default = defaults.get(name);
             default.is_some_and(|default| default != *value) && has.get(name) == default
@@ -149,7 +150,7 @@ impl Link<'_> {
         if self.explains_settings() || !reported.iter().any(|setting| changed(&setting)) {
             return;
         }
-        if self.pool().settings.options.pool_mode == PoolMode::Session {
+        if self.pipe.pool().settings.options.pool_mode == PoolMode::Session {
             // No other client gets this server before it is reset, so the reports are enough.
             let reported = reported.clone();
             return self.learn_defaults(reported.iter());
@@ -162,7 +163,7 @@ impl Link<'_> {
         let (client, suspicion) = (&*self.client, &self.client.session.suspicion);
         client.session.sets
             || client.session.sets_locally
-            || self.server.session.stuck
+            || self.pipe.server.session.stuck
             || suspicion.looks
             || suspicion.asked.is_some()
     }

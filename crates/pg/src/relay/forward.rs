@@ -62,7 +62,7 @@ impl Link<'_> {
     /// Copies the bytes that go to the client unchanged.
     pub(crate) fn flush(&mut self, run: &mut ServerInput<'_>) {
         if run.from < run.at {
-            self.ports.out(self.client.conn()).extend_from_slice(&run.input[run.from..run.at]);
+            self.pipe.ports.out(self.client.conn()).extend_from_slice(&run.input[run.from..run.at]);
         }
         run.from = run.at;
     }
@@ -79,7 +79,7 @@ impl Link<'_> {
 
     /// Steps over the rest of a message that streams.
     pub(crate) fn take_rest(&mut self, run: &mut ServerInput<'_>) {
-        let inbox = &mut self.server.inbox;
+        let inbox = &mut self.pipe.server.inbox;
         if inbox.rest == 0 {
             return;
         }
@@ -95,9 +95,9 @@ impl Link<'_> {
     /// Sends the fake replies whose turn has come.
     #[inline]
     pub(crate) fn fake_due(&mut self, run: &mut ServerInput<'_>) {
-        while let Some((seq, reply)) = self.server.session.outstanding.take_fake_reply() {
+        while let Some((seq, reply)) = self.pipe.server.session.outstanding.take_fake_reply() {
             self.flush(run);
-            write_fake(self.ports.out(self.client.conn()), reply);
+            write_fake(self.pipe.ports.out(self.client.conn()), reply);
             self.settle(seq);
         }
     }

@@ -17,7 +17,7 @@ impl Link<'_> {
     /// Notes that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
         let sets = scan.traits.intersects(SETS);
-        self.server.session.stuck |= sets || runs_prepared(text, scan.kind);
+        self.pipe.server.session.stuck |= sets || runs_prepared(text, scan.kind);
         if sets {
             self.claim(text, scan.traits);
         }
@@ -35,7 +35,7 @@ impl Link<'_> {
         }
         let before = self.client.session.knowledge.since();
         let since = Since {
-            segment: self.server.session.outstanding.segment(),
+            segment: self.pipe.server.session.outstanding.segment(),
             reads: reads || before.is_some_and(|before| before.reads),
             hidden: hides
                 || self.client.session.read_settings
@@ -50,11 +50,11 @@ impl Link<'_> {
     /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
     /// settings.
     pub(crate) fn read_settings_ends(&mut self) {
-        let mut edit = self.server.session.settings_read.take().unwrap_or_default();
-        if std::mem::take(&mut self.server.session.overfull) {
+        let mut edit = self.pipe.server.session.settings_read.take().unwrap_or_default();
+        if std::mem::take(&mut self.pipe.server.session.overfull) {
             return self.keeps_settings();
         }
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         let since = self.client.session.knowledge.since();
         // A reading amid the client's segment holds for that transaction. One in a segment of its
         // own says nothing of a segment that the client has begun behind it.
@@ -65,25 +65,27 @@ impl Link<'_> {
             let segment = outstanding.segment();
             let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
             self.client.session.knowledge =
-                SettingsKnowledge::Queried(intern_settings(self.core_state, edit), since);
+                SettingsKnowledge::Queried(intern_settings(self.pipe.core_state, edit), since);
             return;
         }
         let settled = since.is_none_or(|since| outstanding.answers(since.segment));
         let before = self.client.session.settings.clone();
         // Reported values take precedence over the rows.
         let mut has = edit.clone();
-        for (name, _) in self.server.session.defaults.settings.iter() {
-            let (server, client) =
-                (self.server.session.settings.get(name), self.client.session.settings.get(name));
+        for (name, _) in self.pipe.server.session.defaults.settings.iter() {
+            let (server, client) = (
+                self.pipe.server.session.settings.get(name),
+                self.client.session.settings.get(name),
+            );
             server.into_iter().for_each(|value| has.set(name, value));
             client.into_iter().for_each(|value| edit.set(name, value));
         }
-        self.server.session.settings = intern_settings(self.core_state, has);
+        self.pipe.server.session.settings = intern_settings(self.pipe.core_state, has);
         if let Some(startup) = &self.client.session.startup {
             edit.fill(startup);
         }
-        self.client.session.settings = intern_settings(self.core_state, edit);
-        let unset = std::mem::take(&mut self.server.session.unset);
+        self.client.session.settings = intern_settings(self.pipe.core_state, edit);
+        let unset = std::mem::take(&mut self.pipe.server.session.unset);
         self.learn_defaults(unset.iter());
         self.looked(&before);
         self.client.session.read_settings = false;
@@ -104,10 +106,10 @@ impl Link<'_> {
     /// Notes at the end of a segment that PostgreSQL has sent its reports of changed settings.
     pub(crate) fn settings_are_reported(&mut self) {
         let since = self.client.session.knowledge.since();
-        if since.is_some_and(|since| !self.server.session.outstanding.is_over(since.segment)) {
+        if since.is_some_and(|since| !self.pipe.server.session.outstanding.is_over(since.segment)) {
             return;
         }
-        self.client.session.sets &= self.server.session.outstanding.status() != Status::Idle;
+        self.client.session.sets &= self.pipe.server.session.outstanding.status() != Status::Idle;
         let Some(since) = since.map(|since| Since { reads: false, ..since }) else { return };
         self.client.session.knowledge = match self.client.session.knowledge {
             _ if !since.hidden => SettingsKnowledge::Reported,

@@ -3,26 +3,21 @@
 //! Both directions borrow a [`Link`]: [`crate::relay::to_server`] from the client to the server,
 //! and [`crate::relay::to_client`] back.
 
+use refrain_pool::Linked;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::{Linked, Now};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::pipeline::outstanding::{
-    FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
-};
-use crate::pipeline::schema::DEFINES;
-use crate::pipeline::undo::{ClientUndo, ServerUndo};
-use crate::state::parts::{Client, CoreState, Pg, Pool, Ports, Server};
+use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
+use crate::pipeline::undo::ClientUndo;
+use crate::relay::pipe::Pipeline;
+use crate::state::parts::{Client, Pg};
 use crate::statements::of_client::{ClientStatement, Name};
 
 /// A client and its server.
 pub(crate) struct Link<'a> {
-    pub(crate) now: Now,
+    pub(crate) pipe: Pipeline<'a>,
     pub(crate) client: &'a mut Client,
-    pub(crate) server: &'a mut Server,
-    pub(crate) core_state: &'a mut CoreState,
-    pub(crate) ports: &'a mut Ports,
 }
 
 /// Why Refrain stops reading a client's messages.
@@ -38,74 +33,26 @@ pub(crate) enum Stop {
     End(DisconnectReason),
 }
 
-/// The name under which the server knows a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Called {
-    /// The internal name of this generation of the statement.
-    Named(crate::statements::statement::Generation),
-    /// None: it is the server's unnamed statement.
-    Unnamed,
-}
-
 impl<'a> From<Linked<'a, Pg>> for Link<'a> {
     #[inline]
     fn from(linked: Linked<'a, Pg>) -> Self {
         let Linked { now, client, server, core_state, ports } = linked;
-        Self { now, client, server, core_state, ports }
+        Self { pipe: Pipeline { now, server, core_state, ports }, client }
     }
 }
 
 impl Link<'_> {
-    /// Returns the buffer of bytes for the server.
-    #[inline]
-    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
-        self.ports.out(self.server.conn())
-    }
-
-    /// Returns the pool of the client and the server.
-    #[inline]
-    pub(crate) fn pool(&mut self) -> &mut Pool {
-        self.core_state.pool(self.server.pool())
-    }
-
-    /// Records the reply that the server owes for a message just sent, and returns the number of
-    /// the request. For replies that the server does not send, see [`Link::fake`].
-    #[inline]
-    pub(crate) fn owe(&mut self, request: OutstandingRequest) -> Seq {
-        if self.server.session.outstanding.is_empty() {
-            self.server.request_begins(self.now);
-        }
-        if request.traits.intersects(DEFINES) {
-            self.begins_to_define();
-        }
-        self.server.session.outstanding.push(request).0
-    }
-
-    /// Notes that the request just sent may change the schema, from now on until its transaction is
-    /// over.
-    #[cold]
-    fn begins_to_define(&mut self) {
-        if self.server.session.defining.is_none() {
-            let defining = self.pool().shared.protocol.begin_defining();
-            self.server.session.defining = Some(defining);
-        }
-    }
-
-    /// Records a request of Refrain's own, whose reply the client must not see.
-    pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
-        self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
-    }
-
     /// Sends the client a fake reply when its turn comes: at once if nothing is outstanding, else
     /// behind the replies before it (E20).
     pub(crate) fn fake(&mut self, kind: RequestKind, reply: FakeReply) -> Seq {
         let (seq, now) = self
+            .pipe
             .server
             .session
             .outstanding
             .push(OutstandingRequest::new(kind, ReplyAction::Fake(reply)));
         if let Some(reply) = now {
-            write_fake(self.ports.out(self.client.conn()), reply);
+            write_fake(self.pipe.ports.out(self.client.conn()), reply);
         }
         seq
     }
@@ -118,16 +65,10 @@ impl Link<'_> {
         }
     }
 
-    /// Records how to undo a change to the server's statements, in case request `seq` fails or is
-    /// skipped.
-    pub(crate) fn undoable_there(&mut self, seq: Seq, undo: ServerUndo) {
-        self.server.session.undos.push(seq, undo);
-    }
-
     /// Whether request `seq` may still fail. A fake reply that was sent at once is final: nothing
     /// was outstanding, so no error can come before it (E22).
     fn may_fail(&self, seq: Seq) -> bool {
-        let outstanding = &self.server.session.outstanding;
+        let outstanding = &self.pipe.server.session.outstanding;
         !(outstanding.is_empty() && seq + 1 == outstanding.next_seq())
     }
 
@@ -135,7 +76,7 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
         self.client.session.undos.settle(seq);
-        self.server.session.undos.settle(seq);
+        self.pipe.server.session.undos.settle(seq);
     }
 
     /// Calls `change` for a statement of the client, named or unnamed, found by its ID.

@@ -94,7 +94,7 @@ impl Link<'_> {
     /// there is something to learn.
     #[inline]
     pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
-        let tracks = tracks(self.pool());
+        let tracks = tracks(self.pipe.pool());
         let runs = scan.calls != 0
             || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE | Traits::EXECUTE);
         match tracks {
@@ -125,7 +125,7 @@ impl Link<'_> {
             Repute::Harmless | Repute::Unknown => {}
         }
         // The newest objects do not show that hidden code has renamed something.
-        self.server.session.defines |= hidden;
+        self.pipe.server.session.defines |= hidden;
         self.look_later(calls)
     }
 
@@ -143,7 +143,7 @@ impl Link<'_> {
 
     /// Notes a FunctionCall. Its `body` begins with the function's OID.
     pub(crate) fn suspect_function(&mut self, body: &[u8]) -> Option<u64> {
-        if tracks(self.pool()) == TrackFunctions::Off {
+        if tracks(self.pipe.pool()) == TrackFunctions::Off {
             return None;
         }
         let oid = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
@@ -162,8 +162,8 @@ impl Link<'_> {
 
     #[inline]
     fn repute(&mut self, calls: u64) -> Repute {
-        let (calls, now) = (self.here(calls), self.now);
-        let pool = self.pool();
+        let (calls, now) = (self.here(calls), self.pipe.now);
+        let pool = self.pipe.pool();
         pool.protocol.calls.repute(calls, pool.shared.protocol.code(), now)
     }
 
@@ -180,19 +180,19 @@ impl Link<'_> {
     pub(crate) fn is_harmless(&mut self, scan: &Scan) -> bool {
         scan.statements == 1
             && scan.calls != 0
-            && tracks(self.pool()) == TrackFunctions::On
+            && tracks(self.pipe.pool()) == TrackFunctions::On
             && self.repute(scan.calls) == Repute::Harmless
     }
 
     /// Sends the query of a look.
     pub(crate) fn look(&mut self) {
         let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
-        let mut text = session::read_settings(&self.server.session.defaults.settings, names);
+        let mut text = session::read_settings(&self.pipe.server.session.defaults.settings, names);
         for (name, _, there) in LEFT {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
             text.extend_from_slice(row.as_bytes());
         }
-        let pool = self.core_state.pool(self.server.pool());
+        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         text.extend_from_slice(b" UNION ALL SELECT '=role','' WHERE SESSION_USER<>");
         let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
         write_literal(&mut text, user.as_bytes());
@@ -208,9 +208,9 @@ impl Link<'_> {
         suspicion.looks = false;
         pool.counters.protocol.session_checks += 1;
         suspicion.found = Pins::default();
-        (self.server.session.settings_read, self.server.session.unset) =
+        (self.pipe.server.session.settings_read, self.pipe.server.session.unset) =
             (None, SettingsMut::default());
-        self.run_alone(&text, Purpose::ReadSettings);
+        self.pipe.run_alone(&text, Purpose::ReadSettings);
     }
 
     /// Handles a row of the answer that is not a setting.
@@ -236,7 +236,7 @@ impl Link<'_> {
     /// Records the newest objects. If they are new, the search for parameters in the same answer
     /// has covered them already.
     fn see(&mut self, newest: [u32; CATALOGS]) {
-        let shared = &self.core_state.pool(self.server.pool()).shared;
+        let shared = &self.pipe.core_state.pool(self.pipe.server.pool()).shared;
         let before = shared.protocol.code();
         shared.protocol.see(newest);
         let after = shared.protocol.code();
@@ -252,7 +252,7 @@ impl Link<'_> {
     /// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain
     /// knew them before the look.
     pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
-        let now = self.now;
+        let now = self.pipe.now;
         let suspicion = &mut self.client.session.suspicion;
         let Some(asked) = suspicion.asked.take() else { return };
         let mut news = suspicion.found;
@@ -261,7 +261,7 @@ impl Link<'_> {
         // New parameters need another look for their values, which then judges the calls. So does a
         // change of functions since this look: there may be other names by now.
         let is_current =
-            asked.code == self.core_state.pool(self.server.pool()).shared.protocol.code();
+            asked.code == self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol.code();
         let learns = is_current && asked.names;
         suspicion.looks |= !is_current || learns && !parameters.is_empty();
         let calls = match suspicion.looks {
@@ -277,7 +277,7 @@ impl Link<'_> {
         own.for_each(|name| self.note_name(name));
         let said = self.client.session.read_settings;
         let changed = !said && !Arc::ptr_eq(before, &self.client.session.settings);
-        let pool = self.core_state.pool(self.server.pool());
+        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         if learns {
             pool.protocol.calls.learn_parameters(parameters, asked.code, now);
         }
@@ -299,7 +299,7 @@ impl Link<'_> {
         }
         let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
         // A server that is about to be closed may fail for the very reason that closes it (E38).
-        let goes = self.server.is_close_needed() && self.client.session.pins.is_empty();
+        let goes = self.pipe.server.is_close_needed() && self.client.session.pins.is_empty();
         suspicion.asked = None;
         suspicion.looks |= again;
         suspicion.failed = again;

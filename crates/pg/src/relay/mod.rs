@@ -1,10 +1,13 @@
 //! The hot path: messages from a client to its server, and replies back.
 
+pub(crate) mod pipe;
+pub(crate) mod internal;
+pub(crate) mod copies;
 pub(crate) mod link;
 pub(crate) mod message;
 pub(crate) mod words;
 pub(crate) mod follow;
-pub(crate) mod internal;
+pub(crate) mod learn;
 pub(crate) mod look;
 pub(crate) mod knowledge;
 pub(crate) mod to_server;

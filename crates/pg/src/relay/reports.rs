@@ -27,20 +27,20 @@ impl Link<'_> {
         // of that.
         let passes = [ReplyAction::Skip(Purpose::Environment), ReplyAction::Skip(Purpose::Return)];
         let passing = |e: &OutstandingRequest| passes.contains(&e.action);
-        if self.server.session.outstanding.front().is_some_and(passing) {
+        if self.pipe.server.session.outstanding.front().is_some_and(passing) {
             return Ok(Goes::Nowhere);
         }
         if !is_settable(name) {
             return Ok(Goes::On);
         }
-        let has = &self.server.session.settings;
+        let has = &self.pipe.server.session.settings;
         // A new default does not change a setting that the client has made itself, though the
         // server may have had its default in place of the client's value.
-        let by_default = has.get(name) == self.server.session.defaults.get(name);
+        let by_default = has.get(name) == self.pipe.server.session.defaults.get(name);
         let follows = by_default && self.client.session.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;
         let heard = &self.client.session.settings;
-        let reported = self.server.session.reported.get_or_insert_default();
+        let reported = self.pipe.server.session.reported.get_or_insert_default();
         let news = !held && !reported.is_known(heard, name, value);
         if !reported.note(has, Some(&**heard).filter(|_| news), name, value) {
             return Err(Halt::Broken);
@@ -52,13 +52,13 @@ impl Link<'_> {
     /// together: a server may send any number of them.
     #[inline]
     pub(crate) fn take_reported(&mut self) {
-        let Some(reported) = self.server.session.reported.take() else { return };
+        let Some(reported) = self.pipe.server.session.reported.take() else { return };
         self.suspect_defaults(reported.by_server());
-        if let Some(edit) = reported.of_server(&self.server.session.settings) {
-            self.server.session.settings = intern_settings(self.core_state, edit);
+        if let Some(edit) = reported.of_server(&self.pipe.server.session.settings) {
+            self.pipe.server.session.settings = intern_settings(self.pipe.core_state, edit);
         }
         if let Some(edit) = reported.of_client(&self.client.session.settings) {
-            self.client.session.settings = intern_settings(self.core_state, edit);
+            self.client.session.settings = intern_settings(self.pipe.core_state, edit);
         }
         if reported.has_lost() {
             self.keeps_settings();
@@ -69,7 +69,7 @@ impl Link<'_> {
     /// restores it.
     fn is_held(&self, name: &[u8]) -> bool {
         let held = [ReplyAction::Held, ReplyAction::Skip(Purpose::Restore)];
-        let first = self.server.session.outstanding.front();
+        let first = self.pipe.server.session.outstanding.front();
         first.is_some_and(|entry| held.contains(&entry.action) || restores(entry))
             && self
                 .client
@@ -84,15 +84,15 @@ impl Link<'_> {
     /// that has not changed, and another spelling may mean the same value.
     pub(crate) fn sync_settings_row(&mut self, body: &[u8]) {
         self.was_reset(body);
-        let Some(asked) = self.server.session.settings_read.take() else { return };
-        let mut edit = self.server.session.settings.edit();
+        let Some(asked) = self.pipe.server.session.settings_read.take() else { return };
+        let mut edit = self.pipe.server.session.settings.edit();
         let before = read::columns(body).count().saturating_sub(asked.iter().count());
         for ((name, _), value) in asked.iter().zip(read::columns(body).skip(before)) {
             if let Some(value) = value {
                 edit.set(name, value);
             }
         }
-        self.server.session.settings = intern_settings(self.core_state, edit);
+        self.pipe.server.session.settings = intern_settings(self.pipe.core_state, edit);
     }
 
     /// Reads a row that answers the query for settings: a setting that was set in the session, and
@@ -105,17 +105,17 @@ impl Link<'_> {
             }
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
-            let default = self.server.session.defaults.get(name);
+            let default = self.pipe.server.session.defaults.get(name);
             // A function may have set it to its default. The server would not report a change of
             // that default then.
-            self.server.session.stuck |= unset.is_none() && default == Some(value);
+            self.pipe.server.session.stuck |= unset.is_none() && default == Some(value);
             if unset.is_some() && default.is_some() {
-                self.server.session.unset.set(name, value);
+                self.pipe.server.session.unset.set(name, value);
             }
-            let settings_read = self.server.session.settings_read.get_or_insert_default();
+            let settings_read = self.pipe.server.session.settings_read.get_or_insert_default();
             match settings_read.has_room(None, name, value) {
                 true => settings_read.set(name, value),
-                false => self.server.session.overfull = true,
+                false => self.pipe.server.session.overfull = true,
             }
         }
     }
@@ -123,10 +123,10 @@ impl Link<'_> {
     /// Notes that the server has run Refrain's reset query: it has its default settings and no
     /// statements.
     pub(crate) fn reset_ends(&mut self) {
-        self.server.session.statements.clear();
-        self.server.session.dirty = false;
-        self.server.session.settings = self.server.session.defaults.settings.clone();
-        self.server.session.stuck = true;
+        self.pipe.server.session.statements.clear();
+        self.pipe.server.session.dirty = false;
+        self.pipe.server.session.settings = self.pipe.server.session.defaults.settings.clone();
+        self.pipe.server.session.stuck = true;
     }
 
     /// Replaces the process ID in a notification that the client's own session has sent. The client
@@ -137,12 +137,12 @@ impl Link<'_> {
             return Err(Halt::More);
         };
         let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
-        if *pid != self.server.pid().to_be_bytes() {
+        if *pid != self.pipe.server.pid().to_be_bytes() {
             return Ok(());
         }
         self.flush(run);
-        let own = pid_of(self.core_state.core(), self.client.conn()).to_be_bytes();
-        let out = self.ports.out(self.client.conn());
+        let own = pid_of(self.pipe.core_state.core(), self.client.conn()).to_be_bytes();
+        let out = self.pipe.ports.out(self.client.conn());
         out.extend_from_slice(head);
         out.extend_from_slice(&own);
         self.advance(run, SENDER_BYTES, Goes::Nowhere);
@@ -164,7 +164,7 @@ impl Link<'_> {
         if header.tag == back::PARAMETER_STATUS {
             let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
             let goes = self.reported(name, None)?;
-            self.server.inbox.expect(missing, rest_of(goes));
+            self.pipe.server.inbox.expect(missing, rest_of(goes));
             self.advance(run, begun.len(), goes);
             return Err(Halt::More);
         }
@@ -187,7 +187,7 @@ impl Link<'_> {
         let rest = if *result.as_ref().unwrap_or(&false) { Rest::On } else { Rest::Nowhere };
         match missing {
             0 => self.fake_due(run),
-            _ => self.server.inbox.expect(missing, rest),
+            _ => self.pipe.server.inbox.expect(missing, rest),
         }
         result.map(drop)
     }
@@ -198,7 +198,7 @@ impl Link<'_> {
     pub(crate) fn release_notices(&mut self, run: &mut ServerInput<'_>) {
         if let Some(notices) = self.held_notices() {
             self.flush(run);
-            self.ports.out(self.client.conn()).extend_from_slice(&notices);
+            self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
         }
     }
 

@@ -54,6 +54,7 @@ impl Link<'_> {
         let asked =
             [ReplyAction::Skip(Purpose::ReadSettings), ReplyAction::Skip(Purpose::SyncSettings)];
         let ours = self
+            .pipe
             .server
             .session
             .outstanding
@@ -63,7 +64,7 @@ impl Link<'_> {
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
             // A row of settings longer than `SETTINGS_BYTES_MAX` is not kept: the settings count as
             // unknown.
-            self.server.session.overfull |= ours && header.tag == back::DATA_ROW;
+            self.pipe.server.session.overfull |= ours && header.tag == back::DATA_ROW;
             self.begin_stream(run, header)
         } else if length <= LOOKED_INTO_MAX {
             Err(Halt::More)
@@ -84,7 +85,7 @@ impl Link<'_> {
         match header.tag {
             back::DATA_ROW => {
                 self.release(run);
-                let settled = self.server.session.outstanding.settle(header.tag)?;
+                let settled = self.pipe.server.session.outstanding.settle(header.tag)?;
                 self.advance(run, length, action(&settled.entry, header.tag));
                 match settled.entry.action {
                     ReplyAction::Skip(Purpose::ReadSettings) => self.read_settings_row(body),
@@ -121,7 +122,7 @@ impl Link<'_> {
 
     /// Decides whether the client gets a notice or a notification that comes now.
     fn unasked(&self, tag: u8) -> Goes {
-        self.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
+        self.pipe.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
     }
 
     /// Sends the replies of an autoprepared statement that were held back until it was known that
@@ -130,14 +131,15 @@ impl Link<'_> {
     fn release(&mut self, run: &mut ServerInput<'_>) {
         if let Some(held) = self.held_replies() {
             self.flush(run);
-            self.ports.out(self.client.conn()).extend_from_slice(&held);
+            self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);
         }
     }
 
     /// Whether the server is binding the values of an autoprepared statement.
     fn is_binding(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::Autoprepare);
-        self.server
+        self.pipe
+            .server
             .session
             .outstanding
             .front()
@@ -152,7 +154,7 @@ impl Link<'_> {
         length: usize,
         body: &[u8],
     ) -> Result<(), Halt> {
-        let settled = self.server.session.outstanding.settle(tag)?;
+        let settled = self.pipe.server.session.outstanding.settle(tag)?;
         self.look_into(tag, &settled, body);
         if tag == back::BIND_COMPLETE {
             self.release_notices(run);
@@ -193,7 +195,7 @@ impl Link<'_> {
         // at that message, but Refrain answered it itself, so the server never sees it. Refrain
         // ends the session in its place (E43).
         if tag == back::COPY_IN_RESPONSE
-            && let Some(made) = self.server.session.outstanding.fake_reply_amid_copy()
+            && let Some(made) = self.pipe.server.session.outstanding.fake_reply_amid_copy()
         {
             self.flush(run);
             self.intruded(made.answers());
@@ -234,29 +236,29 @@ impl Link<'_> {
     #[inline]
     fn ready(&mut self, run: &mut ServerInput<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
-        let settled = self.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
+        let settled = self.pipe.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
         self.take_reported();
-        self.server.session.outstanding.ready(status);
+        self.pipe.server.session.outstanding.ready(status);
         if status == Status::Idle {
-            let outstanding = &self.server.session.outstanding;
+            let outstanding = &self.pipe.server.session.outstanding;
             self.client.session.transaction_ends(|segment| outstanding.is_over(segment));
             self.client.session.sets_locally = false;
             if let Some(claims) = &mut self.client.session.claims {
                 claims.settle();
             }
         }
-        if status == Status::Idle && std::mem::take(&mut self.server.session.defines) {
+        if status == Status::Idle && std::mem::take(&mut self.pipe.server.session.defines) {
             // Other sessions see the new schema from this commit on. A statement that they have
             // planned since the command ran was planned for the old one.
-            self.pool().shared.protocol.schema_change();
+            self.pipe.pool().shared.protocol.schema_change();
         }
-        if self.server.session.defining.is_some()
+        if self.pipe.server.session.defining.is_some()
             && status == Status::Idle
-            && !self.server.session.outstanding.intersects(DEFINES)
+            && !self.pipe.server.session.outstanding.intersects(DEFINES)
         {
-            self.server.session.defining = None;
+            self.pipe.server.session.defining = None;
         }
-        if status == Status::Idle && std::mem::take(&mut self.server.session.renews) {
+        if status == Status::Idle && std::mem::take(&mut self.pipe.server.session.renews) {
             self.renew();
         }
         self.release(run);
@@ -280,8 +282,8 @@ impl Link<'_> {
             ReplyAction::Skip(_) => {}
             _ if held => {}
             _ => {
-                let pool = self.core_state.pool(self.server.pool());
-                let took = pool.request_over(self.client, self.server, self.now);
+                let pool = self.pipe.core_state.pool(self.pipe.server.pool());
+                let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
                 self.run_ends(took);
             }
         }
@@ -295,14 +297,14 @@ impl Link<'_> {
         }
         let goes = match header.tag {
             tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.unasked(tag),
-            tag => action(&self.server.session.outstanding.settle(tag)?.entry, tag),
+            tag => action(&self.pipe.server.session.outstanding.settle(tag)?.entry, tag),
         };
         let missing = header.message_bytes() - (run.input.len() - run.at);
         if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
             self.name_sender(run)?;
         }
         let there = run.input.len() - run.at;
-        self.server.inbox.expect(missing, rest_of(goes));
+        self.pipe.server.inbox.expect(missing, rest_of(goes));
         self.advance(run, there, goes);
         Err(Halt::More)
     }

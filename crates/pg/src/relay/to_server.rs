@@ -27,7 +27,7 @@ impl Link<'_> {
         }
         let count = inbox.take_rest(input);
         if inbox.rest_goes == Rest::On {
-            self.out().extend_from_slice(&input[..count]);
+            self.pipe.out().extend_from_slice(&input[..count]);
         }
         count
     }
@@ -38,7 +38,7 @@ impl Link<'_> {
     pub(crate) fn intruded(&mut self, tag: u8) -> Stop {
         let message = format!("unexpected message type 0x{tag:02X} during COPY from stdin");
         let report = Report { severity: "ERROR", sqlstate: "08P01", message: &message, hint: "" };
-        write::error(self.ports.out(self.client.conn()), &report);
+        write::error(self.pipe.ports.out(self.client.conn()), &report);
         Stop::End(DisconnectReason::Synchronization)
     }
 
@@ -47,13 +47,13 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn is_barred(&mut self) -> bool {
         let Some(barrier) = &mut self.client.session.barrier else { return false };
-        if self.server.session.outstanding.owes(barrier.seq) {
+        if self.pipe.server.session.outstanding.owes(barrier.seq) {
             return true;
         }
         let restores = barrier.restores.take();
         self.client.session.barrier = None;
         if let Some(first) = restores {
-            self.restore_apart(&first);
+            self.pipe.restore_apart(&first);
         }
         false
     }
@@ -65,7 +65,7 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
         self.client.session.suspicion.asked.is_some()
-            || self.server.session.run.as_ref().is_some_and(|run| run.holds())
+            || self.pipe.server.session.run.as_ref().is_some_and(|run| run.holds())
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may
@@ -92,7 +92,7 @@ impl Link<'_> {
     /// Passes a message on unchanged. Returns the number of bytes of input that it took.
     #[inline]
     pub(crate) fn pass(&mut self, message: &Message<'_>) -> usize {
-        self.out().extend_from_slice(message.bytes);
+        self.pipe.out().extend_from_slice(message.bytes);
         self.pass_missing(message)
     }
 
@@ -107,7 +107,7 @@ impl Link<'_> {
 
     /// Answers a Close without the server. Returns the number of bytes of input that it took.
     pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
-        self.pool().counters.protocol.closes_answered += 1;
+        self.pipe.pool().counters.protocol.closes_answered += 1;
         self.fake(RequestKind::Close, FakeReply::Close);
         message.bytes.len()
     }
@@ -116,6 +116,6 @@ impl Link<'_> {
     pub(crate) fn rewritten_header(&mut self, message: &Message<'_>, old: usize, new: usize) {
         let body = message.header.body as usize - old + new;
         let body = u32::try_from(body).unwrap_or(u32::MAX - 4);
-        write::header(self.out(), message.header.tag, body);
+        write::header(self.pipe.out(), message.header.tag, body);
     }
 }

@@ -26,15 +26,14 @@ use crate::normalized::queries::Due;
 use crate::normalized::query::{Refused, Stage};
 use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
-use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
-use crate::pipeline::undo::ServerUndo;
+use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
+use crate::relay::pipe::Pipeline;
 use crate::settings::defaults;
 use crate::settings::session::{Settings, SettingsKnowledge};
 use crate::state::options::{autoprepares, bounds};
-use crate::state::parts::{CoreState, Engine, Pool, Ports, Server};
-use crate::statements::columns::{Columns, Found};
+use crate::state::parts::{Engine, Pool, Server};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
+use crate::statements::of_server::Unnamed;
 use crate::statements::statement::{Identity, Statement};
 
 /// Limits how long a job waits for a lock, in the transaction of its segment.
@@ -56,11 +55,9 @@ impl Step<'_, '_> {
         if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
             return false;
         }
-        let mut desk =
-            Desk { now: self.step.now, server, core_state, ports: self.step.ports, keeps };
-        let Some(job) = desk.give(wishes).or_else(|| desk.ask_what_is_due()) else {
-            return false;
-        };
+        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
+        let job = pipe.give(wishes, keeps).or_else(|| pipe.ask_what_is_due(keeps));
+        let Some(job) = job else { return false };
         self.step.start_job(conn, job, back);
         true
     }
@@ -247,32 +244,10 @@ fn conclude_verification(
     }
 }
 
-/// A server that gets a job, with everything that is needed to send it.
-struct Desk<'a> {
-    now: Now,
-    server: &'a mut Server,
-    core_state: &'a mut CoreState,
-    ports: &'a mut Ports,
-    /// The environment that the server must keep, if its client gets it back.
-    keeps: Option<EnvId>,
-}
-
-impl Desk<'_> {
-    fn out(&mut self) -> &mut Vec<u8> {
-        self.ports.out(self.server.conn())
-    }
-
-    fn owe(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> u64 {
-        if self.server.session.outstanding.is_empty() {
-            self.server.request_begins(self.now);
-        }
-        let entry = OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement);
-        self.server.session.outstanding.push(entry).0
-    }
-
-    /// Prepares those statements that the server lacks. All of one job have the same environment.
-    fn give(&mut self, wishes: Vec<Wish>) -> Option<Job> {
-        let keeps = self.keeps;
+impl Pipeline<'_> {
+    /// Prepares those statements that the server lacks. All of one job have the same
+    /// environment: `keeps`, if the server must keep the one of its client.
+    fn give(&mut self, wishes: Vec<Wish>, keeps: Option<EnvId>) -> Option<Job> {
         let lacks = |wish: &Wish, server: &mut Server| {
             let statement = &wish.statement;
             keeps.is_none_or(|env| statement.env == env) && server.session.has(statement).is_none()
@@ -282,21 +257,20 @@ impl Desk<'_> {
         let first = wishes.first()?;
         let (env, settings) = (first.statement.env, first.settings.clone());
         wishes.retain(|wish| wish.statement.env == env);
-        self.begin(&settings);
+        self.begin_job(&settings, keeps);
         for wish in &wishes {
-            self.parse(&wish.statement);
+            self.prepare_unasked(&wish.statement);
         }
-        self.end();
+        self.end_segment(Purpose::Verify);
         let gives = wishes.iter().map(|wish| (wish.statement.id, wish.place)).collect();
         Some(Job { gives, ..Job::default() })
     }
 
     /// Sends the verification of the normalized query that has waited longest.
-    fn ask_what_is_due(&mut self) -> Option<Job> {
-        let keeps = self.keeps;
+    fn ask_what_is_due(&mut self, keeps: Option<EnvId>) -> Option<Job> {
         let due = self.pool().protocol.normalized_queries.take_due(keeps)?;
         let place = due.place;
-        let cached = self.intern(&due);
+        let cached = self.intern_due(&due);
         let shared = self.pool().shared.clone();
         let schema_version = shared.protocol.schema_changes();
         let statement = cached.statement.clone();
@@ -309,19 +283,19 @@ impl Desk<'_> {
         self.pool().protocol.normalized_queries.at(place)?.stage =
             Stage::Asked { since: now, cached };
         self.pool().protocol.normalized_queries.asking = true;
-        self.begin(&due.settings);
+        self.begin_job(&due.settings, keeps);
         self.describe_as_sent(&due.text);
         if self.server.session.has(&statement).is_none() {
-            self.parse(&statement);
+            self.prepare_unasked(&statement);
         }
         let mut name = Vec::new();
         statement.write_name(&mut name, statement.generation());
         write::describe_statement(self.out(), &name);
-        self.owe(RequestKind::DescribeStatement, Purpose::Verify, statement.id);
+        self.owe_us(RequestKind::DescribeStatement, Purpose::Verify, statement.id);
         let routes = statement.scan.kind == Kind::Insert;
         let question = catalog::question(&due.plan.mentions, &name, routes);
-        self.internal(&question, Purpose::Verify);
-        self.end();
+        self.run_internal(&question, Purpose::Verify);
+        self.end_segment(Purpose::Verify);
         let verification = Verification {
             place,
             schema_version,
@@ -336,7 +310,7 @@ impl Desk<'_> {
     }
 
     /// Returns the statement of a normalized query, under the settings of the query.
-    fn intern(&mut self, due: &Due) -> Rc<CachedStatement> {
+    fn intern_due(&mut self, due: &Due) -> Rc<CachedStatement> {
         let tail = due.tail();
         let (env, settings) = (due.settings.env, &due.settings);
         let identity = Identity { pool: self.server.pool(), env, tail: &tail };
@@ -365,46 +339,21 @@ impl Desk<'_> {
         cached
     }
 
-    fn pool(&mut self) -> &mut Pool {
-        self.core_state.pool(self.server.pool())
-    }
-
     /// Begins a segment. Syncs the server's settings first if they differ in one that changes what
     /// a text means.
-    fn begin(&mut self, settings: &Arc<Settings>) {
-        if self.keeps.is_none() && self.server.session.settings.env != settings.env {
+    fn begin_job(&mut self, settings: &Arc<Settings>, keeps: Option<EnvId>) {
+        if keeps.is_none() && self.server.session.settings.env != settings.env {
             let (has, defaults) = (&self.server.session.settings, &self.server.session.defaults);
             let text = defaults::sync_settings(has, settings, defaults, |_| false);
             let (text, _) = text.expect("environments differ by a setting");
             write::query(self.out(), &text);
-            self.owe(RequestKind::Query, Purpose::SyncSettings, 0);
+            self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
             self.server.session.statements.unnamed = Unnamed::NONE;
             self.server.session.settings = settings.clone();
             self.server.session.stuck = true;
             self.pool().counters.protocol.settings_synced += 1;
         }
-        self.internal(LOCK_TIMEOUT, Purpose::SyncSettings);
-    }
-
-    fn end(&mut self) {
-        write::sync(self.out());
-        self.owe(RequestKind::Sync, Purpose::Verify, 0);
-    }
-
-    /// Sends a query under an internal name, and closes the name behind it.
-    fn internal(&mut self, text: &[u8], purpose: Purpose) {
-        let name = self.core_state.shared.protocol.registry.internal();
-        let out = self.ports.out(self.server.conn());
-        write::close_statement(out, &name);
-        write::parse(out, &name, &[text, &[0; 3]].concat());
-        write::bind(out, &name, &name);
-        write::execute(out, &name);
-        write::close_portal(out, &name);
-        write::close_statement(out, &name);
-        use RequestKind::{Bind, Close, Execute, Parse};
-        for kind in [Close, Parse, Bind, Execute, Close, Close] {
-            self.owe(kind, purpose, 0);
-        }
+        self.run_internal(LOCK_TIMEOUT, Purpose::SyncSettings);
     }
 
     /// Sends a Describe of a text as the client sent it, under an internal name, and closes the
@@ -416,64 +365,24 @@ impl Desk<'_> {
         write::parse(out, &name, &[text, &[0; 3]].concat());
         write::describe_statement(out, &name);
         write::close_statement(out, &name);
-        for kind in [
-            RequestKind::Close,
-            RequestKind::Parse,
-            RequestKind::DescribeStatement,
-            RequestKind::Close,
-        ] {
-            self.owe(kind, Purpose::Verify, 0);
+        use RequestKind::{Close, DescribeStatement, Parse};
+        for kind in [Close, Parse, DescribeStatement, Close] {
+            self.owe_us(kind, Purpose::Verify, 0);
         }
     }
 
-    /// Sends a Parse of a statement, behind the Closes that make room for it.
-    fn parse(&mut self, statement: &Arc<Statement>) {
-        let (id, bytes) = (statement.id, statement.tail.len());
-        if let Some(old) = self.server.session.statements.remove(id) {
-            self.close(old);
-        }
-        let options = &self.core_state.pool(self.server.pool()).settings.options;
-        let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
-        let (autos, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
+    /// Prepares a statement that no client has asked this server for, behind the Closes that make
+    /// room for it.
+    fn prepare_unasked(&mut self, statement: &Arc<Statement>) {
+        self.make_room(statement.id, statement.tail.len(), Purpose::Verify);
+        let options = &self.pool().settings.options;
+        let (count, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
         while let Some(old) =
-            self.server.session.statements.evict(bytes, count, most).or_else(|| {
-                self.server.session.statements.evict_auto(statement.memory(), autos, memory)
-            })
+            self.server.session.statements.evict_auto(statement.memory(), count, memory)
         {
             self.pool().counters.protocol.evictions += 1;
-            self.close(old);
+            self.send_close(old, Purpose::Verify);
         }
-        let generation = statement.generation();
-        let mut name = Vec::new();
-        statement.write_name(&mut name, generation);
-        write::parse(self.out(), &name, &statement.tail);
-        let seq = self.owe(RequestKind::Parse, Purpose::Verify, id);
-        let segment = self.server.session.outstanding.segment();
-        let columns = if statement.returns {
-            Columns::Of { server: self.server.serial(), parse: seq }
-        } else {
-            Columns::Fixed
-        };
-        let found = Found { columns, ..Found::default() };
-        let served = ServerRef::new(statement.clone());
-        self.server.session.statements.insert(ServerStatement {
-            served,
-            generation,
-            segment,
-            doubtful: false,
-            auto: true,
-            found,
-        });
-        self.server.session.undos.push(seq, ServerUndo::Prepared(id));
-        self.pool().counters.protocol.server_parses += 1;
-    }
-
-    fn close(&mut self, mut old: ServerStatement) {
-        old.doubtful |= self.server.session.outstanding.is_unsettled(old.segment);
-        let mut name = Vec::new();
-        old.served.statement().write_name(&mut name, old.generation);
-        write::close_statement(self.out(), &name);
-        let seq = self.owe(RequestKind::Close, Purpose::Verify, 0);
-        self.server.session.undos.push(seq, ServerUndo::Evicted(old));
+        self.send_parse_there(statement, ReplyAction::Skip(Purpose::Verify), true);
     }
 }

@@ -58,9 +58,9 @@ impl Step<'_, '_> {
             };
             let mut link = self.linked(conn, server);
             let (used, stop) = link.requests(&input[at..]);
-            let answers = link.server.session.outstanding.will_answer();
+            let answers = link.pipe.server.session.outstanding.will_answer();
             at += used;
-            if link.core_state.database_drain.has_news() {
+            if link.pipe.core_state.database_drain.has_news() {
                 self.step.drain_everywhere();
                 continue;
             }
@@ -68,7 +68,7 @@ impl Step<'_, '_> {
                 Stop::More => {
                     // Refrain may have answered all messages itself: then no ReadyForQuery comes
                     // that would free the server.
-                    if link.server.session.outstanding.quiescent().is_some() {
+                    if link.pipe.server.session.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
                     }
                     self.step.push_back_on_client(conn, server);
@@ -104,19 +104,19 @@ impl Step<'_, '_> {
         input: &[u8],
     ) -> (usize, bool) {
         let mut link = self.linked(client, server);
-        let oldest = link.server.session.outstanding.oldest();
+        let oldest = link.pipe.server.session.outstanding.oldest();
         let (used, halt) = link.replies(input);
-        link.pool().counters.pool.bytes_sent += used as u64;
+        link.pipe.pool().counters.pool.bytes_sent += used as u64;
         // Amid a COPY from the client no reply comes before its data. A client that waits has to be
         // read again: its next message is data, or ends the session.
-        let copies = link.server.session.outstanding.copying() == Copying::In;
+        let copies = link.pipe.server.session.outstanding.copying() == Copying::In;
         let news =
-            link.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
-        let woken = link.pool().protocol.take_woken();
+            link.pipe.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
+        let woken = link.pipe.pool().protocol.take_woken();
         let waits = link.client.waiting_for() == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that.
-        let goes_on = waits && link.server.session.outstanding.quiescent().is_some();
+        let goes_on = waits && link.pipe.server.session.outstanding.quiescent().is_some();
         if waits {
             link.client.cancel_wanted &= !goes_on;
             self.step.unblock(client);

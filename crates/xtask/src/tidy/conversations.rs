@@ -27,6 +27,7 @@ const fn exception(file: &'static str, why: &'static str) -> Exception {
 /// All exceptions.
 const EXCEPTIONS: &[Exception] = &[
     exception("relay/link", "the type that all other files of the folder work on"),
+    exception("relay/pipe", "the part of that type which the server has"),
     exception("relay/message", "the reader of a message: its callers decide"),
     exception("step/check", "the invariants, which every conversation checks after each step"),
     exception(

@@ -3,7 +3,7 @@
 use crate::talk::*;
 
 /// Logs a client in with a time zone of its own.
-fn in_tokyo(talk: &Conversation) -> (Party, Party) {
+pub(super) fn in_tokyo(talk: &Conversation) -> (Party, Party) {
     let client = talk.newcomer();
     client.asks_to_log_in(&[("timezone", "Asia/Tokyo")]);
     let server = talk.server(1);
@@ -13,21 +13,6 @@ fn in_tokyo(talk: &Conversation) -> (Party, Party) {
     server.answers(checked);
     client.is_let_in();
     (client, server)
-}
-
-#[test]
-fn reset_all_goes_back_to_the_startup_packet_before_the_client_is_ready() {
-    let talk = one_server();
-    let (alice, server) = in_tokyo(&talk);
-    alice.sends([query("reset all")]);
-    server.gets([query("reset all")]);
-    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
-    alice.gets([complete("RESET")]);
-    server.gets([internal("(VALUES ('timezone','Asia/Tokyo'))"), vec![sync()]].concat());
-    server.answers(internal_answer(&[&["Asia/Tokyo"]]));
-    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
-    alice.gets([ready()]);
-    server.gets(settings_asked()).answers(settings_answer(&[]));
 }
 
 #[test]
@@ -46,26 +31,4 @@ fn a_reset_within_a_segment_is_followed_by_the_startup_setting_there() {
     server.answers([parse_complete(), bind_complete(), complete("RESET")]);
     server.answers(internal_answer(&[&["Asia/Tokyo"]])).answers([ready()]);
     alice.gets([parse_complete(), bind_complete(), complete("RESET"), ready()]);
-}
-
-#[test]
-fn a_reset_that_failed_restores_nothing() {
-    let talk = one_server();
-    let (alice, server) = in_tokyo(&talk);
-    alice.asks(&server, "reset all; x", [error("42601", "syntax error"), ready()]);
-    server.gets(settings_asked()).answers(settings_answer(&[]));
-}
-
-#[test]
-fn the_startup_packet_is_checked_by_a_server_and_refused_in_its_words() {
-    let talk = one_server();
-    let alice = talk.newcomer();
-    alice.asks_to_log_in(&[("timezone", "Nowhere")]);
-    let server = talk.server(1);
-    server.gets([query_with("'timezone','Nowhere',false")]);
-    let words = "invalid value for parameter \"TimeZone\": \"Nowhere\"";
-    server.answers([error("22023", words), ready()]);
-    alice.gets([authentication(0, b""), fatal("22023", words)]);
-    assert!(alice.is_closed());
-    server.forgets();
 }

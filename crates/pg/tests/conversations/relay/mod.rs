@@ -1,11 +1,13 @@
 //! One module for each file of `src/relay` that decides something.
 
+mod copies;
 mod effects;
 mod errors;
 mod follow;
 mod forward;
 mod internal;
 mod knowledge;
+mod learn;
 mod look;
 mod reports;
 mod to_client;

@@ -1,0 +1,145 @@
+//! The settings of a client, as Refrain learns them: it asks the server, restores those of the
+//! client's startup packet behind a RESET, and tells the client.
+
+use refrain_sql::{Scan, Traits};
+use refrain_wire::write;
+
+use crate::pipeline::outstanding::{Purpose, ReplyAction, Seq};
+use crate::relay::link::{Link, Stop};
+use crate::settings::session::{self, SettingsKnowledge, SettingsMut, Since};
+use crate::state::client::Pins;
+use crate::state::parts::intern_settings;
+use crate::statements::of_client::Name;
+
+/// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
+/// its server.
+const PROBE_NAMES_MAX: usize = 256;
+/// Bytes of such a name.
+const PROBE_NAME_BYTES_MAX: usize = 128;
+
+impl Link<'_> {
+    /// Asks the server which settings the client has made.
+    pub(crate) fn read_settings(&mut self) {
+        let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
+        let text = session::read_settings(&self.pipe.server.session.defaults.settings, names);
+        (self.pipe.server.session.settings_read, self.pipe.server.session.unset) =
+            (None, SettingsMut::default());
+        self.pipe.server.session.overfull = false;
+        self.pipe.run_alone(&text, Purpose::ReadSettings);
+    }
+
+    /// Returns the client's startup settings that a text may reset. The server would go back to its
+    /// own defaults, since it was connected without the client's startup packet.
+    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<SettingsMut>> {
+        // The text may start a COPY, and no query can be sent while one is under way.
+        if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
+            return None;
+        }
+        let mut first = self.client.session.startup.clone()?;
+        let names: Vec<_> = refrain_sql::set_names(text).collect();
+        let all = scan.traits.contains(Traits::DISCARD_ALL)
+            || names.iter().any(|name| **name == *refrain_sql::ANY_PARAMETER);
+        first.retain(|name| all || names.iter().any(|set| set.eq_ignore_ascii_case(name)));
+        (!first.is_empty()).then_some(first)
+    }
+
+    /// Restores the startup settings behind a Query, unless it has failed; true if it does. The
+    /// client gets ParameterStatus and ReadyForQuery once that is done: see
+    /// [`Self::tell_settings`].
+    pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
+        let barrier = self.client.session.barrier.as_mut().filter(|barrier| barrier.seq == seq);
+        let Some(first) = barrier.and_then(|barrier| barrier.restores.take()) else { return false };
+        self.pipe.restore_then(&first, ReplyAction::Forward);
+        true
+    }
+
+    /// Sends ParameterStatus for the client's startup settings whose values have changed.
+    pub(crate) fn tell_settings(&mut self) {
+        let Some(server_parameters) = self.pipe.pool().shared.protocol.server_parameters() else {
+            return;
+        };
+        let Some(startup) = &self.client.session.startup else { return };
+        let mut edit = self.client.session.settings.edit();
+        // The names of PostgreSQL's reports, since `Settings` has them in lower case.
+        for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
+            let value = self.pipe.server.session.settings.get(name);
+            if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
+                write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
+                edit.set(name, value);
+            }
+        }
+        self.client.session.settings = intern_settings(self.pipe.core_state, edit);
+    }
+
+    /// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).
+    /// The server reports changed settings at the end of the segment; before that Refrain asks it.
+    pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
+        let outstanding = &self.pipe.server.session.outstanding;
+        let SettingsKnowledge::Unknown(_, since) = self.client.session.knowledge else {
+            return Ok(());
+        };
+        if self.client.session.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
+            return Ok(());
+        }
+        // Without the settings the statement could not be shared. A reply on its way is worth
+        // waiting for.
+        if !since.reads && !outstanding.reads_settings() {
+            return Ok(());
+        }
+        if outstanding.is_empty() {
+            self.read_settings();
+        }
+        Err(Stop::Replies)
+    }
+
+    /// Notes that settings may change without a report by the server.
+    pub(crate) fn hide_settings(&mut self) {
+        let before = self.client.session.knowledge.since();
+        let since = Since {
+            segment: self.pipe.server.session.outstanding.segment(),
+            reads: before.is_some_and(|before| before.reads),
+            hidden: true,
+        };
+        self.client.session.sets = true;
+        self.client.session.knowledge = match self.client.session.knowledge {
+            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
+        };
+    }
+
+    pub(crate) fn note_name(&mut self, name: &[u8]) {
+        let name = Name::from_slice(name);
+        if self.client.session.names_to_read.contains(&name) {
+            return;
+        }
+        if self.client.session.names_to_read.len() < PROBE_NAMES_MAX
+            && name.len() <= PROBE_NAME_BYTES_MAX
+        {
+            self.client.session.names_to_read.push(name);
+        } else {
+            self.client.session.pins.add(Pins::SETTINGS);
+        }
+    }
+
+    pub(crate) fn unsure(&self, since: Since) -> SettingsKnowledge {
+        SettingsKnowledge::Unknown(self.pipe.core_state.shared.protocol.own_environment(), since)
+    }
+}
+
+impl Link<'_> {
+    /// Pins a client whose settings are too large to be kept. Its texts get a parse environment of
+    /// their own.
+    pub(crate) fn keeps_settings(&mut self) {
+        if self.client.session.pins.is_empty() {
+            self.pipe.pool().counters.protocol.pins += 1;
+        }
+        self.pin(Pins::SETTINGS);
+        self.client.session.read_settings = false;
+        let since = Since {
+            segment: self.pipe.server.session.outstanding.segment(),
+            reads: false,
+            hidden: true,
+        };
+        self.client.session.knowledge = self.unsure(since);
+    }
+}

@@ -1,0 +1,67 @@
+//! A server with the replies that it owes, and everything that a request to it may touch. No
+//! client is within reach: what only talks to the server borrows a [`Pipeline`], whether a client
+//! holds the server, a job, or nobody.
+
+use refrain_pool::Now;
+
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
+use crate::pipeline::schema::DEFINES;
+use crate::pipeline::undo::ServerUndo;
+use crate::state::parts::{CoreState, Pool, Ports, Server};
+
+/// A server and what it owes.
+pub(crate) struct Pipeline<'a> {
+    pub(crate) now: Now,
+    pub(crate) server: &'a mut Server,
+    pub(crate) core_state: &'a mut CoreState,
+    pub(crate) ports: &'a mut Ports,
+}
+
+impl Pipeline<'_> {
+    /// Returns the buffer of bytes for the server.
+    #[inline]
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.ports.out(self.server.conn())
+    }
+
+    /// Returns the pool of the server.
+    #[inline]
+    pub(crate) fn pool(&mut self) -> &mut Pool {
+        self.core_state.pool(self.server.pool())
+    }
+
+    /// Records the reply that the server owes for a message just sent, and returns the number of
+    /// the request. For replies that the server does not send, see
+    /// [`Link::fake`](crate::relay::link::Link::fake).
+    #[inline]
+    pub(crate) fn owe(&mut self, request: OutstandingRequest) -> Seq {
+        if self.server.session.outstanding.is_empty() {
+            self.server.request_begins(self.now);
+        }
+        if request.traits.intersects(DEFINES) {
+            self.begins_to_define();
+        }
+        self.server.session.outstanding.push(request).0
+    }
+
+    /// Notes that the request just sent may change the schema, from now on until its transaction is
+    /// over.
+    #[cold]
+    fn begins_to_define(&mut self) {
+        if self.server.session.defining.is_none() {
+            let defining = self.pool().shared.protocol.begin_defining();
+            self.server.session.defining = Some(defining);
+        }
+    }
+
+    /// Records a request of Refrain's own, whose reply no client may see.
+    pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
+        self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
+    }
+
+    /// Records how to undo a change to the server's statements, in case request `seq` fails or is
+    /// skipped.
+    pub(crate) fn undoable_there(&mut self, seq: Seq, undo: ServerUndo) {
+        self.server.session.undos.push(seq, undo);
+    }
+}
