@@ -21,7 +21,7 @@ use crate::auth::{
 use crate::engine::Step;
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{Setting, SettingsMut};
-use crate::state::client::{ClientState, LoginRequest};
+use crate::state::client::login::{ClientState, LoginRequest};
 use crate::state::parts::{PoolShared, intern_settings};
 
 /// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
@@ -35,7 +35,7 @@ impl Step<'_, '_> {
         let mut at = 0;
         loop {
             let Some(client) = self.step.engine.connections.client(conn) else { return };
-            let used = match client.session.state {
+            let used = match client.session.login.state() {
                 ClientState::Opening => self.open(conn, &all[at..]),
                 ClientState::Proving(..) => self.proving(conn, &all[at..]),
                 _ => None,
@@ -47,7 +47,10 @@ impl Step<'_, '_> {
         }
         if let Some(client) = self.step.engine.connections.client(conn) {
             client.inbox.put_back(all, at);
-            if matches!(client.session.state, ClientState::Ready(_) | ClientState::Console(..)) {
+            if matches!(
+                client.session.login.state(),
+                ClientState::Ready(_) | ClientState::Console(..)
+            ) {
                 self.step.read_on(conn);
             }
             self.step.regulate(conn);
@@ -102,11 +105,7 @@ impl Step<'_, '_> {
         let length = header.message_bytes();
         let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
         let client = self.step.engine.connections.client(conn)?;
-        let ClientState::Proving(login_request, proving) =
-            std::mem::replace(&mut client.session.state, ClientState::Opening)
-        else {
-            return None;
-        };
+        let (login_request, proving) = client.session.login.take_proving()?;
         self.proof(conn, login_request, proving.receive(body));
         Some(length)
     }
@@ -114,7 +113,7 @@ impl Step<'_, '_> {
     /// Ends a login because of a message that is no part of it, with PostgreSQL's error.
     fn refuse_message(&mut self, conn: Conn, tag: u8) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let ClientState::Proving(_, proving) = &client.session.state else { return };
+        let ClientState::Proving(_, proving) = client.session.login.state() else { return };
         let wanted = if proving.is_sasl() { "SASL" } else { "password" };
         let message = format!("expected {wanted} response, got message type {tag}");
         let report = Report { severity: "FATAL", sqlstate: "08P01", message: &message, hint: "" };
@@ -127,7 +126,7 @@ impl Step<'_, '_> {
             AuthStep::Send(request, proving) => {
                 self.ask(conn, &request);
                 if let Some(client) = self.step.engine.connections.client(conn) {
-                    client.session.state = ClientState::Proving(login_request, Box::new(proving));
+                    client.session.login.await_proof(login_request, proving);
                 }
             }
             AuthStep::Failed(refusal) => self.refused(conn, &login_request, &refusal),
@@ -203,7 +202,7 @@ impl Step<'_, '_> {
             shared.protocol.learn_secret(authenticated.secret());
         }
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        client.session.state = ClientState::Entering(login_request, authenticated);
+        client.session.login.enter(login_request, authenticated);
         if self.step.enter(conn, &shared) {
             self.admit(conn);
         }
@@ -240,9 +239,7 @@ impl Step<'_, '_> {
     /// are checked on one.
     pub(crate) fn admit(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let ClientState::Entering(login_request, authenticated) =
-            std::mem::replace(&mut client.session.state, ClientState::Opening)
-        else {
+        let Some((login_request, authenticated)) = client.session.login.take_entering() else {
             return;
         };
         let pool = self.step.engine.core_state.pool(client.pool());
@@ -275,7 +272,7 @@ impl Step<'_, '_> {
         if plain || proven.is_some() {
             return self.finish_login(conn, &login_request, authenticated);
         }
-        client.session.state = ClientState::Checking(login_request, authenticated);
+        client.session.login.check(login_request, authenticated);
         if self.step.lend(conn) {
             self.step.read_on(conn);
         }
@@ -290,8 +287,9 @@ impl Step<'_, '_> {
             return;
         }
         let made = server.session.settings.clone();
-        let state = std::mem::replace(&mut client.session.state, ClientState::Opening);
-        let ClientState::Checking(login_request, authenticated) = state else { return };
+        let Some((login_request, authenticated)) = client.session.login.take_checking() else {
+            return;
+        };
         let mut edit = self
             .step
             .engine
@@ -329,7 +327,7 @@ impl Step<'_, '_> {
     fn finish_login(
         &mut self,
         conn: Conn,
-        _login_request: &LoginRequest,
+        login_request: &LoginRequest,
         authenticated: Authenticated,
     ) {
         let key: [u8; 32] = self.step.engine.core_state.random();
@@ -344,11 +342,11 @@ impl Step<'_, '_> {
         if let Some(startup) = &mut client.session.startup {
             startup.take_values(&client.session.settings);
         }
-        let bytes = if client.session.minor >= 2 { 32 } else { 4 };
+        let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         client.set_cancel_key(&key[..bytes]);
         write::backend_key(out, pid_of(core, conn), &key[..bytes]);
         write::ready(out, Status::Idle);
-        client.session.state = ClientState::Ready(authenticated);
+        client.session.login.let_in(authenticated);
         client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
         self.step.unblock(conn);

@@ -12,7 +12,7 @@ use refrain_wire::write::{self, Report};
 
 use crate::engine::Step;
 use crate::settings::session::Setting;
-use crate::state::client::LoginRequest;
+use crate::state::client::login::{Encryption, LoginRequest};
 
 /// The error with which Refrain refuses a startup packet.
 struct OpeningError {
@@ -45,17 +45,21 @@ impl Step<'_, '_> {
             }
             Ok(Some((opening @ (Opening::Ssl | Opening::Gss), used))) => {
                 let rest = used < input.len();
-                self.encryption(conn, opening == Opening::Ssl, rest).then_some((used, None))
+                let encryption = match opening {
+                    Opening::Ssl => Encryption::Tls,
+                    _ => Encryption::Gss,
+                };
+                self.encryption(conn, encryption, rest).then_some((used, None))
             }
         }
     }
 
     /// Denies a request for TLS or GSSAPI encryption. A client may ask for each once, in either
     /// order. True if the client may go on.
-    fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
+    fn encryption(&mut self, conn: Conn, encryption: Encryption, rest: bool) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let asked = if tls { &mut client.session.asked.tls } else { &mut client.session.asked.gss };
-        if std::mem::replace(asked, true) {
+        let tls = encryption == Encryption::Tls;
+        if !client.session.login.asks_for(encryption) {
             let minor = if tls { 5679 } else { 5680 };
             self.refuse_version(conn, 1234, minor);
             return false;
@@ -168,13 +172,8 @@ impl Step<'_, '_> {
             .map(|(name, _)| name)
             .filter(|n| n.starts_with(b"_pq_."))
             .collect();
-        // Version 3.1 is reserved and was never used: a client that asks for it gets 3.0.
-        let minor = if startup.minor >= MINOR_NEWEST { MINOR_NEWEST } else { 0 };
         if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
-            write::negotiate(self.step.ports.out(conn), minor, &unknown);
-        }
-        if let Some(client) = self.step.engine.connections.client(conn) {
-            client.session.minor = minor;
+            write::negotiate(self.step.ports.out(conn), spoken(startup.minor), &unknown);
         }
     }
 
@@ -191,10 +190,17 @@ impl Step<'_, '_> {
     }
 }
 
+/// Returns the minor version that a client gets that asks for `wanted`. Version 3.1 is reserved and
+/// was never used: a client that asks for it gets 3.0.
+fn spoken(wanted: u16) -> u16 {
+    if wanted >= MINOR_NEWEST { MINOR_NEWEST } else { 0 }
+}
+
 /// Sorts a startup packet's parameters.
 fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>> {
     let invalid = |message| Report { severity: "FATAL", sqlstate: "28000", message, hint: "" };
     let mut login_request = LoginRequest {
+        minor: spoken(startup.minor),
         user: String::new(),
         database: String::new(),
         settings: Vec::new(),

@@ -17,7 +17,6 @@ use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::link::Link;
 use crate::settings::defaults::{self, Claims, Defaults};
 use crate::settings::session::{self, SettingsMut};
-use crate::state::client::ClientState;
 use crate::state::parts::intern_settings;
 use crate::statements::of_server::Unnamed;
 
@@ -46,7 +45,7 @@ impl Link<'_> {
         let stuck = std::mem::take(&mut self.pipe.server.session.stuck);
         let in_doubt = |name: &[u8]| stuck || has.get(name) != wants.get(name);
         let (server, client) = (&self.pipe.server.session.settings, &self.client.session.settings);
-        let made = if matches!(self.client.session.state, ClientState::Checking(..)) {
+        let made = if self.client.session.login.is_checking() {
             let (made, asked) = defaults::put_first(server, client, wants, in_doubt);
             self.pipe.server.session.settings_read = Some(asked);
             made
@@ -123,7 +122,7 @@ impl Link<'_> {
         let settings = intern_settings(self.pipe.core_state, edit);
         let before = std::mem::replace(&mut self.client.session.settings, settings);
         self.client.session.defaults = self.pipe.server.session.defaults.clone();
-        if !matches!(self.client.session.state, ClientState::Ready(_)) {
+        if !self.client.session.login.is_ready() {
             return;
         }
         // The names of PostgreSQL's reports, since `Settings` has them in lower case.

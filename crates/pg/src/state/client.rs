@@ -1,61 +1,20 @@
 //! A client's session: everything that PostgreSQL's protocol knows of a client.
-//!
-//! Its [`ClientState`] says which messages it may send now. A client that is [`ClientState::Ready`]
-//! has authenticated itself, and keeps the proof.
 
 use std::sync::Arc;
 
 use refrain_pool::Now;
-use refrain_pool::ids::PoolId;
 
-use crate::auth::{Authenticated, Proving};
 use crate::ground::ids::{EnvId, Segment};
 use crate::pipeline::evidence::Evidence;
 use crate::pipeline::outstanding::{Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Undos};
 use crate::settings::defaults::{Claims, Defaults};
-use crate::settings::session::{Setting, Settings, SettingsKnowledge, SettingsMut};
+use crate::settings::session::{Settings, SettingsKnowledge, SettingsMut};
+use crate::state::client::login::Login;
 use crate::statements::of_client::{ClientStatement, ClientStatements, Name};
 use crate::statements::portals::Portals;
 
-/// The messages that a client may send now.
-#[derive(Debug)]
-pub(crate) enum ClientState {
-    /// Its first packet: a startup packet, or a request to encrypt or to cancel.
-    Opening,
-    /// Its part of the authentication.
-    Proving(Box<LoginRequest>, Box<Proving>),
-    /// None: a server of its pool has to be reached first.
-    Entering(Box<LoginRequest>, Authenticated),
-    /// None: a server checks its startup parameters.
-    Checking(Box<LoginRequest>, Authenticated),
-    /// Anything.
-    Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
-    /// Commands to the admin console, under the database name that it asked for.
-    Console(Authenticated, &'static str),
-}
-
-/// Ways to encrypt a connection: each may be asked for once.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
-    /// SSLRequest.
-    pub(crate) tls: bool,
-    /// GSSENCRequest.
-    pub(crate) gss: bool,
-}
-
-/// A client's login as its startup packet asks for it.
-#[derive(Debug)]
-pub(crate) struct LoginRequest {
-    /// The user's name.
-    pub(crate) user: String,
-    /// The database's name.
-    pub(crate) database: String,
-    /// Settings to begin with.
-    pub(crate) settings: Vec<Setting>,
-    /// Its pool; `None` for the admin console.
-    pub(crate) pool: Option<PoolId>,
-}
+pub(crate) mod login;
 
 /// State of a client that cannot be moved to another server: why it keeps the one it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,10 +143,8 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub struct ClientSession {
-    /// The messages that it may send now.
-    pub(crate) state: ClientState,
-    /// Ways to encrypt its connection that it has asked for.
-    pub(crate) asked: Asked,
+    /// Its login, and the messages that it may send now.
+    pub(crate) login: Login,
     /// Whether the server, and so Refrain, ignores its messages up to the next Sync, after an
     /// error.
     pub(crate) skipping: bool,
@@ -195,8 +152,6 @@ pub struct ClientSession {
     pub(crate) ahead: Ahead,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
-    /// The minor protocol version agreed on.
-    pub(crate) minor: u16,
     /// The settings it expects.
     pub(crate) settings: Arc<Settings>,
     /// The servers' default settings, as the client was told them.
@@ -243,12 +198,10 @@ impl ClientSession {
     /// Makes the session of a client that has just connected.
     pub(crate) fn new(nothing: &Arc<Settings>, now: Now) -> Self {
         Self {
-            state: ClientState::Opening,
-            asked: Asked::default(),
+            login: Login::default(),
             skipping: false,
             ahead: Ahead::Nothing,
             managed: true,
-            minor: 0,
             settings: nothing.clone(),
             defaults: Defaults { settings: nothing.clone(), since: now },
             claims: None,

@@ -14,7 +14,6 @@ use refrain_wire::{Header, front as read};
 
 use crate::auth::Authenticated;
 use crate::engine::Step;
-use crate::state::client::ClientState;
 use crate::state::parts::Action;
 use crate::state::requests::Request;
 
@@ -67,7 +66,7 @@ impl Step<'_, '_> {
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
         if let Some(client) = self.step.engine.connections.client(conn) {
-            client.session.state = ClientState::Console(authenticated, name);
+            client.session.login.let_in_to_console(authenticated, name);
         }
     }
 
@@ -88,7 +87,7 @@ impl Step<'_, '_> {
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let waits = client.waiting_for() != WaitingFor::Nothing;
-        let ClientState::Console(authenticated, _) = &client.session.state else { return };
+        let Some((authenticated, _)) = client.session.login.console() else { return };
         let user = authenticated.user().to_owned();
         let admitted = self.step.engine.core_state.shared.options().admits(&user);
         let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
@@ -176,7 +175,7 @@ impl Step<'_, '_> {
             return self.step.end_client(conn, DisconnectReason::ClientProtocol);
         };
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let ClientState::Console(authenticated, _) = &client.session.state else { return };
+        let Some((authenticated, _)) = client.session.login.console() else { return };
         let user = authenticated.user().to_owned();
         let serial = client.serial();
         client.await_replies();

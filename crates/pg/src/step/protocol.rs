@@ -16,7 +16,8 @@ use crate::ground::reports::report;
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent};
 use crate::relay::link::Link;
-use crate::state::client::{ClientSession, ClientState};
+use crate::state::client::ClientSession;
+use crate::state::client::login::ClientState;
 use crate::state::parts::{Engine, Pg};
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
@@ -26,7 +27,7 @@ use crate::step::{check, jobs, view};
 impl Protocol for Pg {
     #[inline]
     fn phase(session: &ClientSession) -> Phase {
-        match session.state {
+        match session.login.state() {
             ClientState::Opening | ClientState::Proving(..) => Phase::Login,
             ClientState::Entering(..) => Phase::Entering,
             ClientState::Checking(..) => Phase::Checking,
@@ -36,7 +37,7 @@ impl Protocol for Pg {
     }
 
     fn is_silent(session: &ClientSession) -> bool {
-        matches!(session.state, ClientState::Opening)
+        matches!(session.login.state(), ClientState::Opening)
     }
 
     fn login_input(step: &mut PoolStep<'_, Self>, client: Conn, bytes: &[u8]) {
@@ -176,10 +177,8 @@ impl Protocol for Pg {
     }
 
     fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
-        match &session.state {
-            ClientState::Console(authenticated, name) => Some((name, authenticated.user())),
-            _ => None,
-        }
+        let (authenticated, name) = session.login.console()?;
+        Some((name, authenticated.user()))
     }
 
     fn client_view(session: &ClientSession) -> ClientSessionView {

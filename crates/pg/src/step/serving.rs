@@ -11,7 +11,6 @@ use crate::engine::Step;
 use crate::pipeline::outstanding::{Copying, Span};
 use crate::relay::forward::Halt;
 use crate::relay::link::{Link, Stop};
-use crate::state::client::ClientState;
 use crate::step::local::Need;
 
 impl Link<'_> {
@@ -163,7 +162,7 @@ impl Step<'_, '_> {
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
         let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
         let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
-        let checking = matches!(c.session.state, ClientState::Checking(..));
+        let checking = c.session.login.is_checking();
         let pool = self.step.engine.core_state.pool(c.pool());
         let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
         let Some(s) = self.step.engine.connections.server(server) else { return };

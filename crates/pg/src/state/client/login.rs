@@ -1,0 +1,145 @@
+//! A client's login: how far it has come, and what its startup packet asks for.
+//!
+//! The files of [`crate::login`] and the console move a client from one [`ClientState`] to the
+//! next, each step by a method of its own; all others read the state. A client that is
+//! [`ClientState::Ready`] has authenticated itself, and keeps the proof.
+
+use refrain_pool::ids::PoolId;
+
+use crate::auth::{Authenticated, Proving};
+use crate::settings::session::Setting;
+
+/// The messages that a client may send now.
+#[derive(Debug, Default)]
+pub(crate) enum ClientState {
+    /// Its first packet: a startup packet, or a request to encrypt or to cancel.
+    #[default]
+    Opening,
+    /// Its part of the authentication.
+    Proving(Box<LoginRequest>, Box<Proving>),
+    /// None: a server of its pool has to be reached first.
+    Entering(Box<LoginRequest>, Authenticated),
+    /// None: a server checks its startup parameters.
+    Checking(Box<LoginRequest>, Authenticated),
+    /// Anything.
+    Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
+    /// Commands to the admin console, under the database name that it asked for.
+    Console(Authenticated, &'static str),
+}
+
+/// A way to encrypt a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encryption {
+    /// SSLRequest.
+    Tls,
+    /// GSSENCRequest.
+    Gss,
+}
+
+/// A client's login as its startup packet asks for it.
+#[derive(Debug)]
+pub(crate) struct LoginRequest {
+    /// The minor version of the protocol that it gets.
+    pub(crate) minor: u16,
+    /// The user's name.
+    pub(crate) user: String,
+    /// The database's name.
+    pub(crate) database: String,
+    /// Settings to begin with.
+    pub(crate) settings: Vec<Setting>,
+    /// Its pool; `None` for the admin console.
+    pub(crate) pool: Option<PoolId>,
+}
+
+/// A client's login.
+#[derive(Debug, Default)]
+pub(crate) struct Login {
+    state: ClientState,
+    /// Whether the client has asked for TLS, and for GSSAPI encryption.
+    asked: (bool, bool),
+}
+
+impl Login {
+    /// Returns the messages that the client may send now.
+    #[inline]
+    pub(crate) fn state(&self) -> &ClientState {
+        &self.state
+    }
+
+    /// Whether the client is logged in.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.state, ClientState::Ready(_))
+    }
+
+    /// Whether a server checks the client's startup parameters.
+    #[inline]
+    pub(crate) fn is_checking(&self) -> bool {
+        matches!(self.state, ClientState::Checking(..))
+    }
+
+    /// Returns the user of the admin console, and the database name that it asked for.
+    pub(crate) fn console(&self) -> Option<(&Authenticated, &'static str)> {
+        match &self.state {
+            ClientState::Console(authenticated, name) => Some((authenticated, name)),
+            _ => None,
+        }
+    }
+
+    /// Notes that the client asks for encryption. False if it has asked for this kind before.
+    pub(crate) fn asks_for(&mut self, encryption: Encryption) -> bool {
+        let asked = match encryption {
+            Encryption::Tls => &mut self.asked.0,
+            Encryption::Gss => &mut self.asked.1,
+        };
+        !std::mem::replace(asked, true)
+    }
+
+    /// Waits for the client's part of the authentication.
+    pub(crate) fn await_proof(&mut self, login_request: Box<LoginRequest>, proving: Proving) {
+        self.state = ClientState::Proving(login_request, Box::new(proving));
+    }
+
+    /// Takes the authentication out, to go on with it.
+    pub(crate) fn take_proving(&mut self) -> Option<(Box<LoginRequest>, Box<Proving>)> {
+        match std::mem::take(&mut self.state) {
+            ClientState::Proving(login_request, proving) => Some((login_request, proving)),
+            _ => None,
+        }
+    }
+
+    /// Waits until a server of the client's pool has been reached.
+    pub(crate) fn enter(&mut self, login_request: Box<LoginRequest>, proof: Authenticated) {
+        self.state = ClientState::Entering(login_request, proof);
+    }
+
+    /// Takes the login out that waited for a server to be reached.
+    pub(crate) fn take_entering(&mut self) -> Option<(Box<LoginRequest>, Authenticated)> {
+        match std::mem::take(&mut self.state) {
+            ClientState::Entering(login_request, proof) => Some((login_request, proof)),
+            _ => None,
+        }
+    }
+
+    /// Waits until a server has checked the client's startup parameters.
+    pub(crate) fn check(&mut self, login_request: Box<LoginRequest>, proof: Authenticated) {
+        self.state = ClientState::Checking(login_request, proof);
+    }
+
+    /// Takes the login out whose startup parameters were being checked.
+    pub(crate) fn take_checking(&mut self) -> Option<(Box<LoginRequest>, Authenticated)> {
+        match std::mem::take(&mut self.state) {
+            ClientState::Checking(login_request, proof) => Some((login_request, proof)),
+            _ => None,
+        }
+    }
+
+    /// Lets the client in.
+    pub(crate) fn let_in(&mut self, proof: Authenticated) {
+        self.state = ClientState::Ready(proof);
+    }
+
+    /// Lets the client in to the admin console, under the database name that it asked for.
+    pub(crate) fn let_in_to_console(&mut self, proof: Authenticated, name: &'static str) {
+        self.state = ClientState::Console(proof, name);
+    }
+}
