@@ -23,8 +23,6 @@ use refrain_wire::write;
 
 use crate::normalized::queries::{Advice, Sight};
 use crate::normalized::query::{Bounds, Place};
-use crate::normalized::run::Run;
-use crate::pipeline::job::Wish;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
@@ -36,9 +34,6 @@ use crate::statements::of_core::CachedStatement;
 
 /// Effects on the session that do not keep a text from being prepared.
 const HARMLESS: Traits = Traits::SEQUENCE_STATE;
-/// Number of statements noted for a server, which get prepared when it is free; more are noted
-/// another time.
-const WISHES_MAX: usize = 16;
 
 impl Link<'_> {
     /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any
@@ -89,7 +84,7 @@ impl Link<'_> {
             && outstanding.syncs_settings()
             && !outstanding.is_open()
             && outstanding.status() != Status::Failed
-            && self.pipe.server.session.run.is_none()
+            && self.pipe.server.session.front.run.under_way().is_none()
     }
 
     /// Whether each byte of a text means what it looks like, and the text means the same as outside
@@ -201,7 +196,7 @@ impl Link<'_> {
 
     /// Notes a text that runs by the simple protocol, to measure its time.
     fn watch(&mut self, place: Place) {
-        self.pipe.server.session.run = Some(Run::watched(place));
+        self.pipe.server.session.front.run.watch(place);
     }
 
     /// Runs a statement in place of a text. False if the server lacks the statement, or a value
@@ -225,13 +220,10 @@ impl Link<'_> {
         if bindable {
             self.pipe.count_hit();
             self.send_run(run.cached, &values, alone, traits);
-            let mut kept = std::mem::take(&mut self.pipe.server.session.text);
-            kept.clear();
-            kept.extend_from_slice(text);
             let writes = !run.plan.mentions.writes.is_empty();
             let planned = self.pipe.server.session.statements.is_planned(statement.id);
             let place = if planned { run.place.on_new_server() } else { run.place };
-            self.pipe.server.session.run = Some(Run::prepared(place, alone, writes, kept));
+            self.pipe.server.session.front.run.begin(place, alone, writes, text);
         }
         self.pipe.core_state.protocol.scratch = values;
         Ok(bindable)
@@ -250,22 +242,7 @@ impl Link<'_> {
             .normalized_queries
             .is_worth_a_server(run.place, servers, run.bounds);
         if worth && self.is_like_any() {
-            let wished = self
-                .pipe
-                .server
-                .session
-                .wishes
-                .iter()
-                .any(|wish| wish.statement.id == statement.id);
-            if !wished && self.pipe.server.session.wishes.len() < WISHES_MAX {
-                let settings = run.cached.settings.clone();
-                let statement = statement.clone();
-                self.pipe.server.session.wishes.push(Wish {
-                    place: run.place,
-                    statement,
-                    settings,
-                });
-            }
+            self.pipe.server.session.wishes.add(run.place, statement, &run.cached.settings);
             if self.waits_for_job(run.bounds) {
                 return Err(self.wait_for_job());
             }

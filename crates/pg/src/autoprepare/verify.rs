@@ -27,47 +27,32 @@ impl Link<'_> {
     /// Notes that the server has bound the values of an autoprepared statement: from now on it
     /// runs.
     pub(crate) fn run_is_bound(&mut self) {
-        if let Some(run) = &mut self.pipe.server.session.run {
-            run.bound = true;
-        }
+        self.pipe.server.session.front.run.bind();
     }
 
     /// Whether to hold a reply back until it is known that no error follows. The reply is the first
-    /// `length` bytes of `input`. A query string that writes sends its columns once the writing is
-    /// done, and completes once its transaction has been committed.
+    /// `length` bytes of `input`.
     pub(crate) fn holds_back(
         &mut self,
         entry: &OutstandingRequest,
         input: &[u8],
         length: usize,
     ) -> bool {
-        let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.action.is_for_client();
-        let Some(run) = self.pipe.server.session.run.as_mut().filter(own) else { return false };
-        let holds = match (input[0], input.get(length)) {
-            (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
-            (back::COMMAND_COMPLETE, next) => run.alone && next != Some(&back::READY_FOR_QUERY),
-            _ => false,
-        };
-        if holds {
-            run.held.extend_from_slice(&input[..length]);
-        }
-        holds
+        entry.action.is_for_client() && self.pipe.server.session.front.run.hold_reply(input, length)
     }
 
     /// Takes the replies that were held back, for the client.
     #[inline]
     pub(crate) fn held_replies(&mut self) -> Option<Vec<u8>> {
-        let run = self.pipe.server.session.run.as_mut().filter(|run| !run.held.is_empty())?;
-        Some(std::mem::take(&mut run.held))
+        self.pipe.server.session.front.run.take_replies()
     }
 
     /// Holds a notice back that came before the values of an autoprepared statement were bound;
     /// true if it does. Leaves the parameter out of the notice's context: the client's text has
     /// none.
     pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
-        let own = |run: &&mut Run| run.turn == Turn::Prepared && !run.bound;
-        let Some(run) = self.pipe.server.session.run.as_mut().filter(own) else { return false };
-        write::message(&mut run.notices, back::NOTICE_RESPONSE, |out| {
+        let Some(notices) = self.pipe.server.session.front.run.hold_notice() else { return false };
+        write::message(notices, back::NOTICE_RESPONSE, |out| {
             for (code, value) in Fields(body).iter() {
                 let value = match parameter(value).filter(|_| code == field::CONTEXT) {
                     Some((_, b"")) => continue,
@@ -85,22 +70,20 @@ impl Link<'_> {
     /// Takes the notices that were held back.
     #[inline]
     pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
-        let run = self.pipe.server.session.run.as_mut().filter(|run| !run.notices.is_empty())?;
-        Some(std::mem::take(&mut run.notices))
+        self.pipe.server.session.front.run.take_notices()
     }
 
     /// Handles an error of a statement that ran in place of a text. True if the text now runs by
     /// the simple protocol.
     pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
-        let Some(run) = &self.pipe.server.session.run else { return false };
-        let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
+        let Some(run) = self.pipe.server.session.front.run.under_way() else { return false };
         let repeated = run.may_be_repeated(fields);
         // If the error is about a value, such as the name of a table that does not exist, the text
         // would have failed as well.
         let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
         let lost = is_stale(fields) || fields.sqlstate() == b"26000";
-        let changed = own && lost && !of_value;
-        let place = run.place;
+        let changed = run.is_unbound() && lost && !of_value;
+        let (place, amid) = (run.place(), run.is_in_transaction());
         if changed {
             let pool = self.pipe.pool();
             let again =
@@ -110,55 +93,51 @@ impl Link<'_> {
                 // of them runs before it is verified again.
                 pool.shared.protocol.schema_change();
             }
-            pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
+            pool.counters.protocol.auto_failures_in_transaction += u64::from(amid);
         }
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
         self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
-        let Some(run) = &mut self.pipe.server.session.run else { return false };
         if !repeated {
-            run.failed = true;
-            run.held.clear();
+            self.pipe.server.session.front.run.fail();
             return false;
         }
         debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
-        let text = std::mem::take(&mut run.text);
         let sqlstate = fields.sqlstate().first_chunk().copied();
-        run.again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
-        run.turn = Turn::Simple;
+        let again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
+        self.pipe.server.session.front.run.repeat(again);
         self.pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
         self.forget_unnamed();
-        write::query(self.pipe.out(), &text);
+        let out = self.pipe.ports.out(self.pipe.server.conn());
+        write::query(out, self.pipe.server.session.front.run.text());
         self.pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
         self.client.session.suspicion.evidence.send_again();
-        self.pipe.server.session.text = text;
         self.pipe.pool().counters.protocol.auto_fallbacks += 1;
         true
     }
 
     /// Ends a text that autoprepare has looked at.
     pub(crate) fn run_ends(&mut self, took: u64) {
-        let Some(run) = self.pipe.server.session.run.take() else { return };
-        if !run.failed {
+        let run = self.pipe.server.session.front.run.end();
+        if let Some(run) = run.filter(|run| !run.has_failed()) {
             self.ran(&run, took);
-        }
-        if run.text.capacity() > 0 {
-            self.pipe.server.session.text = run.text;
         }
     }
 
     /// Records the time of a text that has run without an error.
     fn ran(&mut self, run: &Run, took: u64) {
-        let Run { place, turn, again, ref text, .. } = *run;
+        let (place, text) = (run.place(), self.pipe.server.session.front.run.text());
         let now = self.pipe.now;
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_changes();
-        if let Some(Again { sqlstate, changed }) = again {
+        if let Some(Again { sqlstate, changed }) = run.again() {
             // The statement failed and the text did not: the cause is the preparing.
             if let Some(variant) = pool.protocol.normalized_queries.at(place) {
                 let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
                 variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
             }
-        } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
+        } else if let Some(why) =
+            pool.protocol.normalized_queries.ran(place, run.turn(), text, took)
+        {
             pool.protocol.normalized_queries.refuse(place, why, schema_version, now);
             pool.counters.protocol.auto_too_slow += 1;
         }
@@ -172,17 +151,17 @@ impl Link<'_> {
     ) -> Vec<(u8, Vec<u8>)> {
         let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
         let fields: Vec<_> = fields.iter().map(own).collect();
-        let Some(run) =
-            self.pipe.server.session.run.as_ref().filter(|run| run.turn == Turn::Prepared)
-        else {
+        let front = &self.pipe.server.session.front;
+        let Some(run) = front.run.under_way().filter(|run| run.turn() == Turn::Prepared) else {
             return fields;
         };
-        let (text, utf8) = (&run.text, self.client.session.current().reads.encoding.is_utf8());
+        let (text, utf8) =
+            (front.run.text(), self.client.session.current().reads.encoding.is_utf8());
         let plan = self
             .pipe
             .core_state
             .peek_pool(self.pipe.server.pool())
-            .and_then(|pool| pool.protocol.normalized_queries.plan(run.place.key));
+            .and_then(|pool| pool.protocol.normalized_queries.plan(run.place().key));
         let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
         as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
     }

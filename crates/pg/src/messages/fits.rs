@@ -257,10 +257,8 @@ impl Link<'_> {
 
     /// Keeps a ParameterDescription, the first half of the answer to a Describe.
     pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        self.pipe.server.session.described =
-            self.pipe.core_state.shared.protocol.registry.hash_bytes(body);
-        self.pipe.server.session.parameters.clear();
-        self.pipe.server.session.parameters.extend_from_slice(body);
+        let hash = self.pipe.core_state.shared.protocol.registry.hash_bytes(body);
+        self.pipe.server.session.front.describe_parameters(body, hash);
     }
 
     /// Handles the answer to a Describe: it tells the columns of the copy, and of every client
@@ -272,14 +270,16 @@ impl Link<'_> {
         let id = entry.statement;
         let whole = entry.kind == RequestKind::DescribeStatement;
         if let Some((_, own)) = self.client.session.all_of(id).next().filter(|_| whole) {
-            own.held
-                .cached()
-                .learn_description(&self.pipe.server.session.parameters, !body.is_empty());
+            own.held.cached().learn_description(
+                &self.pipe.server.session.front.parameters().types,
+                !body.is_empty(),
+            );
         }
         let types = self.hash_columns(body, RowShape::Types);
         let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
         let columns = Columns::Known(Shape { types, whole: modified });
-        let parameters = if whole { self.pipe.server.session.described | 1 } else { 0 };
+        let parameters =
+            if whole { self.pipe.server.session.front.parameters().hash | 1 } else { 0 };
         if entry.behind > 0 {
             let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
             self.found_columns(id, Columns::Of { server, parse }, columns);

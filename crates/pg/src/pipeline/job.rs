@@ -20,6 +20,8 @@ use crate::statements::statement::Statement;
 
 /// OID of the type `interval`.
 const INTERVAL: u32 = 1186;
+/// Number of statements noted for a server.
+const WISHES_MAX: usize = 16;
 
 /// A statement that a simple query could have used, if the server had had it.
 #[derive(Debug)]
@@ -28,6 +30,44 @@ pub(crate) struct Wish {
     pub(crate) statement: Arc<Statement>,
     /// Settings under which it is to be prepared.
     pub(crate) settings: Arc<Settings>,
+}
+
+/// The statements that query strings could have used, had the server had them. The server prepares
+/// them once no client holds it.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes(Vec<Wish>);
+
+impl Wishes {
+    /// Notes a statement, unless it is noted already, or as many as [`WISHES_MAX`] are: the rest is
+    /// noted another time.
+    pub(crate) fn add(
+        &mut self,
+        place: Place,
+        statement: &Arc<Statement>,
+        settings: &Arc<Settings>,
+    ) {
+        let wished = self.0.iter().any(|wish| wish.statement.id == statement.id);
+        if !wished && self.0.len() < WISHES_MAX {
+            let (statement, settings) = (statement.clone(), settings.clone());
+            self.0.push(Wish { place, statement, settings });
+        }
+    }
+
+    /// Takes all of them, to be prepared.
+    pub(crate) fn take(&mut self) -> Vec<Wish> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Drops them: the server goes to another core, whose normalized queries are others.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// True if there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// One job of a server.

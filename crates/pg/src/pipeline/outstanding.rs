@@ -114,6 +114,8 @@ pub(crate) struct Outstanding {
     past: Past,
     /// The reply that no request names, once one has come.
     unexpected: Option<UnexpectedMessage>,
+    /// The number of the first request behind the last Flush that Refrain sent.
+    flushed: Seq,
 }
 
 impl Default for Outstanding {
@@ -131,6 +133,7 @@ impl Default for Outstanding {
             readies: 0,
             past: Past::default(),
             unexpected: None,
+            flushed: 0,
         }
     }
 }
@@ -404,6 +407,16 @@ impl Outstanding {
     /// Returns the number that the next request will get.
     pub(crate) fn next_seq(&self) -> Seq {
         self.head + self.entries.len() as u64
+    }
+
+    /// Whether the server may hold replies back until it gets a Flush. If so, notes that it is sent
+    /// one now.
+    pub(crate) fn flush(&mut self) -> bool {
+        // Behind a Sync or Query the server sends all replies by itself, unless a COPY skips that
+        // Sync (E42).
+        let holds = self.open || self.copying == Copying::In;
+        let next = self.next_seq();
+        holds && std::mem::replace(&mut self.flushed, next) != next
     }
 
     /// Returns the proof that this server may go to another client, or `None` while it may not.

@@ -156,14 +156,14 @@ impl Link<'_> {
     /// gets that error, and not the error of the query that uses the statement. A query string that
     /// waits for it is not run.
     fn skips_error_in(&mut self, failed: &Failed) -> bool {
-        if failed.covers(self.pipe.server.session.skip_error_in) {
+        if self.pipe.server.session.front.skips_error(failed) {
             return true;
         }
         let entry = &failed.entry;
         let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
         if ours.contains(&entry.action) && self.is_ours_alone() {
             match self.client.session.ahead {
-                Ahead::Nothing => self.pipe.server.session.skip_error_in = failed.segments.1 + 1,
+                Ahead::Nothing => self.pipe.server.session.front.skip_next_error(failed),
                 Ahead::Prepared | Ahead::Refused => self.client.session.ahead = Ahead::Refused,
             }
         }

@@ -64,8 +64,7 @@ impl Link<'_> {
     /// the session may have other settings than the client's.
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
-        self.client.session.suspicion.asked.is_some()
-            || self.pipe.server.session.run.as_ref().is_some_and(|run| run.holds())
+        self.client.session.suspicion.asked.is_some() || self.pipe.server.session.front.run.holds()
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may

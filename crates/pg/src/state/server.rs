@@ -3,15 +3,15 @@
 //! Before another client gets the server, the pool asks the protocol for a proof from
 //! [`Outstanding`] that the server owes nothing.
 
+mod front;
+
 use std::sync::Arc;
 
 use refrain_pool::Now;
 use smallvec::SmallVec;
 
 use crate::auth::Login;
-use crate::ground::ids::Segment;
-use crate::normalized::run::Run;
-use crate::pipeline::job::Wish;
+use crate::pipeline::job::Wishes;
 use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
 use crate::pipeline::schema::Defining;
 use crate::pipeline::undo::{Reverted, ServerUndo, Undos};
@@ -19,6 +19,7 @@ use crate::settings::defaults::{Defaults, Resets};
 use crate::settings::encoding::Encoding;
 use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings, SettingsMut};
+use crate::state::server::front::FrontSegment;
 use crate::statements::columns::Found;
 use crate::statements::of_server::{ServerStatement, ServerStatements, Unnamed};
 use crate::statements::statement::{Generation, Statement};
@@ -58,25 +59,14 @@ pub struct ServerSession {
     pub(crate) stuck: bool,
     /// The settings that it was asked to reset.
     pub(crate) resets: Resets,
-    /// The number of the first request behind the last Flush that Refrain sent.
-    pub(crate) flushed: Seq,
     /// Whether a client left something behind that a reset has to remove.
     pub(crate) dirty: bool,
-    /// The hash of the parameter types in a reply to Describe, whose columns are to come.
-    pub(crate) described: u64,
-    /// These parameter types, as they came.
-    pub(crate) parameters: Vec<u8>,
     /// A mark of the portal that was bound last; zero where not from its unnamed statement.
     pub(crate) bound: u32,
-    /// The segment whose error the client does not get: it got the error of the segment before,
-    /// which caused this one.
-    pub(crate) skip_error_in: Segment,
-    /// The query string under way, if autoprepare has looked at it.
-    pub(crate) run: Option<Run>,
-    /// A buffer for the next such query string.
-    pub(crate) text: Vec<u8>,
-    /// Statements that query strings of its clients could have used, had the server had them.
-    pub(crate) wishes: Vec<Wish>,
+    /// The segment that it is answering.
+    pub(crate) front: FrontSegment,
+    /// The statements that it is to prepare once no client holds it.
+    pub(crate) wishes: Wishes,
     /// The encoding of its database.
     pub(crate) encoding: Encoding,
     /// Whether its transaction may have changed the schema.
@@ -111,15 +101,10 @@ impl ServerSession {
             defaults: Defaults { settings: nothing.clone(), since: now },
             stuck: false,
             resets: Resets::new(),
-            flushed: 0,
             dirty: false,
-            described: 0,
-            parameters: Vec::new(),
             bound: 0,
-            skip_error_in: 0,
-            run: None,
-            text: Vec::new(),
-            wishes: Vec::new(),
+            front: FrontSegment::default(),
+            wishes: Wishes::default(),
             encoding: Encoding::default(),
             defines: false,
             defining: None,

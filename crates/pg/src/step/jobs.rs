@@ -50,7 +50,7 @@ impl Step<'_, '_> {
         let keeps =
             back.and_then(|client| connections.client(client)).map(|client| client.session.env());
         let Some(server) = connections.server(conn) else { return false };
-        let wishes = std::mem::take(&mut server.session.wishes);
+        let wishes = server.session.wishes.take();
         let pool = core_state.pool(server.pool());
         if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
             return false;

@@ -77,7 +77,7 @@ impl Step<'_, '_> {
     pub(crate) fn make_fit(&mut self, server: Conn) -> Fitness {
         let core_state = &mut self.step.engine.core_state;
         let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
-        s.session.run = None;
+        s.session.front.run.end();
         let unfit = s.session.outstanding.status() != Status::Idle || s.session.dirty;
         if unfit && core_state.is_draining(s.pool(), self.step.now) {
             return Fitness::Unfit;
@@ -108,12 +108,7 @@ impl Step<'_, '_> {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.await_replies();
         let Some(s) = self.step.engine.connections.server(server) else { return };
-        let asked = s.session.outstanding.next_seq();
-        // Behind a Sync or Query the server sends all replies by itself, unless a COPY skips that
-        // Sync (E42).
-        let kept =
-            s.session.outstanding.is_open() || s.session.outstanding.copying() == Copying::In;
-        if kept && std::mem::replace(&mut s.session.flushed, asked) != asked {
+        if s.session.outstanding.flush() {
             write::bare(self.step.ports.out(server), front::FLUSH);
         }
     }

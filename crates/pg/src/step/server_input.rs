@@ -170,8 +170,11 @@ impl Step<'_, '_> {
     /// anything. The client has left, but PostgreSQL would run its query all the same.
     fn run_idle(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let Some(run) = server.session.run.take() else { return };
-        refrain_wire::write::query(self.step.ports.out(conn), &run.text);
+        let run = &mut server.session.front.run;
+        if run.end().is_none() {
+            return;
+        }
+        refrain_wire::write::query(self.step.ports.out(conn), run.text());
         server.session.outstanding.push(OutstandingRequest::new(
             RequestKind::Query,
             ReplyAction::Skip(Purpose::Autoprepare),
@@ -223,8 +226,8 @@ impl Step<'_, '_> {
                         let registry = &self.step.engine.core_state.shared.protocol.registry;
                         job.hears(registry, &settled.entry, tag, body);
                     }
-                    if let Some(run) = &mut server.session.run {
-                        run.bound |= tag == back::BIND_COMPLETE;
+                    if tag == back::BIND_COMPLETE {
+                        server.session.front.run.bind();
                     }
                     server.session.undos.settle(settled.seq);
                     while let Some((seq, _)) = server.session.outstanding.take_fake_reply() {
@@ -262,7 +265,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
         server.session.dirty |= failed.entry.kind == RequestKind::Query;
     }
     let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)
-        && server.session.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
+        && server.session.front.run.under_way().is_some_and(|run| run.may_be_repeated(fields));
     match failed.open {
         true => Idle::Open,
         false if again => Idle::Again,

@@ -1,0 +1,53 @@
+//! FrontSegment: what is known of the segment that a server is answering, and that belongs to the
+//! client of that segment.
+//!
+//! All else in a server's session is about the server, whoever's messages it reads.
+
+use crate::ground::ids::Segment;
+use crate::normalized::run::QueryRun;
+use crate::pipeline::outstanding::Failed;
+
+/// The segment that a server is answering: the first one that is not over.
+#[derive(Debug, Default)]
+pub(crate) struct FrontSegment {
+    /// The query string under way, if autoprepare has looked at it.
+    pub(crate) run: QueryRun,
+    /// The last ParameterDescription; the columns of the same statement are to come.
+    description: ParameterDescription,
+    /// The segment whose error the client does not get: it got the error of the segment before,
+    /// which caused this one.
+    skip_error_in: Segment,
+}
+
+/// A ParameterDescription, the first half of the answer to a Describe of a statement.
+#[derive(Debug, Default)]
+pub(crate) struct ParameterDescription {
+    /// A hash of it.
+    pub(crate) hash: u64,
+    /// The parameter types, as they came.
+    pub(crate) types: Vec<u8>,
+}
+
+impl FrontSegment {
+    /// Keeps a ParameterDescription until the second half of the answer comes.
+    pub(crate) fn describe_parameters(&mut self, types: &[u8], hash: u64) {
+        self.description.hash = hash;
+        self.description.types.clear();
+        self.description.types.extend_from_slice(types);
+    }
+
+    /// Returns the last ParameterDescription.
+    pub(crate) fn parameters(&self) -> &ParameterDescription {
+        &self.description
+    }
+
+    /// Notes that the client has got an error that will make the next segment fail too.
+    pub(crate) fn skip_next_error(&mut self, failed: &Failed) {
+        self.skip_error_in = failed.segments.1 + 1;
+    }
+
+    /// True if the client has got the error that caused this one.
+    pub(crate) fn skips_error(&self, failed: &Failed) -> bool {
+        failed.covers(self.skip_error_in)
+    }
+}
