@@ -213,6 +213,17 @@ table! {
     autoprepare_max_age: Duration = "10min" ["1s" to "30d"],
         Reload, takes ["1min"], not ["0s", "never", "60"];
 
+    /// Requests of clients that share a server at most, counting the one that it works on.
+    share_depth: u32 = "8" ["2" to "256"],
+        Reload, takes ["16"], not ["0", "1"];
+
+    /// Time that a statement may take on a server that clients share.
+    ///
+    /// Statements that take longer have a server to themselves. If one takes longer all the same,
+    /// the reads behind it are sent again to other servers.
+    share_statement_time: Duration = "5ms" ["100us" to "1min"],
+        Reload, takes ["1ms"], not ["0s", "never"];
+
     /// Query that resets a server between two clients in session mode; empty for none.
     server_reset_query: String = "DISCARD ALL",
         Reload, takes ["", "RESET ALL"], not [];

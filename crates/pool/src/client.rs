@@ -33,6 +33,9 @@ pub enum WaitingFor {
     Replies,
     /// The client's server does a job for Refrain.
     Job,
+    /// The client's request is under way on a server that others use as well. The client is read on
+    /// when the request is answered.
+    Turn,
 }
 
 /// A client of Refrain.
@@ -54,6 +57,11 @@ pub struct Client<P: Parts> {
     pub inbox: Inbox,
     /// The thing that the client's input waits for.
     pub(crate) waiting_for: WaitingFor,
+    /// The request that the client has sent to a server that others may use as well, until the
+    /// request is answered.
+    pub(crate) read: Option<Vec<u8>>,
+    /// Whether the client's request has been sent once, to a server that the pool parted it from.
+    pub(crate) resent: bool,
     /// Whether Refrain has stopped reading the client's connection.
     pub(crate) paused: bool,
     /// When the client ended its stream. The client gets the replies to its requests, and then its
@@ -91,6 +99,8 @@ impl<P: Parts> Client<P> {
             link: None,
             inbox: Inbox::default(),
             waiting_for: WaitingFor::Nothing,
+            read: None,
+            resent: false,
             paused: false,
             ended: None,
             cancel_wanted: false,

@@ -22,6 +22,8 @@ pub struct Engine<P: Parts> {
     pub connections: Connections<P>,
     /// Clients whose input is to be read on before the step ends.
     pub(crate) runnable: VecDeque<Conn>,
+    /// Servers in whose lines clients stand, and perhaps some whose lines have become empty.
+    pub(crate) lines: Vec<Conn>,
     /// The time of the last tick.
     pub(crate) ticked: Now,
     /// Number of clients, including those at their login.
@@ -46,6 +48,7 @@ impl<P: Parts> Engine<P> {
             core_state: CoreState::new(core, shared, entropy),
             connections: Connections::default(),
             runnable: VecDeque::new(),
+            lines: Vec::new(),
             ticked: Now(0),
             clients: 0,
         }

@@ -52,6 +52,12 @@ impl Inbox {
         }
     }
 
+    /// Puts bytes back that have been handled, in front of the held ones.
+    pub fn unread(&mut self, mut bytes: Vec<u8>) {
+        bytes.append(&mut self.held);
+        self.held = bytes;
+    }
+
     /// Notes that `count` bytes of a message are still to come.
     pub fn expect(&mut self, count: usize, goes: Rest) {
         self.rest = u32::try_from(count).unwrap_or(u32::MAX);

@@ -23,6 +23,7 @@ pub mod parts;
 pub mod lobby;
 pub mod message;
 pub mod client;
+mod line;
 pub mod server;
 pub mod connections;
 pub mod event;

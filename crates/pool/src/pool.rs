@@ -28,6 +28,8 @@ pub struct Pool<P: Parts> {
     pub settings: Arc<PoolSettings>,
     idle: Vec<Conn>,
     waiting: VecDeque<Conn>,
+    /// Servers at which further clients may join.
+    pub(crate) open_lines: Vec<Conn>,
     /// Clients that have authenticated, and cannot be let in before a server was reached.
     pub(crate) entering: Vec<Conn>,
     /// Number of clients of this core, from [`crate::Step::enter`] on.
@@ -71,6 +73,7 @@ impl<P: Parts> Pool<P> {
             shared,
             idle: Vec::new(),
             waiting: VecDeque::new(),
+            open_lines: Vec::new(),
             entering: Vec::new(),
             clients: 0,
             used: now,
@@ -95,6 +98,12 @@ impl<P: Parts> Pool<P> {
     /// Returns the number of servers of this core that are being connected or logged in to.
     pub fn connecting(&self) -> u32 {
         self.connecting
+    }
+
+    /// Returns the number of servers of this core that are logged in and not idle.
+    #[inline]
+    pub(crate) fn at_work(&self) -> usize {
+        (self.servers as usize).saturating_sub(self.connecting as usize + self.idle.len())
     }
 
     /// Whether the pool is paused, so that no idle server is lent.

@@ -98,6 +98,15 @@ pub trait Protocol: Parts {
     fn lent(linked: Linked<'_, Self>) {
         let _ = linked;
     }
+    /// Begins to use a server for a client that joins others there. The server fits the client.
+    fn joined(linked: Linked<'_, Self>) {
+        let _ = linked;
+    }
+    /// Takes back a client's request, which the client sends again to another server. No reply has
+    /// reached the client.
+    fn take_request_back(session: &mut Self::Client) {
+        let _ = session;
+    }
     /// Proves that a server owes nothing and is outside of any transaction.
     fn idle(session: &Self::Server) -> Option<Self::Idle>;
     /// Returns the activity of a server.

@@ -5,6 +5,7 @@
 
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
+use crate::line::Line;
 use crate::parts::Parts;
 use crate::time::Now;
 
@@ -45,6 +46,8 @@ pub struct Server<P: Parts> {
     pub(crate) pool: PoolId,
     /// The state of the server, and its holder.
     pub(crate) state: ServerState<P>,
+    /// The clients whose requests the server has got behind that of its holder.
+    pub(crate) line: Line,
     /// Input that has not been handled yet.
     pub inbox: Inbox,
     /// The process ID that the server told Refrain at the login.
@@ -92,6 +95,7 @@ impl<P: Parts> Server<P> {
             conn,
             pool,
             state: ServerState::Connecting,
+            line: Line::default(),
             inbox: Inbox::default(),
             pid: 0,
             key: Box::default(),
@@ -212,6 +216,11 @@ impl<P: Parts> Server<P> {
     /// Whether the server does a job for Refrain.
     pub fn is_at_work(&self) -> bool {
         matches!(self.state, ServerState::Held(Holder::Job(..)))
+    }
+
+    /// Returns the number of requests that the server has got behind that of its holder.
+    pub fn requests_behind(&self) -> usize {
+        self.line.len()
     }
 
     /// Returns the client that holds the server, or gets it back when the job is done.

@@ -41,7 +41,14 @@ impl<P: Protocol> Step<'_, P> {
         if !same || P::phase(&client.session) != Phase::Ready {
             return;
         }
-        if let Some(server) = client.link {
+        let Some(server) = client.link else { return };
+        // A cancel request hits what the server does when it comes. So it waits for the client's
+        // turn, and those behind the client go elsewhere.
+        let (client, s) = self.engine.connections.pair(conn, server);
+        if s.line.has(conn) {
+            client.cancel_wanted = true;
+        } else {
+            self.disperse(server);
             P::cancel(self, conn, server);
         }
     }

@@ -116,7 +116,11 @@ fn check_client<P: Protocol>(
             let Connection::Server(server) = connections.get(link) else {
                 return Err(format!("{conn:?} has the server {link:?}, which is none"));
             };
-            holds!(server.client() == Some(conn), "{conn:?} has {link:?}, which is another's");
+            let (holds, lines_up) = (server.client() == Some(conn), server.line.has(conn));
+            holds!(holds || lines_up, "{conn:?} has {link:?}, which is another's");
+            let turn = client.waiting_for == WaitingFor::Turn;
+            holds!(!lines_up || turn, "{conn:?} is in a line and does not wait for its turn");
+            holds!(!turn || client.read.is_some(), "{conn:?} has sent a request that is not kept");
             holds!(server.pool == client.pool, "{conn:?} has a server of another pool");
             holds!(
                 client.waiting_for != WaitingFor::Server,
@@ -127,6 +131,8 @@ fn check_client<P: Protocol>(
             let console = P::phase(&client.session) == Phase::Console;
             let await_replies = client.waiting_for == WaitingFor::Replies && !console;
             holds!(!await_replies, "{conn:?} waits for a reply, and no server owes any");
+            let turn = client.waiting_for == WaitingFor::Turn;
+            holds!(!turn, "{conn:?} waits for its turn, and has no server");
         }
     }
     let phase = P::phase(&client.session);
@@ -141,6 +147,7 @@ fn check_server<P: Protocol>(
 ) -> Result<(), String> {
     let conn = server.conn;
     P::check_server(server)?;
+    check_line(connections, server)?;
     match &server.state {
         ServerState::Held(Holder::Client(client)) => {
             let client = *client;
@@ -173,6 +180,21 @@ fn check_server<P: Protocol>(
             holds!(server.cancels > 0, "{conn:?} is held back, and no cancel is under way");
         }
         ServerState::Connecting | ServerState::Login(_) | ServerState::Resetting => {}
+    }
+    Ok(())
+}
+
+fn check_line<P: Protocol>(connections: &Connections<P>, server: &Server<P>) -> Result<(), String> {
+    let (conn, line) = (server.conn, &server.line);
+    let used = matches!(server.state, ServerState::Held(Holder::Client(_)));
+    let rests = matches!(server.state, ServerState::Resetting);
+    holds!(line.is_empty() || used || rests, "{conn:?} has a line and no holder");
+    holds!(!line.is_open() || used || rests, "{conn:?} lets clients join and has no holder");
+    for client in line.clients() {
+        let Connection::Client(client) = connections.get(client) else {
+            return Err(format!("{client:?} stands in a line, and is no client"));
+        };
+        holds!(client.link == Some(conn), "{:?} stands in the line of another", client.conn);
     }
     Ok(())
 }
@@ -211,6 +233,12 @@ fn check_pool<P: Protocol>(
     };
     holds!(waits.iter().all(is_waiting), "{name:?}: who is listed as waiting does not wait");
     holds!(is_unique(&waits), "{name:?}: a client waits twice");
+    let is_open = |conn: &Conn| match connections.get(*conn) {
+        Connection::Server(server) => server.line.is_open() && server.pool == pool.shared.id,
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
+    };
+    holds!(pool.open_lines.iter().all(is_open), "{name:?}: a line is listed as open and is not");
+    holds!(is_unique(&pool.open_lines), "{name:?}: a line is open twice");
     holds!(is_unique(&pool.entering), "{name:?}: a client enters twice");
     let idle = pool.idle().len();
     let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;

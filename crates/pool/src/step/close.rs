@@ -11,6 +11,7 @@ use crate::server::{Holder, Server, ServerState};
 impl<P: Protocol> Step<'_, P> {
     /// Closes a server that no client holds, with a goodbye if it was logged in.
     pub fn close_server(&mut self, conn: Conn) {
+        self.disperse(conn);
         if let Connection::Server(server) = self.engine.connections.take(conn) {
             if !server.is_new() {
                 P::goodbye(self.ports.out(conn));
@@ -47,6 +48,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Forgets a server, and closes its connection without a goodbye.
     pub(crate) fn drop_server(&mut self, conn: Conn, gone: bool) {
+        self.disperse(conn);
         if let Connection::Server(server) = self.engine.connections.take(conn) {
             if gone {
                 self.ports.abandon(conn)

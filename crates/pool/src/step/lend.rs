@@ -65,6 +65,9 @@ impl<P: Protocol> Step<'_, P> {
         let Some(s) = self.engine.connections.server(server) else { return false };
         let pool = self.engine.core_state.pool(s.pool);
         if pool.removed {
+            if !s.line.is_empty() {
+                self.unlink(client, server);
+            }
             self.end_client(client, DisconnectReason::Removed);
             return false;
         }

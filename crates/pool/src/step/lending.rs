@@ -8,10 +8,11 @@
 //! One limit counts for all cores. A core whose client waits asks the other cores for an idle
 //! server, and connects one itself if the limit allows.
 
-use crate::client::Client;
+use crate::client::{Client, WaitingFor};
 use crate::engine::Step;
 use crate::event::Action;
 use crate::ids::Conn;
+use crate::inbox::Rest;
 use crate::pool::Pool;
 use crate::protocol::{Fitness, Protocol};
 use crate::server::{Holder, Server, ServerState};
@@ -46,6 +47,11 @@ impl<P: Protocol> Step<'_, P> {
         count_transaction(s, self.engine.core_state.pool(s.pool), self.now);
         c.link = None;
         c.cancel_wanted = false;
+        (c.read, c.resent) = (None, false);
+        if c.waiting_for == WaitingFor::Turn {
+            c.waiting_for = WaitingFor::Nothing;
+            self.engine.runnable.push_back(client);
+        }
         s.state = ServerState::Resetting;
         // Refrain may have stopped reading one of the two because the other reads slowly. From now
         // on neither feeds the other.
@@ -68,6 +74,9 @@ impl<P: Protocol> Step<'_, P> {
     /// Takes a server from a client that has left.
     pub(crate) fn take_back(&mut self, server: Conn, client: &Client<P>) {
         let Some(s) = self.engine.connections.server(server) else { return };
+        if s.line.has(client.conn) {
+            return s.line.forsake(client.conn);
+        }
         // The server does a job for Refrain, and does not go back to the client afterwards.
         if let ServerState::Held(Holder::Job(_, back)) = &mut s.state {
             *back = None;
@@ -75,6 +84,9 @@ impl<P: Protocol> Step<'_, P> {
         }
         s.state = ServerState::Resetting;
         s.since = self.now;
+        if !s.line.is_empty() {
+            return self.leave_to_line(server);
+        }
         let removed = self.engine.core_state.pool(client.pool).removed;
         let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
         // A server that waits for the rest of a message cannot be used again (E75).
@@ -94,8 +106,21 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
+    /// Leaves a server whose client has gone to those behind the client. Nobody gets the replies to
+    /// the client's request.
+    fn leave_to_line(&mut self, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        s.inbox.rest_goes = Rest::Nowhere;
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+    }
+
     /// Makes a server without a client fit for the next one, and frees it once it is.
     pub fn make_fit(&mut self, server: Conn) {
+        if self.next_turn(server) {
+            return;
+        }
         match P::make_fit(self, server) {
             Fitness::Fit => self.free(server),
             Fitness::Busy => {}
@@ -108,6 +133,10 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub(crate) fn free(&mut self, server: Conn) {
         let now = self.now;
+        if self.next_turn(server) {
+            return;
+        }
+        self.close_line(server);
         let Some(s) = self.engine.connections.server(server) else { return };
         // PostgreSQL does not say which query a cancel request hits. A request under way could hit
         // the next client (E81).

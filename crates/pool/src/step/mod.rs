@@ -2,6 +2,7 @@
 //! from that event.
 
 pub(crate) mod notes;
+pub(crate) mod share;
 pub(crate) mod flow;
 pub(crate) mod grow;
 pub(crate) mod close;

@@ -121,7 +121,9 @@ impl<P: Protocol> Step<'_, P> {
     pub fn is_cut(&mut self, conn: Conn) -> bool {
         let link = self.engine.connections.client(conn).and_then(|client| client.link);
         let server = link.and_then(|server| self.engine.connections.server(server));
-        server.is_some_and(|s| s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On)
+        server.is_some_and(|s| {
+            s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On && s.client() == Some(conn)
+        })
     }
 
     /// Ends a client's session with the error for `cause`, and takes back the client's server.

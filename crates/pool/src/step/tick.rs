@@ -37,6 +37,9 @@ impl<P: Protocol> Engine<P> {
         let has_work =
             |p: &Pool<P>| p.servers > 0 || p.wants_server || p.settings.options.min_pool_size > 0;
         let next = self.ticked.after(TICK);
+        if let Some(due) = self.patience_ends() {
+            return Some(due.min(next));
+        }
         if self.clients > 0 || ports.are_closing() || self.core_state.pools().any(has_work) {
             return Some(next);
         }
@@ -49,6 +52,10 @@ impl<P: Protocol> Engine<P> {
 impl<P: Protocol> Step<'_, P> {
     /// Does all work that is due.
     pub(crate) fn tick(&mut self) {
+        self.disperse_late_lines();
+        if self.now < self.engine.ticked.after(TICK) && !self.engine.lines.is_empty() {
+            return;
+        }
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
         self.ports.tick(self.now);
@@ -78,6 +85,14 @@ impl<P: Protocol> Step<'_, P> {
 
     fn tick_client(&mut self, conn: Conn) {
         let now = self.now;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        // The server does not work for a client in its line yet.
+        if client.waiting_for == WaitingFor::Turn
+            && let Some(server) = client.link
+            && self.engine.connections.server(server).is_some_and(|s| s.line.has(conn))
+        {
+            return;
+        }
         let Some(client) = self.engine.connections.client(conn) else { return };
         let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
         let general = &self.engine.core_state.shared.options().general;

@@ -7,7 +7,7 @@ use refrain_pool::event::Command;
 use crate::harness::{ClientId, Connects, World};
 
 /// Connects a client and returns it with the line that cancels its requests.
-fn client(world: &mut World, core: usize) -> (ClientId, String) {
+pub(crate) fn client(world: &mut World, core: usize) -> (ClientId, String) {
     let client = world.silent_client(core);
     world.says(client, "shop app");
     let welcome = world.heard(client);
@@ -15,7 +15,7 @@ fn client(world: &mut World, core: usize) -> (ClientId, String) {
 }
 
 /// Sends a cancel request from a connection of its own.
-fn cancel(world: &mut World, core: usize, line: &str) {
+pub(crate) fn cancel(world: &mut World, core: usize, line: &str) {
     let stranger = world.silent_client(core);
     world.says(stranger, line);
     assert!(!world.is_there(stranger), "the connection is closed without an answer");

@@ -16,4 +16,5 @@ mod cancel;
 mod failures;
 mod jobs;
 mod flow;
+mod share;
 mod ports;

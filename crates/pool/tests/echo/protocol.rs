@@ -8,6 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::pid_of;
 use refrain_pool::lobby::Counted;
 use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Protocol, Step};
 
 use crate::parts::{Check, ClientSession, Echo, Idle, ServerSession};
@@ -49,18 +50,35 @@ impl Protocol for Echo {
 
     // A line needs a server. If none is free, the pool keeps the input and calls again.
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        let read = is_read(input);
+        if read && step.server_of(client).is_none() && share(step, client, input) {
+            return input.len();
+        }
         let mut used = 0;
         while let Some(line) = first_line(&input[used..]) {
             if step.server_of(client).is_none() && !step.lend(client) {
                 return used;
             }
             let Some(server) = step.server_of(client) else { return used };
-            send(step, server, line);
+            let alone = send(step, server, line);
+            match alone && read && step.had_better_share(client) {
+                true => step.open_line(client, server, line),
+                false => step.close_line(server),
+            }
             step.push_back_on_client(client, server);
             used += line.len();
         }
         step.leave_if_ended(client);
         used
+    }
+
+    // What a server owes says how many requests it has got.
+    fn check_server(server: &Server<Self>) -> Result<(), String> {
+        let (owed, behind) = (server.session.owed as usize, server.requests_behind());
+        match behind > 0 && owed != behind + 1 {
+            true => Err(format!("{owed} requests, and {behind} are behind the first")),
+            false => Ok(()),
+        }
     }
 
     // The client gets a line that says why its session ends.
@@ -138,6 +156,22 @@ fn first_line(input: &[u8]) -> Option<&[u8]> {
     Some(&input[..=end])
 }
 
+/// Whether input is one line that asks for something and changes nothing.
+fn is_read(input: &[u8]) -> bool {
+    input.starts_with(b"get ") && first_line(input) == Some(input)
+}
+
+/// Sends a request to a server that works for others, if there is one.
+fn share(step: &mut Step<'_, Echo>, client: Conn, request: &[u8]) -> bool {
+    if !step.had_better_share(client) {
+        return false;
+    }
+    let Some(server) = step.join(client, |_, server| !server.in_transaction) else { return false };
+    send(step, server, request);
+    step.await_turn(client, request);
+    true
+}
+
 /// Gives a client to its pool, which lets the client in or tells it why not.
 fn log_in(step: &mut Step<'_, Echo>, client: Conn, database: &str, user: &str) {
     let shared = step.engine.core_state.shared.clone();
@@ -167,13 +201,13 @@ fn logged_in(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     step.logged_in(server, false);
 }
 
-/// Sends a line to a server, which owes it back from now on.
-fn send(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
+/// Sends a line to a server, which owes it back from now on. True if it owes nothing else.
+fn send(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) -> bool {
     step.request_begins(server);
     step.ports.out(server).extend(line);
-    if let Some(s) = step.engine.connections.server(server) {
-        s.session.owed += 1;
-    }
+    let Some(s) = step.engine.connections.server(server) else { return false };
+    s.session.owed += 1;
+    s.session.owed == 1 && !s.session.in_transaction
 }
 
 /// Passes a reply on, if a client waits for it, and gives the server back if that was the last.
@@ -185,15 +219,16 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
             checked(step, server)
         };
     }
+    let behind = s.requests_behind() > 0;
     let Some(client) = s.client() else {
-        return if quiet {
+        return if quiet || behind {
             step.make_fit(server)
         };
     };
     step.ports.out(client).extend(line);
     step.request_over(client, server);
     step.push_back_on_server(client, server);
-    if idle && step.transaction_over(client, server, false) {
+    if (idle || behind) && step.transaction_over(client, server, false) {
         check(step, server, Some(client));
     }
     step.leave_if_ended(client);

@@ -1,0 +1,226 @@
+//! Shared servers: a server gets the requests of several clients, one behind the other, and each
+//! client gets the replies to its own.
+//!
+//! A server of PostgreSQL that gets one request at a time sleeps and wakes up for each. It answers
+//! several at once for half the work. The protocol says which requests may share a server: they may
+//! change nothing, and may run twice. So whatever happens to the server, the pool can send a
+//! request again elsewhere: it keeps the bytes ([`crate::client::Client::read`]) until the request
+//! is answered.
+//!
+//! The first client holds the server ([`Holder::Client`]), and the others stand in the server's
+//! [`crate::line::Line`]. A client that shares a server has one request under way at a time.
+//!
+//! Nobody pays for a neighbour: when the holder's request takes too long, when the holder reads
+//! slowly or cancels, or when the server has gone, the pool parts the server from those behind the
+//! holder ([`Step::disperse`]).
+
+use std::time::Duration;
+
+use crate::client::WaitingFor;
+use crate::engine::{Engine, Step};
+use crate::ids::{Conn, PoolId};
+use crate::pool::Pool;
+use crate::protocol::Protocol;
+use crate::server::{Holder, Server, ServerState};
+use crate::time::Now;
+
+/// Servers at work from which on a client shares one rather than take another. A server at work
+/// keeps a processor busy, and beyond that it makes the others wait.
+const WIDTH: usize = 4;
+
+impl<P: Protocol> Step<'_, P> {
+    /// Whether enough servers of a client's pool are at work, so that the client had better share
+    /// one. Not while clients wait for a server: they came first. A request that was sent to
+    /// another server already has the next server to itself.
+    #[inline]
+    pub fn had_better_share(&mut self, client: Conn) -> bool {
+        let Some(client) = self.engine.connections.client(client) else { return false };
+        let (pool, resent) = (client.pool, client.resent);
+        let pool = self.engine.core_state.pool(pool);
+        !resent && pool.waiting() == 0 && pool.at_work() >= WIDTH
+    }
+
+    /// Lets clients join at the server of a client, whose `request` is all that the server owes.
+    pub fn open_line(&mut self, client: Conn, server: Conn, request: &[u8]) {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let (c, s) = connections.pair(client, server);
+        if s.close_needed || s.cancels > 0 || s.paused || s.inbox.rest > 0 {
+            return;
+        }
+        c.read = Some(request.to_vec());
+        s.line.open();
+        core_state.pool(s.pool).open_lines.push(server);
+    }
+
+    /// Lets no further client join at a server.
+    pub fn close_line(&mut self, server: Conn) {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(s) = connections.server(server).filter(|s| s.line.is_open()) else { return };
+        s.line.close();
+        core_state.pool(s.pool).open_lines.retain(|open| *open != server);
+    }
+
+    /// Puts a client without a server into the shortest line of its pool in which there is room,
+    /// and whose server `fits`. The caller sends the client's request, or calls
+    /// [`Self::leave_line`].
+    pub fn join(
+        &mut self,
+        client: Conn,
+        fits: impl Fn(&P::Client, &P::Server) -> bool,
+    ) -> Option<Conn> {
+        let pool = self.engine.connections.client(client)?.pool;
+        let server = self.shortest_line(client, pool, fits)?;
+        let linked = self.linked(client, server);
+        linked.client.link = Some(server);
+        linked.server.line.join(client);
+        let holder = linked.server.client();
+        let pool = linked.core_state.pool(linked.server.pool);
+        pool.counters.pool.server_assignments += 1;
+        P::joined(linked);
+        // The holder's next request would come behind those of the others.
+        if let Some(holder) = holder.and_then(|holder| self.engine.connections.client(holder))
+            && holder.waiting_for == WaitingFor::Nothing
+        {
+            holder.waiting_for = WaitingFor::Turn;
+        }
+        if !self.engine.lines.contains(&server) {
+            self.engine.lines.push(server);
+        }
+        Some(server)
+    }
+
+    /// Returns the server of the shortest line in which there is room, and that `fits` the client.
+    fn shortest_line(
+        &mut self,
+        client: Conn,
+        pool: PoolId,
+        fits: impl Fn(&P::Client, &P::Server) -> bool,
+    ) -> Option<Conn> {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let pool = core_state.pool(pool);
+        let depth = pool.settings.options.share_depth as usize;
+        let mut best: Option<(usize, Conn)> = None;
+        for &server in &pool.open_lines {
+            let (c, s) = connections.pair(client, server);
+            let length = s.line.len() + 1;
+            let shorter = best.is_none_or(|(shortest, _)| length < shortest);
+            if length < depth && shorter && fits(&c.session, &s.session) {
+                best = Some((length, server));
+            }
+        }
+        best.map(|(_, server)| server)
+    }
+
+    /// Takes a client out of a server's line again: the server has not got the client's request.
+    pub fn leave_line(&mut self, client: Conn, server: Conn) {
+        let (c, s) = self.engine.connections.pair(client, server);
+        c.link = None;
+        s.line.leave();
+    }
+
+    /// Keeps the request that a client in a line has sent. The client is read on when the request
+    /// is answered.
+    pub fn await_turn(&mut self, client: Conn, request: &[u8]) {
+        let Some(c) = self.engine.connections.client(client) else { return };
+        c.read = Some(request.to_vec());
+        c.waiting_for = WaitingFor::Turn;
+    }
+
+    /// Whether a server has requests behind that of its holder.
+    pub fn has_line(&mut self, server: Conn) -> bool {
+        self.engine.connections.server(server).is_some_and(|server| !server.line.is_empty())
+    }
+
+    /// Goes on with the next request in a server's line. Returns false if there is none.
+    #[inline]
+    pub fn next_turn(&mut self, server: Conn) -> bool {
+        let now = self.now;
+        let Some(s) = self.engine.connections.server(server) else { return false };
+        let Some(next) = s.line.next() else { return false };
+        s.since = now;
+        let Some(client) = next else {
+            s.state = ServerState::Resetting;
+            return true;
+        };
+        s.state = ServerState::Held(Holder::Client(client));
+        let wants_cancel = self
+            .engine
+            .connections
+            .client(client)
+            .is_some_and(|client| std::mem::take(&mut client.cancel_wanted));
+        if wants_cancel {
+            self.disperse(server);
+            P::cancel(self, client, server);
+        }
+        true
+    }
+
+    /// Parts a server from the clients behind its holder. They send their requests again to other
+    /// servers, and nobody gets the replies of this one.
+    pub fn disperse(&mut self, server: Conn) {
+        self.close_line(server);
+        let Some(s) = self.engine.connections.server(server) else { return };
+        let id = s.pool;
+        let clients: Vec<Conn> = s.line.clients().collect();
+        for &client in &clients {
+            let Some(s) = self.engine.connections.server(server) else { return };
+            s.line.forsake(client);
+            self.send_again(client);
+        }
+        if let Some(pool) = self.engine.core_state.find_pool(id) {
+            pool.counters.pool.requests_resent += clients.len() as u64;
+        }
+    }
+
+    /// Has a client send its request again. The request is not shared a second time.
+    pub(crate) fn send_again(&mut self, client: Conn) {
+        let Some(c) = self.engine.connections.client(client) else { return };
+        let Some(request) = c.read.take() else { return };
+        P::take_request_back(&mut c.session);
+        c.link = None;
+        c.resent = true;
+        c.waiting_for = WaitingFor::Nothing;
+        c.inbox.unread(request);
+        self.engine.runnable.push_back(client);
+    }
+
+    /// Returns when the next holder of a shared server will have taken too long for those behind
+    /// it.
+    pub(crate) fn disperse_late_lines(&mut self) {
+        let mut late = Vec::new();
+        let now = self.now;
+        let Engine { core_state, connections, lines, .. } = &mut *self.engine;
+        lines.retain(|&conn| {
+            let Some(server) = connections.server(conn) else { return false };
+            let waits = server.line.clients().next().is_some();
+            if waits && patience(core_state.pool(server.pool), server) <= now {
+                late.push(conn);
+            }
+            waits
+        });
+        for server in late {
+            self.disperse(server);
+        }
+    }
+}
+
+/// Returns the time until which those in a server's line wait for the holder's replies.
+fn patience<P: Protocol>(pool: &Pool<P>, server: &Server<P>) -> Now {
+    let most: Duration = pool.settings.options.share_statement_time;
+    server.asked.after(most)
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Returns the earliest time at which a client in a line has waited long enough for the holder
+    /// of its server.
+    pub(crate) fn patience_ends(&self) -> Option<Now> {
+        let ends = self.lines.iter().filter_map(|&conn| {
+            let crate::connections::Connection::Server(server) = self.connections.get(conn) else {
+                return None;
+            };
+            let pool = self.core_state.peek_pool(server.pool)?;
+            (!server.line.is_empty()).then(|| patience(pool, server))
+        });
+        ends.min()
+    }
+}

@@ -1,0 +1,201 @@
+//! Shared servers: reads of several clients under way on one server.
+
+use std::time::Duration;
+
+use crate::cancel::{cancel, client};
+use crate::harness::{ClientId, ServerId, World};
+
+/// Makes a world in which three servers are at work, so that a fourth is shared. Servers do not
+/// answer.
+fn busy_world(options: &str) -> World {
+    let mut world = World::new(&format!("pool_size = 6\n{options}"));
+    for _ in 0..3 {
+        let client = world.client();
+        world.says(client, "begin");
+    }
+    world.servers_answer = false;
+    world
+}
+
+/// Has clients read on one server, in this order.
+fn readers<const N: usize>(world: &mut World, texts: [&str; N]) -> ([ClientId; N], ServerId) {
+    let clients = texts.map(|_| world.client());
+    for (client, text) in clients.iter().zip(texts) {
+        world.says(*client, text);
+        next_server(world, *client);
+    }
+    let server = world.server_of(clients[0]).expect("a server works for the first client");
+    assert!(clients.iter().all(|client| world.server_of(*client) == Some(server)));
+    (clients, server)
+}
+
+/// Returns the server of a client, which logs in first if need be.
+fn next_server(world: &mut World, client: ClientId) -> ServerId {
+    if world.server_of(client).is_none() {
+        let server = world.last_server();
+        world.server_says(server, "welcome 104 secret\n");
+    }
+    world.server_of(client).expect("a server works for the client")
+}
+
+#[test]
+fn each_client_gets_the_reply_to_its_own_read() {
+    let mut world = busy_world("");
+    let ([anna, bob, carl], server) = readers(&mut world, ["get a", "get b", "get c"]);
+    assert_eq!(world.server_heard(server), "hello shop app\nget a\nget b\nget c\n");
+    world.server_says(server, "get a\nget b\n");
+    assert_eq!((world.heard(anna), world.heard(bob)), ("get a\n".into(), "get b\n".into()));
+    assert_eq!(world.heard(carl), "");
+    world.server_says(server, "get c\n");
+    assert_eq!(world.heard(carl), "get c\n");
+    assert_eq!(world.server_of(carl), None);
+    assert_eq!(world.pool(0).idle().len(), 1);
+}
+
+#[test]
+fn servers_are_not_shared_while_few_are_at_work() {
+    let mut world = World::new("pool_size = 6");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.says(anna, "commit");
+    world.servers_answer = false;
+    world.says(anna, "get a");
+    world.says(bob, "get b");
+    assert_ne!(world.server_of(anna), world.server_of(bob));
+}
+
+#[test]
+fn a_server_with_more_than_a_read_is_not_shared() {
+    let mut world = busy_world("");
+    let [anna, bob] = [world.client(), world.client()];
+    world.sends(anna, "get a\nget a\n");
+    let server = world.last_server();
+    world.server_says(server, "welcome 104 secret\n");
+    world.says(bob, "get b");
+    assert_eq!(world.server_of(anna), Some(server));
+    assert_ne!(world.server_of(bob), Some(server));
+}
+
+#[test]
+fn the_next_request_of_a_client_comes_behind_its_reply() {
+    let mut world = busy_world("");
+    let ([anna, bob], server) = readers(&mut world, ["get a", "get b"]);
+    world.says(anna, "set a");
+    assert_eq!(world.server_heard(server), "hello shop app\nget a\nget b\n");
+    world.server_says(server, "get a\n");
+    assert_eq!(world.server_of(bob), Some(server));
+    let other = next_server(&mut world, anna);
+    world.server_says(other, "set a\n");
+    world.server_says(server, "get b\n");
+    assert_eq!(world.heard(anna), "get a\nset a\n");
+    assert_eq!(world.heard(bob), "get b\n");
+}
+
+#[test]
+fn a_line_has_no_more_requests_than_share_depth() {
+    let mut world = busy_world("share_depth = 2");
+    let (_, server) = readers(&mut world, ["get a", "get b"]);
+    let carl = world.client();
+    world.says(carl, "get c");
+    assert_ne!(world.server_of(carl), Some(server));
+}
+
+#[test]
+fn those_behind_a_slow_read_go_elsewhere() {
+    let mut world = busy_world("share_statement_time = \"200ms\"");
+    let ([anna, bob, carl], server) = readers(&mut world, ["get a", "get b", "get c"]);
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.server_of(bob), Some(server));
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.counters(0).requests_resent, 2);
+    for (client, text) in [(bob, "get b\n"), (carl, "get c\n")] {
+        let new = next_server(&mut world, client);
+        assert_ne!(new, server);
+        world.server_says(new, text);
+        assert_eq!(world.heard(client), text);
+    }
+    // Nobody gets the late replies, and the server goes back to the pool.
+    let idle = world.pool(0).idle().len();
+    world.server_says(server, "get a\nget b\n");
+    assert_eq!(world.heard(anna), "get a\n");
+    assert_eq!(world.pool(0).idle().len(), idle);
+    world.server_says(server, "get c\n");
+    assert_eq!(world.pool(0).idle().len(), idle + 1);
+    assert_eq!((world.heard(bob), world.heard(carl)), (String::new(), String::new()));
+}
+
+#[test]
+fn a_read_that_was_sent_again_has_its_server_to_itself() {
+    let mut world = busy_world("share_statement_time = \"200ms\"");
+    let ([_, bob], server) = readers(&mut world, ["get a", "get b"]);
+    world.pass(Duration::from_millis(200));
+    let new = next_server(&mut world, bob);
+    assert_ne!(new, server);
+    let carl = world.client();
+    world.says(carl, "get c");
+    assert_ne!(world.server_of(carl), Some(new));
+}
+
+#[test]
+fn reads_behind_a_lost_server_run_elsewhere() {
+    let mut world = busy_world("");
+    let ([anna, bob], server) = readers(&mut world, ["get a", "get b"]);
+    world.servers_answer = true;
+    world.server_leaves(server);
+    assert_eq!(world.heard(bob), "get b\n");
+    assert!(world.is_there(bob));
+    assert!(!world.is_there(anna), "its request may be what ended the server");
+}
+
+#[test]
+fn a_client_that_leaves_the_line_takes_nothing_with_it() {
+    let mut world = busy_world("");
+    let ([anna, bob, carl], server) = readers(&mut world, ["get a", "get b", "get c"]);
+    world.breaks(bob);
+    world.server_says(server, "get a\nget b\nget c\n");
+    assert_eq!((world.heard(anna), world.heard(carl)), ("get a\n".into(), "get c\n".into()));
+    assert_eq!(world.pool(0).idle().len(), 1);
+}
+
+#[test]
+fn a_holder_that_leaves_leaves_the_server_to_the_next() {
+    let mut world = busy_world("");
+    let ([anna, bob], server) = readers(&mut world, ["get a", "get b"]);
+    world.breaks(anna);
+    assert_eq!(world.server_of(bob), Some(server));
+    world.server_says(server, "get a\n");
+    assert_eq!(world.heard(bob), "");
+    world.server_says(server, "get b\n");
+    assert_eq!(world.heard(bob), "get b\n");
+}
+
+#[test]
+fn a_holder_that_reads_slowly_is_left_alone() {
+    let mut world = busy_world("buffer_high = \"8KiB\"\nbuffer_low = \"1KiB\"");
+    let ([anna, bob], server) = readers(&mut world, ["get a", "get b"]);
+    world.stops_reading(anna);
+    world.server_says(server, &format!("{}\n", "x".repeat(20_000)));
+    let new = next_server(&mut world, bob);
+    assert_ne!(new, server);
+    world.server_says(new, "get b\n");
+    assert_eq!(world.heard(bob), "get b\n");
+}
+
+#[test]
+fn a_cancel_request_hits_its_own_statement() {
+    let mut world = busy_world("");
+    let (anna, (bob, key), carl) = (world.client(), client(&mut world, 0), world.client());
+    for (client, text) in [(anna, "get a"), (bob, "get b"), (carl, "get c")] {
+        world.says(client, text);
+        next_server(&mut world, client);
+    }
+    let server = world.server_of(anna).expect("it is lent");
+    let connects = world.connects();
+    cancel(&mut world, 0, &key);
+    assert_eq!(world.connects(), connects, "the server works for another client");
+    world.server_says(server, "get a\n");
+    // Now it is the client's turn: the request goes out, and the client behind goes elsewhere.
+    assert_ne!(world.server_of(carl), Some(server));
+    assert_eq!(world.server_of(bob), Some(server));
+    assert_eq!(world.counters(0).cancels, 1);
+}
