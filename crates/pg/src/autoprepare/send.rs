@@ -91,7 +91,12 @@ impl Link<'_> {
     /// its transaction: no settings end with the transaction, and no transaction under way may
     /// change the schema.
     fn is_read_plainly(&mut self) -> bool {
-        let plain = self.client.session.current().reads.is_plain(self.pipe.server.session.encoding);
+        let plain = self
+            .client
+            .session
+            .current()
+            .reads
+            .is_plain(self.pipe.server.session.settings.encoding());
         if !plain || self.client.session.sets_locally {
             return false;
         }

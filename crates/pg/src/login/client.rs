@@ -286,7 +286,7 @@ impl Step<'_, '_> {
         if server.session.outstanding.quiescent().is_none() {
             return;
         }
-        let made = server.session.settings.clone();
+        let made = server.session.settings.current().clone();
         let Some((login_request, authenticated)) = client.session.login.take_checking() else {
             return;
         };

@@ -18,7 +18,6 @@ use refrain_wire::{Header, startup, write};
 use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
 use crate::engine::Step;
 use crate::ground::reports::report;
-use crate::settings::defaults::Defaults;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::{SettingsMut, is_settable};
 use crate::state::parts::Pool;
@@ -191,10 +190,9 @@ impl Step<'_, '_> {
         settable.for_each(|(name, value)| edit.set(name, value));
         let core_state = &mut self.step.engine.core_state;
         let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);
-        server.session.settings = settings.clone();
-        server.session.defaults = Defaults { settings: settings.clone(), since: self.step.now };
         let encoding = server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
-        server.session.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
+        let encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
+        server.session.settings.logged_in(settings.clone(), encoding, self.step.now);
         let shared = &core_state.pool(server.pool()).shared;
         let news = shared.protocol.learn_server_parameters(server_parameters);
         if shared.protocol.meet(&settings) {

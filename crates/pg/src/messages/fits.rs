@@ -302,7 +302,8 @@ impl Link<'_> {
             }
         }
         // A transaction that changes the schema may be rolled back: nothing is learned from it.
-        if let Some(cached) = cached.filter(|_| !self.pipe.server.session.defines)
+        if let Some(cached) =
+            cached.filter(|_| !self.pipe.server.session.transaction.changes_schema())
             && cached.learn_columns(generation, columns)
         {
             self.differs(&cached, generation);

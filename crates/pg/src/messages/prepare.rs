@@ -158,7 +158,7 @@ impl Link<'_> {
             self.pipe.server.session.statements.unnamed = Unnamed::NONE;
             self.pipe.pool().counters.protocol.statements_not_kept += 1;
         }
-        self.pipe.server.session.dirty = true;
+        self.pipe.server.session.soil();
         self.pipe.pool().counters.protocol.server_parses += 1;
         self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
         self.pass(message)

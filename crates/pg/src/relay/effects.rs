@@ -85,7 +85,7 @@ impl Link<'_> {
                 self.schema_change();
             }
             Tag::Ddl => {
-                self.pipe.server.session.defines = true;
+                self.pipe.server.session.transaction.change_schema();
                 self.pipe.pool().shared.protocol.begin_schema_version();
             }
             Tag::Commit => self.pipe.server.session.outstanding.recovers(),
@@ -99,7 +99,7 @@ impl Link<'_> {
             _ => {}
         }
         self.client.session.sets_locally |= traits.contains(Traits::LOCAL);
-        self.pipe.server.session.renews |= traits.contains(Traits::DEFAULTS);
+        self.pipe.server.session.transaction.has_run(traits);
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
             (Traits::ADVISORY, Pins::ADVISORY, true),
@@ -128,14 +128,14 @@ impl Link<'_> {
 
     /// Notes that a command may have changed the schema, though its tag does not say so.
     fn schema_change(&mut self) {
-        self.pipe.server.session.defines = true;
+        self.pipe.server.session.transaction.change_schema();
         self.pipe.pool().shared.protocol.schema_change();
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {
         self.client.session.pins.add(pin);
         self.client.session.unpins.remove(pin);
-        self.pipe.server.session.dirty = true;
+        self.pipe.server.session.soil();
     }
 
     pub(crate) fn unpin(&mut self, pin: Pins) {
@@ -161,6 +161,6 @@ impl Link<'_> {
         self.client.session.pins = Pins::default();
         self.client.session.claims = None;
         self.client.session.read_settings = true;
-        self.pipe.server.session.dirty = false;
+        self.pipe.server.session.discarded();
     }
 }

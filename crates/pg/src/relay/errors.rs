@@ -127,7 +127,7 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::ReadSettings) => {
                 self.client.session.pins.add(Pins::SETTINGS);
                 self.client.session.read_settings = false;
-                self.pipe.server.session.dirty = true;
+                self.pipe.server.session.soil();
                 return Ok(self.forward_ours(failed, words));
             }
             // Going back to the client's settings has failed (E57). The statement is prepared, and

@@ -2,20 +2,18 @@
 //! changed during a session.
 //!
 //! Refrain syncs the settings of a lent server by one query in front of the client's first message.
-//! If the query resets a setting, the answer tells its default ([`Link::was_reset`]). If a server
-//! reports a setting that no client has set, Refrain asks for the defaults when the transaction is
-//! over ([`Link::take_reported`](crate::relay::reports)). The client gets a ParameterStatus for
-//! each default that changed, unless the setting is its own.
-
-use std::sync::Arc;
+//! If the query resets a setting, the answer tells its default ([`Link::sync_settings_row`]). If a
+//! server reports a setting that no client has set, Refrain asks for the defaults when the
+//! transaction is over ([`Link::take_reported`](crate::relay::reports)). The client gets a
+//! ParameterStatus for each default that changed, unless the setting is its own.
 
 use refrain_config::PoolMode;
 use refrain_sql::Traits;
-use refrain_wire::{back as read, write};
+use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::link::Link;
-use crate::settings::defaults::{self, Claims, Defaults};
+use crate::settings::defaults::{self, Claims};
 use crate::settings::session::{self, SettingsMut};
 use crate::state::parts::intern_settings;
 use crate::statements::of_server::Unnamed;
@@ -25,10 +23,8 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn sync_settings_if_needed(&mut self) {
         let (client, server) = (&*self.client, &*self.pipe.server);
-        let alike = Arc::ptr_eq(&server.session.settings, &client.session.settings)
-            && server.session.defaults.are(&client.session.defaults)
-            && !server.session.stuck;
-        if !alike {
+        let (settings, defaults) = (&client.session.settings, &client.session.defaults);
+        if !server.session.settings.are(settings, defaults) {
             self.sync_settings();
         }
     }
@@ -37,72 +33,44 @@ impl Link<'_> {
     /// hold for both.
     #[cold]
     fn sync_settings(&mut self) {
-        let (client, server) = (&self.client.session.defaults, &self.pipe.server.session.defaults);
+        let (client, server) =
+            (&self.client.session.defaults, self.pipe.server.session.settings.defaults());
         if !client.are(server) && client.since <= server.since {
             self.follow();
         }
-        let (has, wants) = (&self.pipe.server.session.defaults, &self.client.session.defaults);
-        let stuck = std::mem::take(&mut self.pipe.server.session.stuck);
-        let in_doubt = |name: &[u8]| stuck || has.get(name) != wants.get(name);
-        let (server, client) = (&self.pipe.server.session.settings, &self.client.session.settings);
-        let made = if self.client.session.login.is_checking() {
-            let (made, asked) = defaults::put_first(server, client, wants, in_doubt);
-            self.pipe.server.session.settings_read = Some(asked);
-            made
-        } else {
-            defaults::sync_settings(server, client, wants, in_doubt)
-        };
-        self.pipe.server.session.defaults = wants.clone();
-        self.pipe.server.session.settings = self.client.session.settings.clone();
-        let Some((text, resets)) = made else { return };
-        self.pipe.server.session.resets = resets;
+        let client = &self.client.session;
+        let checks = client.login.is_checking();
+        let settings = &mut self.pipe.server.session.settings;
+        let Some(text) = settings.sync(&client.settings, &client.defaults, checks) else { return };
         write::query(self.pipe.out(), &text);
         self.pipe.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.pipe.server.session.statements.unnamed = Unnamed::NONE;
         self.pipe.pool().counters.protocol.settings_synced += 1;
     }
 
-    /// Handles the answer to that query: the values of settings that were reset are defaults.
-    pub(crate) fn was_reset(&mut self, row: &[u8]) {
-        let resets = std::mem::take(&mut self.pipe.server.session.resets);
-        let values: Vec<_> = read::columns(row).collect();
-        let value = |column: usize| values.get(column).copied().flatten();
-        let known = resets.iter().filter_map(|(column, name)| Some((&**name, value(*column)?)));
-        let news: Vec<_> = known
-            .filter(|(name, value)| self.pipe.server.session.defaults.get(name) != Some(value))
-            .collect();
-        if news.is_empty() {
-            return;
+    /// Reads the row that answers that query.
+    pub(crate) fn sync_settings_row(&mut self, row: &[u8]) {
+        let settings = &mut self.pipe.server.session.settings;
+        let news = settings.were_reset(row, |edit| intern_settings(self.pipe.core_state, edit));
+        if !news.is_empty() {
+            self.learn_defaults(news.iter());
         }
-        let mut has = self.pipe.server.session.settings.edit();
-        news.iter().for_each(|(name, value)| has.set(name, value));
-        self.pipe.server.session.settings = intern_settings(self.pipe.core_state, has);
-        self.learn_defaults(news.into_iter());
+        let settings = &mut self.pipe.server.session.settings;
+        settings.were_checked(row, |edit| intern_settings(self.pipe.core_state, edit));
     }
 
     /// Learns changed defaults of a server, and has the client follow them.
     pub(crate) fn learn_defaults<'a>(&mut self, found: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
-        let mut edit = SettingsMut::default();
-        let defaults = &self.pipe.server.session.defaults;
-        let news = |(name, value): &(&[u8], &[u8])| {
-            let known = defaults.get(name);
-            known.is_some() && known != Some(value)
-        };
-        found.filter(news).for_each(|(name, value)| edit.set(name, value));
-        if edit.is_empty() {
-            return;
-        }
-        let mut settings = defaults.settings.edit();
-        edit.iter().for_each(|(name, value)| settings.set(name, value));
-        let settings = intern_settings(self.pipe.core_state, settings);
-        self.pipe.server.session.defaults = Defaults { settings, since: self.pipe.now };
-        if edit.iter().any(|(name, _)| !session::is_harmless(name)) {
+        let settings = &mut self.pipe.server.session.settings;
+        let intern = |edit| intern_settings(self.pipe.core_state, edit);
+        let Some(news) = settings.learn_defaults(found, self.pipe.now, intern) else { return };
+        if news.iter().any(|(name, _)| !session::is_harmless(name)) {
             // Statements may have been prepared under the new defaults before Refrain knew these.
             self.pipe.server.session.statements.doubt_all();
         }
-        let known = self.pipe.server.session.defaults.settings.clone();
+        let known = self.pipe.server.session.settings.defaults().settings.clone();
         let pool = self.pipe.pool();
-        pool.shared.protocol.amend_server_parameters(edit.iter());
+        pool.shared.protocol.amend_server_parameters(news.iter());
         pool.shared.protocol.meet(&known);
         pool.counters.protocol.defaults_learned += 1;
         self.follow();
@@ -116,12 +84,12 @@ impl Link<'_> {
         let edit = defaults::follow(
             &client.session.settings,
             &client.session.defaults,
-            &server.session.defaults,
+            server.session.settings.defaults(),
             is_own,
         );
         let settings = intern_settings(self.pipe.core_state, edit);
         let before = std::mem::replace(&mut self.client.session.settings, settings);
-        self.client.session.defaults = self.pipe.server.session.defaults.clone();
+        self.client.session.defaults = self.pipe.server.session.settings.defaults().clone();
         if !self.client.session.login.is_ready() {
             return;
         }
@@ -140,13 +108,8 @@ impl Link<'_> {
     /// Checks whether reported settings mean changed defaults: a setting had its default and the
     /// client has not set it. Then Refrain asks for the defaults when the transaction is over.
     pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
-        let (has, defaults) =
-            (&self.pipe.server.session.settings, &self.pipe.server.session.defaults);
-        let changed = |(name, value): &(&[u8], &[u8])| {
-            let default = defaults.get(name);
-            default.is_some_and(|default| default != *value) && has.get(name) == default
-        };
-        if self.explains_settings() || !reported.iter().any(|setting| changed(&setting)) {
+        if self.explains_settings() || !self.pipe.server.session.settings.may_be_defaults(reported)
+        {
             return;
         }
         if self.pipe.pool().settings.options.pool_mode == PoolMode::Session {
@@ -162,7 +125,7 @@ impl Link<'_> {
         let (client, suspicion) = (&*self.client, &self.client.session.suspicion);
         client.session.sets
             || client.session.sets_locally
-            || self.pipe.server.session.stuck
+            || self.pipe.server.session.settings.is_stuck()
             || suspicion.looks
             || suspicion.asked.is_some()
     }

@@ -17,7 +17,7 @@ impl Link<'_> {
     /// Notes that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
         let sets = scan.traits.intersects(SETS);
-        self.pipe.server.session.stuck |= sets || runs_prepared(text, scan.kind);
+        self.pipe.server.session.settings.may_stick(sets || runs_prepared(text, scan.kind));
         if sets {
             self.claim(text, scan.traits);
         }
@@ -50,10 +50,9 @@ impl Link<'_> {
     /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
     /// settings.
     pub(crate) fn read_settings_ends(&mut self) {
-        let mut edit = self.pipe.server.session.settings_read.take().unwrap_or_default();
-        if std::mem::take(&mut self.pipe.server.session.overfull) {
+        let Some((mut edit, unset)) = self.pipe.server.session.settings.take_read() else {
             return self.keeps_settings();
-        }
+        };
         let outstanding = &self.pipe.server.session.outstanding;
         let since = self.client.session.knowledge.since();
         // A reading amid the client's segment holds for that transaction. One in a segment of its
@@ -70,22 +69,17 @@ impl Link<'_> {
         }
         let settled = since.is_none_or(|since| outstanding.answers(since.segment));
         let before = self.client.session.settings.clone();
-        // Reported values take precedence over the rows.
-        let mut has = edit.clone();
-        for (name, _) in self.pipe.server.session.defaults.settings.iter() {
-            let (server, client) = (
-                self.pipe.server.session.settings.get(name),
-                self.client.session.settings.get(name),
-            );
-            server.into_iter().for_each(|value| has.set(name, value));
-            client.into_iter().for_each(|value| edit.set(name, value));
+        let settings = &mut self.pipe.server.session.settings;
+        settings.were_read(edit.clone(), |has| intern_settings(self.pipe.core_state, has));
+        // Reported values take precedence over the rows, for the client as for the server.
+        for (name, _) in settings.defaults().settings.iter() {
+            let value = self.client.session.settings.get(name);
+            value.into_iter().for_each(|value| edit.set(name, value));
         }
-        self.pipe.server.session.settings = intern_settings(self.pipe.core_state, has);
         if let Some(startup) = &self.client.session.startup {
             edit.fill(startup);
         }
         self.client.session.settings = intern_settings(self.pipe.core_state, edit);
-        let unset = std::mem::take(&mut self.pipe.server.session.unset);
         self.learn_defaults(unset.iter());
         self.looked(&before);
         self.client.session.read_settings = false;

@@ -6,7 +6,7 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
-use crate::settings::session::{self, SettingsKnowledge, SettingsMut, Since};
+use crate::settings::session::{SettingsKnowledge, SettingsMut, Since};
 use crate::state::client::Pins;
 use crate::state::parts::intern_settings;
 use crate::statements::of_client::Name;
@@ -21,10 +21,7 @@ impl Link<'_> {
     /// Asks the server which settings the client has made.
     pub(crate) fn read_settings(&mut self) {
         let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
-        let text = session::read_settings(&self.pipe.server.session.defaults.settings, names);
-        (self.pipe.server.session.settings_read, self.pipe.server.session.unset) =
-            (None, SettingsMut::default());
-        self.pipe.server.session.overfull = false;
+        let text = self.pipe.server.session.settings.read(names);
         self.pipe.run_alone(&text, Purpose::ReadSettings);
     }
 
@@ -62,7 +59,7 @@ impl Link<'_> {
         let mut edit = self.client.session.settings.edit();
         // The names of PostgreSQL's reports, since `Settings` has them in lower case.
         for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
-            let value = self.pipe.server.session.settings.get(name);
+            let value = self.pipe.server.session.settings.current().get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
                 write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
                 edit.set(name, value);

@@ -19,7 +19,7 @@ use refrain_wire::back::Fields;
 use crate::pipeline::calls::Repute;
 use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::Link;
-use crate::settings::session::{self, Settings, SettingsMut, write_literal};
+use crate::settings::session::{Settings, write_literal};
 use crate::state::client::{Looking, Pins};
 use crate::state::options::tracks;
 use crate::state::pool_shared::CATALOGS;
@@ -125,7 +125,9 @@ impl Link<'_> {
             Repute::Harmless | Repute::Unknown => {}
         }
         // The newest objects do not show that hidden code has renamed something.
-        self.pipe.server.session.defines |= hidden;
+        if hidden {
+            self.pipe.server.session.transaction.change_schema();
+        }
         self.look_later(calls)
     }
 
@@ -187,7 +189,7 @@ impl Link<'_> {
     /// Sends the query of a look.
     pub(crate) fn look(&mut self) {
         let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
-        let mut text = session::read_settings(&self.pipe.server.session.defaults.settings, names);
+        let mut text = self.pipe.server.session.settings.read(names);
         for (name, _, there) in LEFT {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
             text.extend_from_slice(row.as_bytes());
@@ -208,8 +210,6 @@ impl Link<'_> {
         suspicion.looks = false;
         pool.counters.protocol.session_checks += 1;
         suspicion.found = Pins::default();
-        (self.pipe.server.session.settings_read, self.pipe.server.session.unset) =
-            (None, SettingsMut::default());
         self.pipe.run_alone(&text, Purpose::ReadSettings);
     }
 

@@ -48,9 +48,9 @@ impl Pipeline<'_> {
     /// over.
     #[cold]
     fn begins_to_define(&mut self) {
-        if self.server.session.defining.is_none() {
+        if !self.server.session.transaction.is_defining() {
             let defining = self.pool().shared.protocol.begin_defining();
-            self.server.session.defining = Some(defining);
+            self.server.session.transaction.begin_defining(defining);
         }
     }
 

@@ -33,30 +33,26 @@ impl Link<'_> {
         if !is_settable(name) {
             return Ok(Goes::On);
         }
-        let has = &self.pipe.server.session.settings;
         // A new default does not change a setting that the client has made itself, though the
         // server may have had its default in place of the client's value.
-        let by_default = has.get(name) == self.pipe.server.session.defaults.get(name);
+        let by_default = self.pipe.server.session.settings.is_default(name);
         let follows = by_default && self.client.session.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;
-        let heard = &self.client.session.settings;
-        let reported = self.pipe.server.session.reported.get_or_insert_default();
-        let news = !held && !reported.is_known(heard, name, value);
-        if !reported.note(has, Some(&**heard).filter(|_| news), name, value) {
-            return Err(Halt::Broken);
+        let client = (!held).then_some(&*self.client.session.settings);
+        match self.pipe.server.session.settings.report(name, value, client) {
+            Some(true) => Ok(Goes::On),
+            Some(false) => Ok(Goes::Nowhere),
+            None => Err(Halt::Broken),
         }
-        Ok(if news { Goes::On } else { Goes::Nowhere })
     }
 
-    /// Interns the settings with what was reported since the last call. Once for all reports
-    /// together: a server may send any number of them.
+    /// Records the settings that were reported since the last call.
     #[inline]
     pub(crate) fn take_reported(&mut self) {
-        let Some(reported) = self.pipe.server.session.reported.take() else { return };
+        let Some(reported) = self.pipe.server.session.settings.take_reported() else { return };
         self.suspect_defaults(reported.by_server());
-        if let Some(edit) = reported.of_server(&self.pipe.server.session.settings) {
-            self.pipe.server.session.settings = intern_settings(self.pipe.core_state, edit);
-        }
+        let settings = &mut self.pipe.server.session.settings;
+        settings.were_reported(&reported, |edit| intern_settings(self.pipe.core_state, edit));
         if let Some(edit) = reported.of_client(&self.client.session.settings) {
             self.client.session.settings = intern_settings(self.pipe.core_state, edit);
         }
@@ -79,22 +75,6 @@ impl Link<'_> {
                 .is_some_and(|startup| startup.get(name).is_some())
     }
 
-    /// Reads the row that answers the query which syncs settings. At a login it has the value that
-    /// the server made of each setting in the startup packet: the server does not report a setting
-    /// that has not changed, and another spelling may mean the same value.
-    pub(crate) fn sync_settings_row(&mut self, body: &[u8]) {
-        self.was_reset(body);
-        let Some(asked) = self.pipe.server.session.settings_read.take() else { return };
-        let mut edit = self.pipe.server.session.settings.edit();
-        let before = read::columns(body).count().saturating_sub(asked.iter().count());
-        for ((name, _), value) in asked.iter().zip(read::columns(body).skip(before)) {
-            if let Some(value) = value {
-                edit.set(name, value);
-            }
-        }
-        self.pipe.server.session.settings = intern_settings(self.pipe.core_state, edit);
-    }
-
     /// Reads a row that answers the query for settings: a setting that was set in the session, and
     /// its value.
     pub(crate) fn read_settings_row(&mut self, body: &[u8]) {
@@ -105,28 +85,8 @@ impl Link<'_> {
             }
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
-            let default = self.pipe.server.session.defaults.get(name);
-            // A function may have set it to its default. The server would not report a change of
-            // that default then.
-            self.pipe.server.session.stuck |= unset.is_none() && default == Some(value);
-            if unset.is_some() && default.is_some() {
-                self.pipe.server.session.unset.set(name, value);
-            }
-            let settings_read = self.pipe.server.session.settings_read.get_or_insert_default();
-            match settings_read.has_room(None, name, value) {
-                true => settings_read.set(name, value),
-                false => self.pipe.server.session.overfull = true,
-            }
+            self.pipe.server.session.settings.read_row(name, unset.is_some(), value);
         }
-    }
-
-    /// Notes that the server has run Refrain's reset query: it has its default settings and no
-    /// statements.
-    pub(crate) fn reset_ends(&mut self) {
-        self.pipe.server.session.statements.clear();
-        self.pipe.server.session.dirty = false;
-        self.pipe.server.session.settings = self.pipe.server.session.defaults.settings.clone();
-        self.pipe.server.session.stuck = true;
     }
 
     /// Replaces the process ID in a notification that the client's own session has sent. The client

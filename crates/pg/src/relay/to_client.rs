@@ -17,7 +17,6 @@ use refrain_wire::tag::back;
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled,
 };
-use crate::pipeline::schema::DEFINES;
 use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, ServerInput, rest_of, restores};
 use crate::relay::link::Link;
 use crate::relay::words::Words;
@@ -64,7 +63,9 @@ impl Link<'_> {
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
             // A row of settings longer than `SETTINGS_BYTES_MAX` is not kept: the settings count as
             // unknown.
-            self.pipe.server.session.overfull |= ours && header.tag == back::DATA_ROW;
+            if ours && header.tag == back::DATA_ROW {
+                self.pipe.server.session.settings.read_too_much();
+            }
             self.begin_stream(run, header)
         } else if length <= LOOKED_INTO_MAX {
             Err(Halt::More)
@@ -247,18 +248,16 @@ impl Link<'_> {
                 claims.settle();
             }
         }
-        if status == Status::Idle && std::mem::take(&mut self.pipe.server.session.defines) {
+        if status == Status::Idle && self.pipe.server.session.transaction.take_schema() {
             // Other sessions see the new schema from this commit on. A statement that they have
             // planned since the command ran was planned for the old one.
             self.pipe.pool().shared.protocol.schema_change();
         }
-        if self.pipe.server.session.defining.is_some()
-            && status == Status::Idle
-            && !self.pipe.server.session.outstanding.intersects(DEFINES)
-        {
-            self.pipe.server.session.defining = None;
+        if status == Status::Idle {
+            let session = &mut self.pipe.server.session;
+            drop(session.transaction.end_defining(&session.outstanding));
         }
-        if status == Status::Idle && std::mem::take(&mut self.pipe.server.session.renews) {
+        if status == Status::Idle && self.pipe.server.session.transaction.take_defaults() {
             self.renew();
         }
         self.release(run);
@@ -278,7 +277,7 @@ impl Link<'_> {
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
         self.fake_due(run);
         match settled.entry.action {
-            ReplyAction::Skip(Purpose::Reset) => self.reset_ends(),
+            ReplyAction::Skip(Purpose::Reset) => self.pipe.server.session.reset(),
             ReplyAction::Skip(_) => {}
             _ if held => {}
             _ => {

@@ -6,3 +6,4 @@ pub(crate) mod session;
 pub(crate) mod reported;
 pub(crate) mod interned;
 pub(crate) mod defaults;
+pub(crate) mod of_server;

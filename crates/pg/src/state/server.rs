@@ -4,6 +4,7 @@
 //! [`Outstanding`] that the server owes nothing.
 
 mod front;
+mod transaction;
 
 use std::sync::Arc;
 
@@ -13,13 +14,11 @@ use smallvec::SmallVec;
 use crate::auth::Login;
 use crate::pipeline::job::Wishes;
 use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
-use crate::pipeline::schema::Defining;
 use crate::pipeline::undo::{Reverted, ServerUndo, Undos};
-use crate::settings::defaults::{Defaults, Resets};
-use crate::settings::encoding::Encoding;
-use crate::settings::reported::ReportedSettings;
-use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings, SettingsMut};
+use crate::settings::of_server::ServerSettings;
+use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings};
 use crate::state::server::front::FrontSegment;
+use crate::state::server::transaction::TransactionChanges;
 use crate::statements::columns::Found;
 use crate::statements::of_server::{ServerStatement, ServerStatements, Unnamed};
 use crate::statements::statement::{Generation, Statement};
@@ -42,52 +41,29 @@ impl LoggingIn {
 
 /// A server's session, as PostgreSQL's protocol knows it.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub struct ServerSession {
-    /// The replies it owes.
+    /// The replies that it owes.
     pub(crate) outstanding: Outstanding,
     /// How to undo changes to its statements if it refuses or skips them.
     pub(crate) undos: Undos<ServerUndo>,
     /// The statements it has.
     pub(crate) statements: ServerStatements,
-    /// Its settings, as they will be when it has read all that was sent.
-    pub(crate) settings: Arc<Settings>,
-    /// Its defaults, of the settings that it reports.
-    pub(crate) defaults: Defaults,
-    /// Whether a setting may have been set to its very default. The server would not follow a
-    /// change of that default.
-    pub(crate) stuck: bool,
-    /// The settings that it was asked to reset.
-    pub(crate) resets: Resets,
-    /// Whether a client left something behind that a reset has to remove.
-    pub(crate) dirty: bool,
-    /// A mark of the portal that was bound last; zero where not from its unnamed statement.
-    pub(crate) bound: u32,
+    /// Its run-time parameters.
+    pub(crate) settings: ServerSettings,
+    /// Changes that its transaction may have made beyond its session.
+    pub(crate) transaction: TransactionChanges,
     /// The segment that it is answering.
     pub(crate) front: FrontSegment,
     /// The statements that it is to prepare once no client holds it.
     pub(crate) wishes: Wishes,
-    /// The encoding of its database.
-    pub(crate) encoding: Encoding,
-    /// Whether its transaction may have changed the schema.
-    pub(crate) defines: bool,
-    /// Held while a request that may change the schema is under way.
-    pub(crate) defining: Option<Defining>,
-    /// The settings that a reading of them has found so far; or those of a startup packet that the
-    /// server checks.
-    pub(crate) settings_read: Option<SettingsMut>,
-    /// The settings of that reading that have their defaults.
-    pub(crate) unset: SettingsMut,
-    /// Whether that reading has found more than is kept.
-    pub(crate) overfull: bool,
-    /// Settings that it has reported and that are not interned yet.
-    pub(crate) reported: Option<Box<ReportedSettings>>,
-    /// Whether its transaction may have changed the defaults of new sessions.
-    pub(crate) renews: bool,
+    /// A mark of the portal that was bound last; zero where not from its unnamed statement.
+    pub(crate) bound: u32,
     /// Uses of a statement that it had.
     pub(crate) hits: u64,
     /// Uses of a statement that it was sent first.
     pub(crate) misses: u64,
+    /// Whether a client left something behind that a reset has to remove.
+    dirty: bool,
 }
 
 impl ServerSession {
@@ -97,25 +73,38 @@ impl ServerSession {
             outstanding: Outstanding::default(),
             undos: Undos::default(),
             statements: ServerStatements::default(),
-            settings: nothing.clone(),
-            defaults: Defaults { settings: nothing.clone(), since: now },
-            stuck: false,
-            resets: Resets::new(),
-            dirty: false,
-            bound: 0,
+            settings: ServerSettings::new(nothing, now),
+            transaction: TransactionChanges::default(),
             front: FrontSegment::default(),
             wishes: Wishes::default(),
-            encoding: Encoding::default(),
-            defines: false,
-            defining: None,
-            settings_read: None,
-            unset: SettingsMut::default(),
-            overfull: false,
-            reported: None,
-            renews: false,
+            bound: 0,
             hits: 0,
             misses: 0,
+            dirty: false,
         }
+    }
+
+    /// Notes that a client leaves, or may leave, something behind that a reset has to remove.
+    pub(crate) fn soil(&mut self) {
+        self.dirty = true;
+    }
+
+    /// True if a reset has to remove what a client left behind.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Notes that the server has run its client's DISCARD ALL: nothing is left to be removed.
+    pub(crate) fn discarded(&mut self) {
+        self.dirty = false;
+    }
+
+    /// Notes that the server has run Refrain's reset query: it has its default settings and no
+    /// statements.
+    pub(crate) fn reset(&mut self) {
+        self.statements.clear();
+        self.settings.reset();
+        self.dirty = false;
     }
 
     /// Undoes the changes to its statements by messages that failed or were skipped (E1, E2, E24).

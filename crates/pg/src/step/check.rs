@@ -32,7 +32,7 @@ pub(crate) fn check_client(client: &Client) -> Result<(), String> {
 /// A description of the first invariant that is broken.
 pub(crate) fn check_server(server: &Server) -> Result<(), String> {
     let (conn, session) = (server.conn(), &server.session);
-    holds!(session.reported.is_none(), "{conn:?}: settings that it reported are not interned");
+    holds!(session.settings.is_recorded(), "{conn:?}: settings that it reported are not interned");
     holds!(session.statements.adds_up(), "{conn:?}: bytes of its statements");
     if matches!(server.state(), ServerState::Idle) {
         let undo = session.undos.iter().next();

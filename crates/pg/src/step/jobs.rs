@@ -28,7 +28,6 @@ use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
-use crate::settings::defaults;
 use crate::settings::session::{Settings, SettingsKnowledge};
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::{Engine, Pool, Server};
@@ -106,7 +105,9 @@ impl Step<'_, '_> {
     pub(crate) fn abandon_job(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
         let pool = self.step.engine.core_state.pool(server.pool());
-        server.session.dirty |= pool.settings.options.pool_mode == PoolMode::Session;
+        if pool.settings.options.pool_mode == PoolMode::Session {
+            server.session.soil();
+        }
     }
 
     /// Ends a job: records its result, and gives the server back.
@@ -342,15 +343,12 @@ impl Pipeline<'_> {
     /// Begins a segment. Syncs the server's settings first if they differ in one that changes what
     /// a text means.
     fn begin_job(&mut self, settings: &Arc<Settings>, keeps: Option<EnvId>) {
-        if keeps.is_none() && self.server.session.settings.env != settings.env {
-            let (has, defaults) = (&self.server.session.settings, &self.server.session.defaults);
-            let text = defaults::sync_settings(has, settings, defaults, |_| false);
-            let (text, _) = text.expect("environments differ by a setting");
+        if keeps.is_none()
+            && let Some(text) = self.server.session.settings.sync_for_job(settings)
+        {
             write::query(self.out(), &text);
             self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
             self.server.session.statements.unnamed = Unnamed::NONE;
-            self.server.session.settings = settings.clone();
-            self.server.session.stuck = true;
             self.pool().counters.protocol.settings_synced += 1;
         }
         self.run_internal(LOCK_TIMEOUT, Purpose::SyncSettings);

@@ -130,9 +130,7 @@ impl Protocol for Pg {
     fn arrive(step: &mut PoolStep<'_, Self>, session: &mut ServerSession) {
         let core_state = &mut step.engine.core_state;
         let shared = &core_state.shared.protocol;
-        for settings in [&mut session.settings, &mut session.defaults.settings] {
-            *settings = core_state.protocol.settings(shared, settings.edit());
-        }
+        session.settings.arrive(|edit| core_state.protocol.settings(shared, edit));
     }
 
     #[inline]

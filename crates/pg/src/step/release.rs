@@ -50,8 +50,10 @@ impl Step<'_, '_> {
             || client.session.suspicion.looks
             || !client.session.pins.is_empty()
             || !s.outstanding.is_empty();
-        s.dirty |= mode == PoolMode::Session || left;
-        s.stuck |= !s.outstanding.is_empty();
+        if mode == PoolMode::Session || left {
+            s.soil();
+        }
+        s.settings.may_stick(!s.outstanding.is_empty());
         // Amid a COPY a server cannot be brought back to order (E75).
         if s.outstanding.copying() != Copying::No {
             return Fitness::Unfit;
@@ -78,14 +80,14 @@ impl Step<'_, '_> {
         let core_state = &mut self.step.engine.core_state;
         let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
         s.session.front.run.end();
-        let unfit = s.session.outstanding.status() != Status::Idle || s.session.dirty;
+        let unfit = s.session.outstanding.status() != Status::Idle || s.session.is_dirty();
         if unfit && core_state.is_draining(s.pool(), self.step.now) {
             return Fitness::Unfit;
         }
         let (text, purpose) = if s.session.outstanding.status() != Status::Idle {
             s.session.statements.unnamed = Unnamed::NONE;
             (&b"ROLLBACK"[..], Purpose::Rollback)
-        } else if s.session.dirty && !s.is_close_needed() {
+        } else if s.session.is_dirty() && !s.is_close_needed() {
             let pool = core_state.pool(s.pool());
             let options = &pool.settings.options;
             let own =

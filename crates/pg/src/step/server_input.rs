@@ -10,7 +10,6 @@ use refrain_wire::tag::back;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
-use crate::pipeline::schema::DEFINES;
 use crate::relay::forward::LOOKED_INTO_MAX;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::state::parts::{Holder, Server, ServerState, intern_settings};
@@ -42,13 +41,12 @@ impl Step<'_, '_> {
     #[inline]
     fn take_reported(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let Some(reported) = server.session.reported.take() else { return };
+        let Some(reported) = server.session.settings.take_reported() else { return };
         if reported.has_lost() {
             server.close_later();
         }
-        if let Some(edit) = reported.of_server(&server.session.settings) {
-            server.session.settings = intern_settings(&mut self.step.engine.core_state, edit);
-        }
+        let core_state = &mut self.step.engine.core_state;
+        server.session.settings.were_reported(&reported, |edit| intern_settings(core_state, edit));
     }
 
     /// Handles a server's messages by who holds the server. A message may change that, so it is
@@ -193,11 +191,10 @@ impl Step<'_, '_> {
                     server.close_later();
                     return Idle::On;
                 };
-                if crate::settings::session::is_settable(name) {
-                    let reported = server.session.reported.get_or_insert_default();
-                    if !reported.note(&server.session.settings, None, name, Some(value)) {
-                        server.close_later();
-                    }
+                if crate::settings::session::is_settable(name)
+                    && server.session.settings.report(name, Some(value), None).is_none()
+                {
+                    server.close_later();
                 }
                 Idle::On
             }
@@ -205,12 +202,11 @@ impl Step<'_, '_> {
             back::READY_FOR_QUERY => {
                 let idle = idle_ready(server, body);
                 let over = server.session.outstanding.status() == Status::Idle;
+                let session = &mut server.session;
                 if over
-                    && !server.session.outstanding.intersects(DEFINES)
-                    && server.session.defining.is_some()
+                    && let Some(_defining) = session.transaction.end_defining(&session.outstanding)
                 {
                     self.step.engine.core_state.pool(server.pool()).shared.protocol.schema_change();
-                    server.session.defining = None;
                 }
                 idle
             }
@@ -262,7 +258,9 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
         job.fails(&failed.entry, fields);
         // A query of the job that sets or resets settings has failed half-way: the server's
         // settings are unknown.
-        server.session.dirty |= failed.entry.kind == RequestKind::Query;
+        if failed.entry.kind == RequestKind::Query {
+            server.session.soil();
+        }
     }
     let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)
         && server.session.front.run.under_way().is_some_and(|run| run.may_be_repeated(fields));
@@ -286,11 +284,7 @@ fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
         server.session.undos.settle(seq);
     }
     if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {
-        server.session.statements.clear();
-        server.session.dirty = false;
-        // The defaults may have changed since. Syncing the settings for the next client shows that.
-        server.session.settings = server.session.defaults.settings.clone();
-        server.session.stuck = true;
+        server.session.reset();
     }
     if server.session.outstanding.is_empty() { Idle::Quiet } else { Idle::On }
 }

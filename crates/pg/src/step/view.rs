@@ -49,7 +49,7 @@ pub(crate) fn server_view(session: &ServerSession) -> ServerSessionView {
         statement_bytes: session.statements.bytes() as u64,
         prepare_hits: session.hits,
         prepare_misses: session.misses,
-        application: application(&session.settings),
+        application: application(session.settings.current()),
     }
 }
 

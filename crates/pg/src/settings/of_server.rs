@@ -1,0 +1,345 @@
+//! ServerSettings: the run-time parameters of one server, and what Refrain has asked it about them.
+//!
+//! Both directions of a link change them: what is sent (a query that syncs settings, a text that
+//! may set one) and what comes back (reports, and rows that answer Refrain's own queries). All
+//! rules about them stand here: whoever sends or reads a message says what has happened.
+
+use std::sync::Arc;
+
+use refrain_pool::Now;
+use refrain_wire::back as read;
+
+use crate::settings::defaults::{self, Defaults, Resets};
+use crate::settings::encoding::Encoding;
+use crate::settings::reported::ReportedSettings;
+use crate::settings::session::{self, Settings, SettingsMut};
+
+/// The settings of a server.
+#[derive(Debug)]
+pub(crate) struct ServerSettings {
+    /// The settings that it will have when it has read all that was sent.
+    current: Arc<Settings>,
+    /// Its defaults, of the settings that it reports.
+    defaults: Defaults,
+    /// Whether a setting may have been set to its very default. The server would not follow a
+    /// change of that default.
+    stuck: bool,
+    /// The query under way that syncs them.
+    syncing: Syncing,
+    /// The query under way that reads them.
+    reading: Reading,
+    /// Settings that it has reported and that are not interned yet.
+    reported: Option<Box<ReportedSettings>>,
+    /// The encoding of its database.
+    encoding: Encoding,
+}
+
+/// The parts of the answer to a query that syncs settings.
+#[derive(Debug, Default)]
+struct Syncing {
+    /// The defaults of settings that it resets.
+    resets: Resets,
+    /// The settings of a startup packet, if the server checks these.
+    startup: Option<SettingsMut>,
+}
+
+/// The findings so far of a query that reads settings.
+#[derive(Debug)]
+enum Reading {
+    /// Settings, and those among them that have their defaults.
+    Found { settings: SettingsMut, unset: SettingsMut },
+    /// More than is kept.
+    TooMuch,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self::Found { settings: SettingsMut::default(), unset: SettingsMut::default() }
+    }
+}
+
+impl ServerSettings {
+    /// Makes the settings of a server that is being connected.
+    pub(crate) fn new(nothing: &Arc<Settings>, now: Now) -> Self {
+        Self {
+            current: nothing.clone(),
+            defaults: Defaults { settings: nothing.clone(), since: now },
+            stuck: false,
+            syncing: Syncing::default(),
+            reading: Reading::default(),
+            reported: None,
+            encoding: Encoding::default(),
+        }
+    }
+
+    /// Records the settings that a server has after its login: they are its defaults.
+    pub(crate) fn logged_in(&mut self, settings: Arc<Settings>, encoding: Encoding, now: Now) {
+        self.current = settings.clone();
+        self.defaults = Defaults { settings, since: now };
+        self.encoding = encoding;
+    }
+
+    /// Notes that the server has reset its session: it has its defaults. These may have changed
+    /// since they were learned, which the sync for the next client will show.
+    pub(crate) fn reset(&mut self) {
+        self.current = self.defaults.settings.clone();
+        self.stuck = true;
+    }
+
+    /// Interns the settings anew, on the core to which the server has moved.
+    pub(crate) fn arrive(&mut self, mut intern: impl FnMut(SettingsMut) -> Arc<Settings>) {
+        for settings in [&mut self.current, &mut self.defaults.settings] {
+            *settings = intern(settings.edit());
+        }
+    }
+
+    /// Returns the settings that the server will have when it has read all that was sent.
+    pub(crate) fn current(&self) -> &Arc<Settings> {
+        &self.current
+    }
+
+    /// Returns the server's defaults.
+    pub(crate) fn defaults(&self) -> &Defaults {
+        &self.defaults
+    }
+
+    /// Returns the encoding of the server's database.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// True if these are the settings of a client with these defaults, and follow the defaults.
+    #[inline]
+    pub(crate) fn are(&self, settings: &Arc<Settings>, defaults: &Defaults) -> bool {
+        Arc::ptr_eq(&self.current, settings) && self.defaults.are(defaults) && !self.stuck
+    }
+
+    /// True if a setting has its default.
+    pub(crate) fn is_default(&self, name: &[u8]) -> bool {
+        self.current.get(name) == self.defaults.get(name)
+    }
+
+    /// True if a setting may have been set to its very default.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    /// Notes, if `may`, that what was sent may set a setting to its very default.
+    #[inline]
+    pub(crate) fn may_stick(&mut self, may: bool) {
+        self.stuck |= may;
+    }
+}
+
+/// Queries that sync settings.
+impl ServerSettings {
+    /// Gives the server a client's settings and defaults. Returns the query that does so; `None` if
+    /// there is nothing to do. With `checks`, the settings are those of a startup packet, which the
+    /// server checks: the answer will show what it made of them.
+    pub(crate) fn sync(
+        &mut self,
+        wants: &Arc<Settings>,
+        defaults: &Defaults,
+        checks: bool,
+    ) -> Option<Vec<u8>> {
+        let in_doubt = |name: &[u8]| self.stuck || self.defaults.get(name) != defaults.get(name);
+        let (made, startup) = if checks {
+            let (made, asked) = defaults::put_first(&self.current, wants, defaults, in_doubt);
+            (made, Some(asked))
+        } else {
+            (defaults::sync_settings(&self.current, wants, defaults, in_doubt), None)
+        };
+        self.stuck = false;
+        self.defaults = defaults.clone();
+        self.current = wants.clone();
+        let (text, resets) = made?;
+        self.syncing = Syncing { resets, startup };
+        Some(text)
+    }
+
+    /// Gives the server settings for a job. Returns the query that does so; `None` if texts mean
+    /// the same under those that it has.
+    pub(crate) fn sync_for_job(&mut self, wants: &Arc<Settings>) -> Option<Vec<u8>> {
+        if self.current.env == wants.env {
+            return None;
+        }
+        let made = defaults::sync_settings(&self.current, wants, &self.defaults, |_| false);
+        let (text, _) = made.expect("environments differ by a setting");
+        self.current = wants.clone();
+        self.stuck = true;
+        Some(text)
+    }
+
+    /// Reads the answer to a query that syncs settings: the values of those that were reset are
+    /// defaults. Returns the defaults that are other than those known.
+    pub(crate) fn were_reset(
+        &mut self,
+        row: &[u8],
+        intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
+    ) -> SettingsMut {
+        let resets = std::mem::take(&mut self.syncing.resets);
+        let values: Vec<_> = read::columns(row).collect();
+        let value = |column: usize| values.get(column).copied().flatten();
+        let mut news = SettingsMut::default();
+        for (column, name) in &resets {
+            if let Some(value) = value(*column)
+                && self.defaults.get(name) != Some(value)
+            {
+                news.set(name, value);
+            }
+        }
+        if !news.is_empty() {
+            let mut has = self.current.edit();
+            news.iter().for_each(|(name, value)| has.set(name, value));
+            self.current = intern(has);
+        }
+        news
+    }
+
+    /// Reads the same answer at a login: its last columns have the value that the server made of
+    /// each setting in the startup packet. The server does not report a setting that has not
+    /// changed, and another spelling may mean the same value.
+    pub(crate) fn were_checked(
+        &mut self,
+        row: &[u8],
+        intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
+    ) {
+        let Some(asked) = self.syncing.startup.take() else { return };
+        let mut edit = self.current.edit();
+        let before = read::columns(row).count().saturating_sub(asked.iter().count());
+        for ((name, _), value) in asked.iter().zip(read::columns(row).skip(before)) {
+            if let Some(value) = value {
+                edit.set(name, value);
+            }
+        }
+        self.current = intern(edit);
+    }
+
+    /// Learns changed defaults, and returns them; `None` if none has changed.
+    pub(crate) fn learn_defaults<'a>(
+        &mut self,
+        found: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        now: Now,
+        intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
+    ) -> Option<SettingsMut> {
+        let mut news = SettingsMut::default();
+        let is_new = |(name, value): &(&[u8], &[u8])| {
+            let known = self.defaults.get(name);
+            known.is_some() && known != Some(value)
+        };
+        found.filter(is_new).for_each(|(name, value)| news.set(name, value));
+        if news.is_empty() {
+            return None;
+        }
+        let mut edit = self.defaults.settings.edit();
+        news.iter().for_each(|(name, value)| edit.set(name, value));
+        self.defaults = Defaults { settings: intern(edit), since: now };
+        Some(news)
+    }
+}
+
+/// Queries that read settings.
+impl ServerSettings {
+    /// Begins to read the settings that were made in the session. Returns the query for them:
+    /// custom ones are asked for by `names`. What an earlier reading has found is dropped.
+    pub(crate) fn read<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+        self.reading = Reading::default();
+        session::read_settings(&self.defaults.settings, names)
+    }
+
+    /// Reads a row of the answer: a setting, and whether it has its default because nobody has set
+    /// it in the session.
+    pub(crate) fn read_row(&mut self, name: &[u8], is_unset: bool, value: &[u8]) {
+        let default = self.defaults.get(name);
+        // A function may have set it to its default. The server would not report a change of that
+        // default then.
+        self.stuck |= !is_unset && default == Some(value);
+        let Reading::Found { settings, unset } = &mut self.reading else { return };
+        if is_unset && default.is_some() {
+            unset.set(name, value);
+        }
+        match settings.has_room(None, name, value) {
+            true => settings.set(name, value),
+            false => self.reading = Reading::TooMuch,
+        }
+    }
+
+    /// Notes that a row of the answer is too long to be kept.
+    #[cold]
+    pub(crate) fn read_too_much(&mut self) {
+        self.reading = Reading::TooMuch;
+    }
+
+    /// Ends the reading. Returns the settings that it has found, and those among them that have
+    /// their defaults; `None` if they are more than is kept.
+    pub(crate) fn take_read(&mut self) -> Option<(SettingsMut, SettingsMut)> {
+        match std::mem::take(&mut self.reading) {
+            Reading::Found { settings, unset } => Some((settings, unset)),
+            Reading::TooMuch => None,
+        }
+    }
+
+    /// Records the settings that a reading has found. Those that the server reports are known
+    /// better than from its rows.
+    pub(crate) fn were_read(
+        &mut self,
+        mut found: SettingsMut,
+        intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
+    ) {
+        for (name, _) in self.defaults.settings.iter() {
+            if let Some(value) = self.current.get(name) {
+                found.set(name, value);
+            }
+        }
+        self.current = intern(found);
+    }
+}
+
+/// Reports of settings.
+impl ServerSettings {
+    /// Notes a setting that the server has reported; a `value` of `None` is too long to be kept.
+    /// `client` are the settings of a client that is told of news. Returns whether this is news to
+    /// the client; `None` if the server has reported too many values that are too long.
+    pub(crate) fn report(
+        &mut self,
+        name: &[u8],
+        value: Option<&[u8]>,
+        client: Option<&Settings>,
+    ) -> Option<bool> {
+        let reported = self.reported.get_or_insert_default();
+        let told = client.filter(|heard| !reported.is_known(heard, name, value));
+        reported.note(&self.current, told, name, value).then_some(told.is_some())
+    }
+
+    /// Takes what was reported since the last call. [`Self::were_reported`] has to follow.
+    #[inline]
+    pub(crate) fn take_reported(&mut self) -> Option<Box<ReportedSettings>> {
+        self.reported.take()
+    }
+
+    /// Records the settings that were reported. Once for all reports together: a server may send
+    /// any number of them.
+    pub(crate) fn were_reported(
+        &mut self,
+        reported: &ReportedSettings,
+        intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
+    ) {
+        if let Some(edit) = reported.of_server(&self.current) {
+            self.current = intern(edit);
+        }
+    }
+
+    /// True if reports mean changed defaults, unless a client has set them: a setting had its
+    /// default, and has another value.
+    pub(crate) fn may_be_defaults(&self, reported: &SettingsMut) -> bool {
+        reported.iter().any(|(name, value)| {
+            let default = self.defaults.get(name);
+            default.is_some_and(|default| default != value) && self.current.get(name) == default
+        })
+    }
+
+    /// True if all that was reported is recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.reported.is_none()
+    }
+}

@@ -1,0 +1,66 @@
+//! TransactionChanges: what a server's transaction may have changed beyond its session.
+
+use refrain_sql::Traits;
+
+use crate::pipeline::outstanding::Outstanding;
+use crate::pipeline::schema::{DEFINES, Defining};
+
+/// Changes that a server's transaction may have made beyond its session. Other sessions see them
+/// once the transaction is over: whoever reads that ReadyForQuery takes them, and spreads them.
+#[derive(Debug, Default)]
+pub(crate) struct TransactionChanges {
+    /// Whether a command may have changed the schema.
+    schema: bool,
+    /// Held while a request that may change the schema is under way, or its transaction.
+    defining: Option<Defining>,
+    /// Whether a command may have changed the defaults of new sessions.
+    defaults: bool,
+}
+
+impl TransactionChanges {
+    /// True if a request that may change the schema has been sent.
+    #[inline]
+    pub(crate) fn is_defining(&self) -> bool {
+        self.defining.is_some()
+    }
+
+    /// Notes that a request is sent that may change the schema.
+    pub(crate) fn begin_defining(&mut self, defining: Defining) {
+        self.defining = Some(defining);
+    }
+
+    /// Returns the hold on the schema, at the end of a transaction: no request is left that may
+    /// change the schema. The caller counts the change before it drops the hold.
+    #[inline]
+    pub(crate) fn end_defining(&mut self, outstanding: &Outstanding) -> Option<Defining> {
+        self.defining.take_if(|_| !outstanding.intersects(DEFINES))
+    }
+
+    /// Notes that a command may have changed the schema.
+    pub(crate) fn change_schema(&mut self) {
+        self.schema = true;
+    }
+
+    /// True if a command may have changed the schema. A rollback would take that back.
+    pub(crate) fn changes_schema(&self) -> bool {
+        self.schema
+    }
+
+    /// Takes, at the end of a transaction, whether it may have changed the schema.
+    #[inline]
+    pub(crate) fn take_schema(&mut self) -> bool {
+        std::mem::take(&mut self.schema)
+    }
+
+    /// Notes that a text with these traits has run.
+    pub(crate) fn has_run(&mut self, traits: Traits) {
+        self.defaults |= traits.contains(Traits::DEFAULTS);
+    }
+
+    /// Takes, at the end of a transaction, whether it may have changed the defaults of new
+    /// sessions.
+    #[inline]
+    pub(crate) fn take_defaults(&mut self) -> bool {
+        std::mem::take(&mut self.defaults)
+    }
+}
