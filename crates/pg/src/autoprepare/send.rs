@@ -252,8 +252,7 @@ impl Link<'_> {
                 return Err(self.wait_for_job());
             }
         }
-        self.pipe.server.session.misses += 1;
-        self.pipe.pool().counters.protocol.prepare_misses += 1;
+        self.pipe.count_miss();
         self.watch(run.place.without_choice());
         Ok(())
     }

@@ -14,11 +14,9 @@ use crate::messages::fits::{Fit, Use};
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
 };
-use crate::pipeline::undo::ServerUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::statements::of_client::mark;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
 
@@ -51,8 +49,8 @@ impl Link<'_> {
         let calls = self.suspect(&cached.statement.scan);
         self.client.session.suspicion.evidence.bind(bind.portal, calls);
         let called = self.called(bind.statement, &cached, fit);
-        self.pipe.server.session.bound =
-            if called == Called::Unnamed { mark(bind.portal) } else { 0 };
+        let of_unnamed = (called == Called::Unnamed).then_some(bind.portal);
+        self.pipe.server.session.statements.bind(of_unnamed);
         self.send_bind(message, &bind, &cached, called);
         let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward)
             .about(cached.statement.id);
@@ -129,7 +127,7 @@ impl Link<'_> {
     /// has none, so the server's belongs to another client, whose statement would run otherwise
     /// (E16).
     pub(crate) fn hide_unnamed(&mut self, name: &[u8]) {
-        let unnamed = self.pipe.server.session.statements.unnamed;
+        let unnamed = self.pipe.server.session.statements.unnamed();
         // An earlier Close of it may still be skipped, behind an error.
         let may_be =
             unnamed.id != 0 || self.pipe.server.session.outstanding.is_unsettled(unnamed.segment);
@@ -137,8 +135,7 @@ impl Link<'_> {
             write::close_statement(self.pipe.out(), b"");
             let seq = self.pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
             let none = Unnamed::none_since(self.pipe.server.session.outstanding.segment());
-            let old = std::mem::replace(&mut self.pipe.server.session.statements.unnamed, none);
-            self.pipe.undoable_there(seq, ServerUndo::Unnamed(old));
+            self.pipe.server.session.statements.replace_unnamed(seq, none);
         }
     }
 

@@ -14,7 +14,7 @@ use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
-use crate::pipeline::undo::{ClientUndo, ServerUndo};
+use crate::pipeline::undo::ClientUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
@@ -98,7 +98,7 @@ impl Link<'_> {
             }
         }
         self.unnamed_is(cached)
-            .then_some((Called::Unnamed, self.pipe.server.session.statements.unnamed.found))
+            .then_some((Called::Unnamed, self.pipe.server.session.statements.unnamed().found))
     }
 
     /// Does the work of [`Self::fit`] if the columns are not known to be the same.
@@ -181,7 +181,7 @@ impl Link<'_> {
         let unsettled = statements.peek(id).is_some_and(|slot| {
             slot.generation == current && !slot.doubtful && outstanding.is_unsettled(slot.segment)
         });
-        let unnamed = statements.unnamed;
+        let unnamed = statements.unnamed();
         let unnamed = unnamed.id == id
             && unnamed.generation == current
             && outstanding.is_unsettled(unnamed.segment);
@@ -242,13 +242,13 @@ impl Link<'_> {
     /// Adds the outstanding request of a Describe of a portal. If the portal was bound just before,
     /// from the unnamed statement, the reply also tells the statement's columns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
-        let unnamed = self.pipe.server.session.statements.unnamed;
+        let unnamed = self.pipe.server.session.statements.unnamed();
         let bound = self.pipe.server.session.outstanding.back().is_some_and(|last| {
             last.kind == RequestKind::Bind && last.statement == unnamed.id && unnamed.id != 0
         });
         let entry = OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward);
         let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
-        if bound && unknown && self.pipe.server.session.bound == mark(portal) {
+        if bound && unknown && self.pipe.server.session.statements.binds_unnamed(portal) {
             self.pipe.asks(Called::Unnamed, entry.about(unnamed.id));
         } else {
             self.pipe.owe(entry);
@@ -284,15 +284,12 @@ impl Link<'_> {
             let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
             self.found_columns(id, Columns::Of { server, parse }, columns);
         }
-        let Some((generation, found)) =
-            self.pipe.server.session.asked_by(id, seq).filter(|_| whole)
-        else {
+        if !whole {
             return;
-        };
-        // PostgreSQL would have refused a change of the columns; SQLite describes them anew.
-        found.columns = if found.columns == Columns::Fixed { found.columns } else { columns };
-        found.parameters = parameters;
-        let columns = found.columns;
+        }
+        let statements = &mut self.pipe.server.session.statements;
+        let described = statements.describe(id, seq, columns, parameters);
+        let Some((generation, columns)) = described else { return };
         let mut cached = None;
         for (name, own) in self.client.session.all_of(id) {
             cached.get_or_insert_with(|| own.held.cached().clone());
@@ -313,23 +310,12 @@ impl Link<'_> {
     /// Records the columns that a Parse found: for the copy that it made, for all client statements
     /// with the same ID, and for copies that an undo would bring back.
     fn found_columns(&mut self, id: u64, before: Columns, columns: Columns) {
+        self.pipe.server.session.statements.find_columns(id, before, columns);
         let known = |now: &mut Columns| {
             if *now == before {
                 *now = columns;
             }
         };
-        known(&mut self.pipe.server.session.statements.unnamed.found.columns);
-        if let Some(slot) = self.pipe.server.session.statements.peek_mut(id) {
-            known(&mut slot.found.columns);
-        }
-        self.pipe.server.session.undos.retain(|undo| {
-            match undo {
-                ServerUndo::Evicted(slot) => known(&mut slot.found.columns),
-                ServerUndo::Unnamed(old) => known(&mut old.found.columns),
-                ServerUndo::Prepared(_) => {}
-            }
-            true
-        });
         self.client.session.all_of(id).for_each(|(_, own)| known(&mut own.columns));
         self.client.session.undos.retain(|undo| {
             match undo {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
-use crate::pipeline::undo::ServerUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
@@ -49,8 +48,7 @@ impl Link<'_> {
     /// Prepares a statement that the server lacks and that the client calls `name`. Returns the
     /// name it got on the server.
     pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
-        self.pipe.server.session.misses += 1;
-        self.pipe.pool().counters.protocol.prepare_misses += 1;
+        self.pipe.count_miss();
         let action = ReplyAction::Skip(Purpose::Prepare);
         if self.is_foreign(cached) {
             return self.prepare_foreign(cached);
@@ -88,7 +86,7 @@ impl Link<'_> {
         let (statements, generation) =
             (&self.pipe.server.session.statements, cached.statement.generation());
         let found = match called {
-            Called::Unnamed => statements.unnamed.found,
+            Called::Unnamed => statements.unnamed().found,
             Called::Named(_) => {
                 statements.peek(cached.statement.id).map(|slot| slot.found).unwrap_or_default()
             }
@@ -155,7 +153,7 @@ impl Link<'_> {
             // The statement exists on this server alone, so the client keeps the server.
             self.client.session.pins.add(Pins::PREPARED);
             self.client.session.unnamed = None;
-            self.pipe.server.session.statements.unnamed = Unnamed::NONE;
+            self.pipe.server.session.statements.forget_unnamed();
             self.pipe.pool().counters.protocol.statements_not_kept += 1;
         }
         self.pipe.server.session.soil();
@@ -208,8 +206,7 @@ impl Link<'_> {
             segment: self.pipe.server.session.outstanding.segment(),
             found,
         };
-        let old = std::mem::replace(&mut self.pipe.server.session.statements.unnamed, unnamed);
-        self.pipe.undoable_there(seq, ServerUndo::Unnamed(old));
+        self.pipe.server.session.statements.replace_unnamed(seq, unnamed);
         seq
     }
 

@@ -15,13 +15,12 @@ use crate::messages::named::Lent;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
 };
-use crate::pipeline::undo::{ClientUndo, ServerUndo};
+use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop, write_fake};
 use crate::relay::message::Message;
 use crate::state::client::{Ahead, Pins};
 use crate::statements::of_client::{ByName, Name};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
     /// Handles Query.
@@ -101,11 +100,8 @@ impl Link<'_> {
         if skippable || !self.client.session.undos.is_empty() {
             self.client.session.undos.push(seq, ClientUndo::Unnamed(old));
         }
-        let none = Unnamed::none_since(segment);
-        let old = std::mem::replace(&mut self.pipe.server.session.statements.unnamed, none);
-        if skippable && old.id != 0 {
-            self.pipe.server.session.undos.push(seq, ServerUndo::Unnamed(old));
-        }
+        let statements = &mut self.pipe.server.session.statements;
+        statements.drop_unnamed(segment, skippable.then_some(seq));
     }
 
     /// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other

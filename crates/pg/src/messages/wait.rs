@@ -1,6 +1,5 @@
 //! Messages that wait: what they mean depends on replies that are still to come.
 
-use crate::pipeline::undo::ServerUndo;
 use crate::relay::link::{Link, Stop};
 use crate::settings::session::{self, SettingsKnowledge};
 use crate::statements::of_core::CachedStatement;
@@ -26,14 +25,7 @@ impl Link<'_> {
     /// to make room. An error before the Close would skip it, and the statement would still be
     /// there (E24).
     pub(crate) fn wait_in_doubt(&self, cached: &CachedStatement) -> Result<(), Stop> {
-        let id = cached.statement.id;
-        let closed = |undo: &ServerUndo| match undo {
-            ServerUndo::Evicted(slot) => slot.served.statement().id == id,
-            ServerUndo::Prepared(_) | ServerUndo::Unnamed(_) => false,
-        };
-        if self.pipe.server.session.statements.peek(id).is_none()
-            && self.pipe.server.session.undos.iter().any(closed)
-        {
+        if self.pipe.server.session.statements.is_closing(cached.statement.id) {
             return Err(Stop::Replies);
         }
         Ok(())
@@ -79,7 +71,7 @@ impl Link<'_> {
 
     /// Whether the server's unnamed statement is this one for certain, in its current generation.
     pub(crate) fn unnamed_is(&self, cached: &CachedStatement) -> bool {
-        let unnamed = self.pipe.server.session.statements.unnamed;
+        let unnamed = self.pipe.server.session.statements.unnamed();
         unnamed.id == cached.statement.id
             && unnamed.generation == cached.statement.generation()
             && !self.pipe.server.session.outstanding.is_unsettled(unnamed.segment)

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
-use crate::pipeline::undo::ServerUndo;
 use crate::relay::pipe::Pipeline;
 use crate::statements::columns::{Columns, Found};
 use crate::statements::of_server::{ServerRef, ServerStatement};
@@ -51,8 +50,7 @@ impl Pipeline<'_> {
         let segment = self.server.session.outstanding.segment();
         let served = ServerRef::new(statement.clone());
         let slot = ServerStatement { served, generation, segment, doubtful: false, auto, found };
-        self.server.session.statements.insert(slot);
-        self.undoable_there(seq, ServerUndo::Prepared(id));
+        self.server.session.statements.prepare(seq, slot);
         seq
     }
 
@@ -81,9 +79,7 @@ impl Pipeline<'_> {
     }
 
     /// Sends a Close of a server's statement, and records how to undo that.
-    pub(crate) fn send_close(&mut self, mut old: ServerStatement, purpose: Purpose) {
-        // An error that skips this Close may have skipped the Parse of the statement too (E24).
-        old.doubtful |= self.server.session.outstanding.is_unsettled(old.segment);
+    pub(crate) fn send_close(&mut self, old: ServerStatement, purpose: Purpose) {
         let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
         name.clear();
         old.served.statement().write_name(&mut name, old.generation);
@@ -91,7 +87,8 @@ impl Pipeline<'_> {
         self.core_state.protocol.scratch = name;
         let id = old.served.statement().id;
         let seq = self.owe_us(RequestKind::Close, purpose, id);
-        self.undoable_there(seq, ServerUndo::Evicted(old));
+        let session = &mut self.server.session;
+        session.statements.close(seq, old, &session.outstanding);
     }
 
     /// Sends a Describe of a copy, whose reply the client does not get.
@@ -118,22 +115,21 @@ impl Pipeline<'_> {
     /// Adds the outstanding request of a Describe that will say what a copy returns.
     pub(crate) fn asks(&mut self, called: Called, entry: OutstandingRequest) {
         let seq = self.server.session.outstanding.next_seq();
-        let statements = &mut self.server.session.statements;
-        let found = match called {
-            Called::Unnamed => Some(&mut statements.unnamed.found),
-            Called::Named(_) => statements.peek_mut(entry.statement).map(|slot| &mut slot.found),
-        };
-        let parse = found.and_then(|found| {
-            found.asked = seq;
-            found.columns.parse()
-        });
+        let named = matches!(called, Called::Named(_)).then_some(entry.statement);
+        let parse = self.server.session.statements.ask(named, seq);
         let behind = parse.and_then(|parse| u32::try_from(seq - parse).ok());
         self.owe(OutstandingRequest { behind: behind.unwrap_or(0), ..entry });
     }
 
     /// Counts a use of a statement that the server had.
     pub(crate) fn count_hit(&mut self) {
-        self.server.session.hits += 1;
+        self.server.session.statements.count_hit();
         self.pool().counters.protocol.prepare_hits += 1;
+    }
+
+    /// Counts a use of a statement that the server lacked.
+    pub(crate) fn count_miss(&mut self) {
+        self.server.session.statements.count_miss();
+        self.pool().counters.protocol.prepare_misses += 1;
     }
 }

@@ -233,7 +233,7 @@ impl Link<'_> {
             // A statement that was lent to be dropped stays on this server.
             self.pin(Pins::PREPARED);
         }
-        self.pipe.server.session.undo(failed);
+        self.pipe.server.session.statements.undo(failed);
     }
 
     /// Brings the unnamed statement back that was there before: as the current one, or in the undo
@@ -282,7 +282,7 @@ impl Link<'_> {
         } else if is_stale(fields) {
             let generation =
                 self.pipe.server.session.statements.peek(id).map(|slot| slot.generation);
-            let unnamed = self.pipe.server.session.statements.unnamed;
+            let unnamed = self.pipe.server.session.statements.unnamed();
             let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
             let schema_version = self.pipe.pool().shared.protocol.schema_version();
             let mut begun = false;

@@ -16,7 +16,6 @@ use crate::relay::link::Link;
 use crate::settings::defaults::{self, Claims};
 use crate::settings::session::{self, SettingsMut};
 use crate::state::parts::intern_settings;
-use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
     /// Gives a server that was just lent the settings of its client, unless it has them.
@@ -44,7 +43,7 @@ impl Link<'_> {
         let Some(text) = settings.sync(&client.settings, &client.defaults, checks) else { return };
         write::query(self.pipe.out(), &text);
         self.pipe.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
-        self.pipe.server.session.statements.unnamed = Unnamed::NONE;
+        self.pipe.server.session.statements.forget_unnamed();
         self.pipe.pool().counters.protocol.settings_synced += 1;
     }
 

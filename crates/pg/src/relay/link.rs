@@ -76,7 +76,7 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
         self.client.session.undos.settle(seq);
-        self.pipe.server.session.undos.settle(seq);
+        self.pipe.server.session.statements.settle(seq);
     }
 
     /// Calls `change` for a statement of the client, named or unnamed, found by its ID.

@@ -6,7 +6,6 @@ use refrain_pool::Now;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::pipeline::schema::DEFINES;
-use crate::pipeline::undo::ServerUndo;
 use crate::state::parts::{CoreState, Pool, Ports, Server};
 
 /// A server and what it owes.
@@ -57,11 +56,5 @@ impl Pipeline<'_> {
     /// Records a request of Refrain's own, whose reply no client may see.
     pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
         self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
-    }
-
-    /// Records how to undo a change to the server's statements, in case request `seq` fails or is
-    /// skipped.
-    pub(crate) fn undoable_there(&mut self, seq: Seq, undo: ServerUndo) {
-        self.server.session.undos.push(seq, undo);
     }
 }

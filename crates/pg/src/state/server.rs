@@ -2,25 +2,28 @@
 //!
 //! Before another client gets the server, the pool asks the protocol for a proof from
 //! [`Outstanding`] that the server owes nothing.
+//!
+//! The session is made of parts, and a part's fields are its own: anybody may read what a part
+//! shows, and its own file alone writes it. Whoever sends or reads a message says by a method what
+//! has happened.
 
 mod front;
+mod statements;
 mod transaction;
 
 use std::sync::Arc;
 
 use refrain_pool::Now;
-use smallvec::SmallVec;
 
 use crate::auth::Login;
 use crate::pipeline::job::Wishes;
-use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
-use crate::pipeline::undo::{Reverted, ServerUndo, Undos};
+use crate::pipeline::outstanding::{Outstanding, Seq};
 use crate::settings::of_server::ServerSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings};
 use crate::state::server::front::FrontSegment;
+use crate::state::server::statements::ServerStatements;
 use crate::state::server::transaction::TransactionChanges;
-use crate::statements::columns::Found;
-use crate::statements::of_server::{ServerStatement, ServerStatements, Unnamed};
+use crate::statements::of_server::ServerStatement;
 use crate::statements::statement::{Generation, Statement};
 
 /// A login under way.
@@ -44,9 +47,7 @@ impl LoggingIn {
 pub struct ServerSession {
     /// The replies that it owes.
     pub(crate) outstanding: Outstanding,
-    /// How to undo changes to its statements if it refuses or skips them.
-    pub(crate) undos: Undos<ServerUndo>,
-    /// The statements it has.
+    /// Its prepared statements.
     pub(crate) statements: ServerStatements,
     /// Its run-time parameters.
     pub(crate) settings: ServerSettings,
@@ -56,12 +57,6 @@ pub struct ServerSession {
     pub(crate) front: FrontSegment,
     /// The statements that it is to prepare once no client holds it.
     pub(crate) wishes: Wishes,
-    /// A mark of the portal that was bound last; zero where not from its unnamed statement.
-    pub(crate) bound: u32,
-    /// Uses of a statement that it had.
-    pub(crate) hits: u64,
-    /// Uses of a statement that it was sent first.
-    pub(crate) misses: u64,
     /// Whether a client left something behind that a reset has to remove.
     dirty: bool,
 }
@@ -71,15 +66,11 @@ impl ServerSession {
     pub(crate) fn new(nothing: &Arc<Settings>, now: Now) -> Self {
         Self {
             outstanding: Outstanding::default(),
-            undos: Undos::default(),
             statements: ServerStatements::default(),
             settings: ServerSettings::new(nothing, now),
             transaction: TransactionChanges::default(),
             front: FrontSegment::default(),
             wishes: Wishes::default(),
-            bound: 0,
-            hits: 0,
-            misses: 0,
             dirty: false,
         }
     }
@@ -107,52 +98,13 @@ impl ServerSession {
         self.dirty = false;
     }
 
-    /// Undoes the changes to its statements by messages that failed or were skipped (E1, E2, E24).
-    pub(crate) fn undo(&mut self, failed: &Failed) {
-        let (mut never, mut before) = (SmallVec::<[u64; 4]>::new(), None);
-        for Reverted { undo, failed: own } in self.undos.fail(failed) {
-            match undo {
-                ServerUndo::Prepared(id) => {
-                    never.push(id);
-                    if self.statements.peek(id).is_some_and(|slot| failed.covers(slot.segment)) {
-                        self.statements.remove(id);
-                    }
-                }
-                ServerUndo::Evicted(slot) => {
-                    if self.statements.peek(slot.served.statement().id).is_none() {
-                        self.statements.insert(slot);
-                    }
-                }
-                ServerUndo::Unnamed(old) => {
-                    let old = if own { Unnamed::NONE } else { old };
-                    before = Some(old);
-                    // A later segment may have changed it since: that change stays.
-                    if failed.covers(self.statements.unnamed.segment) {
-                        self.statements.unnamed = old;
-                    }
-                }
-            }
+    /// Makes the changes by requests up to and including `seq` final while no client holds the
+    /// server. Nobody gets the fake replies behind it.
+    pub(crate) fn settle_unheard(&mut self, seq: Seq) {
+        self.statements.settle(seq);
+        while let Some((seq, _)) = self.outstanding.take_fake_reply() {
+            self.statements.settle(seq);
         }
-        if never.is_empty() && before.is_none() {
-            return;
-        }
-        // Undos of later segments must not bring back a statement that, as is known now, was not
-        // there.
-        self.undos.retain(|undo| match undo {
-            ServerUndo::Evicted(slot) => {
-                let id = slot.served.statement().id;
-                !(never.contains(&id) && failed.covers(slot.segment))
-            }
-            ServerUndo::Unnamed(old) => {
-                if failed.covers(old.segment)
-                    && let Some(before) = before
-                {
-                    *old = before;
-                }
-                true
-            }
-            ServerUndo::Prepared(_) => true,
-        });
     }
 
     /// Returns the generation of a statement that it has for certain, if that is the current one.
@@ -168,17 +120,6 @@ impl ServerSession {
     pub(crate) fn slot(&mut self, statement: &Statement) -> Option<&ServerStatement> {
         let slot = self.statements.touch(statement.id)?;
         let current = slot.generation == statement.generation() && self.outstanding.is_sure(slot);
-        current.then_some(&*slot)
-    }
-
-    /// Returns the copy of a statement that request `seq` describes: its generation, and its
-    /// columns.
-    pub(crate) fn asked_by(&mut self, id: u64, seq: Seq) -> Option<(Generation, &mut Found)> {
-        let unnamed = &mut self.statements.unnamed;
-        if unnamed.id == id && unnamed.found.asked == seq {
-            return Some((unnamed.generation, &mut self.statements.unnamed.found));
-        }
-        let slot = self.statements.peek_mut(id).filter(|slot| slot.found.asked == seq)?;
-        Some((slot.generation, &mut slot.found))
+        current.then_some(slot)
     }
 }

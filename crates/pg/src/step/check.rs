@@ -35,8 +35,8 @@ pub(crate) fn check_server(server: &Server) -> Result<(), String> {
     holds!(session.settings.is_recorded(), "{conn:?}: settings that it reported are not interned");
     holds!(session.statements.adds_up(), "{conn:?}: bytes of its statements");
     if matches!(server.state(), ServerState::Idle) {
-        let undo = session.undos.iter().next();
-        holds!(undo.is_none(), "{conn:?} is idle, and may take something back");
+        let settled = session.statements.is_settled();
+        holds!(settled, "{conn:?} is idle, and may take something back");
     }
     Ok(())
 }

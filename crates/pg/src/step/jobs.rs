@@ -32,7 +32,6 @@ use crate::settings::session::{Settings, SettingsKnowledge};
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::{Engine, Pool, Server};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::of_server::Unnamed;
 use crate::statements::statement::{Identity, Statement};
 
 /// Limits how long a job waits for a lock, in the transaction of its segment.
@@ -348,7 +347,7 @@ impl Pipeline<'_> {
         {
             write::query(self.out(), &text);
             self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
-            self.server.session.statements.unnamed = Unnamed::NONE;
+            self.server.session.statements.forget_unnamed();
             self.pool().counters.protocol.settings_synced += 1;
         }
         self.run_internal(LOCK_TIMEOUT, Purpose::SyncSettings);

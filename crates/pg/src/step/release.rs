@@ -18,7 +18,6 @@ use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::state::parts::Client;
-use crate::statements::of_server::Unnamed;
 
 impl Step<'_, '_> {
     /// Cancels what a server does for its client. If the server first does something for Refrain,
@@ -85,7 +84,7 @@ impl Step<'_, '_> {
             return Fitness::Unfit;
         }
         let (text, purpose) = if s.session.outstanding.status() != Status::Idle {
-            s.session.statements.unnamed = Unnamed::NONE;
+            s.session.statements.forget_unnamed();
             (&b"ROLLBACK"[..], Purpose::Rollback)
         } else if s.session.is_dirty() && !s.is_close_needed() {
             let pool = core_state.pool(s.pool());

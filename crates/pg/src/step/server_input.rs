@@ -225,10 +225,7 @@ impl Step<'_, '_> {
                     if tag == back::BIND_COMPLETE {
                         server.session.front.run.bind();
                     }
-                    server.session.undos.settle(settled.seq);
-                    while let Some((seq, _)) = server.session.outstanding.take_fake_reply() {
-                        server.session.undos.settle(seq);
-                    }
+                    server.session.settle_unheard(settled.seq);
                     match tag {
                         // The client that had the COPY data has left.
                         back::COPY_IN_RESPONSE => Idle::Broken(DisconnectReason::ServerGone),
@@ -249,7 +246,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     let Ok(failed) = server.session.outstanding.fail() else {
         return Idle::Broken(DisconnectReason::ServerProtocol);
     };
-    server.session.undo(&failed);
+    server.session.statements.undo(&failed);
     let ours = ReplyAction::Skip(Purpose::Reset);
     if failed.entry.action == ours {
         server.close_later();
@@ -279,10 +276,7 @@ fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
         return Idle::Broken(DisconnectReason::ServerProtocol);
     };
     server.session.outstanding.ready(status);
-    server.session.undos.settle(settled.seq);
-    while let Some((seq, _)) = server.session.outstanding.take_fake_reply() {
-        server.session.undos.settle(seq);
-    }
+    server.session.settle_unheard(settled.seq);
     if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {
         server.session.reset();
     }

@@ -44,11 +44,12 @@ pub(crate) fn client_view(session: &ClientSession) -> ClientSessionView {
 
 /// Returns a view of a server's session.
 pub(crate) fn server_view(session: &ServerSession) -> ServerSessionView {
+    let (hits, misses) = session.statements.uses();
     ServerSessionView {
         statements: u32::try_from(session.statements.len()).unwrap_or(u32::MAX),
         statement_bytes: session.statements.bytes() as u64,
-        prepare_hits: session.hits,
-        prepare_misses: session.misses,
+        prepare_hits: hits,
+        prepare_misses: misses,
         application: application(session.settings.current()),
     }
 }
