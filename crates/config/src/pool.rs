@@ -99,6 +99,8 @@ table! {
         Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
     /// Time a client may be idle outside a transaction; then it is disconnected.
+    ///
+    /// That may come late by a 64th part of the time.
     client_idle_timeout: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1h"], not ["0s", "3600"];
 

@@ -1,4 +1,8 @@
 //! All connections of this core, each with its role: client, server, or cancel request.
+//!
+//! A tick looks at the connections that are *watched*: servers, cancel requests, and clients that
+//! may not stay as they are, because they log in or have ended their stream. A tick need not look
+//! at the thousands of clients that do nothing. Servers and pools lead to the others.
 
 use crate::client::Client;
 use crate::ids::Conn;
@@ -38,28 +42,72 @@ pub struct CancelRun {
 
 /// All connections of a core, by number.
 #[derive(Debug)]
-pub struct Connections<P: Parts>(Vec<Connection<P>>);
+pub struct Connections<P: Parts> {
+    table: Vec<Connection<P>>,
+    /// The connections whose `is_watched` is true. Some of the numbers may be free by now.
+    watched: Vec<Conn>,
+    is_watched: Vec<bool>,
+}
 
 impl<P: Parts> Default for Connections<P> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self { table: Vec::new(), watched: Vec::new(), is_watched: Vec::new() }
     }
 }
 
 impl<P: Parts> Connections<P> {
-    /// Gives a connection its role.
+    /// Gives a connection its role. The next tick looks at the connection.
     pub fn set(&mut self, conn: Conn, connection: Connection<P>) {
         let index = conn.0 as usize;
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || Connection::Free);
+        if self.table.len() <= index {
+            self.table.resize_with(index + 1, || Connection::Free);
+            self.is_watched.resize(index + 1, false);
         }
-        assert!(matches!(self.0[index], Connection::Free), "a connection has one role");
-        self.0[index] = connection;
+        assert!(matches!(self.table[index], Connection::Free), "a connection has one role");
+        self.table[index] = connection;
+        self.watch(conn);
+    }
+
+    /// Has the next tick look at a connection, which has a role.
+    pub(crate) fn watch(&mut self, conn: Conn) {
+        if !std::mem::replace(&mut self.is_watched[conn.0 as usize], true) {
+            self.watched.push(conn);
+        }
+    }
+
+    /// Whether the next tick looks at a connection, which has a role.
+    pub(crate) fn is_watched(&self, conn: Conn) -> bool {
+        self.is_watched[conn.0 as usize]
+    }
+
+    /// Whether the next tick looks at any connection.
+    pub(crate) fn has_watched(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
+    /// Takes out the connections that this tick looks at.
+    pub(crate) fn take_watched(&mut self) -> Vec<Conn> {
+        std::mem::take(&mut self.watched)
+    }
+
+    /// Puts back those of the connections taken out that the next tick has to look at again.
+    pub(crate) fn keep_watched(
+        &mut self,
+        mut looked: Vec<Conn>,
+        stays: impl Fn(&Connection<P>) -> bool,
+    ) {
+        looked.retain(|conn| {
+            let index = conn.0 as usize;
+            self.is_watched[index] = stays(&self.table[index]);
+            self.is_watched[index]
+        });
+        looked.append(&mut self.watched);
+        self.watched = looked;
     }
 
     /// Takes a connection's role away.
     pub fn take(&mut self, conn: Conn) -> Connection<P> {
-        self.0
+        self.table
             .get_mut(conn.0 as usize)
             .map_or(Connection::Free, |place| std::mem::replace(place, Connection::Free))
     }
@@ -67,13 +115,13 @@ impl<P: Parts> Connections<P> {
     /// Returns the role of a connection.
     #[inline]
     pub fn get(&self, conn: Conn) -> &Connection<P> {
-        self.0.get(conn.0 as usize).unwrap_or(&Connection::Free)
+        self.table.get(conn.0 as usize).unwrap_or(&Connection::Free)
     }
 
     /// Returns the client at a connection.
     #[inline]
     pub fn client(&mut self, conn: Conn) -> Option<&mut Client<P>> {
-        match self.0.get_mut(conn.0 as usize) {
+        match self.table.get_mut(conn.0 as usize) {
             Some(Connection::Client(client)) => Some(client),
             _ => None,
         }
@@ -82,7 +130,7 @@ impl<P: Parts> Connections<P> {
     /// Returns the server at a connection.
     #[inline]
     pub fn server(&mut self, conn: Conn) -> Option<&mut Server<P>> {
-        match self.0.get_mut(conn.0 as usize) {
+        match self.table.get_mut(conn.0 as usize) {
             Some(Connection::Server(server)) => Some(server),
             _ => None,
         }
@@ -95,7 +143,7 @@ impl<P: Parts> Connections<P> {
     /// server that exist.
     #[inline]
     pub fn pair(&mut self, client: Conn, server: Conn) -> (&mut Client<P>, &mut Server<P>) {
-        let both = self.0.get_disjoint_mut([client.0 as usize, server.0 as usize]);
+        let both = self.table.get_disjoint_mut([client.0 as usize, server.0 as usize]);
         match both {
             Ok([Connection::Client(client), Connection::Server(server)]) => (client, server),
             _ => panic!("a link joins a client and a server"),
@@ -104,7 +152,7 @@ impl<P: Parts> Connections<P> {
 
     /// Iterates over all clients.
     pub fn clients(&self) -> impl Iterator<Item = &Client<P>> {
-        self.0.iter().filter_map(|connection| match connection {
+        self.table.iter().filter_map(|connection| match connection {
             Connection::Client(client) => Some(&**client),
             _ => None,
         })
@@ -112,7 +160,7 @@ impl<P: Parts> Connections<P> {
 
     /// Iterates over all servers.
     pub fn servers(&self) -> impl Iterator<Item = &Server<P>> {
-        self.0.iter().filter_map(|connection| match connection {
+        self.table.iter().filter_map(|connection| match connection {
             Connection::Server(server) => Some(&**server),
             _ => None,
         })
@@ -121,7 +169,7 @@ impl<P: Parts> Connections<P> {
     /// Iterates over the numbers that are in use.
     pub fn conns(&self) -> impl Iterator<Item = Conn> + use<P> {
         let used: Vec<_> = (0u32..)
-            .zip(&self.0)
+            .zip(&self.table)
             .filter(|(_, connection)| !matches!(connection, Connection::Free))
             .map(|(index, _)| Conn(index))
             .collect();

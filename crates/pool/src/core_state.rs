@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::agenda::Agenda;
 use crate::database_drain::DatabaseDrain;
 use crate::ids::{Core, PoolId};
 use crate::parts::Parts;
@@ -32,6 +33,10 @@ pub struct CoreState<P: Parts> {
     pub database_drain: DatabaseDrain,
     /// Sum of the counters of the pools that this core has closed.
     pub(crate) forgotten: Counters<P::Counters>,
+    /// The earliest time at which a client may have done nothing for too long.
+    pub(crate) idle_due: Now,
+    /// The pools that the next ticks visit.
+    pub(crate) agenda: Agenda,
     pools: Vec<Option<Box<Pool<P>>>>,
     entropy: Entropy,
 }
@@ -46,6 +51,8 @@ impl<P: Parts> CoreState<P> {
             draining: false,
             database_drain: DatabaseDrain::default(),
             forgotten: Counters::default(),
+            idle_due: Now(u64::MAX),
+            agenda: Agenda::default(),
             pools: Vec::new(),
             entropy,
         }
@@ -74,16 +81,22 @@ impl<P: Parts> CoreState<P> {
             self.pools.resize_with(place + 1, || None);
         }
         let paused = || self.shared.is_paused(&shared.database);
-        let make = || Box::new(Pool::new(shared.clone(), paused(), now));
+        let make = || Box::new(Pool::new(shared.clone(), paused()));
         let pool = self.pools[place].get_or_insert_with(make);
         assert_eq!(pool.shared.id, shared.id, "a place is used again when all have left it");
+        self.agenda.list(shared.id, &mut pool.visits);
+        pool.unused_since = None;
+        if let Some(timeout) = pool.settings.options.client_idle_timeout {
+            self.idle_due = self.idle_due.min(now.after(timeout));
+        }
         pool
     }
 
     /// Closes this core's part of a pool that no client or server of this core uses. Forgets the
     /// pool if no other core has it open and it has no server.
     pub(crate) fn close_pool(&mut self, id: PoolId) {
-        let pool = self.pools[id.place()].take().expect("it is open");
+        let mut pool = self.pools[id.place()].take().expect("it is open");
+        self.agenda.rest(id, &mut pool.visits, None);
         assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
         self.forgotten.add(&pool.counters);
         self.forgotten.pool.pools_forgotten += 1;
@@ -100,11 +113,14 @@ impl<P: Parts> CoreState<P> {
         self.find_pool(id).expect("a pool in use is open")
     }
 
-    /// Returns this core's part of a pool, or `None` if this core does not have the pool open.
+    /// Returns this core's part of a pool, or `None` if this core does not have the pool open. The
+    /// next tick visits the pool: whoever asks may change it.
     #[inline]
     pub fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool<P>> {
         let pool = self.pools.get_mut(id.place())?.as_deref_mut();
-        pool.filter(|pool| pool.shared.id == id)
+        let pool = pool.filter(|pool| pool.shared.id == id)?;
+        self.agenda.list(id, &mut pool.visits);
+        Some(pool)
     }
 
     /// Returns this core's part of a pool for reading, or `None` if this core does not have the
@@ -131,9 +147,38 @@ impl<P: Parts> CoreState<P> {
         self.pools.iter().flatten().map(|pool| &**pool)
     }
 
-    /// Iterates over all pools of this core, to change them.
+    /// Iterates over all pools of this core, to change them. The next tick visits all of them.
     pub(crate) fn pools_mut(&mut self) -> impl Iterator<Item = &mut Pool<P>> {
-        self.pools.iter_mut().flatten().map(|pool| &mut **pool)
+        let Self { pools, agenda, .. } = self;
+        pools.iter_mut().flatten().map(|pool| {
+            agenda.list(pool.shared.id, &mut pool.visits);
+            &mut **pool
+        })
+    }
+
+    /// Takes out the pools that this tick visits, unused ones whose time has come included.
+    pub(crate) fn begin_visits(&mut self, now: Now) -> Vec<PoolId> {
+        while let Some(id) = self.agenda.due(now) {
+            let pool = self.pools[id.place()].as_deref_mut().expect("a pool that rests is open");
+            self.agenda.rest(id, &mut pool.visits, None);
+            self.agenda.list(id, &mut pool.visits);
+        }
+        self.agenda.take()
+    }
+
+    /// Puts back those of the visited pools that the next tick has to visit again, and lets unused
+    /// ones rest until they may be forgotten.
+    pub(crate) fn end_visits(&mut self, mut visited: Vec<PoolId>) {
+        visited.retain(|&id| {
+            let pool = self.pools[id.place()].as_deref_mut();
+            let Some(pool) = pool.filter(|pool| pool.shared.id == id) else { return false };
+            let again = pool.needs_tick(self.core);
+            pool.visits.set_listed(again);
+            let due = pool.forgotten_at();
+            self.agenda.rest(id, &mut pool.visits, due);
+            again
+        });
+        self.agenda.put_back(visited);
     }
 
     /// Returns random bytes.

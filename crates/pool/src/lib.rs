@@ -33,6 +33,7 @@ pub mod counts;
 mod pauses;
 mod pools;
 pub mod shared;
+mod agenda;
 pub mod pool;
 pub mod database_drain;
 pub mod core_state;

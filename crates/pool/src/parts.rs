@@ -68,6 +68,12 @@ pub trait Parts: Sized + Debug + 'static {
         let _ = pool;
         true
     }
+    /// Whether the protocol has work in a pool at the next tick, even if nobody uses the pool until
+    /// then.
+    fn is_due(pool: &Self::Pool) -> bool {
+        let _ = pool;
+        false
+    }
     /// Forgets what depends on the options, which have changed.
     fn options_changed(shared: &Self::Shared) {
         let _ = shared;

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::agenda::Visits;
 use crate::client::Client;
 use crate::ids::{Conn, Core};
 use crate::parts::Parts;
@@ -34,8 +35,12 @@ pub struct Pool<P: Parts> {
     pub(crate) entering: Vec<Conn>,
     /// Number of clients of this core, from [`crate::Step::enter`] on.
     pub(crate) clients: u32,
-    /// The last tick at which the pool was in use.
-    pub(crate) used: Now,
+    /// The first tick that found the pool unused, since the pool was last used.
+    pub(crate) unused_since: Option<Now>,
+    /// The visits of the next ticks.
+    pub(crate) visits: Visits,
+    /// Number of servers beyond the limits that the last tick could not close.
+    pub(crate) surplus: u32,
     /// Number of servers of this core: idle, lent, or being connected.
     pub(crate) servers: u32,
     /// Number of servers of this core that are being connected or logged in to.
@@ -66,7 +71,7 @@ impl<P: Parts> Pool<P> {
     }
 
     /// Makes a pool without servers and clients.
-    pub(crate) fn new(shared: Arc<PoolShared<P>>, paused: bool, now: Now) -> Self {
+    pub(crate) fn new(shared: Arc<PoolShared<P>>, paused: bool) -> Self {
         Self {
             settings: shared.settings(),
             removed: shared.is_removed(),
@@ -76,7 +81,9 @@ impl<P: Parts> Pool<P> {
             open_lines: Vec::new(),
             entering: Vec::new(),
             clients: 0,
-            used: now,
+            unused_since: None,
+            visits: Visits::default(),
+            surplus: 0,
             servers: 0,
             connecting: 0,
             paused,
@@ -133,7 +140,23 @@ impl<P: Parts> Pool<P> {
         if !P::is_known(&self.shared.protocol) {
             return Some(self.retry);
         }
-        options.pool_idle_timeout.map(|timeout| self.used.after(timeout))
+        options
+            .pool_idle_timeout
+            .zip(self.unused_since)
+            .map(|(timeout, since)| since.after(timeout))
+    }
+
+    /// Whether the next tick has work in this pool, even if nobody uses the pool until then: a
+    /// client waits, another core has to be told, a server is too many, or one may be too few,
+    /// which the first core looks for.
+    pub(crate) fn needs_tick(&self, core: Core) -> bool {
+        let keeps_minimum = core == Core(0) && self.settings.options.min_pool_size > 0;
+        !self.waiting.is_empty()
+            || !self.entering.is_empty()
+            || self.wants_server
+            || self.surplus > 0
+            || keeps_minimum && !self.removed
+            || P::is_due(&self.protocol)
     }
 
     /// Returns the database's name at the server.

@@ -107,6 +107,10 @@ impl Parts for Pg {
         pool.server_parameters().is_some()
     }
 
+    fn is_due(pool: &PoolPart) -> bool {
+        pool.has_waiting()
+    }
+
     fn options_changed(shared: &SharedPart) {
         shared.options_changed();
     }

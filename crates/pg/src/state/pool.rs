@@ -39,6 +39,11 @@ impl PoolPart {
         self.woken.append(&mut self.awaiting_analysis);
     }
 
+    /// Whether a client waits for news of a normalized query, or has got them and is to be read.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !(self.awaiting_analysis.is_empty() && self.woken.is_empty())
+    }
+
     /// Takes the clients whose input is to be read again.
     #[inline]
     pub(crate) fn take_woken(&mut self) -> Vec<Conn> {

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::{Connection, Connections};
 use crate::engine::Engine;
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, Core, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
+use crate::step::tick::is_always_watched;
 
 /// The counts of one pool, made anew from all connections.
 #[derive(Default)]
@@ -44,7 +45,10 @@ impl<P: Protocol> Engine<P> {
         let mut clients = 0;
         holds!(self.runnable.is_empty(), "clients are left that can be read on");
         for conn in self.connections.conns() {
-            match self.connections.get(conn) {
+            let watched = self.connections.is_watched(conn);
+            let connection = self.connections.get(conn);
+            holds!(watched || !is_always_watched(connection), "no tick looks at {conn:?}");
+            match connection {
                 Connection::Client(client) => {
                     clients += 1;
                     holds!(client.conn == conn, "{conn:?} is a client with another number");
@@ -73,6 +77,7 @@ impl<P: Protocol> Engine<P> {
             );
         }
         for pool in self.core_state.pools() {
+            check_agenda(pool, self.core_state.core)?;
             check_pool(
                 &self.connections,
                 pool,
@@ -244,6 +249,16 @@ fn check_pool<P: Protocol>(
     let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;
     holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
     holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");
+    Ok(())
+}
+
+/// Checks that a tick visits a pool in which there is work, and an unused one when it may be
+/// forgotten.
+fn check_agenda<P: Protocol>(pool: &Pool<P>, core: Core) -> Result<(), String> {
+    let name = (&pool.shared.database, &pool.shared.user);
+    holds!(pool.visits.is_listed() || !pool.needs_tick(core), "{name:?}: no tick does what is due");
+    let rests = pool.visits.rests_until() == pool.forgotten_at();
+    holds!(pool.visits.is_listed() || rests, "{name:?}: no tick forgets it when it may");
     Ok(())
 }
 

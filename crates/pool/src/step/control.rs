@@ -11,6 +11,7 @@ use crate::message::CoreMessage;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::ServerState;
+use crate::time::Now;
 
 impl<P: Protocol> Step<'_, P> {
     /// Handles a message from another core.
@@ -74,6 +75,8 @@ impl<P: Protocol> Step<'_, P> {
             pool.settings = pool.shared.settings();
             pool.removed = pool.shared.is_removed();
         }
+        // The next tick reads the timeouts.
+        self.engine.core_state.idle_due = Now(0);
         for client in self.clients(|_| true) {
             self.dismiss(client);
         }

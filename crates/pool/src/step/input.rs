@@ -69,6 +69,7 @@ impl<P: Protocol> Step<'_, P> {
             return self.client_gone(conn, END_OF_STREAM);
         }
         client.ended = Some(now);
+        self.engine.connections.watch(conn);
         self.engine.runnable.push_back(conn);
     }
 

@@ -1,11 +1,17 @@
 //! Timeouts of clients and servers, and the removal of unused servers and pools.
 //!
-//! The hot path sets no timers. Every [`TICK`], as long as anything could be due, a tick checks all
-//! connections and pools. So a timeout may come late by one [`TICK`].
+//! The hot path sets no timers. Every [`TICK`], as long as anything could be due, a tick looks at
+//! what may be due: the connections that are watched ([`crate::connections`]), the clients of their
+//! servers, and the pools of the agenda ([`crate::agenda`]) with the clients that wait there. So a
+//! tick costs in proportion to the clients that do something, and a timeout may come late by one
+//! [`TICK`].
+//!
+//! Clients that do nothing have one timeout, `client_idle_timeout`. All of them are looked at when
+//! the first of them may be due, but at most [`IDLE_SCANS`] times in that timeout.
 
 use std::time::Duration;
 
-use refrain_config::PoolOptions;
+use refrain_config::{General, PoolOptions};
 
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::Connection;
@@ -15,7 +21,6 @@ use crate::engine::{Engine, Step};
 use crate::event::Action;
 use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
-use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::protocol::{Activity, Protocol};
 use crate::server::{Server, ServerState};
@@ -27,25 +32,39 @@ const TICK: Duration = Duration::from_millis(100);
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Microseconds between two sweeps, which forget what no core uses any more.
 const SWEEP_US: u64 = 10_000_000;
+/// How often all clients are looked at, at most, in the shortest `client_idle_timeout`. So that
+/// timeout may come late by this part of it.
+const IDLE_SCANS: u32 = 64;
 
 impl<P: Protocol> Engine<P> {
     /// Returns the latest time for the next [`crate::Event::Tick`]; `None` while nothing can be
     /// due.
     pub fn next_tick(&self, ports: &Ports<P>) -> Option<Now> {
-        // A pool whose last client left while it waited still has to tell the other cores that it
-        // wants no server.
-        let has_work =
-            |p: &Pool<P>| p.servers > 0 || p.wants_server || p.settings.options.min_pool_size > 0;
         let next = self.ticked.after(TICK);
         if let Some(due) = self.patience_ends() {
             return Some(due.min(next));
         }
-        if self.clients > 0 || ports.are_closing() || self.core_state.pools().any(has_work) {
+        let agenda = &self.core_state.agenda;
+        if self.clients > 0
+            || ports.are_closing()
+            || self.connections.has_watched()
+            || !agenda.is_empty()
+        {
             return Some(next);
         }
         // An unused pool needs one more tick, which forgets the pool.
-        let due = self.core_state.pools().filter_map(Pool::forgotten_at).min();
-        due.map(|due| due.max(next))
+        agenda.first_rest().map(|due| due.max(next))
+    }
+}
+
+/// Whether each tick looks at a connection.
+pub(crate) fn is_always_watched<P: Protocol>(connection: &Connection<P>) -> bool {
+    match connection {
+        Connection::Free => false,
+        Connection::Client(client) => {
+            client.ended.is_some() || P::phase(&client.session) == Phase::Login
+        }
+        Connection::Server(_) | Connection::Cancel(_) => true,
     }
 }
 
@@ -59,12 +78,34 @@ impl<P: Protocol> Step<'_, P> {
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
         self.ports.tick(self.now);
-        for conn in self.engine.connections.conns() {
+        let options = self.engine.core_state.shared.options();
+        self.tick_watched(&options.general);
+        if self.engine.core_state.draining || self.engine.core_state.idle_due <= self.now {
+            self.tick_all_clients(&options.general);
+        }
+        let pools = self.engine.core_state.begin_visits(self.now);
+        for &pool in &pools {
+            self.tick_pool(pool, &options.general);
+        }
+        self.engine.core_state.end_visits(pools);
+        if swept {
+            self.engine.core_state.shared.sweep();
+        }
+        P::tick(self, swept);
+    }
+
+    /// Looks at the connections that are watched, and at the clients of servers.
+    fn tick_watched(&mut self, general: &General) {
+        let watched = self.engine.connections.take_watched();
+        for &conn in &watched {
             match self.engine.connections.get(conn) {
-                Connection::Client(_) => self.tick_client(conn),
-                Connection::Server(_) => self.tick_server(conn),
+                Connection::Client(_) => self.tick_client(conn, general),
+                Connection::Server(server) => match server.client() {
+                    Some(client) => self.tick_client(client, general),
+                    None => self.tick_server(conn),
+                },
                 Connection::Cancel(run) => {
-                    let timeout = self.engine.core_state.shared.options().general.cancel_timeout;
+                    let timeout = general.cancel_timeout;
                     if timeout.is_some_and(|timeout| run.since.after(timeout) <= self.now) {
                         self.cancel_late(conn);
                     }
@@ -72,50 +113,61 @@ impl<P: Protocol> Step<'_, P> {
                 Connection::Free => {}
             }
         }
-        let pools: Vec<PoolId> =
-            self.engine.core_state.pools().map(|pool| pool.shared.id).collect();
-        for pool in pools {
-            self.tick_pool(pool);
-        }
-        if swept {
-            self.engine.core_state.shared.sweep();
-        }
-        P::tick(self, swept);
+        self.engine.connections.keep_watched(watched, is_always_watched);
     }
 
-    fn tick_client(&mut self, conn: Conn) {
+    /// Looks at all clients, and finds out when the first of them may be idle for too long.
+    fn tick_all_clients(&mut self, general: &General) {
+        for conn in self.engine.connections.conns() {
+            if matches!(self.engine.connections.get(conn), Connection::Client(_)) {
+                self.tick_client(conn, general);
+            }
+        }
         let now = self.now;
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let timeouts = core_state.pools().filter_map(|p| p.settings.options.client_idle_timeout);
+        let Some(shortest) = timeouts.min() else {
+            core_state.idle_due = Now(u64::MAX);
+            return;
+        };
+        let due = |client: &Client<P>| {
+            let pool = core_state.peek_pool(client.pool)?;
+            Some(client.requested.after(pool.settings.options.client_idle_timeout?))
+        };
+        // A client that comes later, or asks for something, has at least the shortest timeout.
+        let first = connections.clients().filter_map(due).fold(now.after(shortest), Now::min);
+        core_state.idle_due = first.max(now.after(shortest / IDLE_SCANS));
+    }
+
+    /// Ends a client's session if a timeout says so, or if a shutdown has begun and the client has
+    /// nothing under way.
+    fn tick_client(&mut self, conn: Conn, general: &General) {
+        let now = self.now;
+        let Engine { core_state, connections, .. } = &*self.engine;
+        let Connection::Client(client) = connections.get(conn) else { return };
+        let server = client.link.and_then(|server| match connections.get(server) {
+            Connection::Server(server) => Some(&**server),
+            _ => None,
+        });
         // The server does not work for a client in its line yet.
-        if client.waiting_for == WaitingFor::Turn
-            && let Some(server) = client.link
-            && self.engine.connections.server(server).is_some_and(|s| s.line.has(conn))
-        {
+        let lines_up = server.is_some_and(|server| server.line.has(conn));
+        if client.waiting_for == WaitingFor::Turn && lines_up {
             return;
         }
-        let Some(client) = self.engine.connections.client(conn) else { return };
         let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
-        let general = &self.engine.core_state.shared.options().general;
         let cause = match P::phase(&client.session) {
             Phase::Console => None,
             Phase::Login => due(client.connected, general.client_login_timeout)
                 .then_some(DisconnectReason::LoginTimeout),
             Phase::Entering | Phase::Checking | Phase::Ready => {
-                let options = &self.engine.core_state.pool(client.pool).settings.options;
-                let link = client.link;
-                let (client, server) = match link {
-                    Some(server) => {
-                        let (client, server) = self.engine.connections.pair(conn, server);
-                        (&*client, Some(&*server))
-                    }
-                    None => (&*client, None),
-                };
-                overdue(client, server, options, now)
+                let pool = core_state.peek_pool(client.pool).expect("a pool in use is open");
+                overdue(client, server, &pool.settings.options, now)
             }
         };
+        let link = client.link;
         if let Some(cause) = cause {
             if matches!(cause, DisconnectReason::QueryTimeout | DisconnectReason::ClientGone)
-                && let Some(server) = self.engine.connections.client(conn).and_then(|c| c.link)
+                && let Some(server) = link
             {
                 self.cancel_server(server);
             }
@@ -126,6 +178,26 @@ impl<P: Protocol> Step<'_, P> {
             self.end_client(conn, cause);
         } else if self.engine.core_state.draining {
             self.drain_client(conn);
+        }
+    }
+
+    /// Looks at the clients that wait for a server of a pool, or to be let in.
+    fn tick_waiting(&mut self, id: PoolId, general: &General) {
+        let entering = |step: &Self, at: usize| {
+            step.engine.core_state.peek_pool(id).and_then(|pool| pool.entering.get(at).copied())
+        };
+        let mut at = 0;
+        while let Some(client) = entering(self, at) {
+            self.tick_client(client, general);
+            at += usize::from(entering(self, at) == Some(client));
+        }
+        let first = |step: &Self| step.engine.core_state.peek_pool(id)?.first_waiting();
+        // The first has waited longest. If it may wait on, so may the others.
+        while let Some(client) = first(self) {
+            self.tick_client(client, general);
+            if first(self) == Some(client) {
+                return;
+            }
         }
     }
 
@@ -148,10 +220,10 @@ impl<P: Protocol> Step<'_, P> {
 
     fn tick_server(&mut self, conn: Conn) {
         let now = self.now;
-        let shared = self.engine.core_state.shared.clone();
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        let is_draining = self.engine.core_state.is_draining(server.pool, now);
-        let pool = self.engine.core_state.pool(server.pool);
+        let Engine { core_state, connections, .. } = &*self.engine;
+        let Connection::Server(server) = connections.get(conn) else { return };
+        let pool = core_state.peek_pool(server.pool).expect("a pool in use is open");
+        let is_draining = core_state.database_drain.concerns(pool, now);
         let options = &pool.settings.options;
         match server.state {
             ServerState::Connecting | ServerState::Login(_) => {
@@ -164,7 +236,8 @@ impl<P: Protocol> Step<'_, P> {
                 let old = server.expires <= now || server.close_needed || renewed;
                 let unused =
                     options.server_idle_timeout.is_some_and(|s| server.since.after(s) <= now);
-                let spare = || shared.counts.servers(server.pool) > options.min_pool_size;
+                let spare =
+                    || core_state.shared.counts.servers(server.pool) > options.min_pool_size;
                 let leaves = is_draining && !pool.is_wanted();
                 if old || unused && spare() || leaves {
                     self.close_server(conn);
@@ -185,24 +258,28 @@ impl<P: Protocol> Step<'_, P> {
     fn shrink(&mut self, id: PoolId) {
         let shared = self.engine.core_state.shared.clone();
         let pool = self.engine.core_state.pool(id);
-        for _ in 0..shared.counts.surplus(&pool.shared) {
-            let Some(server) = self.engine.core_state.pool(id).take_coldest(|_| true) else {
-                return;
-            };
+        let surplus = shared.counts.surplus(&pool.shared).min(pool.servers);
+        for closed in 0..surplus {
+            let pool = self.engine.core_state.pool(id);
+            pool.surplus = surplus - closed;
+            let Some(server) = pool.take_coldest(|_| true) else { return };
             self.close_server(server);
         }
+        self.engine.core_state.pool(id).surplus = 0;
     }
 
-    fn tick_pool(&mut self, id: PoolId) {
+    fn tick_pool(&mut self, id: PoolId, general: &General) {
         let now = self.now;
-        let pool = self.engine.core_state.pool(id);
-        if pool.forgotten_at().is_some_and(|due| due <= now) {
-            return self.engine.core_state.close_pool(id);
-        } else if !pool.is_unused() {
-            pool.used = now;
-        } else if pool.settings.options.min_pool_size == 0 {
-            return;
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        if pool.is_unused() {
+            pool.unused_since.get_or_insert(now);
+            if pool.forgotten_at().is_some_and(|due| due <= now) {
+                return self.engine.core_state.close_pool(id);
+            } else if pool.settings.options.min_pool_size == 0 {
+                return;
+            }
         }
+        self.tick_waiting(id, general);
         self.shrink(id);
         P::tick_pool(self, id);
         // Another core may not have known the pool when it was asked, or may have a server now. So

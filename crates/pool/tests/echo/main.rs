@@ -10,6 +10,7 @@ mod harness;
 mod lending;
 mod limits;
 mod timeouts;
+mod ticks;
 mod hand_over;
 mod operator;
 mod cancel;

@@ -1,5 +1,7 @@
 //! The parts of the protocol of lines, for each thing that the pool has.
 
+use std::cell::Cell;
+
 use refrain_pool::client::Phase;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Now, Parts};
@@ -14,6 +16,8 @@ pub(crate) enum Echo {}
 pub(crate) struct ClientSession {
     /// The phase of the session.
     pub(crate) phase: Phase,
+    /// How often the pool has asked for the phase.
+    pub(crate) looks: Cell<u32>,
 }
 
 /// A server's session.
@@ -53,6 +57,8 @@ pub(crate) struct Checks {
     pub(crate) made: u32,
     /// Number of checks whose server was lost.
     pub(crate) lost: u32,
+    /// Number of ticks that visited the pool.
+    pub(crate) ticks: u32,
 }
 
 impl Parts for Echo {
@@ -73,7 +79,7 @@ impl Parts for Echo {
     type Answer = ();
 
     fn client((): &(), _now: Now) -> ClientSession {
-        ClientSession { phase: Phase::Login }
+        ClientSession { phase: Phase::Login, looks: Cell::new(0) }
     }
     fn server((): &(), _now: Now) -> ServerSession {
         ServerSession::default()

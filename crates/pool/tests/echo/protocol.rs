@@ -5,7 +5,7 @@
 
 use refrain_pool::client::Phase;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::pid_of;
+use refrain_pool::ids::{PoolId, pid_of};
 use refrain_pool::lobby::Counted;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::server::Server;
@@ -16,6 +16,7 @@ use crate::parts::{Check, ClientSession, Echo, Idle, ServerSession};
 impl Protocol for Echo {
     // The pool asks for the phase when input arrives, to know which method reads it.
     fn phase(session: &ClientSession) -> Phase {
+        session.looks.set(session.looks.get() + 1);
         session.phase
     }
 
@@ -127,6 +128,11 @@ impl Protocol for Echo {
         }
         send(step, server, b"rollback\n");
         Fitness::Busy
+    }
+
+    // The tests count the visits.
+    fn tick_pool(step: &mut Step<'_, Self>, pool: PoolId) {
+        step.engine.core_state.pool(pool).protocol.ticks += 1;
     }
 
     // A server may clean up when it is told that its client goes.
