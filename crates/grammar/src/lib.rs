@@ -54,9 +54,12 @@ mod explain;
 
 mod parse;
 
+mod reads;
+
 pub use explain::{Explained, Explanation, explain};
 pub use parse::{Fault, statement};
 pub use pg_query::{NodeEnum, protobuf};
+pub use reads::read;
 pub use rules::{Effect, RULES, Rule};
 
 use pg_query::Error;

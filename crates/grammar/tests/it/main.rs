@@ -1,8 +1,10 @@
-//! Tests of the grammar: by the table of rules, over many texts, over random texts.
+//! Tests of the grammar: by the table of rules, of reads, over many texts, over random texts.
 
 mod text;
 
 mod rules;
+
+mod reads;
 
 mod corpus;
 

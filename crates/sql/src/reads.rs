@@ -1,0 +1,129 @@
+//! Reads: statements that a server may run for one client while it runs others for other clients,
+//! and that may run twice.
+//!
+//! What: a read is one SELECT that leaves nothing behind in the session or in the database, shows
+//! nothing of the session in which it runs, and locks no rows. [`may_be_read`] rules out by a scan
+//! what is none. PostgreSQL's grammar rules out more and finds what the text mentions
+//! ([`Mentioned`]), and the catalog decides about that. Whatever says that a text is no read is an
+//! [`Objection`].
+//!
+//! What always holds: each objection is a row of one table, with its reason.
+
+use crate::normalize::Reason;
+use crate::scan::{Kind, Scan};
+
+/// The names in a text that decide whether it is a read. Relations are as SQL writes them; all
+/// others are the last parts of the names, as the catalog has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mentioned {
+    /// The relations that it reads; a name of its own WITH may be among them.
+    pub relations: Vec<String>,
+    /// The names that its WITH clauses give, as `relations` has them.
+    pub with: Vec<String>,
+    /// Functions; `f(x)` may also be a cast to a type.
+    pub functions: Vec<String>,
+    /// Fields: `x.f` is `f(x)` if `x` has no field of that name.
+    pub fields: Vec<String>,
+    /// Operators.
+    pub operators: Vec<String>,
+    /// Types that it casts to.
+    pub types: Vec<String>,
+}
+
+macro_rules! objections {
+    ($($name:ident $key:literal: $text:literal;)*) => {
+        /// The reason why a statement is not a read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Objection {
+            $(#[doc = $text] $name,)*
+        }
+
+        /// All objections.
+        pub static OBJECTIONS: &[(Objection, Reason)] =
+            &[$((Objection::$name, Reason { name: $key, text: $text })),*];
+    };
+}
+
+objections! {
+    // What the text shows.
+    Kind "kind": "the text is not a single SELECT without effects on its session";
+    Syntax "syntax": "PostgreSQL's grammar does not take the text";
+    Encoding "encoding": "the text is not read as UTF-8, and the grammar reads nothing else";
+    Deep "depth": "expressions are nested too deep to be looked at";
+    Into "into": "INTO creates a table";
+    Locks "locks": "FOR UPDATE, FOR SHARE and the like lock rows";
+    Writes "writes": "a query of WITH writes";
+    Form "form": "the text has an expression that Refrain does not know, or samples a table";
+    // What the catalog shows.
+    Temporary "temporary": "a relation is temporary, and belongs to one session";
+    Missing "missing": "there is no relation of this name";
+    Relation "relation": "a relation is no table, materialized view or view, or a part of it is none";
+    Catalog "catalog": "a system catalog may show the session";
+    Policies "row-security": "row security may call any function";
+    Locking "view-locks": "a view locks rows";
+    Volatile "volatile": "a function, or a function behind an operator or a default of an argument, is volatile";
+    Session "session": "a function shows the session, its server process or its transaction, or runs what its arguments say";
+    Cast "cast": "the function of a cast in the database is volatile";
+    Type "type": "an input or output function of a type in the database is volatile";
+    Class "operator-class": "the function of an operator class in the database is volatile";
+    Domain "domain": "a constraint of a domain in the database calls a volatile function, and the text may check it";
+    Server "server": "the server refused the query about what the text mentions";
+}
+
+impl Objection {
+    /// Returns its name and the reason, for operators.
+    pub fn reason(self) -> &'static Reason {
+        &OBJECTIONS[self as usize].1
+    }
+
+    /// Returns the objection of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        OBJECTIONS.iter().find(|(_, reason)| reason.name == name).map(|(it, _)| *it)
+    }
+
+    /// True if the text alone is the reason, so that no change of the schema ends it.
+    pub fn is_of_text(self) -> bool {
+        (self as u8) < Self::Temporary as u8
+    }
+}
+
+/// True if a text may be a read, as far as a scan shows.
+pub fn may_be_read(scan: &Scan) -> bool {
+    let selects = matches!(scan.kind, Kind::Select | Kind::With);
+    selects && scan.statements == 1 && scan.traits.is_empty() && !scan.sets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::scan;
+
+    #[test]
+    fn each_objection_has_its_row() {
+        for (index, (objection, reason)) in OBJECTIONS.iter().enumerate() {
+            assert_eq!(*objection as usize, index);
+            assert_eq!(Objection::named(reason.name), Some(*objection));
+        }
+        assert!(Objection::Form.is_of_text() && !Objection::Temporary.is_of_text());
+    }
+
+    #[test]
+    fn a_scan_rules_out_what_acts() {
+        for text in ["select 1", "with x as (select 1) select * from x", "SELECT now()"] {
+            assert!(may_be_read(&scan(text.as_bytes())), "{text}");
+        }
+        let others = [
+            "",
+            "insert into t values (1)",
+            "select 1; select 2",
+            "select set_config('a.b', 'x', true)",
+            "select pg_advisory_lock(1)",
+            "select 1 into t",
+            "begin",
+        ];
+        for text in others {
+            assert!(!may_be_read(&scan(text.as_bytes())), "{text}");
+        }
+    }
+}
