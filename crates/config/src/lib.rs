@@ -42,7 +42,7 @@ pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
 pub use crate::options::{Options, ResolvedPool};
 pub use crate::pool::{
-    Autoprepare, PoolMode, PoolOptions, PoolOverrides, SqlPrepare, TrackFunctions,
+    Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};

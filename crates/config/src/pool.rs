@@ -53,6 +53,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Statements that servers may run for several clients at the same time.
+    ShareServers {
+        /// Nothing.
+        Off = "off",
+        /// Statements that are known to be reads.
+        Reads = "reads",
+    }
+}
+
 table! {
     /// Options of a pool.
     pub struct PoolOptions;
@@ -214,6 +224,15 @@ table! {
     /// The statement follows schema changes that Refrain did not see after this time at the latest.
     autoprepare_max_age: Duration = "10min" ["1s" to "30d"],
         Reload, takes ["1min"], not ["0s", "never", "60"];
+
+    /// Statements that may run on a server beside those of other clients.
+    ///
+    /// `reads`: Refrain finds out which prepared statements are reads. A read is one SELECT that
+    /// writes and locks nothing, calls no volatile function, and shows nothing of its session.
+    /// Refrain asks a server about each statement that is used often, and again about once a
+    /// minute; `SHOW STATEMENTS` has the answers. For PostgreSQL only, and not in session mode.
+    share_servers: ShareServers = "off",
+        Reload, takes ["reads"], not ["on", "all"];
 
     /// Requests of clients that share a server at most, counting the one that it works on.
     share_depth: u32 = "8" ["2" to "256"],

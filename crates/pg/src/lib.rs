@@ -18,6 +18,7 @@ pub mod auth;
 mod settings;
 mod statements;
 mod normalized;
+mod reads;
 mod pipeline;
 mod state;
 mod relay;

@@ -32,6 +32,7 @@ use refrain_pool::{Conn, Now, ids};
 use crate::admin::Question;
 use crate::log;
 use crate::mail::Mail;
+use crate::parser::Text;
 use crate::scene::{self, Other};
 use crate::worker_state::{Leaving, WorkerState, token};
 
@@ -156,6 +157,9 @@ impl Worker {
             Mail::Analysed { case, analysis } => {
                 worker_state.step(now, Event::Answered(Answer::Analysed { case, analysis }))
             }
+            Mail::Read { case, found } => {
+                worker_state.step(now, Event::Answered(Answer::Read { case, found }))
+            }
             // The thread that asked may have stopped waiting.
             Mail::Snapshot(answer) => drop(answer.send(worker_state.engine.snapshot(now))),
             Mail::StatementClients(answer) => {
@@ -241,7 +245,10 @@ impl Worker {
                 let _ = worker_state.links.questions.send(question);
             }
             Action::Ask(Request::Analyse(case)) => {
-                worker_state.links.parser_queue.put(worker_state.core, case)
+                worker_state.links.parser_queue.put(worker_state.core, Text::Query(case))
+            }
+            Action::Ask(Request::Read(case)) => {
+                worker_state.links.parser_queue.put(worker_state.core, Text::Statement(case))
             }
             Action::Note(note) => log::note(&note),
         }

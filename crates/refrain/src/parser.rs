@@ -1,9 +1,9 @@
 //! The parser thread: analyses queries by PostgreSQL's grammar, off the cores.
 //!
-//! An analysis takes up to milliseconds, and each core asks for it once per normalized query: one
-//! thread is enough for all cores. Requests wait in a bounded queue, which drops those beyond
-//! [`WAITING_MAX`]. That costs nothing but time: a core without an answer asks again as long as
-//! such queries keep coming.
+//! An analysis takes up to milliseconds, and each core asks for it once per normalized query, or
+//! about once a minute per statement that may be a read: one thread is enough for all cores.
+//! Requests wait in a bounded queue, which drops those beyond [`WAITING_MAX`]. That costs nothing
+//! but time: a core without an answer asks again as long as such queries keep coming.
 //!
 //! The parser thread refuses a text that is not UTF-8, because the grammar reads nothing else.
 
@@ -13,9 +13,10 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 
 use refrain_grammar::{PgGrammar, STACK};
-use refrain_pg::requests::Case;
+use refrain_pg::requests::{Case, ReadCase};
 use refrain_pool::ids::Core;
 use refrain_sql::normalize::{Analysis, Grammar, Reason};
+use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::mail::{Mail, Post};
 
@@ -25,17 +26,26 @@ const WAITING_MAX: usize = 256;
 static ENCODING: Reason =
     Reason { name: "encoding", text: "the text is not UTF-8, and the grammar reads nothing else" };
 
-/// A case, and the core that waits for its analysis.
-pub(crate) type ParseRequest = (Core, Box<Case>);
+/// A text to be parsed.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// A simple query: its literals may become parameters.
+    Query(Box<Case>),
+    /// A statement: it may be a read.
+    Statement(Box<ReadCase>),
+}
+
+/// A text, and the core that waits for the result.
+pub(crate) type ParseRequest = (Core, Text);
 
 /// The queue of the parser thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ParserQueue(SyncSender<ParseRequest>);
 
 impl ParserQueue {
-    /// Puts a case into the queue, unless the queue is full.
-    pub(crate) fn put(&self, core: Core, case: Box<Case>) {
-        match self.0.try_send((core, case)) {
+    /// Puts a text into the queue, unless the queue is full.
+    pub(crate) fn put(&self, core: Core, text: Text) {
+        match self.0.try_send((core, text)) {
             // If the queue was full, the core asks again.
             Ok(()) | Err(TrySendError::Full(_)) => {}
             // The parser thread ends after the cores.
@@ -56,10 +66,18 @@ pub(crate) fn open(post: Arc<Post>) -> io::Result<(ParserQueue, JoinHandle<()>)>
 }
 
 fn run(post: &Post, requests: Receiver<ParseRequest>) {
-    for (core, case) in requests {
-        let analysis = analyse(&case);
-        post.send(core, Mail::Analysed { case, analysis });
+    for (core, text) in requests {
+        let mail = match text {
+            Text::Query(case) => Mail::Analysed { analysis: analyse(&case), case },
+            Text::Statement(case) => Mail::Read { found: read(&case), case },
+        };
+        post.send(core, mail);
     }
+}
+
+fn read(case: &ReadCase) -> Result<Mentioned, Objection> {
+    let text = str::from_utf8(case.text()).map_err(|_| Objection::Encoding)?;
+    refrain_grammar::read(text)
 }
 
 fn analyse(case: &Case) -> Analysis {

@@ -59,6 +59,7 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Command(_) => ("a command", None),
         Event::Answered(Answer::Console { .. }) => ("a reply of the console", None),
         Event::Answered(Answer::Analysed { .. }) => ("an analysis of a text", None),
+        Event::Answered(Answer::Read { .. }) => ("the names in a text", None),
         Event::Tick => ("a timer tick", None),
     }));
 }

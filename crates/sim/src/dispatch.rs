@@ -42,6 +42,7 @@ impl World {
                 self.step(core, refrain_pg::Event::Message(message));
             }
             Happening::Judge(core, case) => self.judge(core, case),
+            Happening::Read(core, case) => self.read(core, case),
             Happening::HandOver(link, core, transfer) => self.arrive(link, core, transfer),
             Happening::Broken(link) => self.broken(link),
             Happening::Supervisor => self.operator(),

@@ -2,7 +2,7 @@
 //! simulator's counterpart of the program's loop (`refrain::core`), and the place of planted bugs.
 
 use refrain_grammar::PgGrammar;
-use refrain_pg::requests::{Answer, Case, Request};
+use refrain_pg::requests::{Answer, Case, ReadCase, Request};
 use refrain_pg::{Action, Event, Output, Transfer};
 use refrain_pool::event::Level;
 use refrain_pool::ids::Peer as Who;
@@ -238,6 +238,11 @@ impl World {
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Judge(core, case));
             }
+            Action::Ask(Request::Read(case)) => {
+                let (least, most) = self.plan.between;
+                let delay = self.rng.range(least, most);
+                self.later(delay, Happening::Read(core, case));
+            }
             Action::Ask(Request::Console { .. }) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
@@ -260,6 +265,14 @@ impl World {
         let analysis = PgGrammar.analyse(&text, &case.spans);
         self.trace.line(self.now, "judge", &text, || format!("{analysis:?}"));
         self.step(core, Event::Answered(Answer::Analysed { case, analysis }));
+    }
+
+    /// Finds out what the text of a statement mentions, and gives the engine the result.
+    pub(crate) fn read(&mut self, core: usize, case: Box<ReadCase>) {
+        let text = String::from_utf8_lossy(case.text()).into_owned();
+        let found = refrain_grammar::read(&text);
+        self.trace.line(self.now, "read", &text, || format!("{found:?}"));
+        self.step(core, Event::Answered(Answer::Read { case, found }));
     }
 
     /// Creates a link for a connection of an engine.

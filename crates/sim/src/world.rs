@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use refrain_pg::requests::Case;
+use refrain_pg::requests::{Case, ReadCase};
 use refrain_pg::{Engine, Ports, Shared, Transfer};
 use refrain_pool::event::Command;
 use refrain_pool::message::CoreMessage;
@@ -55,6 +55,8 @@ pub(crate) enum Happening {
     Tell(usize, CoreMessage),
     /// A text is analysed for autoprepare.
     Judge(usize, Box<Case>),
+    /// The names in a text are found, for an engine.
+    Read(usize, Box<ReadCase>),
     /// A server arrives at another core.
     HandOver(LinkId, Core, Box<Transfer>),
     /// An engine notices a broken connection.

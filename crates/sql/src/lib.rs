@@ -3,8 +3,8 @@
 //! What: [`scan`] says how a query string may change its session and which statement it is;
 //! [`set_names`] which parameters it sets; [`databases_to_drain`] which databases must have no
 //! other connections for it; [`tag`] what a completed command has done; [`normalize`] which part of
-//! a text it shares with texts that differ only in their literals; [`reads`] why a statement is not a
-//! read; [`lex`] gives PostgreSQL's own token boundaries.
+//! a text it shares with texts that differ only in their literals; [`reads`] why a statement is not
+//! a read; [`lex`] gives PostgreSQL's own token boundaries.
 //!
 //! Why: in transaction pooling a server session goes from client to client, and the SQL text is all
 //! that a proxy sees of a client's changes to the session.

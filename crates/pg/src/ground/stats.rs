@@ -56,6 +56,11 @@ refrain_pool::counters! {
     /// Times that autoprepare gave up a normalized query, because its prepared statement was slower
     /// than the queries as sent.
     auto_too_slow,
+    /// Times that a server said of a prepared statement that it is a read: servers may run it for
+    /// several clients at the same time.
+    reads_verified,
+    /// Times that a prepared statement turned out not to be a read.
+    reads_refused,
     /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }

@@ -1,8 +1,8 @@
 //! Jobs: the work that a server does for Refrain while no client holds the server.
 //!
 //! A job is one segment of Refrain's own, outside of any transaction: it verifies a normalized
-//! query, or prepares statements that simple queries could have used. This file gathers the
-//! server's answers; `step/jobs.rs` decides what follows from them.
+//! query, or asks which statements are reads, or prepares statements that simple queries could have
+//! used. This file gathers the server's answers; `step/jobs.rs` decides what follows from them.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use crate::normalized::query::{Place, Refused};
 use crate::normalized::run::is_passing;
 use crate::normalized::stored::Column;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::reads::queue::Asked;
 use crate::settings::session::Settings;
 use crate::statements::registry::Registry;
 use crate::statements::statement::Statement;
@@ -77,6 +78,8 @@ pub struct Job {
     pub(crate) verification: Option<Verification>,
     /// The statements that the server prepares, by ID.
     pub(crate) gives: Vec<(u64, Place)>,
+    /// The statements that may be reads.
+    pub(crate) reads: Option<Asked>,
     /// The error, if a message of the job has failed.
     pub(crate) refused: Option<JobError>,
 }
@@ -131,10 +134,13 @@ impl Job {
         tag: u8,
         body: &[u8],
     ) {
-        let Some(verification) = &mut self.verification else { return };
         if entry.action != ReplyAction::Skip(Purpose::Verify) {
             return;
         }
+        if let Some(asked) = self.reads.as_mut().filter(|_| tag == back::DATA_ROW) {
+            asked.hears(read::columns(body).next().flatten().unwrap_or_default());
+        }
+        let Some(verification) = &mut self.verification else { return };
         match (tag, entry.kind) {
             (back::PARAMETER_DESCRIPTION, _) => verification.parameters(entry, body),
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
@@ -160,7 +166,7 @@ impl Job {
     pub(crate) fn fails(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
         // A text that fails as the client sent it says nothing of the normalized query.
-        let passes = entry.statement == 0 || is_passing(fields);
+        let passes = entry.statement == 0 && self.reads.is_none() || is_passing(fields);
         self.refused = Some(JobError { statement: entry.statement, sqlstate, passes });
     }
 }

@@ -77,6 +77,11 @@ impl InternedSettings {
         self.add(edit.into_settings(Some(lease), reading))
     }
 
+    /// Returns settings of a parse environment, if there are any.
+    pub(crate) fn of(&self, env: EnvId) -> Option<Arc<Settings>> {
+        self.known.iter().find(|settings| settings.env == env).cloned()
+    }
+
     fn add(&mut self, settings: Settings) -> Arc<Settings> {
         if let Some(known) = self.known.get(&settings) {
             return known.clone();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use refrain_pool::Now;
 use refrain_sql::normalize::Span;
 
 use crate::ground::ids::EnvId;
@@ -23,6 +24,8 @@ pub struct CorePart {
     pub(crate) scratch: Vec<u8>,
     /// For the literals of a text.
     pub(crate) spans: Vec<Span>,
+    /// When the core last looked for statements that may be reads.
+    pub(crate) looked_for_reads: Now,
 }
 
 impl CorePart {
@@ -36,12 +39,18 @@ impl CorePart {
             nothing,
             scratch: Vec::new(),
             spans: Vec::new(),
+            looked_for_reads: Now(0),
         }
     }
 
     /// Interns settings.
     pub(crate) fn settings(&mut self, shared: &SharedPart, edit: SettingsMut) -> Arc<Settings> {
         self.interned_settings.intern(edit, |bytes| shared.environment(bytes))
+    }
+
+    /// Returns settings of a parse environment, if this core knows any.
+    pub(crate) fn settings_of(&self, env: EnvId) -> Option<Arc<Settings>> {
+        self.interned_settings.of(env)
     }
 
     /// Forgets statements and settings that are not used any more.

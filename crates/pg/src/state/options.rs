@@ -1,6 +1,6 @@
 //! A pool's options for features that only PostgreSQL's protocol has.
 
-use refrain_config::{Autoprepare, PoolMode, TrackFunctions};
+use refrain_config::{Autoprepare, PoolMode, ShareServers, TrackFunctions};
 
 use crate::normalized::query::Bounds;
 use crate::state::parts::Pool;
@@ -9,6 +9,19 @@ use crate::state::parts::Pool;
 #[inline]
 pub(crate) fn autoprepares(pool: &Pool) -> bool {
     pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_postgres
+}
+
+/// Whether Refrain finds out which statements are reads.
+pub(crate) fn shares_reads(pool: &Pool) -> bool {
+    let options = &pool.settings.options;
+    options.share_servers == ShareServers::Reads
+        && options.pool_mode != PoolMode::Session
+        && pool.settings.is_postgres
+}
+
+/// Whether servers do jobs.
+pub(crate) fn has_jobs(pool: &Pool) -> bool {
+    autoprepares(pool) || shares_reads(pool)
 }
 
 /// Returns whether Refrain looks for state that functions have left in servers' sessions.

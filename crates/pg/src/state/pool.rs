@@ -7,6 +7,7 @@ use refrain_pool::Conn;
 
 use crate::normalized::queries::NormalizedQueries;
 use crate::pipeline::calls::Calls;
+use crate::reads::queue::ReadQueue;
 use crate::settings::session::Settings;
 
 /// Most bytes of accepted startup settings; beyond it all are forgotten.
@@ -17,6 +18,8 @@ const PROVEN_BYTES_MAX: usize = 1024 * 1024;
 pub struct PoolPart {
     /// The normalized queries of its simple queries, for autoprepare.
     pub(crate) normalized_queries: NormalizedQueries,
+    /// The statements about which a server is to be asked whether they are reads.
+    pub(crate) reads: ReadQueue,
     /// Clients whose query strings wait for news of their normalized queries.
     awaiting_analysis: Vec<Conn>,
     /// Clients whose wait for such news is over: their input is to be read again.

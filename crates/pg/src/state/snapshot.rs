@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use refrain_sql::reads::{Objection, may_be_read};
+
 use crate::statements::statement::Statement;
 
 pub use refrain_pool::snapshot::{ClientViewState, ServerViewState};
@@ -63,11 +65,18 @@ pub struct StatementView {
     pub generation: u32,
     /// Bytes of memory that it takes in Refrain.
     pub bytes: u64,
+    /// Whether it is a read: `yes`, `no` with the reason, `asked`, or `unknown`.
+    pub read: String,
 }
 
 impl StatementView {
-    /// Makes the view of a statement.
-    pub fn of(statement: &Statement, database: Arc<str>, user: Arc<str>) -> Self {
+    /// Makes the view of a statement, as of this count of schema changes.
+    pub fn of(
+        statement: &Statement,
+        database: Arc<str>,
+        user: Arc<str>,
+        schema_changes: u64,
+    ) -> Self {
         let (text, types) =
             refrain_wire::frame::split_string(&statement.tail).unwrap_or((&statement.tail, &[]));
         let (clients, servers, uses) = statement.counts();
@@ -87,7 +96,19 @@ impl StatementView {
             uses,
             generation: statement.generation(),
             bytes: statement.bytes() as u64,
+            read: read(statement, schema_changes),
         }
+    }
+}
+
+/// Returns what is known about whether a statement is a read.
+fn read(statement: &Statement, schema_changes: u64) -> String {
+    let scanned = if may_be_read(&statement.scan) { None } else { Some(Err(Objection::Kind)) };
+    match scanned.or_else(|| statement.verdict.known(schema_changes)) {
+        Some(Ok(())) => "yes".to_owned(),
+        Some(Err(objection)) => format!("no: {}", objection.reason().name),
+        None if statement.verdict.was_asked() => "asked".to_owned(),
+        None => "unknown".to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! and a server have.
 
 pub(crate) mod columns;
+pub(crate) mod verdict;
 pub mod statement;
 pub mod registry;
 pub(crate) mod of_core;

@@ -146,6 +146,11 @@ impl CachedStatement {
         self.uses.set(self.uses.get().wrapping_add(1));
     }
 
+    /// Returns its uses that have not been added to the shared count yet.
+    pub(crate) fn recent_uses(&self) -> u64 {
+        u64::from(self.uses.get())
+    }
+
     /// Counts a client whose map has it from now on.
     pub(crate) fn add_client(&self) {
         let clients = self.clients.get();
@@ -214,6 +219,11 @@ impl CoreStatements {
         let hash = registry.hash(&identity);
         let found = self.table.find(hash, |(_, l)| l.statement.identity() == identity);
         found.map(|(_, cached)| cached.clone())
+    }
+
+    /// Iterates over all statements of this core.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rc<CachedStatement>> {
+        self.table.iter().map(|(_, cached)| cached)
     }
 
     /// Returns the IDs of the statements that clients of this core have, each with the number of

@@ -23,6 +23,7 @@ use refrain_wire::back::{Fields, field};
 
 use crate::ground::ids::EnvId;
 use crate::statements::columns;
+use crate::statements::verdict::Verdict;
 
 /// Counts how often a change of schema has begun a statement anew.
 pub type Generation = u32;
@@ -65,6 +66,8 @@ pub struct Statement {
     schema_changes: AtomicU64,
     /// Memory of a server that a plan takes for partitions, in bytes, as far as it is known.
     partitions: AtomicUsize,
+    /// Whether it is a read.
+    pub(crate) verdict: Verdict,
     counts: Counts,
 }
 
@@ -138,6 +141,7 @@ impl Statement {
             schema_version: AtomicU64::new(0),
             schema_changes: AtomicU64::new(0),
             partitions: AtomicUsize::new(0),
+            verdict: Verdict::default(),
             counts: Counts::default(),
         }
     }
@@ -178,6 +182,13 @@ impl Statement {
     pub fn acts(&self) -> bool {
         let ends = matches!(self.scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Other);
         ends || self.names || !self.scan.traits.is_empty()
+    }
+
+    /// True if it is known, as of this count of schema changes, to be a read: a server may run it
+    /// while it runs statements of other clients, and it may run twice. See [`crate::reads`].
+    #[inline]
+    pub fn is_read(&self, schema_changes: u64) -> bool {
+        self.verdict.is_read(schema_changes)
     }
 
     /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].

@@ -1,6 +1,7 @@
 //! Jobs that servers do for Refrain: what is sent, and what follows from the replies.
 //!
-//! Jobs alone verify autoprepare's statements and prepare them on servers. The server has nothing
+//! Jobs alone verify autoprepare's statements and prepare them on servers, and find out which
+//! statements are reads. The server has nothing
 //! outstanding and is outside of any transaction, no client holds it or its client waits for the
 //! job, and its settings are synced first. A query string finds the statement on its server, or
 //! runs by the simple protocol. So no request of Refrain's own stands in front of it, or can fail
@@ -29,10 +30,11 @@ use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
 use crate::settings::session::{Settings, SettingsKnowledge};
-use crate::state::options::{autoprepares, bounds};
+use crate::state::options::{autoprepares, bounds, has_jobs};
 use crate::state::parts::{Engine, Pool, Server};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
+use crate::step::reads;
 
 /// Limits how long a job waits for a lock, in the transaction of its segment.
 const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true)";
@@ -50,11 +52,12 @@ impl Step<'_, '_> {
         let Some(server) = connections.server(conn) else { return false };
         let wishes = server.session.wishes.take();
         let pool = core_state.pool(server.pool());
-        if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
+        if !has_jobs(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
             return false;
         }
         let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
         let job = pipe.give(wishes, keeps).or_else(|| pipe.ask_what_is_due(keeps));
+        let job = job.or_else(|| pipe.ask_about_reads(keeps));
         let Some(job) = job else { return false };
         self.step.start_job(conn, job, back);
         true
@@ -95,8 +98,8 @@ impl Step<'_, '_> {
     #[inline]
     pub(crate) fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.step.engine.connections.server(server) else { return false };
-        !s.session.wishes.is_empty()
-            || self.step.engine.core_state.pool(s.pool()).protocol.normalized_queries.has_due()
+        let part = &self.step.engine.core_state.pool(s.pool()).protocol;
+        !s.session.wishes.is_empty() || part.normalized_queries.has_due() || part.reads.has_due()
     }
 
     /// Notes that a client has left whose server does a job: what the client left in the session
@@ -112,11 +115,11 @@ impl Step<'_, '_> {
     /// Ends a job: records its result, and gives the server back.
     pub(crate) fn job_ends(&mut self, conn: Conn) {
         let now = self.step.now;
-        let Some((job, back)) = self.step.finish_job(conn) else { return };
+        let Some((mut job, back)) = self.step.finish_job(conn) else { return };
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let Some(server) = connections.server(conn) else { return };
         let pool = core_state.pool(server.pool());
-        conclude(pool, &job, now);
+        conclude(pool, &mut job, now);
         if job.verification.is_some() {
             server.session.statements.weigh_anew();
         }
@@ -177,16 +180,22 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
             variant.recount(&bounds);
         }
     }
+    if job.reads.is_some() {
+        pool.protocol.reads.asking = false;
+    }
     pool.protocol.wake();
 }
 
 /// Records the result of a job.
-fn conclude(pool: &mut Pool, job: &Job, now: Now) {
+fn conclude(pool: &mut Pool, job: &mut Job, now: Now) {
     let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
     pool.protocol.normalized_queries.rest(locked, now);
     if let Some(verification) = &job.verification {
         pool.protocol.normalized_queries.asking = false;
         conclude_verification(pool, verification, job.refused, now);
+    }
+    if let Some(asked) = job.reads.take() {
+        reads::conclude(pool, asked, job.refused, now);
     }
     let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
     let schema_version = pool.shared.protocol.schema_changes();
@@ -307,6 +316,17 @@ impl Pipeline<'_> {
             refused: None,
         };
         Some(Job { verification: Some(verification), ..Job::default() })
+    }
+
+    /// Asks about statements that may be reads.
+    fn ask_about_reads(&mut self, keeps: Option<EnvId>) -> Option<Job> {
+        let pool = self.pool();
+        let schema_changes = pool.shared.protocol.schema_changes();
+        let asked = pool.protocol.reads.ask(keeps, schema_changes)?;
+        self.begin_job(asked.settings()?, keeps);
+        self.run_internal(&asked.question(), Purpose::Verify);
+        self.end_segment(Purpose::Verify);
+        Some(Job { reads: Some(asked), ..Job::default() })
     }
 
     /// Returns the statement of a normalized query, under the settings of the query.

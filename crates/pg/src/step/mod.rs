@@ -1,5 +1,6 @@
 //! PostgreSQL's part of one step of the pool's engine, by subject.
 
+pub(crate) mod reads;
 pub(crate) mod jobs;
 pub(crate) mod release;
 pub(crate) mod farewell;

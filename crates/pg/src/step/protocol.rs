@@ -151,6 +151,7 @@ impl Protocol for Pg {
         match answer {
             Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
+            Answer::Read { case, found } => Step { step }.text_read(*case, found),
         }
     }
 
@@ -159,6 +160,7 @@ impl Protocol for Pg {
     }
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
+        Step { step }.look_for_reads();
         let core_state = &mut step.engine.core_state;
         if sweep {
             core_state.protocol.sweep();

@@ -27,7 +27,9 @@ pub fn statements(shared: &Shared) -> Vec<StatementView> {
     let mut views = Vec::new();
     shared.protocol.registry.for_each(|statement| {
         let Some(pool) = pools.get(&statement.pool) else { return };
-        views.push(StatementView::of(statement, pool.database.clone(), pool.user.clone()));
+        let (database, user) = (pool.database.clone(), pool.user.clone());
+        let schema_changes = pool.protocol.schema_changes();
+        views.push(StatementView::of(statement, database, user, schema_changes));
     });
     views.sort_by_key(|view| view.id);
     views

@@ -28,6 +28,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         bigint("uses", |row| row.uses),
         int("generation", |row| row.generation.into()),
         bigint("bytes", |row| row.bytes),
+        text("read", |row| row.read.clone()),
     ],
     rows: |view| {
         let mut statements = refrain_pg::statements(&view.state.shared);

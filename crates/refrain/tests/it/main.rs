@@ -43,6 +43,7 @@ mod metrics;
 mod log;
 mod start;
 mod statements;
+mod reads;
 mod syncs;
 mod last_words;
 mod canonical;

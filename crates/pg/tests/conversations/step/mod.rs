@@ -9,6 +9,7 @@ mod gone;
 mod grow;
 mod hand_over;
 mod jobs;
+mod reads;
 mod release;
 mod server_input;
 mod serving;

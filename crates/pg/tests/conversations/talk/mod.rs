@@ -26,12 +26,14 @@ use std::time::Duration;
 
 use self::world::{Question, Role, SharedWorld, World};
 use refrain_config::Options;
-use refrain_pg::requests::{Answer, Case};
+use refrain_pg::requests::{Answer, Case, ReadCase};
+use refrain_pg::snapshot::StatementView;
 use refrain_pg::{Counters, Event, Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Peer;
 use refrain_sql::normalize::Analysis;
+use refrain_sql::reads::{Mentioned, Objection};
 use refrain_wire::tag::back;
 
 /// Time between two ticks, as in the program.
@@ -264,10 +266,32 @@ impl Conversation {
         world.settle();
     }
 
+    /// Returns the oldest statement whose text is to be read.
+    pub(crate) fn read_case(&self) -> Box<ReadCase> {
+        self.0.borrow_mut().read_cases.pop_front().expect("there is a statement to read")
+    }
+
+    /// Returns the number of statements whose texts are to be read.
+    pub(crate) fn read_cases(&self) -> usize {
+        self.0.borrow().read_cases.len()
+    }
+
+    /// Says what the text of a statement mentions, as the parser thread does.
+    pub(crate) fn read(&self, case: Box<ReadCase>, found: Result<Mentioned, Objection>) {
+        let mut world = self.0.borrow_mut();
+        world.step(0, Event::Answered(Answer::Read { case, found }));
+        world.settle();
+    }
+
     /// Returns a snapshot of the first core.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let world = self.0.borrow();
         world.cores[0].engine.snapshot(world.now)
+    }
+
+    /// Returns what the console shows of each statement.
+    pub(crate) fn statements(&self) -> Vec<StatementView> {
+        refrain_pg::statements(&self.0.borrow().shared)
     }
 
     /// Returns the counters of the first pool of the first core.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_pg::requests::{Case, Request};
+use refrain_pg::requests::{Case, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared, Transfer};
 use refrain_pool::event::Note;
 use refrain_pool::ids::Peer;
@@ -101,6 +101,8 @@ pub(crate) struct World {
     pub(crate) mail: VecDeque<Mail>,
     pub(crate) questions: VecDeque<Question>,
     pub(crate) cases: VecDeque<Box<Case>>,
+    /// Statements whose texts the parser thread is to read.
+    pub(crate) read_cases: VecDeque<Box<ReadCase>>,
     pub(crate) notes: Vec<Note>,
     /// Whether nothing is printed: a login that does not matter.
     pub(crate) is_silent: bool,
@@ -134,6 +136,7 @@ impl World {
             mail: VecDeque::new(),
             questions: VecDeque::new(),
             cases: VecDeque::new(),
+            read_cases: VecDeque::new(),
             notes: Vec::new(),
             is_silent: false,
         }
@@ -228,6 +231,7 @@ impl World {
                 self.questions.push_back(Question { client, user, admin, query });
             }
             Action::Ask(Request::Analyse(case)) => self.cases.push_back(case),
+            Action::Ask(Request::Read(case)) => self.read_cases.push_back(case),
             Action::Note(note) => self.notes.push(*note),
         }
     }

@@ -1,0 +1,131 @@
+//! ReadQueue: the statements of a pool that wait until a server can be asked whether they are
+//! reads.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use refrain_sql::reads::{Mentioned, Objection};
+
+use crate::ground::ids::EnvId;
+use crate::reads::question;
+use crate::settings::session::Settings;
+use crate::statements::statement::Statement;
+
+/// Most statements that wait. Those beyond are looked at another time.
+const DUE_MAX: usize = 256;
+/// Most statements of one question.
+const BATCH_MAX: usize = 16;
+
+/// A statement that may be a read, as far as its text shows.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) statement: Arc<Statement>,
+    /// Settings of the statement's parse environment.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) mentioned: Mentioned,
+    /// Whether a question about it and others has failed: nothing says which one was the reason.
+    pub(crate) alone: bool,
+}
+
+/// The statements that wait.
+#[derive(Debug, Default)]
+pub(crate) struct ReadQueue {
+    due: VecDeque<Candidate>,
+    /// Whether a server is being asked.
+    pub(crate) asking: bool,
+}
+
+impl ReadQueue {
+    /// Adds a statement.
+    pub(crate) fn push(&mut self, candidate: Candidate) {
+        if self.due.len() < DUE_MAX {
+            self.due.push_back(candidate);
+        }
+    }
+
+    /// True if a server is to be asked about a statement.
+    #[inline]
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty() && !self.asking
+    }
+
+    /// Begins the next question, unless there is one under way. If `keeps` is given, it is about
+    /// statements of that parse environment.
+    pub(crate) fn ask(&mut self, keeps: Option<EnvId>, schema_changes: u64) -> Option<Asked> {
+        if self.asking {
+            return None;
+        }
+        let candidates = self.take(keeps);
+        self.asking = !candidates.is_empty();
+        self.asking.then(|| Asked::new(candidates, schema_changes))
+    }
+
+    /// Takes out the statements for the next question: those that have waited longest, all of one
+    /// parse environment, which is `env` if that is given.
+    fn take(&mut self, env: Option<EnvId>) -> Vec<Candidate> {
+        let fits = |it: &Candidate| env.is_none_or(|env| it.settings.env == env);
+        let Some(first) = self.due.iter().position(fits).and_then(|index| self.due.remove(index))
+        else {
+            return Vec::new();
+        };
+        let (env, most) = (first.settings.env, if first.alone { 1 } else { BATCH_MAX });
+        let mut taken = vec![first];
+        let mut rest = VecDeque::with_capacity(self.due.len());
+        for next in self.due.drain(..) {
+            if taken.len() < most && next.settings.env == env && !next.alone {
+                taken.push(next);
+            } else {
+                rest.push_back(next);
+            }
+        }
+        self.due = rest;
+        taken
+    }
+}
+
+/// A question under way.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) candidates: Vec<Candidate>,
+    /// The count of schema changes when the server was asked.
+    pub(crate) schema_changes: u64,
+    /// The first objection to each.
+    objections: Vec<Option<Objection>>,
+}
+
+impl Asked {
+    /// Begins a question about these statements.
+    fn new(candidates: Vec<Candidate>, schema_changes: u64) -> Self {
+        let objections = vec![None; candidates.len()];
+        Self { candidates, schema_changes, objections }
+    }
+
+    /// Returns settings of the statements' parse environment.
+    pub(crate) fn settings(&self) -> Option<&Arc<Settings>> {
+        self.candidates.first().map(|candidate| &candidate.settings)
+    }
+
+    /// Returns the text of the question.
+    pub(crate) fn question(&self) -> Vec<u8> {
+        question::question(self.candidates.iter().map(|it| {
+            let types = refrain_wire::frame::split_string(&it.statement.tail);
+            (&it.mentioned, types.map_or(&[][..], |(_, types)| types))
+        }))
+    }
+
+    /// Takes a row of the answer.
+    pub(crate) fn hears(&mut self, row: &[u8]) {
+        let Some((number, objection)) = question::objection(row) else { return };
+        let all = 0..self.objections.len();
+        let range = number.map_or(all, |number| number..number + 1);
+        for slot in self.objections.get_mut(range).unwrap_or_default() {
+            slot.get_or_insert(objection);
+        }
+    }
+
+    /// Returns the statements, each with what was found.
+    pub(crate) fn found(self) -> impl Iterator<Item = (Candidate, Result<(), Objection>)> {
+        let found = self.objections.into_iter().map(|it| it.map_or(Ok(()), Err));
+        self.candidates.into_iter().zip(found)
+    }
+}

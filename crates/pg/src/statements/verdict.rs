@@ -1,0 +1,119 @@
+//! Verdict: whether a statement is a read, as far as that is known.
+//!
+//! What always holds: a verdict counts for one state of the schema, and for a limited time, since
+//! schema changes may bypass Refrain. What the text alone rules out stays ruled out. All cores
+//! share the verdict, and one core at a time looks for it: the time from which on another may do so
+//! is all that tells them apart, so that a question that gets lost holds nothing up for good.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use refrain_pool::Now;
+use refrain_sql::reads::{OBJECTIONS, Objection};
+
+/// Bits of a verdict's word that say what was found; the rest is the count of schema changes.
+const TAG_BITS: u32 = 8;
+/// The tag of a read; zero stands for nothing, and an objection comes behind it.
+const READ: u64 = 1;
+/// The tag of the first objection.
+const OBJECTION: u64 = 2;
+
+/// Time for which a verdict counts, in microseconds.
+const AGE_US: u64 = 60_000_000;
+/// Time after which a question without an answer is asked again, in microseconds.
+const PATIENCE_US: u64 = 5_000_000;
+
+/// Whether a statement is a read.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    /// The tag of what was found, and the count of schema changes.
+    found: AtomicU64,
+    /// The time from which on a core may look for a verdict, in microseconds.
+    due: AtomicU64,
+}
+
+impl Verdict {
+    /// True if the statement is known to be a read as of this count of schema changes.
+    #[inline]
+    pub(crate) fn is_read(&self, schema_changes: u64) -> bool {
+        self.found.load(Relaxed) == word(schema_changes, READ)
+    }
+
+    /// Returns what is known as of this count of schema changes.
+    pub(crate) fn known(&self, schema_changes: u64) -> Option<Result<(), Objection>> {
+        let found = self.found.load(Relaxed);
+        let tag = found % (1 << TAG_BITS);
+        let current = found == word(schema_changes, tag);
+        if tag == READ {
+            return current.then_some(Ok(()));
+        }
+        let index = usize::try_from(tag.checked_sub(OBJECTION)?).ok()?;
+        let (objection, _) = OBJECTIONS.get(index)?;
+        (current || objection.is_of_text()).then_some(Err(*objection))
+    }
+
+    /// True if no core looks for a verdict: the caller does so from now on.
+    pub(crate) fn begin(&self, now: Now) -> bool {
+        let due = self.due.load(Relaxed);
+        let next = now.0 + PATIENCE_US;
+        due <= now.0 && self.due.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
+    }
+
+    /// True if a core has looked for a verdict.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.due.load(Relaxed) > 0
+    }
+
+    /// True if a core may look for a verdict.
+    pub(crate) fn is_due(&self, now: Now) -> bool {
+        self.due.load(Relaxed) <= now.0
+    }
+
+    /// Records a verdict that was found as of this count of schema changes.
+    pub(crate) fn learn(&self, found: Result<(), Objection>, schema_changes: u64, now: Now) {
+        let tag = found.map_or_else(|objection| OBJECTION + objection as u64, |()| READ);
+        self.found.store(word(schema_changes, tag), Relaxed);
+        self.due.store(now.0 + AGE_US, Relaxed);
+    }
+
+    /// Forgets the verdict.
+    pub(crate) fn forget(&self) {
+        self.found.store(0, Relaxed);
+    }
+}
+
+/// Returns the word of a verdict.
+fn word(schema_changes: u64, tag: u64) -> u64 {
+    (schema_changes << TAG_BITS) | tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_counts_for_one_state_of_the_schema() {
+        let verdict = Verdict::default();
+        assert_eq!((verdict.known(0), verdict.is_read(0)), (None, false));
+        verdict.learn(Ok(()), 7, Now(1));
+        assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Ok(())), true));
+        assert_eq!((verdict.known(8), verdict.is_read(8)), (None, false));
+        for (objection, _) in OBJECTIONS {
+            verdict.learn(Err(*objection), 7, Now(1));
+            assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Err(*objection)), false));
+            assert_eq!(verdict.known(8).is_some(), objection.is_of_text());
+        }
+        verdict.forget();
+        assert_eq!(verdict.known(7), None);
+    }
+
+    #[test]
+    fn one_core_asks_at_a_time_and_again_if_the_question_is_lost() {
+        let verdict = Verdict::default();
+        assert!(verdict.begin(Now(1)) && !verdict.begin(Now(2)));
+        assert!(verdict.begin(Now(1 + PATIENCE_US)));
+        verdict.learn(Ok(()), 0, Now(10 + PATIENCE_US));
+        assert!(!verdict.begin(Now(9 + PATIENCE_US + AGE_US)));
+        assert!(verdict.begin(Now(10 + PATIENCE_US + AGE_US)));
+        assert!(verdict.is_read(0), "the old verdict counts until there is a new one");
+    }
+}
