@@ -27,6 +27,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::SettingsKnowledge;
+use crate::state::client::pins::Pins;
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::Action;
 use crate::state::requests::{Case, Request};
@@ -154,7 +155,7 @@ impl Link<'_> {
             return Ok(true);
         };
         let idle = self.pipe.server.session.outstanding.status() == Status::Idle;
-        if !idle || self.client.session.pins.has(crate::state::client::Pins::SETTINGS) {
+        if !idle || self.client.session.pins.has(Pins::SETTINGS) {
             return Ok(false);
         }
         debug_assert!(
@@ -170,7 +171,7 @@ impl Link<'_> {
     fn is_like_any(&self) -> bool {
         let told = matches!(self.client.session.knowledge, SettingsKnowledge::Reported);
         told && !self.client.session.read_settings
-            && !self.client.session.suspicion.looks
+            && !self.client.session.suspicion.is_due()
             && self.client.session.pins.is_empty()
     }
 

@@ -110,7 +110,7 @@ impl Link<'_> {
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::query(out, self.pipe.server.session.front.run.text());
         self.pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
-        self.client.session.suspicion.evidence.send_again();
+        self.client.session.evidence.send_again();
         self.pipe.pool().counters.protocol.auto_fallbacks += 1;
         true
     }

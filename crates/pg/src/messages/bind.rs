@@ -47,7 +47,7 @@ impl Link<'_> {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
         }
         let calls = self.suspect(&cached.statement.scan);
-        self.client.session.suspicion.evidence.bind(bind.portal, calls);
+        self.client.session.evidence.bind(bind.portal, calls);
         let called = self.called(bind.statement, &cached, fit);
         let of_unnamed = (called == Called::Unnamed).then_some(bind.portal);
         self.pipe.server.session.statements.bind(of_unnamed);

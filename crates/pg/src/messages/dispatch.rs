@@ -22,7 +22,7 @@ use crate::pipeline::outstanding::{
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session;
-use crate::state::client::Ahead;
+use crate::state::client::reading::Ahead;
 use crate::statements::of_client::Name;
 use crate::statements::statement::Statement;
 
@@ -64,7 +64,7 @@ impl Link<'_> {
     /// input behind it.
     #[inline]
     pub(crate) fn handle(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
-        if self.client.session.skipping {
+        if self.client.session.reading.is_skipping() {
             return self.skip(message);
         }
         match self.pipe.server.session.outstanding.copying() {
@@ -122,7 +122,7 @@ impl Link<'_> {
                 self.ends_early();
                 let calls = self.suspect_function(message.body());
                 let seq = self.pipe.server.session.outstanding.next_seq();
-                self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
+                self.client.session.evidence.send(calls, seq..seq + 1);
                 self.pipe
                     .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 Ok(self.pass(message))
@@ -139,12 +139,12 @@ impl Link<'_> {
         match message.header.tag {
             front::SYNC => {
                 let used = self.sync(message)?;
-                self.client.session.skipping = false;
+                self.client.session.reading.synced();
                 Ok(used)
             }
             // Refrain put a Parse in front of this Query, and the Parse failed. With PostgreSQL
             // alone the Query itself would have failed, and would have ended the segment.
-            front::QUERY if self.client.session.ahead == Ahead::Prepared => {
+            front::QUERY if self.client.session.reading.ahead() == Ahead::Prepared => {
                 Ok(self.end_refused_in_segment(message))
             }
             front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
@@ -172,7 +172,7 @@ impl Link<'_> {
     pub(crate) fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
         let seq = self.pipe.server.session.outstanding.next_seq();
-        self.client.session.suspicion.evidence.execute(portal, seq);
+        self.client.session.evidence.execute(portal, seq);
         // `Client::portals` has just the portals whose statements may change the session
         // (`Statement::acts`). No other portal needs any care.
         let Some(cached) = self.client.session.portals.get(portal).cloned() else {
@@ -207,9 +207,7 @@ impl Link<'_> {
             // settings are restored behind it, in a transaction of their own, and the client's next
             // message waits for that.
             Some(first) if scan.traits.contains(Traits::ALONE) => {
-                if let Some(barrier) = &mut self.client.session.barrier {
-                    barrier.restores = Some(first);
-                }
+                self.client.session.reading.restore_when_lifted(first);
             }
             Some(first) => self.pipe.run_internal(&session::restore(&first), Purpose::Environment),
             None => {}

@@ -26,7 +26,7 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session;
-use crate::state::client::{Ahead, Barrier, Pins};
+use crate::state::client::pins::Pins;
 use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
@@ -201,7 +201,7 @@ impl Link<'_> {
                 self.pipe.end_segment(Purpose::Prepare);
             }
             if statements {
-                self.client.session.ahead = Ahead::Prepared;
+                self.client.session.reading.prepare_ahead();
                 return Err(Stop::Replies);
             }
         }
@@ -241,8 +241,7 @@ impl Link<'_> {
         if drops.is_empty() {
             return;
         }
-        let restores = self.client.session.barrier.take().and_then(|barrier| barrier.restores);
-        self.client.session.barrier = Some(Barrier { seq, commands, drops, restores });
+        self.client.session.reading.bar_drops(seq, commands, drops);
     }
 
     /// Sends a Parse by the client's name first, and then by the internal name. The client may have

@@ -27,7 +27,7 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::SettingsKnowledge;
-use crate::state::client::Pins;
+use crate::state::client::pins::Pins;
 use crate::statements::of_client::Name;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::reads_constants;

@@ -11,7 +11,7 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::{self, SettingsKnowledge};
-use crate::state::client::Pins;
+use crate::state::client::pins::Pins;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
@@ -151,7 +151,7 @@ impl Link<'_> {
     pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
         if self.client.session.managed {
             // The statement exists on this server alone, so the client keeps the server.
-            self.client.session.pins.add(Pins::PREPARED);
+            self.client.session.pins.pin(Pins::PREPARED);
             self.client.session.unnamed = None;
             self.pipe.server.session.statements.forget_unnamed();
             self.pipe.pool().counters.protocol.statements_not_kept += 1;

@@ -18,7 +18,8 @@ use crate::pipeline::outstanding::{
 use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop, write_fake};
 use crate::relay::message::Message;
-use crate::state::client::{Ahead, Pins};
+use crate::state::client::pins::Pins;
+use crate::state::client::reading::Ahead;
 use crate::statements::of_client::{ByName, Name};
 use crate::statements::of_core::CachedStatement;
 
@@ -58,7 +59,7 @@ impl Link<'_> {
         let calls = self.suspect(&scan);
         if let Some(used) = autoprepared {
             let sent = first_entry..self.pipe.server.session.outstanding.next_seq();
-            self.client.session.suspicion.evidence.send(calls, sent);
+            self.client.session.evidence.send(calls, sent);
             return Ok(used);
         }
         // A text of which just the beginning has arrived may reset more settings than can be seen.
@@ -71,7 +72,7 @@ impl Link<'_> {
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action).with(scan.traits | lent.traits),
         );
-        self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
+        self.client.session.evidence.send(calls, seq..seq + 1);
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
         let used = self.pass(message);
@@ -247,7 +248,7 @@ impl Link<'_> {
             self.wait_for_reading(cached)?;
         }
         if lacks && self.pipe.server.session.outstanding.is_open() {
-            self.client.session.ahead = Ahead::Prepared;
+            self.client.session.reading.prepare_ahead();
             self.ensure_named(cached);
             return Err(Stop::Replies);
         }
@@ -257,11 +258,11 @@ impl Link<'_> {
     /// Whether the server has refused the Parse that Refrain put in front of this query. Waits
     /// while that is not known.
     fn is_refused_ahead(&mut self) -> Result<bool, Stop> {
-        if self.client.session.ahead == Ahead::Nothing {
+        if self.client.session.reading.ahead() == Ahead::Nothing {
             return Ok(false);
         }
         self.wait_until_quiet()?;
-        Ok(std::mem::replace(&mut self.client.session.ahead, Ahead::Nothing) == Ahead::Refused)
+        Ok(self.client.session.reading.end_ahead())
     }
 
     /// Ends a query whose Parse, in a segment of its own, the server has refused. The client has
@@ -278,8 +279,8 @@ impl Link<'_> {
     /// Ends a query whose Parse, amid a segment, has failed. The client has got that error. A Sync
     /// ends the segment in place of the query.
     pub(crate) fn end_refused_in_segment(&mut self, message: &Message<'_>) -> usize {
-        self.client.session.ahead = Ahead::Nothing;
-        self.client.session.skipping = false;
+        self.client.session.reading.end_ahead();
+        self.client.session.reading.synced();
         self.client.session.unnamed = None;
         self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
         write::sync(self.pipe.out());
@@ -319,7 +320,7 @@ impl Link<'_> {
                 .about(cached.statement.id)
                 .called(folded),
         );
-        self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
+        self.client.session.evidence.send(calls, seq..seq + 1);
         self.pass_missing(message)
     }
 

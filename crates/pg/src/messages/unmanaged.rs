@@ -16,7 +16,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind}
 use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::state::client::Pins;
+use crate::state::client::pins::Pins;
 use crate::state::options::tracks;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
@@ -74,13 +74,13 @@ impl Link<'_> {
             let acts = cached.statement.acts();
             let room = !acts || self.has_room_for(bind.portal, &cached)?;
             let calls = self.suspect(&cached.statement.scan);
-            self.client.session.suspicion.evidence.bind(bind.portal, calls);
+            self.client.session.evidence.bind(bind.portal, calls);
             portal = Some(cached).filter(|_| acts && room);
             if !room {
                 self.suspect_anything();
             }
         } else {
-            self.client.session.suspicion.evidence.bind(bind.portal, None);
+            self.client.session.evidence.bind(bind.portal, None);
             self.suspect_anything();
         }
         self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
@@ -141,7 +141,9 @@ impl Link<'_> {
 
     /// Has a look at the session follow, since a statement with an unknown text runs.
     fn suspect_anything(&mut self) {
-        self.client.session.suspicion.looks |= tracks(self.pipe.pool()) != TrackFunctions::Off;
+        if tracks(self.pipe.pool()) != TrackFunctions::Off {
+            self.client.session.suspicion.look_later();
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use refrain_wire::back as read;
 use crate::pipeline::evidence::{self, Outcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};
 use crate::relay::link::Link;
-use crate::state::client::Pins;
+use crate::state::client::pins::Pins;
 use crate::state::options::tracks;
 
 impl Link<'_> {
@@ -18,12 +18,12 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn completed(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
-        let evidence = &mut self.client.session.suspicion.evidence;
+        let evidence = &mut self.client.session.evidence;
         evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
             self.pipe.pool().shared.protocol.change_code();
         }
-        if self.client.session.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
+        if self.client.session.reading.is_barred_by(seq) {
             self.passed_barrier();
         }
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
@@ -36,12 +36,9 @@ impl Link<'_> {
     /// statements back (E55).
     #[cold]
     pub(crate) fn passed_barrier(&mut self) {
-        let Some(barrier) = &mut self.client.session.barrier else { return };
-        if let Some(at) = barrier.drops.iter().position(|(from, _)| *from == barrier.commands) {
-            let (_, name) = barrier.drops.swap_remove(at);
+        if let Some(name) = self.client.session.reading.command_completed() {
             drop(self.client.session.names.remove(&name));
         }
-        barrier.commands = barrier.commands.saturating_sub(1);
     }
 
     /// Notes that a function called by FunctionCall has run.
@@ -49,12 +46,12 @@ impl Link<'_> {
         // PostgreSQL does not call a strict function for a null, and answers null.
         let null = body.first_chunk() == Some(&[0xff; 4]);
         let outcome = if null { Outcome::Vain } else { Outcome::Ran };
-        self.client.session.suspicion.evidence.completed(seq, || outcome);
+        self.client.session.evidence.completed(seq, || outcome);
     }
 
     /// Notes the effects of a command that may change the session or the schema.
     pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
-        let pins = self.client.session.pins;
+        let free = self.client.session.pins.is_empty();
         match tag {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
                 self.client.session.read_settings = true
@@ -72,11 +69,11 @@ impl Link<'_> {
                 self.schema_change();
             }
             Tag::Rollback => {
-                self.client.session.unpins = Pins::default();
+                self.client.session.pins.rolled_back();
                 self.pipe.server.session.outstanding.recovers();
                 // The rollback took back what the calls left, so Refrain cannot learn from this
                 // transaction what they leave.
-                self.client.session.suspicion.evidence.undo();
+                self.client.session.evidence.undo();
                 self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
             }
             Tag::DeallocateAll => self.deallocated_all(),
@@ -114,7 +111,7 @@ impl Link<'_> {
         if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
             self.client.session.read_settings = true;
         }
-        if pins.is_empty() && !self.client.session.pins.is_empty() {
+        if free && !self.client.session.pins.is_empty() {
             self.pipe.pool().counters.protocol.pins += 1;
         }
     }
@@ -133,18 +130,17 @@ impl Link<'_> {
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {
-        self.client.session.pins.add(pin);
-        self.client.session.unpins.remove(pin);
+        self.client.session.pins.pin(pin);
         self.pipe.server.session.soil();
     }
 
     pub(crate) fn unpin(&mut self, pin: Pins) {
-        self.client.session.pins.remove(pin);
+        self.client.session.pins.unpin(pin);
     }
 
     /// Removes a pin when the transaction commits: a rollback would bring back what it stands for.
     fn unpin_at_commit(&mut self, pin: Pins) {
-        self.client.session.unpins.add(pin);
+        self.client.session.pins.unpin_at_commit(pin);
     }
 
     /// Drops all statements of the server and of the client, because DEALLOCATE ALL has run.
@@ -158,7 +154,7 @@ impl Link<'_> {
     /// login, except for its unnamed statement.
     fn discarded_all(&mut self) {
         self.deallocated_all();
-        self.client.session.pins = Pins::default();
+        self.client.session.pins.clear();
         self.client.session.claims = None;
         self.client.session.read_settings = true;
         self.pipe.server.session.discarded();

@@ -23,7 +23,7 @@ use crate::pipeline::undo::{ClientUndo, Reverted};
 use crate::relay::forward::Halt;
 use crate::relay::link::Link;
 use crate::relay::words::Words;
-use crate::state::client::{Ahead, Pins};
+use crate::state::client::pins::Pins;
 use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 
@@ -66,7 +66,9 @@ impl Link<'_> {
     pub(crate) fn syncs_counted(&mut self) {
         let counted = self.pipe.server.session.outstanding.counted();
         let status = self.pipe.server.session.outstanding.status();
-        self.client.session.skipping |= counted == 0;
+        if counted == 0 {
+            self.client.session.reading.skip_to_sync();
+        }
         for _ in 0..counted {
             write::ready(self.pipe.ports.out(self.client.conn()), status);
         }
@@ -85,13 +87,9 @@ impl Link<'_> {
             self.client.session.undos.confirm(failed.seq);
         }
         self.undo(failed);
-        if let Some(barrier) = self.client.session.barrier.as_mut().filter(|b| failed.struck(b.seq))
-        {
-            barrier.restores = None;
-        }
-        self.client.session.skipping |= failed.open;
+        self.client.session.reading.failed(failed);
         if self.skips_error_in(failed) {
-            self.client.session.suspicion.evidence.undo();
+            self.client.session.evidence.undo();
             return Ok(false);
         }
         let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
@@ -100,9 +98,9 @@ impl Link<'_> {
         }
         self.leaves(&failed.entry);
         self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
-        if self.client.session.suspicion.asked.is_none() {
+        if !self.client.session.suspicion.is_asked() {
             // Calls that failed prove nothing about the state that they would leave.
-            self.client.session.suspicion.evidence.undo();
+            self.client.session.evidence.undo();
         }
         self.learn(&failed.entry, fields);
         self.learn_end(failed, fields, name.as_ref());
@@ -125,7 +123,7 @@ impl Link<'_> {
             }
             ReplyAction::Skip(Purpose::ReadSettings) if self.looks_again(fields) => {}
             ReplyAction::Skip(Purpose::ReadSettings) => {
-                self.client.session.pins.add(Pins::SETTINGS);
+                self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.read_settings = false;
                 self.pipe.server.session.soil();
                 return Ok(self.forward_ours(failed, words));
@@ -161,11 +159,9 @@ impl Link<'_> {
         }
         let entry = &failed.entry;
         let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
-        if ours.contains(&entry.action) && self.is_ours_alone() {
-            match self.client.session.ahead {
-                Ahead::Nothing => self.pipe.server.session.front.skip_next_error(failed),
-                Ahead::Prepared | Ahead::Refused => self.client.session.ahead = Ahead::Refused,
-            }
+        let alone = ours.contains(&entry.action) && self.is_ours_alone();
+        if alone && !self.client.session.reading.refuse_ahead() {
+            self.pipe.server.session.front.skip_next_error(failed);
         }
         false
     }
@@ -320,9 +316,7 @@ impl Link<'_> {
         if !failed_at_commit(entry, fields) {
             return;
         }
-        let barrier =
-            self.client.session.barrier.as_ref().filter(|barrier| barrier.seq == failed.seq);
-        let last = barrier.is_some_and(|barrier| barrier.commands == 1);
+        let last = self.client.session.reading.is_barred_by_end_of(failed.seq);
         if last {
             self.passed_barrier();
         }

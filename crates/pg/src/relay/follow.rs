@@ -121,12 +121,11 @@ impl Link<'_> {
 
     /// Whether settings may be reported because the client has changed them.
     pub(crate) fn explains_settings(&self) -> bool {
-        let (client, suspicion) = (&*self.client, &self.client.session.suspicion);
+        let client = &*self.client;
         client.session.sets
             || client.session.sets_locally
             || self.pipe.server.session.settings.is_stuck()
-            || suspicion.looks
-            || suspicion.asked.is_some()
+            || !client.session.suspicion.is_clear()
     }
 
     /// Notes the reported settings that a text sets: they are the client's own, even with the

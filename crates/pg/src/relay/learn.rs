@@ -7,7 +7,7 @@ use refrain_wire::write;
 use crate::pipeline::outstanding::{Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::settings::session::{SettingsKnowledge, SettingsMut, Since};
-use crate::state::client::Pins;
+use crate::state::client::pins::Pins;
 use crate::state::parts::intern_settings;
 use crate::statements::of_client::Name;
 
@@ -44,8 +44,7 @@ impl Link<'_> {
     /// client gets ParameterStatus and ReadyForQuery once that is done: see
     /// [`Self::tell_settings`].
     pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
-        let barrier = self.client.session.barrier.as_mut().filter(|barrier| barrier.seq == seq);
-        let Some(first) = barrier.and_then(|barrier| barrier.restores.take()) else { return false };
+        let Some(first) = self.client.session.reading.take_restores(seq) else { return false };
         self.pipe.restore_then(&first, ReplyAction::Forward);
         true
     }
@@ -114,7 +113,7 @@ impl Link<'_> {
         {
             self.client.session.names_to_read.push(name);
         } else {
-            self.client.session.pins.add(Pins::SETTINGS);
+            self.client.session.pins.pin(Pins::SETTINGS);
         }
     }
 

@@ -20,10 +20,9 @@ use crate::pipeline::calls::Repute;
 use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::Link;
 use crate::settings::session::{Settings, write_literal};
-use crate::state::client::{Looking, Pins};
+use crate::state::client::pins::Pins;
 use crate::state::options::tracks;
 use crate::state::pool_shared::CATALOGS;
-use crate::statements::of_client::Name;
 
 /// Most custom parameters (`my.tenant`) found in functions that a look asks for.
 const PARAMETERS_MAX: usize = 256;
@@ -108,12 +107,14 @@ impl Link<'_> {
         let suspicion = &mut self.client.session.suspicion;
         let mut calls = scan.calls;
         if scan.traits.contains(Traits::PREPARE) {
-            suspicion.prepared = suspicion.prepared.rotate_left(9) ^ calls;
-            suspicion.looks |= calls != 0 && scan.kind == Kind::Many;
+            suspicion.prepare(calls);
+            if calls != 0 && scan.kind == Kind::Many {
+                suspicion.look_later();
+            }
             return None;
         }
         if scan.traits.contains(Traits::EXECUTE) {
-            calls ^= suspicion.prepared;
+            calls ^= suspicion.prepared();
         }
         let hidden = scan.traits.contains(Traits::PROCEDURAL);
         match self.repute(calls) {
@@ -139,7 +140,7 @@ impl Link<'_> {
         if own {
             return None;
         }
-        self.client.session.suspicion.looks = true;
+        self.client.session.suspicion.look_later();
         self.suspect_call(scan)
     }
 
@@ -157,7 +158,7 @@ impl Link<'_> {
     }
 
     fn look_later(&mut self, calls: u64) -> Option<u64> {
-        self.client.session.suspicion.looks = true;
+        self.client.session.suspicion.look_later();
         let vague = calls == 0 || calls == VAGUE;
         (!vague).then(|| self.here(calls))
     }
@@ -205,11 +206,8 @@ impl Link<'_> {
             None => text.extend_from_slice(PARAMETERS.as_bytes()),
             Some(names) => names.iter().for_each(|name| ask_parameter(&mut text, name)),
         }
-        let suspicion = &mut self.client.session.suspicion;
-        suspicion.asked = Some(Looking { code, names: known.is_none() });
-        suspicion.looks = false;
+        self.client.session.suspicion.ask(code, known.is_none());
         pool.counters.protocol.session_checks += 1;
-        suspicion.found = Pins::default();
         self.pipe.run_alone(&text, Purpose::ReadSettings);
     }
 
@@ -217,7 +215,7 @@ impl Link<'_> {
     pub(crate) fn look_row(&mut self, what: &[u8], value: &[u8]) {
         let suspicion = &mut self.client.session.suspicion;
         if let Some((_, pin, _)) = LEFT.iter().find(|(name, ..)| name.as_bytes() == what) {
-            suspicion.found.add(*pin);
+            suspicion.found(*pin);
         } else if what == b"newest" {
             let mut newest = [0; CATALOGS];
             let numbers = value.split(|byte| *byte == b' ');
@@ -225,27 +223,12 @@ impl Link<'_> {
                 *newest =
                     std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
             }
-            suspicion.code = newest[FUNCTIONS] >= FIRST_OWN_OID;
-            self.see(newest);
-        } else if suspicion.parameters.len() < PARAMETERS_MAX && value.len() <= PARAMETER_BYTES_MAX
-        {
-            suspicion.parameters.push(Name::from_slice(value));
-        }
-    }
-
-    /// Records the newest objects. If they are new, the search for parameters in the same answer
-    /// has covered them already.
-    fn see(&mut self, newest: [u32; CATALOGS]) {
-        let shared = &self.pipe.core_state.pool(self.pipe.server.pool()).shared;
-        let before = shared.protocol.code();
-        shared.protocol.see(newest);
-        let after = shared.protocol.code();
-        if let Some(asked) = &mut self.client.session.suspicion.asked
-            && asked.names
-            && asked.code == before
-            && after <= before + 1
-        {
-            asked.code = after;
+            let shared = &self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol;
+            let before = shared.code();
+            shared.see(newest);
+            suspicion.found_code(newest[FUNCTIONS] >= FIRST_OWN_OID, before, shared.code());
+        } else if value.len() <= PARAMETER_BYTES_MAX {
+            suspicion.found_parameter(value, PARAMETERS_MAX);
         }
     }
 
@@ -253,23 +236,14 @@ impl Link<'_> {
     /// knew them before the look.
     pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
         let now = self.pipe.now;
-        let suspicion = &mut self.client.session.suspicion;
-        let Some(asked) = suspicion.asked.take() else { return };
-        let mut news = suspicion.found;
-        news.remove(self.client.session.pins);
-        let parameters = std::mem::take(&mut suspicion.parameters);
-        // New parameters need another look for their values, which then judges the calls. So does a
-        // change of functions since this look: there may be other names by now.
-        let is_current =
-            asked.code == self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol.code();
-        let learns = is_current && asked.names;
-        suspicion.looks |= !is_current || learns && !parameters.is_empty();
-        let calls = match suspicion.looks {
+        let code = self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol.code();
+        let Some(answer) = self.client.session.suspicion.answered(code) else { return };
+        let news = self.client.session.pins.missing(answer.found);
+        // If another look follows, it judges the calls.
+        let calls = match self.client.session.suspicion.is_due() {
             true => Vec::new(),
-            false => suspicion.evidence.take(),
+            false => self.client.session.evidence.take(),
         };
-        suspicion.failed = false;
-        let code = suspicion.code;
         // Custom parameters that have a value are asked for whenever this client's settings are
         // read from now on.
         let settings = self.client.session.settings.clone();
@@ -278,11 +252,11 @@ impl Link<'_> {
         let said = self.client.session.read_settings;
         let changed = !said && !Arc::ptr_eq(before, &self.client.session.settings);
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
-        if learns {
-            pool.protocol.calls.learn_parameters(parameters, asked.code, now);
+        if let Some((parameters, code)) = answer.parameters {
+            pool.protocol.calls.learn_parameters(parameters, code, now);
         }
         if !said || !news.is_empty() {
-            pool.protocol.calls.found(&calls, code, changed || !news.is_empty());
+            pool.protocol.calls.found(&calls, answer.has_code, changed || !news.is_empty());
         }
         if !news.is_empty() {
             pool.counters.protocol.pins += u64::from(self.client.session.pins.is_empty());
@@ -293,19 +267,14 @@ impl Link<'_> {
     /// Handles the error of a look. True if the error has no further consequence: a look that was
     /// merely interrupted is repeated once, and a server about to be closed is let go.
     pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
-        let suspicion = &mut self.client.session.suspicion;
-        if suspicion.asked.is_none() {
+        if !self.client.session.suspicion.is_asked() {
             return false;
         }
-        let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
+        let again = self.client.session.suspicion.failed(fields.sqlstate().starts_with(b"57"));
         // A server that is about to be closed may fail for the very reason that closes it (E38).
         let goes = self.pipe.server.is_close_needed() && self.client.session.pins.is_empty();
-        suspicion.asked = None;
-        suspicion.looks |= again;
-        suspicion.failed = again;
-        suspicion.parameters.clear();
         if !again {
-            suspicion.evidence.take();
+            self.client.session.evidence.take();
         }
         again || goes
     }

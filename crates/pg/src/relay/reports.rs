@@ -14,7 +14,6 @@ use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, ServerInput, rest_of, r
 use crate::relay::link::Link;
 use crate::relay::words::Words;
 use crate::settings::session::{UNSET, is_settable};
-use crate::state::client::Pins;
 use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -139,7 +138,7 @@ impl Link<'_> {
         words: &Words<'_>,
         length: usize,
     ) -> Result<(), Halt> {
-        self.client.session.unpins = Pins::default();
+        self.client.session.pins.rolled_back();
         self.take_reported();
         self.advance(run, length, Goes::Nowhere);
         let result = self.error(words);

@@ -14,7 +14,7 @@ use crate::pipeline::outstanding::{FakeReply, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::SettingsMut;
-use crate::state::client::Barrier;
+use crate::state::client::reading::Barred;
 
 impl Link<'_> {
     /// Passes on the rest of a message whose beginning has been handled. Returns the number of
@@ -46,14 +46,14 @@ impl Link<'_> {
     /// make one (E46).
     #[inline]
     pub(crate) fn is_barred(&mut self) -> bool {
-        let Some(barrier) = &mut self.client.session.barrier else { return false };
-        if self.pipe.server.session.outstanding.owes(barrier.seq) {
-            return true;
+        let reading = &mut self.client.session.reading;
+        if !reading.has_barrier() {
+            return false;
         }
-        let restores = barrier.restores.take();
-        self.client.session.barrier = None;
-        if let Some(first) = restores {
-            self.pipe.restore_apart(&first);
+        match reading.lift_barrier(&self.pipe.server.session.outstanding) {
+            Barred::Yes => return true,
+            Barred::Lifted(Some(first)) => self.pipe.restore_apart(&first),
+            Barred::Lifted(None) => {}
         }
         false
     }
@@ -64,7 +64,7 @@ impl Link<'_> {
     /// the session may have other settings than the client's.
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
-        self.client.session.suspicion.asked.is_some() || self.pipe.server.session.front.run.holds()
+        self.client.session.suspicion.is_asked() || self.pipe.server.session.front.run.holds()
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may
@@ -82,9 +82,7 @@ impl Link<'_> {
         // PREPARE succeeds.
         let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
         if traits.intersects(all) || restores.is_some() {
-            let commands = u32::from(commands);
-            self.client.session.barrier =
-                Some(Barrier { seq, commands, drops: Vec::new(), restores });
+            self.client.session.reading.bar(seq, u32::from(commands), restores);
         }
     }
 

@@ -46,7 +46,7 @@ impl Step<'_, '_> {
         // Requests still outstanding may change the session, and Refrain does not follow their
         // completions any more.
         let left = client.session.read_settings
-            || client.session.suspicion.looks
+            || client.session.suspicion.is_due()
             || !client.session.pins.is_empty()
             || !s.outstanding.is_empty();
         if mode == PoolMode::Session || left {
@@ -62,7 +62,7 @@ impl Step<'_, '_> {
             // commit, so a Describe of a statement that does not exist fails first.
             let action = ReplyAction::Skip(Purpose::Rollback);
             let out = self.step.ports.out(server);
-            if !client.session.skipping {
+            if !client.session.reading.is_skipping() {
                 let name = core_state.shared.protocol.registry.no_statement();
                 write::describe_statement(out, &name);
                 s.outstanding.push(OutstandingRequest::new(RequestKind::DescribeStatement, action));

@@ -22,7 +22,7 @@ impl Link<'_> {
         self.client.session.changed = Span::default();
         self.client.session.parsed = Span::default();
         self.client.session.unnamed_changed = 0;
-        self.client.session.barrier = None;
+        self.client.session.reading.begin_use();
         if !self.client.session.managed {
             self.forget_statements();
         }
@@ -161,7 +161,7 @@ impl Step<'_, '_> {
         let Some(c) = self.step.engine.connections.client(client) else { return };
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
         let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
-        let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
+        let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
         let pool = self.step.engine.core_state.pool(c.pool());
         let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
@@ -181,7 +181,7 @@ impl Step<'_, '_> {
             self.step.transaction_over(client, server, false);
         } else if checking {
             self.step.read_on(client);
-        } else if looks && !partial && !asked {
+        } else if looks && !partial {
             // The client has called code that may have changed the session: ask before another
             // client gets the server.
             self.linked(client, server).look();
