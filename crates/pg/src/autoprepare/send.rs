@@ -26,7 +26,6 @@ use crate::normalized::query::{Bounds, Place};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session::SettingsKnowledge;
 use crate::state::client::pins::Pins;
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::Action;
@@ -95,14 +94,15 @@ impl Link<'_> {
         let plain = self
             .client
             .session
+            .settings
             .current()
             .reads
             .is_plain(self.pipe.server.session.settings.encoding());
-        if !plain || self.client.session.sets_locally {
+        if !plain || self.client.session.settings.have_changed_locally() {
             return false;
         }
         let free = self.pipe.server.session.outstanding.status() == Status::Idle;
-        free || !matches!(self.client.session.knowledge, SettingsKnowledge::Queried(..))
+        free || !self.client.session.settings.are_queried()
             && !self.pipe.pool().shared.protocol.is_being_defined()
     }
 
@@ -121,7 +121,7 @@ impl Link<'_> {
         let free = self.pipe.server.session.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.pipe.now);
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
-        let settings = self.client.session.current();
+        let settings = self.client.session.settings.current();
         let bounds = bounds(pool);
         let schema_version = pool.shared.protocol.schema_changes();
         let sight = Sight { text, spans, key, settings, schema_version, now, free, own };
@@ -151,9 +151,7 @@ impl Link<'_> {
     /// Whether the settings under which the server reads a text are known. If not, and outside of
     /// transactions, asks for them.
     fn knows_settings(&mut self) -> Result<bool, Stop> {
-        let SettingsKnowledge::Unknown(_, since) = self.client.session.knowledge else {
-            return Ok(true);
-        };
+        let Some(since) = self.client.session.settings.unknown_since() else { return Ok(true) };
         let idle = self.pipe.server.session.outstanding.status() == Status::Idle;
         if !idle || self.client.session.pins.has(Pins::SETTINGS) {
             return Ok(false);
@@ -169,8 +167,7 @@ impl Link<'_> {
     /// Whether the client's texts mean what they mean to any other with its settings. What a
     /// session has of its own, a temporary table for one, says nothing of another client's text.
     fn is_like_any(&self) -> bool {
-        let told = matches!(self.client.session.knowledge, SettingsKnowledge::Reported);
-        told && !self.client.session.read_settings
+        self.client.session.settings.are_known()
             && !self.client.session.suspicion.is_due()
             && self.client.session.pins.is_empty()
     }
@@ -221,7 +218,7 @@ impl Link<'_> {
         }
         let mut values = std::mem::take(&mut self.pipe.core_state.protocol.scratch);
         values.clear();
-        let utf8 = self.client.session.current().reads.encoding.is_utf8();
+        let utf8 = self.client.session.settings.current().reads.encoding.is_utf8();
         let bindable = write_values(run.plan, text, spans, utf8, &mut values);
         if bindable {
             self.pipe.count_hit();

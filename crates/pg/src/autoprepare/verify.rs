@@ -156,7 +156,7 @@ impl Link<'_> {
             return fields;
         };
         let (text, utf8) =
-            (front.run.text(), self.client.session.current().reads.encoding.is_utf8());
+            (front.run.text(), self.client.session.settings.current().reads.encoding.is_utf8());
         let plan = self
             .pipe
             .core_state

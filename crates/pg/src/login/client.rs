@@ -252,13 +252,10 @@ impl Step<'_, '_> {
             edit.set(name, value);
         }
         let default = edit.clone();
-        if !login_request.settings.is_empty() {
-            let mut startup = SettingsMut::default();
-            for (name, value) in &login_request.settings {
-                edit.set(name, value);
-                startup.set(name, value);
-            }
-            client.session.startup = Some(Box::new(startup));
+        let mut startup = SettingsMut::default();
+        for (name, value) in &login_request.settings {
+            edit.set(name, value);
+            startup.set(name, value);
         }
         let plain = is_plain(&login_request.settings);
         let id = client.pool();
@@ -267,8 +264,9 @@ impl Step<'_, '_> {
         let proven = self.step.engine.core_state.pool(id).protocol.proven(&wants);
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        client.session.defaults = Defaults { settings: defaults, since: now };
-        client.session.settings = proven.clone().unwrap_or(wants);
+        let defaults = Defaults { settings: defaults, since: now };
+        let expected = proven.clone().unwrap_or(wants);
+        client.session.settings.begin(expected, defaults, startup);
         if plain || proven.is_some() {
             return self.finish_login(conn, &login_request, authenticated);
         }
@@ -307,7 +305,7 @@ impl Step<'_, '_> {
                 edit
             });
         login_request.settings.iter().for_each(|(name, value)| edit.set(name, value));
-        client.session.settings = made.clone();
+        client.session.settings.expect(made.clone());
         let id = client.pool();
         let wants = intern_settings(&mut self.step.engine.core_state, edit);
         self.step.engine.core_state.pool(id).protocol.prove(wants, made);
@@ -337,11 +335,13 @@ impl Step<'_, '_> {
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         let out = self.step.ports.out(conn);
         for (name, value) in server_parameters.iter() {
-            write::parameter_status(out, name, client.session.settings.get(name).unwrap_or(value));
+            write::parameter_status(
+                out,
+                name,
+                client.session.settings.expected().get(name).unwrap_or(value),
+            );
         }
-        if let Some(startup) = &mut client.session.startup {
-            startup.take_values(&client.session.settings);
-        }
+        client.session.settings.startup_is_accepted();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         client.set_cancel_key(&key[..bytes]);
         write::backend_key(out, pid_of(core, conn), &key[..bytes]);

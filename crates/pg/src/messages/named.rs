@@ -83,11 +83,14 @@ impl Link<'_> {
             return Ok(cached);
         }
         self.lend_name(&cached.statement)?;
-        let identity =
-            Identity { pool: self.pipe.server.pool(), env: self.client.session.env(), tail };
+        let identity = Identity {
+            pool: self.pipe.server.pool(),
+            env: self.client.session.settings.env(),
+            tail,
+        };
         let statement = Arc::new(self.pipe.core_state.shared.protocol.registry.make(identity));
         statement.start_schema_version(cached.statement.schema_version());
-        let own = Rc::new(CachedStatement::new(statement, self.client.session.current()));
+        let own = Rc::new(CachedStatement::new(statement, self.client.session.settings.current()));
         // The statement gets a name on this server at once, and so stays there: on another server
         // the name may mean another statement.
         own.used();
@@ -216,7 +219,9 @@ impl Link<'_> {
     fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
         let (mut lent, mut named) = (Lent::default(), Vec::new());
         let mut all_dropped = false;
-        for kind in refrain_sql::kinds(text, self.client.session.settings.reads.backslash) {
+        for kind in
+            refrain_sql::kinds(text, self.client.session.settings.expected().reads.backslash)
+        {
             let dropped = matches!(kind, Kind::Deallocate(_));
             let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
             let name = name.map(|name| Name::from_slice(&name.fold(text)));
@@ -276,7 +281,8 @@ impl Link<'_> {
     /// Prepares a statement of the client's on the server under the client's name, in place of any
     /// statement that had this name.
     fn lend(&mut self, name: &Name, cached: &Rc<CachedStatement>) {
-        let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
+        let (own, other) =
+            (self.client.session.settings.current().clone(), cached.settings.clone());
         let foreign = self.is_foreign(cached);
         if foreign {
             self.pipe.run_internal(&session::reading(&own, &other), Purpose::Environment);

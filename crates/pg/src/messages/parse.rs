@@ -26,7 +26,6 @@ use crate::pipeline::undo::ClientUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session::SettingsKnowledge;
 use crate::state::client::pins::Pins;
 use crate::statements::of_client::Name;
 use crate::statements::of_core::CachedStatement;
@@ -48,7 +47,7 @@ impl Link<'_> {
         // The settings decide how the server reads constants in the text (E57), and so which
         // statement this is. If the client may have changed them, Refrain first learns what they
         // are.
-        if matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..)) {
+        if self.client.session.settings.unknown_since().is_some() {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {
                 self.know_settings()?;

@@ -10,7 +10,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session::{self, SettingsKnowledge};
+use crate::settings::session;
 use crate::state::client::pins::Pins;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
@@ -99,9 +99,12 @@ impl Link<'_> {
     /// the shared one, unless the text is too large, the registry is full, or the client's settings
     /// are unknown.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
-        let identity =
-            Identity { pool: self.pipe.server.pool(), env: self.client.session.env(), tail };
-        let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..));
+        let identity = Identity {
+            pool: self.pipe.server.pool(),
+            env: self.client.session.settings.env(),
+            tail,
+        };
+        let unsure = self.client.session.settings.unknown_since().is_some();
         let shared = self.pipe.core_state.shared.clone();
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_version();
@@ -110,7 +113,8 @@ impl Link<'_> {
         if !small || !room || unsure {
             pool.counters.protocol.statements_not_kept += 1;
             let statement = Arc::new(shared.protocol.registry.make(identity));
-            let cached = Rc::new(CachedStatement::new(statement, self.client.session.current()));
+            let cached =
+                Rc::new(CachedStatement::new(statement, self.client.session.settings.current()));
             if unsure {
                 // The statement gets a name on this server at once, and so stays there: Refrain
                 // does not know under which settings to parse it again.
@@ -122,7 +126,7 @@ impl Link<'_> {
         let cached = self.pipe.core_state.protocol.statements.intern(
             &shared.protocol.registry,
             identity,
-            self.client.session.current(),
+            self.client.session.settings.current(),
         );
         let statement = &cached.statement;
         if statement.schema_version() < schema_version {
@@ -166,7 +170,8 @@ impl Link<'_> {
     /// (E57), and then goes back to the client's settings. If no segment is open, this gets a
     /// segment of its own: PostgreSQL must not count it among the client's commands.
     pub(crate) fn prepare_foreign(&mut self, cached: &Rc<CachedStatement>) -> Called {
-        let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
+        let (own, other) =
+            (self.client.session.settings.current().clone(), cached.settings.clone());
         let alone = !self.pipe.server.session.outstanding.is_open()
             && self.pipe.server.session.outstanding.is_empty();
         self.pipe.run_internal(&session::reading(&own, &other), Purpose::Environment);

@@ -38,7 +38,8 @@ impl Link<'_> {
             true => read::query_text(message.body())?,
             false => message.body(),
         };
-        let scan = refrain_sql::scan_with(text, self.client.session.settings.reads.backslash);
+        let scan =
+            refrain_sql::scan_with(text, self.client.session.settings.expected().reads.backslash);
         if self.client.session.managed
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {

@@ -1,7 +1,7 @@
 //! Messages that wait: what they mean depends on replies that are still to come.
 
 use crate::relay::link::{Link, Stop};
-use crate::settings::session::{self, SettingsKnowledge};
+use crate::settings::session;
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {
@@ -35,7 +35,7 @@ impl Link<'_> {
     /// decide how the server reads its constants (E57).
     pub(crate) fn is_foreign(&self, cached: &CachedStatement) -> bool {
         // A failed transaction refuses a Parse under any settings.
-        !session::read_alike(&cached.settings, self.client.session.current())
+        !session::read_alike(&cached.settings, self.client.session.settings.current())
             && cached.statement.has_constants()
             && !self.pipe.server.session.outstanding.has_failed()
     }
@@ -57,10 +57,7 @@ impl Link<'_> {
     /// (E57). Requests under way may change the settings, or take a change back. Then Refrain knows
     /// whether to prepare it under other settings.
     pub(crate) fn wait_for_reading(&mut self, cached: &CachedStatement) -> Result<(), Stop> {
-        let unsure = match self.client.session.knowledge {
-            SettingsKnowledge::Unknown(_, since) => since.reads,
-            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => false,
-        };
+        let unsure = self.client.session.settings.unknown_since().is_some_and(|since| since.reads);
         if !cached.statement.has_constants() || !unsure && !self.is_foreign(cached) {
             return Ok(());
         }

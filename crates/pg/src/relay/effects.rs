@@ -54,7 +54,7 @@ impl Link<'_> {
         let free = self.client.session.pins.is_empty();
         match tag {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
-                self.client.session.read_settings = true
+                self.client.session.settings.read_later();
             }
             Tag::Prepare => self.pin(Pins::PREPARED),
             Tag::Listen => self.pin(Pins::LISTEN),
@@ -74,7 +74,7 @@ impl Link<'_> {
                 // The rollback took back what the calls left, so Refrain cannot learn from this
                 // transaction what they leave.
                 self.client.session.evidence.undo();
-                self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
+                self.client.session.settings.rolled_back();
             }
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => {
@@ -87,7 +87,7 @@ impl Link<'_> {
             }
             Tag::Commit => self.pipe.server.session.outstanding.recovers(),
             Tag::Do => {
-                self.client.session.read_settings = true;
+                self.client.session.settings.read_later();
                 self.schema_change();
             }
             Tag::Call if tracks(self.pipe.pool()) == TrackFunctions::Off => self.schema_change(),
@@ -95,7 +95,9 @@ impl Link<'_> {
             _ if traits.contains(Traits::DDL) => self.schema_change(),
             _ => {}
         }
-        self.client.session.sets_locally |= traits.contains(Traits::LOCAL);
+        if traits.contains(Traits::LOCAL) {
+            self.client.session.settings.change_locally();
+        }
         self.pipe.server.session.transaction.has_run(traits);
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
@@ -109,7 +111,7 @@ impl Link<'_> {
             self.unpin(Pins::ADVISORY);
         }
         if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
-            self.client.session.read_settings = true;
+            self.client.session.settings.read_later();
         }
         if free && !self.client.session.pins.is_empty() {
             self.pipe.pool().counters.protocol.pins += 1;
@@ -155,8 +157,7 @@ impl Link<'_> {
     fn discarded_all(&mut self) {
         self.deallocated_all();
         self.client.session.pins.clear();
-        self.client.session.claims = None;
-        self.client.session.read_settings = true;
+        self.client.session.settings.discarded_all();
         self.pipe.server.session.discarded();
     }
 }

@@ -97,7 +97,7 @@ impl Link<'_> {
             return Ok(false);
         }
         self.leaves(&failed.entry);
-        self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
+        self.client.session.settings.rolled_back();
         if !self.client.session.suspicion.is_asked() {
             // Calls that failed prove nothing about the state that they would leave.
             self.client.session.evidence.undo();
@@ -124,7 +124,7 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::ReadSettings) if self.looks_again(fields) => {}
             ReplyAction::Skip(Purpose::ReadSettings) => {
                 self.client.session.pins.pin(Pins::SETTINGS);
-                self.client.session.read_settings = false;
+                self.client.session.settings.give_up_reading();
                 self.pipe.server.session.soil();
                 return Ok(self.forward_ours(failed, words));
             }

@@ -13,7 +13,7 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::link::Link;
-use crate::settings::defaults::{self, Claims};
+use crate::settings::defaults;
 use crate::settings::session::{self, SettingsMut};
 use crate::state::parts::intern_settings;
 
@@ -22,8 +22,8 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn sync_settings_if_needed(&mut self) {
         let (client, server) = (&*self.client, &*self.pipe.server);
-        let (settings, defaults) = (&client.session.settings, &client.session.defaults);
-        if !server.session.settings.are(settings, defaults) {
+        let settings = &client.session.settings;
+        if !server.session.settings.are(settings.expected(), settings.defaults()) {
             self.sync_settings();
         }
     }
@@ -33,14 +33,15 @@ impl Link<'_> {
     #[cold]
     fn sync_settings(&mut self) {
         let (client, server) =
-            (&self.client.session.defaults, self.pipe.server.session.settings.defaults());
+            (self.client.session.settings.defaults(), self.pipe.server.session.settings.defaults());
         if !client.are(server) && client.since <= server.since {
             self.follow();
         }
         let client = &self.client.session;
         let checks = client.login.is_checking();
         let settings = &mut self.pipe.server.session.settings;
-        let Some(text) = settings.sync(&client.settings, &client.defaults, checks) else { return };
+        let (expected, defaults) = (client.settings.expected(), client.settings.defaults());
+        let Some(text) = settings.sync(expected, defaults, checks) else { return };
         write::query(self.pipe.out(), &text);
         self.pipe.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.pipe.server.session.statements.forget_unnamed();
@@ -79,16 +80,16 @@ impl Link<'_> {
     /// the changes to it.
     fn follow(&mut self) {
         let (client, server) = (&*self.client, &*self.pipe.server);
-        let is_own = |name: &[u8]| client.session.owns(name);
+        let is_own = |name: &[u8]| client.session.settings.owns(name);
         let edit = defaults::follow(
-            &client.session.settings,
-            &client.session.defaults,
+            client.session.settings.expected(),
+            client.session.settings.defaults(),
             server.session.settings.defaults(),
             is_own,
         );
         let settings = intern_settings(self.pipe.core_state, edit);
-        let before = std::mem::replace(&mut self.client.session.settings, settings);
-        self.client.session.defaults = self.pipe.server.session.settings.defaults().clone();
+        let defaults = self.pipe.server.session.settings.defaults().clone();
+        let before = self.client.session.settings.follow(settings, defaults);
         if !self.client.session.login.is_ready() {
             return;
         }
@@ -97,7 +98,7 @@ impl Link<'_> {
             return;
         };
         for (name, _) in server_parameters.iter() {
-            let value = self.client.session.settings.get(name);
+            let value = self.client.session.settings.expected().get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
                 write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
             }
@@ -116,14 +117,14 @@ impl Link<'_> {
             let reported = reported.clone();
             return self.learn_defaults(reported.iter());
         }
-        self.client.session.read_settings = true;
+        self.client.session.settings.read_later();
     }
 
     /// Whether settings may be reported because the client has changed them.
     pub(crate) fn explains_settings(&self) -> bool {
         let client = &*self.client;
-        client.session.sets
-            || client.session.sets_locally
+        client.session.settings.have_changed()
+            || client.session.settings.have_changed_locally()
             || self.pipe.server.session.settings.is_stuck()
             || !client.session.suspicion.is_clear()
     }
@@ -131,20 +132,10 @@ impl Link<'_> {
     /// Notes the reported settings that a text sets: they are the client's own, even with the
     /// default value. A text that resets a setting ends that.
     pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
-        if traits.contains(Traits::RESET) {
-            let Some(claims) = &mut self.client.session.claims else { return };
-            for name in refrain_sql::set_names(text) {
-                match *name == *refrain_sql::ANY_PARAMETER {
-                    true => **claims = Claims::default(),
-                    false => claims.remove(&name),
-                }
-            }
-            return;
-        }
-        for name in refrain_sql::set_names(text) {
-            if self.client.session.defaults.get(&name).is_some() {
-                self.client.session.claims.get_or_insert_default().add(&name);
-            }
+        let settings = &mut self.client.session.settings;
+        match traits.contains(Traits::RESET) {
+            true => settings.disclaim(refrain_sql::set_names(text)),
+            false => refrain_sql::set_names(text).for_each(|name| settings.claim(&name)),
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Knowledge of a session's settings, between a change and the server's report of it.
 
 use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::back::Status;
 
 use crate::relay::link::Link;
-use crate::settings::session::{SettingsKnowledge, Since};
 use crate::state::parts::intern_settings;
 
 /// The SQL command that runs a prepared statement.
@@ -23,28 +21,16 @@ impl Link<'_> {
         }
         let hides = scan.traits.contains(Traits::SET)
             || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
-        let goes_back = self.client.session.sets && may_go_back(text, scan.kind);
+        let goes_back = self.client.session.settings.have_changed() && may_go_back(text, scan.kind);
         let reads = scan.traits.contains(Traits::READING) || goes_back;
         if !(hides || reads) {
             return;
         }
-        self.client.session.sets = true;
         self.note_names(text);
         if scan.traits.contains(Traits::PROCEDURAL) {
             refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
         }
-        let before = self.client.session.knowledge.since();
-        let since = Since {
-            segment: self.pipe.server.session.outstanding.segment(),
-            reads: reads || before.is_some_and(|before| before.reads),
-            hidden: hides
-                || self.client.session.read_settings
-                || before.is_some_and(|before| before.hidden),
-        };
-        self.client.session.knowledge = match self.client.session.knowledge {
-            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
-            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
-        };
+        self.may_change_settings(reads, hides);
     }
 
     /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
@@ -54,39 +40,26 @@ impl Link<'_> {
             return self.keeps_settings();
         };
         let outstanding = &self.pipe.server.session.outstanding;
-        let since = self.client.session.knowledge.since();
         // A reading amid the client's segment holds for that transaction. One in a segment of its
         // own says nothing of a segment that the client has begun behind it.
         if outstanding.is_open() && !outstanding.reads_settings_apart() {
-            if let Some(startup) = &self.client.session.startup {
-                edit.fill(startup);
-            }
+            let intern = |edit| intern_settings(self.pipe.core_state, edit);
             let segment = outstanding.segment();
-            let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
-            self.client.session.knowledge =
-                SettingsKnowledge::Queried(intern_settings(self.pipe.core_state, edit), since);
-            return;
+            return self.client.session.settings.were_queried(segment, edit, intern);
         }
-        let settled = since.is_none_or(|since| outstanding.answers(since.segment));
-        let before = self.client.session.settings.clone();
+        let settled = self.client.session.settings.are_settled(outstanding);
         let settings = &mut self.pipe.server.session.settings;
         settings.were_read(edit.clone(), |has| intern_settings(self.pipe.core_state, has));
         // Reported values take precedence over the rows, for the client as for the server.
         for (name, _) in settings.defaults().settings.iter() {
-            let value = self.client.session.settings.get(name);
+            let value = self.client.session.settings.expected().get(name);
             value.into_iter().for_each(|value| edit.set(name, value));
         }
-        if let Some(startup) = &self.client.session.startup {
-            edit.fill(startup);
-        }
-        self.client.session.settings = intern_settings(self.pipe.core_state, edit);
+        let intern = |edit| intern_settings(self.pipe.core_state, edit);
+        let before = self.client.session.settings.were_read(edit, intern);
         self.learn_defaults(unset.iter());
         self.looked(&before);
-        self.client.session.read_settings = false;
-        // Messages behind the query may have changed the settings again.
-        if settled {
-            self.client.session.knowledge = SettingsKnowledge::Reported;
-        }
+        self.client.session.settings.reading_ends(settled);
     }
 
     /// Notes the names of custom settings, which Refrain reads by name: `pg_settings` may not list
@@ -99,17 +72,9 @@ impl Link<'_> {
 
     /// Notes at the end of a segment that PostgreSQL has sent its reports of changed settings.
     pub(crate) fn settings_are_reported(&mut self) {
-        let since = self.client.session.knowledge.since();
-        if since.is_some_and(|since| !self.pipe.server.session.outstanding.is_over(since.segment)) {
-            return;
-        }
-        self.client.session.sets &= self.pipe.server.session.outstanding.status() != Status::Idle;
-        let Some(since) = since.map(|since| Since { reads: false, ..since }) else { return };
-        self.client.session.knowledge = match self.client.session.knowledge {
-            _ if !since.hidden => SettingsKnowledge::Reported,
-            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
-            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
-        };
+        let outstanding = &self.pipe.server.session.outstanding;
+        let shared = &self.pipe.core_state.shared.protocol;
+        self.client.session.settings.are_reported(outstanding, || shared.own_environment());
     }
 }
 

@@ -6,21 +6,14 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
-use crate::settings::session::{SettingsKnowledge, SettingsMut, Since};
+use crate::settings::session::SettingsMut;
 use crate::state::client::pins::Pins;
 use crate::state::parts::intern_settings;
-use crate::statements::of_client::Name;
-
-/// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
-/// its server.
-const PROBE_NAMES_MAX: usize = 256;
-/// Bytes of such a name.
-const PROBE_NAME_BYTES_MAX: usize = 128;
 
 impl Link<'_> {
     /// Asks the server which settings the client has made.
     pub(crate) fn read_settings(&mut self) {
-        let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
+        let names = self.client.session.settings.names();
         let text = self.pipe.server.session.settings.read(names);
         self.pipe.run_alone(&text, Purpose::ReadSettings);
     }
@@ -32,7 +25,7 @@ impl Link<'_> {
         if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
             return None;
         }
-        let mut first = self.client.session.startup.clone()?;
+        let mut first = self.client.session.settings.startup()?;
         let names: Vec<_> = refrain_sql::set_names(text).collect();
         let all = scan.traits.contains(Traits::DISCARD_ALL)
             || names.iter().any(|name| **name == *refrain_sql::ANY_PARAMETER);
@@ -54,26 +47,27 @@ impl Link<'_> {
         let Some(server_parameters) = self.pipe.pool().shared.protocol.server_parameters() else {
             return;
         };
-        let Some(startup) = &self.client.session.startup else { return };
-        let mut edit = self.client.session.settings.edit();
+        let settings = &self.client.session.settings;
+        if !settings.have_startup() {
+            return;
+        }
+        let mut edit = settings.expected().edit();
         // The names of PostgreSQL's reports, since `Settings` has them in lower case.
-        for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
+        for (name, _) in server_parameters.iter().filter(|(name, _)| settings.begin_with(name)) {
             let value = self.pipe.server.session.settings.current().get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
                 write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
                 edit.set(name, value);
             }
         }
-        self.client.session.settings = intern_settings(self.pipe.core_state, edit);
+        self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
     }
 
     /// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).
     /// The server reports changed settings at the end of the segment; before that Refrain asks it.
     pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
         let outstanding = &self.pipe.server.session.outstanding;
-        let SettingsKnowledge::Unknown(_, since) = self.client.session.knowledge else {
-            return Ok(());
-        };
+        let Some(since) = self.client.session.settings.unknown_since() else { return Ok(()) };
         if self.client.session.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
             return Ok(());
         }
@@ -90,35 +84,22 @@ impl Link<'_> {
 
     /// Notes that settings may change without a report by the server.
     pub(crate) fn hide_settings(&mut self) {
-        let before = self.client.session.knowledge.since();
-        let since = Since {
-            segment: self.pipe.server.session.outstanding.segment(),
-            reads: before.is_some_and(|before| before.reads),
-            hidden: true,
-        };
-        self.client.session.sets = true;
-        self.client.session.knowledge = match self.client.session.knowledge {
-            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
-            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
-        };
+        self.may_change_settings(false, true);
     }
 
+    /// Notes that a text in the current segment may change settings: some by which constants are
+    /// read, if `reads`, and some that PostgreSQL does not report, if `hides`.
+    pub(crate) fn may_change_settings(&mut self, reads: bool, hides: bool) {
+        let segment = self.pipe.server.session.outstanding.segment();
+        let shared = &self.pipe.core_state.shared.protocol;
+        self.client.session.settings.may_change(segment, reads, hides, || shared.own_environment());
+    }
+
+    /// Notes the name of a custom setting. A client that has too many keeps its server.
     pub(crate) fn note_name(&mut self, name: &[u8]) {
-        let name = Name::from_slice(name);
-        if self.client.session.names_to_read.contains(&name) {
-            return;
-        }
-        if self.client.session.names_to_read.len() < PROBE_NAMES_MAX
-            && name.len() <= PROBE_NAME_BYTES_MAX
-        {
-            self.client.session.names_to_read.push(name);
-        } else {
+        if !self.client.session.settings.note_name(name) {
             self.client.session.pins.pin(Pins::SETTINGS);
         }
-    }
-
-    pub(crate) fn unsure(&self, since: Since) -> SettingsKnowledge {
-        SettingsKnowledge::Unknown(self.pipe.core_state.shared.protocol.own_environment(), since)
     }
 }
 
@@ -130,12 +111,8 @@ impl Link<'_> {
             self.pipe.pool().counters.protocol.pins += 1;
         }
         self.pin(Pins::SETTINGS);
-        self.client.session.read_settings = false;
-        let since = Since {
-            segment: self.pipe.server.session.outstanding.segment(),
-            reads: false,
-            hidden: true,
-        };
-        self.client.session.knowledge = self.unsure(since);
+        let segment = self.pipe.server.session.outstanding.segment();
+        let env = self.pipe.core_state.shared.protocol.own_environment();
+        self.client.session.settings.are_too_large(segment, env);
     }
 }

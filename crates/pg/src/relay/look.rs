@@ -175,7 +175,7 @@ impl Link<'_> {
     /// the same unreported settings and pins.
     fn here(&self, calls: u64) -> u64 {
         calls
-            ^ self.client.session.settings.hidden
+            ^ self.client.session.settings.expected().hidden
             ^ u64::from(self.client.session.pins.bits()) << 48
     }
 
@@ -189,7 +189,7 @@ impl Link<'_> {
 
     /// Sends the query of a look.
     pub(crate) fn look(&mut self) {
-        let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
+        let names = self.client.session.settings.names();
         let mut text = self.pipe.server.session.settings.read(names);
         for (name, _, there) in LEFT {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
@@ -246,11 +246,11 @@ impl Link<'_> {
         };
         // Custom parameters that have a value are asked for whenever this client's settings are
         // read from now on.
-        let settings = self.client.session.settings.clone();
+        let settings = self.client.session.settings.expected().clone();
         let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
         own.for_each(|name| self.note_name(name));
-        let said = self.client.session.read_settings;
-        let changed = !said && !Arc::ptr_eq(before, &self.client.session.settings);
+        let said = self.client.session.settings.are_to_be_read();
+        let changed = !said && !Arc::ptr_eq(before, self.client.session.settings.expected());
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         if let Some((parameters, code)) = answer.parameters {
             pool.protocol.calls.learn_parameters(parameters, code, now);

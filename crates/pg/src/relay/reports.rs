@@ -35,9 +35,10 @@ impl Link<'_> {
         // A new default does not change a setting that the client has made itself, though the
         // server may have had its default in place of the client's value.
         let by_default = self.pipe.server.session.settings.is_default(name);
-        let follows = by_default && self.client.session.owns(name) && !self.explains_settings();
+        let follows =
+            by_default && self.client.session.settings.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;
-        let client = (!held).then_some(&*self.client.session.settings);
+        let client = (!held).then_some(&**self.client.session.settings.expected());
         match self.pipe.server.session.settings.report(name, value, client) {
             Some(true) => Ok(Goes::On),
             Some(false) => Ok(Goes::Nowhere),
@@ -52,8 +53,8 @@ impl Link<'_> {
         self.suspect_defaults(reported.by_server());
         let settings = &mut self.pipe.server.session.settings;
         settings.were_reported(&reported, |edit| intern_settings(self.pipe.core_state, edit));
-        if let Some(edit) = reported.of_client(&self.client.session.settings) {
-            self.client.session.settings = intern_settings(self.pipe.core_state, edit);
+        if let Some(edit) = reported.of_client(self.client.session.settings.expected()) {
+            self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
         }
         if reported.has_lost() {
             self.keeps_settings();
@@ -66,12 +67,7 @@ impl Link<'_> {
         let held = [ReplyAction::Held, ReplyAction::Skip(Purpose::Restore)];
         let first = self.pipe.server.session.outstanding.front();
         first.is_some_and(|entry| held.contains(&entry.action) || restores(entry))
-            && self
-                .client
-                .session
-                .startup
-                .as_ref()
-                .is_some_and(|startup| startup.get(name).is_some())
+            && self.client.session.settings.begin_with(name)
     }
 
     /// Reads a row that answers the query for settings: a setting that was set in the session, and

@@ -243,10 +243,6 @@ impl Link<'_> {
         if status == Status::Idle {
             let outstanding = &self.pipe.server.session.outstanding;
             self.client.session.transaction_ends(|segment| outstanding.is_over(segment));
-            self.client.session.sets_locally = false;
-            if let Some(claims) = &mut self.client.session.claims {
-                claims.settle();
-            }
         }
         if status == Status::Idle && self.pipe.server.session.transaction.take_schema() {
             // Other sessions see the new schema from this commit on. A statement that they have
@@ -270,7 +266,7 @@ impl Link<'_> {
             self.flush(run);
             self.tell_settings();
         }
-        if self.client.session.sets {
+        if self.client.session.settings.have_changed() {
             self.settings_are_reported();
         }
         let goes = action(&settled.entry, back::READY_FOR_QUERY);

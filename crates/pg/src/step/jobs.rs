@@ -29,7 +29,7 @@ use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
-use crate::settings::session::{Settings, SettingsKnowledge};
+use crate::settings::session::Settings;
 use crate::state::options::{autoprepares, bounds, has_jobs};
 use crate::state::parts::{Engine, Pool, Server};
 use crate::statements::of_core::CachedStatement;
@@ -47,8 +47,9 @@ impl Step<'_, '_> {
     pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         // A server that goes back to its client keeps the client's settings.
-        let keeps =
-            back.and_then(|client| connections.client(client)).map(|client| client.session.env());
+        let keeps = back
+            .and_then(|client| connections.client(client))
+            .map(|client| client.session.settings.env());
         let Some(server) = connections.server(conn) else { return false };
         let wishes = server.session.wishes.take();
         let pool = core_state.pool(server.pool());
@@ -85,8 +86,7 @@ impl Step<'_, '_> {
     /// sent nothing since.
     pub(crate) fn lend_between(&mut self, client: Conn, server: Conn) {
         let Some(c) = self.step.engine.connections.client(client) else { return };
-        let known =
-            matches!(c.session.knowledge, SettingsKnowledge::Reported) && !c.session.read_settings;
+        let known = c.session.settings.are_known();
         let silent = c.waiting_for() == WaitingFor::Nothing && c.inbox.held() == 0;
         let wanted = self.has_job(server);
         if known && silent && wanted {

@@ -90,7 +90,7 @@ impl Step<'_, '_> {
             return false;
         }
         let identity =
-            Identity { pool: client.pool(), env: client.session.env(), tail: parse.tail };
+            Identity { pool: client.pool(), env: client.session.settings.env(), tail: parse.tail };
         let Some(cached) =
             core_state.protocol.statements.find(&core_state.shared.protocol.registry, identity)
         else {

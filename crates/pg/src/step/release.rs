@@ -45,7 +45,7 @@ impl Step<'_, '_> {
         let s = &mut s.session;
         // Requests still outstanding may change the session, and Refrain does not follow their
         // completions any more.
-        let left = client.session.read_settings
+        let left = client.session.settings.are_to_be_read()
             || client.session.suspicion.is_due()
             || !client.session.pins.is_empty()
             || !s.outstanding.is_empty();

@@ -160,7 +160,7 @@ impl Step<'_, '_> {
         }
         let Some(c) = self.step.engine.connections.client(client) else { return };
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
-        let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
+        let read_settings = c.session.settings.are_hidden();
         let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
         let pool = self.step.engine.core_state.pool(c.pool());

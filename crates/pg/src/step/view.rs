@@ -40,7 +40,7 @@ pub(crate) fn client_view(session: &ClientSession) -> ClientSessionView {
     ClientSessionView {
         pinned: session.pins.words(),
         statements: u32::try_from(session.names.len()).unwrap_or(u32::MAX),
-        application: application(&session.settings),
+        application: application(session.settings.expected()),
     }
 }
 
