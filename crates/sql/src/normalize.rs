@@ -163,6 +163,36 @@ pub fn normalize(
     Ok(Key(hasher.finish()))
 }
 
+/// Whether a text begins like a command that has a plan to keep.
+pub fn has_plan(text: &[u8]) -> bool {
+    begins(&Lexer::new(text, false)).is_ok()
+}
+
+/// Checks whether a text may be prepared with its literals in it, and with parameters of its own.
+/// What PostgreSQL does at each Parse of the text, it does once for a prepared statement: it reads
+/// the literals, and tells of names that it cuts off.
+///
+/// # Errors
+/// The reason why the text must not be prepared.
+pub fn may_keep_all(text: &[u8]) -> Result<(), &'static Reason> {
+    let mut lexer = Lexer::new(text, false);
+    begins(&lexer)?;
+    while let Some(token) = lexer.notable() {
+        match token.kind {
+            TokenKind::Semicolon => return ends(&mut lexer),
+            TokenKind::Parameter | TokenKind::Integer | TokenKind::Decimal => {}
+            _ => {
+                let class = class(&lexer, token)?;
+                let span = Span { start: token.start, end: token.end, class };
+                if class.is_string() && plan::moves(span, text) {
+                    return Refusal::Moving.reason();
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks the first word of the text. EXPLAIN, COPY and the like have no plan to keep.
 #[inline]
 fn begins(lexer: &Lexer<'_>) -> Result<(), &'static Reason> {

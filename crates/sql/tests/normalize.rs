@@ -3,7 +3,8 @@
 use foldhash::fast::FixedState;
 use refrain_sql::lex::Lexer;
 use refrain_sql::normalize::{
-    Class, Edit, Key, Mentions, Plan, REFUSALS, Reason, Sample, Slot, Span, normalize, value,
+    Class, Edit, Key, Mentions, Plan, REFUSALS, Reason, Sample, Slot, Span, has_plan, may_keep_all,
+    normalize, value,
 };
 
 fn made(text: &[u8]) -> Result<(Key, Vec<Span>), &'static Reason> {
@@ -364,4 +365,33 @@ fn outside(text: &[u8], spans: &[Span]) -> Vec<(Vec<u8>, Option<Class>)> {
     }
     parts.push((text[at..].to_vec(), None));
     parts
+}
+
+#[test]
+fn texts_that_may_keep_their_literals_and_parameters() {
+    for text in [
+        "SELECT a FROM t WHERE b = $1 AND d = 'nowhere'",
+        "INSERT INTO t VALUES ($1, 5, $$then$$); ",
+        "with x as (select $1::int) select 1_000 from x",
+    ] {
+        assert_eq!(may_keep_all(text.as_bytes()), Ok(()), "{text}");
+    }
+    for (text, why) in [
+        ("SELECT $1::timestamp < 'now'", "moving-time"),
+        ("SELECT a FROM t WHERE b = $1 AND c = 'now and then'", "moving-time"),
+        ("SELECT $1; SELECT 2", "several"),
+        ("BEGIN", "utility"),
+        ("EXPLAIN SELECT $1", "utility"),
+        ("fetch 1 from c", "utility"),
+        ("SELECT $1, U&'a'", "unicode"),
+        ("SELECT $1, 'a'\n'b'", "continued"),
+        ("SELECT $1, 'a", "malformed"),
+        (
+            "SELECT $1 AS a234567890123456789012345678901234567890123456789012345678901234",
+            "long-name",
+        ),
+    ] {
+        assert_eq!(may_keep_all(text.as_bytes()).map_err(|it| it.name), Err(why), "{text}");
+        assert_eq!(has_plan(text.as_bytes()), why != "utility", "{text}");
+    }
 }

@@ -265,7 +265,7 @@ struct Piece<'a> {
 }
 
 /// True if a string may name a time that moves, such as `now`.
-fn moves(span: Span, text: &[u8]) -> bool {
+pub(super) fn moves(span: Span, text: &[u8]) -> bool {
     let mut said = Vec::new();
     if value(span.class, span.of(text), true, &mut said).is_err() {
         return true;
