@@ -191,12 +191,15 @@ table! {
 
     /// Whether simple queries that differ only in their literals run as one prepared statement.
     ///
-    /// PostgreSQL then parses and plans the statement once instead of every query. For PostgreSQL
-    /// only; needs `prepared_statements`.
+    /// PostgreSQL then parses and plans the statement once instead of every query. Unnamed
+    /// statements whose text comes again run as one prepared statement too. For PostgreSQL only;
+    /// needs `prepared_statements`.
     autoprepare: Autoprepare = "off",
         Reload, takes ["on"], not ["true", "yes"];
 
     /// Times a query is seen, ignoring its literals, before it is prepared.
+    ///
+    /// The text of an unnamed statement counts with its literals.
     autoprepare_threshold: u32 = "5" ["1" to "1000000"],
         Reload, takes ["1", "100"], not ["0", "never"];
 

@@ -1,4 +1,5 @@
-//! Simple queries as prepared statements: from the client to the server.
+//! Simple queries as prepared statements: from the client to the server; and the advice about any
+//! text.
 //!
 //! A text whose normalized query is prepared is sent as Bind, Describe, Execute and Sync. The
 //! client gets the replies of a query string: BindComplete and NoData are skipped. The client's
@@ -78,19 +79,20 @@ impl Link<'_> {
 
     /// Whether a message has arrived in full, no request of the client is outstanding before it,
     /// and the transaction has not failed.
-    fn stands_alone(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn stands_alone(&self, message: &Message<'_>) -> bool {
         let outstanding = &self.pipe.server.session.outstanding;
         message.complete
             && outstanding.syncs_settings()
             && !outstanding.is_open()
             && outstanding.status() != Status::Failed
             && self.pipe.server.session.front.run.under_way().is_none()
+            && self.pipe.server.session.front.unnamed.under_way().is_none()
     }
 
     /// Whether each byte of a text means what it looks like, and the text means the same as outside
     /// its transaction: no settings end with the transaction, and no transaction under way may
     /// change the schema.
-    fn is_read_plainly(&mut self) -> bool {
+    pub(crate) fn is_read_plainly(&mut self) -> bool {
         let plain = self
             .client
             .session
@@ -118,33 +120,43 @@ impl Link<'_> {
         if !self.knows_settings()? {
             return Ok(None);
         }
+        let seen = Seen { text, spans, key, tail: None, values: text };
+        match self.advice(&seen)? {
+            Advice::Watch(place) => {
+                self.watch(place);
+                Ok(None)
+            }
+            Advice::Run(place, plan, cached) => {
+                let run = Prepared { place, plan: &plan, cached: &cached };
+                let done = self.run(&run, text, spans, traits)?;
+                Ok(done.then_some(message.bytes.len()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Asks for advice about a text, and follows it as far as it does not say how the text runs: to
+    /// have the text analysed, or to wait.
+    pub(crate) fn advice(&mut self, seen: &Seen<'_>) -> Result<Advice, Stop> {
+        let Seen { text, spans, key, tail, values } = *seen;
         let free = self.pipe.server.session.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.pipe.now);
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let settings = self.client.session.settings.current();
         let bounds = bounds(pool);
         let schema_version = pool.shared.protocol.schema_changes();
-        let sight = Sight { text, spans, key, settings, schema_version, now, free, own };
+        let sight =
+            Sight { text, spans, key, tail, values, settings, schema_version, now, free, own };
         match pool.protocol.normalized_queries.look(&sight, &bounds) {
-            Advice::Pass => Ok(None),
             Advice::Wait => Err(self.wait_for_news()),
-            Advice::Watch(place) => {
-                self.watch(place);
-                Ok(None)
-            }
             Advice::Analyse => {
                 let pool = self.pipe.server.pool();
                 let case = Case { pool, key, text: text.into(), spans: spans.into() };
                 self.pipe.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
-                if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
+                if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(Advice::Pass) }
             }
             Advice::Due if self.waits_for_job(&bounds) => Err(self.wait_for_job()),
-            Advice::Due => Ok(None),
-            Advice::Run(place, plan, cached) => {
-                let run = Prepared { place, plan: &plan, cached: &cached, bounds: &bounds };
-                let done = self.run(&run, text, spans, traits)?;
-                Ok(done.then_some(message.bytes.len()))
-            }
+            advice => Ok(advice),
         }
     }
 
@@ -214,7 +226,9 @@ impl Link<'_> {
         let alone = self.pipe.server.session.outstanding.status() == Status::Idle;
         let statement = &run.cached.statement;
         if self.pipe.server.session.has(statement).is_none() {
-            return self.lacks(run).map(|()| false);
+            self.lacks(run.place, run.cached)?;
+            self.watch(run.place.without_choice());
+            return Ok(false);
         }
         let mut values = std::mem::take(&mut self.pipe.core_state.protocol.scratch);
         values.clear();
@@ -232,26 +246,22 @@ impl Link<'_> {
         Ok(bindable)
     }
 
-    /// Runs a text by the simple protocol because the server lacks the statement. Notes the
-    /// statement, to be prepared once no client holds the server, if it is used often enough.
+    /// Notes a statement that the server lacks, to be prepared once no client holds the server, if
+    /// it is used often enough.
     #[cold]
-    fn lacks(&mut self, run: &Prepared<'_>) -> Result<(), Stop> {
-        let statement = &run.cached.statement;
+    pub(crate) fn lacks(&mut self, place: Place, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
+        let statement = &cached.statement;
         let servers = statement.counts().1;
-        let worth = self
-            .pipe
-            .pool()
-            .protocol
-            .normalized_queries
-            .is_worth_a_server(run.place, servers, run.bounds);
+        let pool = self.pipe.pool();
+        let bounds = bounds(pool);
+        let worth = pool.protocol.normalized_queries.is_worth_a_server(place, servers, &bounds);
         if worth && self.is_like_any() {
-            self.pipe.server.session.wishes.add(run.place, statement, &run.cached.settings);
-            if self.waits_for_job(run.bounds) {
+            self.pipe.server.session.wishes.add(place, statement, &cached.settings);
+            if self.waits_for_job(&bounds) {
                 return Err(self.wait_for_job());
             }
         }
         self.pipe.count_miss();
-        self.watch(run.place.without_choice());
         Ok(())
     }
 
@@ -303,16 +313,24 @@ impl Link<'_> {
     }
 }
 
+/// A text about which autoprepare is asked: see [`Sight`].
+pub(crate) struct Seen<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) spans: &'a [Span],
+    pub(crate) key: normalize::Key,
+    pub(crate) tail: Option<&'a [u8]>,
+    pub(crate) values: &'a [u8],
+}
+
 /// A statement that is to be run in the place of a text.
 struct Prepared<'a> {
     place: Place,
     plan: &'a Plan,
     cached: &'a Rc<CachedStatement>,
-    bounds: &'a Bounds,
 }
 
 /// Whether a text is one command that may be prepared.
-fn is_plain(scan: &Scan) -> bool {
+pub(crate) fn is_plain(scan: &Scan) -> bool {
     let known = matches!(
         scan.kind,
         Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::With | Kind::Other

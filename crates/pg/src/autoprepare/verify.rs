@@ -11,8 +11,8 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::Refused;
-use crate::normalized::run::{Again, Run};
+use crate::normalized::query::{Place, Refused};
+use crate::normalized::run::Again;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::link::Link;
 use crate::statements::statement::is_stale;
@@ -23,11 +23,21 @@ const RERUNS_MAX: u32 = 3;
 /// verified again.
 const CHANGES_MAX: u32 = 20;
 
+/// A text that has run without an error.
+pub(crate) struct Ran {
+    pub(crate) place: Place,
+    pub(crate) turn: Turn,
+    pub(crate) again: Option<Again>,
+    /// Whether it is that of an unnamed statement.
+    pub(crate) unnamed: bool,
+}
+
 impl Link<'_> {
     /// Notes that the server has bound the values of an autoprepared statement: from now on it
     /// runs.
     pub(crate) fn run_is_bound(&mut self) {
         self.pipe.server.session.front.run.bind();
+        self.pipe.server.session.front.unnamed.answer();
     }
 
     /// Whether to hold a reply back until it is known that no error follows. The reply is the first
@@ -44,7 +54,8 @@ impl Link<'_> {
     /// Takes the replies that were held back, for the client.
     #[inline]
     pub(crate) fn held_replies(&mut self) -> Option<Vec<u8>> {
-        self.pipe.server.session.front.run.take_replies()
+        let front = &mut self.pipe.server.session.front;
+        front.run.take_replies().or_else(|| front.unnamed.take_reply())
     }
 
     /// Holds a notice back that came before the values of an autoprepared statement were bound;
@@ -78,23 +89,8 @@ impl Link<'_> {
     pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
         let Some(run) = self.pipe.server.session.front.run.under_way() else { return false };
         let repeated = run.may_be_repeated(fields);
-        // If the error is about a value, such as the name of a table that does not exist, the text
-        // would have failed as well.
-        let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
-        let lost = is_stale(fields) || fields.sqlstate() == b"26000";
-        let changed = run.is_unbound() && lost && !of_value;
-        let (place, amid) = (run.place(), run.is_in_transaction());
-        if changed {
-            let pool = self.pipe.pool();
-            let again =
-                pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
-            if again < CHANGES_MAX {
-                // Other statements that were planned before the change may be refused as well. None
-                // of them runs before it is verified again.
-                pool.shared.protocol.schema_change();
-            }
-            pool.counters.protocol.auto_failures_in_transaction += u64::from(amid);
-        }
+        let (place, unbound, amid) = (run.place(), run.is_unbound(), run.is_in_transaction());
+        let changed = unbound && self.refutes(place, fields, !amid);
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
         self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
         if !repeated {
@@ -115,29 +111,51 @@ impl Link<'_> {
         true
     }
 
+    /// Whether the error of a prepared statement says that the schema has changed since it was
+    /// verified. Then all statements are verified again before they run.
+    pub(crate) fn refutes(&mut self, place: Place, fields: &Fields<'_>, alone: bool) -> bool {
+        // If the error is about a value, such as the name of a table that does not exist, the text
+        // would have failed as well.
+        let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
+        let lost = is_stale(fields) || fields.sqlstate() == b"26000";
+        if !lost || of_value {
+            return false;
+        }
+        let pool = self.pipe.pool();
+        let again = pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
+        if again < CHANGES_MAX {
+            // Other statements that were planned before the change may be refused as well. None of
+            // them runs before it is verified again.
+            pool.shared.protocol.schema_change();
+        }
+        pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
+        true
+    }
+
     /// Ends a text that autoprepare has looked at.
     pub(crate) fn run_ends(&mut self, took: u64) {
         let run = self.pipe.server.session.front.run.end();
         if let Some(run) = run.filter(|run| !run.has_failed()) {
-            self.ran(&run, took);
+            let (place, turn, again) = (run.place(), run.turn(), run.again());
+            self.ran(&Ran { place, turn, again, unnamed: false }, took);
         }
     }
 
     /// Records the time of a text that has run without an error.
-    fn ran(&mut self, run: &Run, took: u64) {
-        let (place, text) = (run.place(), self.pipe.server.session.front.run.text());
+    pub(crate) fn ran(&mut self, ran: &Ran, took: u64) {
+        let Ran { place, turn, again, unnamed } = *ran;
+        let front = &self.pipe.server.session.front;
+        let text = if unnamed { front.unnamed.behind() } else { front.run.text() };
         let now = self.pipe.now;
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_changes();
-        if let Some(Again { sqlstate, changed }) = run.again() {
+        if let Some(Again { sqlstate, changed }) = again {
             // The statement failed and the text did not: the cause is the preparing.
             if let Some(variant) = pool.protocol.normalized_queries.at(place) {
                 let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
                 variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
             }
-        } else if let Some(why) =
-            pool.protocol.normalized_queries.ran(place, run.turn(), text, took)
-        {
+        } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
             pool.protocol.normalized_queries.refuse(place, why, schema_version, now);
             pool.counters.protocol.auto_too_slow += 1;
         }

@@ -42,6 +42,8 @@ refrain_pool::counters! {
     settings_synced,
     /// Simple queries that autoprepare ran as a prepared statement.
     auto_hits,
+    /// Unnamed statements that autoprepare ran as a named one.
+    auto_unnamed,
     /// Times that autoprepare verified a normalized query: its queries can run as a prepared
     /// statement.
     auto_verified,

@@ -48,7 +48,11 @@ impl Link<'_> {
         }
         let calls = self.suspect(&cached.statement.scan);
         self.client.session.evidence.bind(bind.portal, calls);
+        let alone = self.pipe.server.session.outstanding.syncs_settings();
         let called = self.called(bind.statement, &cached, fit);
+        if bind.statement.is_empty() {
+            self.begin_expected(called, alone);
+        }
         let of_unnamed = (called == Called::Unnamed).then_some(bind.portal);
         self.pipe.server.session.statements.bind(of_unnamed);
         self.send_bind(message, &bind, &cached, called);

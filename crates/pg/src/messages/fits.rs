@@ -82,6 +82,12 @@ impl Link<'_> {
         to: Use,
     ) -> Option<(Called, Found)> {
         let statement = &cached.statement;
+        if name.is_empty()
+            && self.client.session.unnamed.as_ref().is_some_and(|own| own.runs_named)
+            && let Some(slot) = self.pipe.server.session.slot(statement)
+        {
+            return Some((Called::Named(slot.generation), slot.found));
+        }
         if !name.is_empty() || self.is_foreign(cached) {
             if let Some(slot) = self.pipe.server.session.slot(statement) {
                 return Some((Called::Named(slot.generation), slot.found));

@@ -19,6 +19,7 @@ use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
 
+use crate::normalized::unnamed_run::ParseWay;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
 };
@@ -27,7 +28,7 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
-use crate::statements::of_client::Name;
+use crate::statements::of_client::{ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::reads_constants;
 
@@ -99,20 +100,25 @@ impl Link<'_> {
     }
 
     /// Handles Parse of the unnamed statement. Refrain answers it if the server's unnamed statement
-    /// is the same (E18), and else sends it on: the client's next Bind may come to another server,
-    /// which then gets the text again (E15).
+    /// is the same (E18) or autoprepare runs it as a named one, and else sends it on: the client's
+    /// next Bind may come to another server, which then gets the text again (E15).
     fn parse_unnamed(
         &mut self,
         message: &Message<'_>,
         parse: &Parse<'_>,
         next: &[u8],
     ) -> Result<usize, Stop> {
-        self.pipe.pool().counters.protocol.client_parses += 1;
         let cached = self.intern_parse(parse.tail)?;
+        let way = self.parse_way(message, &cached, next)?;
+        self.pipe.pool().counters.protocol.client_parses += 1;
         let outstanding = &self.pipe.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
-        let known = !fails && self.unnamed_is(&cached);
+        let known = match way {
+            ParseWay::Usual => !fails && self.unnamed_is(&cached),
+            ParseWay::Sent => false,
+            ParseWay::Named => true,
+        };
         let seq = if known {
             self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
@@ -120,8 +126,13 @@ impl Link<'_> {
             self.send_parse_unnamed(&cached, ReplyAction::Forward)
         };
         self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
-        let statement = self.client_statement(cached.clone(), Called::Unnamed);
-        let old = self.client.session.unnamed.replace(statement);
+        let runs_named = way == ParseWay::Named;
+        let called = match runs_named {
+            true => Called::Named(cached.statement.generation()),
+            false => Called::Unnamed,
+        };
+        let own = self.client_statement(cached.clone(), called);
+        let old = self.client.session.unnamed.replace(ClientStatement { runs_named, ..own });
         self.undoable(seq, ClientUndo::Unnamed(old));
         if !known {
             self.ask_behind_parse(Called::Unnamed, &cached, b"", next);

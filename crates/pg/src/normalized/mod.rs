@@ -6,3 +6,4 @@ pub(crate) mod query;
 pub(crate) mod queries;
 pub(crate) mod catalog;
 pub(crate) mod run;
+pub(crate) mod unnamed_run;

@@ -1,10 +1,11 @@
-//! NormalizedQueries: the normalized queries of a pool's simple queries, as far as this core has
-//! seen them.
+//! NormalizedQueries: the normalized queries of a pool's simple queries and unnamed statements, as
+//! far as this core has seen them.
 //!
 //! A text without its literals leads to a [`NormalizedQuery`]; the literals that are kept, and the
 //! settings under which the text is read, lead to one of the [`Variant`]s of that, which is a
 //! prepared statement like any other. Both must be seen often enough before Refrain asks the
-//! grammar or a server about them, and both remember why they were refused.
+//! grammar or a server about them, and both remember why they were refused. The text of a client's
+//! unnamed statement keeps its literals: it is a normalized query with one variant.
 //!
 //! Not here: the messages to servers and their replies (`autoprepare`, `step/jobs.rs`). Nothing
 //! here is shared with other cores; the statements are.
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use hashlink::LruCache;
 use refrain_pool::Now;
-use refrain_sql::normalize::{Analysis, Key, Plan, Sample, Span};
+use refrain_sql::normalize::{self, Analysis, Key, Plan, Sample, Span};
 
 use crate::ground::ids::EnvId;
 use crate::normalized::compare_times::{Draw, TimeComparison, Turn};
@@ -45,12 +46,18 @@ const PATIENCE_US: u64 = 5_000_000;
 const REST_MIN_US: u64 = 50_000;
 const REST_MAX_US: u64 = 5_000_000;
 
-/// A text of a simple query, and the circumstances in which it came.
+/// A text of a simple query or of an unnamed statement, and the circumstances in which it came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
     pub(crate) text: &'a [u8],
+    /// Its literals; none if it keeps them all.
     pub(crate) spans: &'a [Span],
     pub(crate) key: Key,
+    /// The body of the Parse behind the name, if it is the text of an unnamed statement.
+    pub(crate) tail: Option<&'a [u8]>,
+    /// The text, or the messages behind a Parse: the values of this run are in it. Empty if they
+    /// are not known yet.
+    pub(crate) values: &'a [u8],
     /// The settings under which it is read.
     pub(crate) settings: &'a Arc<Settings>,
     /// The pool's schema version.
@@ -69,6 +76,8 @@ pub(crate) enum Advice {
     Pass,
     /// Run it by the simple protocol, and report its time.
     Watch(Place),
+    /// Have the server plan an unnamed statement for its values: prepared it is slower.
+    Sent,
     /// Have the parser thread analyse it.
     Analyse,
     /// Wait: the parser thread is analysing it, or a server is being asked.
@@ -90,11 +99,22 @@ pub(crate) struct Due {
     pub(crate) settings: Arc<Settings>,
     /// Whether servers are to prepare it anew.
     pub(crate) anew: bool,
+    /// The body of the Parse behind the name, as a client sent it, if it is the text of an unnamed
+    /// statement.
+    pub(crate) sent: Option<Box<[u8]>>,
 }
 
 impl Due {
+    /// Returns the body of a Parse of the text as the client sent it, behind the name.
+    pub(crate) fn as_sent(&self) -> Vec<u8> {
+        self.sent.as_deref().map_or_else(|| [&self.text, &[0; 3][..]].concat(), Vec::from)
+    }
+
     /// Returns the body of a Parse of the statement, behind the name.
     pub(crate) fn tail(&self) -> Vec<u8> {
+        if let Some(sent) = &self.sent {
+            return sent.to_vec();
+        }
         let mut tail = Vec::new();
         self.plan.render(&self.text, &self.spans, &mut tail);
         tail.push(0);
@@ -159,6 +179,12 @@ impl NormalizedQueries {
                 }
             }
             State::Counted | State::Analysed(_) => {
+                if sight.tail.is_some()
+                    && let Err(reason) = normalize::may_keep_all(sight.text)
+                {
+                    normalized.state = State::Never(reason);
+                    return Advice::Pass;
+                }
                 normalized.state = State::Analysed(now);
                 Advice::Analyse
             }
@@ -182,6 +208,7 @@ impl NormalizedQueries {
         let normalized = NormalizedQuery {
             sample,
             state: State::Counted,
+            unnamed: sight.tail.is_some(),
             seen,
             comparison: TimeComparison::default(),
             variants: Vec::new(),
@@ -232,7 +259,7 @@ impl NormalizedQueries {
                 if !stored.iter().all(|it| it.fits(sight.text, sight.spans)) {
                     return Advice::Watch(place);
                 }
-                let (turn, draw) = variant.comparison.turn(sight.text);
+                let (turn, draw) = variant.comparison.turn(sight.values);
                 let place = Place { draw, ..place };
                 return match turn {
                     Turn::Prepared => Advice::Run(place, plan, cached.clone()),
@@ -241,11 +268,12 @@ impl NormalizedQueries {
             }
             // A rule of the grammar does not change with the schema or with time.
             Stage::Never { why: Refused::Rule(_), .. } => return Advice::Pass,
-            Stage::Never { schema_version, since, .. }
+            Stage::Never { why, schema_version, since }
                 if *schema_version == sight.schema_version
                     && sight.now.since(*since) <= bounds.age_us =>
             {
-                return Advice::Pass;
+                let slower = matches!(why, Refused::Slower { .. }) && sight.tail.is_some();
+                return if slower { Advice::Sent } else { Advice::Pass };
             }
             Stage::Counted if variant.seen < variant.worth => return Advice::Watch(place),
             Stage::Asked { since, .. } if sight.now.since(*since) < PATIENCE_US => {
@@ -335,8 +363,8 @@ impl NormalizedQueries {
             variant.stage = Stage::Counted;
         }
         let (text, spans) = (sight.text.into(), sight.spans.into());
-        let settings = sight.settings.clone();
-        self.due.push_back(Due { place, plan, text, spans, settings, anew });
+        let (settings, sent) = (sight.settings.clone(), sight.tail.map(Box::from));
+        self.due.push_back(Due { place, plan, text, spans, settings, anew, sent });
     }
 
     /// True if a server is to be asked about a text.
@@ -492,8 +520,9 @@ mod tests {
             let key = normalize(text, &self.seed, 100, &mut spans).unwrap();
             let settings = &self.settings;
             let (schema_version, now, own) = (1, Now(1), true);
+            let (tail, values, spans) = (None, text, &*spans);
             let sight =
-                Sight { text, spans: &spans, key, settings, schema_version, now, free, own };
+                Sight { text, spans, key, tail, values, settings, schema_version, now, free, own };
             let advice = self.normalized_queries.look(&sight, &self.bounds);
             if matches!(advice, Advice::Analyse) {
                 let slots = vec![slot; spans.len()].into();

@@ -153,6 +153,8 @@ pub(crate) enum Stage {
 pub(crate) struct NormalizedQuery {
     pub(crate) sample: Sample,
     pub(crate) state: State,
+    /// Whether it is the text of clients' unnamed statements, and no simple query.
+    pub(crate) unnamed: bool,
     /// Times one of its texts was run.
     pub(crate) seen: u64,
     /// The times of its texts that ran by the simple protocol.

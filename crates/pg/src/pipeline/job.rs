@@ -100,6 +100,9 @@ pub(crate) struct Verification {
     pub(crate) place: Place,
     /// The schema version when the server was asked.
     pub(crate) schema_version: u64,
+    /// Whether the text is that of an unnamed statement, which has the same parameters prepared:
+    /// nothing but the time of planning differs.
+    pub(crate) unnamed: bool,
     /// Whether the text writes anything.
     pub(crate) writes: bool,
     /// A hash of the columns of the text as the client sent it.
@@ -153,7 +156,7 @@ impl Job {
             }
             (back::DATA_ROW, _) => {
                 let why = read::columns(body).next().flatten().unwrap_or_default();
-                verification.refused = catalog::objection(why).or(verification.refused);
+                verification.object(catalog::objection(why));
                 verification.table.extend(Column::read(why));
                 verification.partitions =
                     catalog::plan_bytes(why).unwrap_or(verification.partitions);
@@ -179,13 +182,24 @@ impl JobError {
 }
 
 impl Verification {
+    /// Notes an objection of the catalog. To an unnamed statement all but one mean nothing: they
+    /// are about literals that become parameters, and about query strings.
+    fn object(&mut self, why: Option<Refused>) {
+        let why = why.filter(|why| !self.unnamed || *why == Refused::Folded);
+        self.refused = why.or(self.refused);
+    }
+
     /// Refuses a statement that writes and has a parameter of type `interval`: PostgreSQL reads a
     /// literal for a column such as `interval day` by the fields of the column, and a parameter by
     /// itself.
     fn parameters(&mut self, entry: &OutstandingRequest, body: &[u8]) {
         let interval = |oid: &[u8; 4]| u32::from_be_bytes(*oid) == INTERVAL;
         let types = body.get(2..).unwrap_or_default();
-        if entry.statement != 0 && self.writes && types.as_chunks().0.iter().any(interval) {
+        if entry.statement != 0
+            && self.writes
+            && !self.unnamed
+            && types.as_chunks().0.iter().any(interval)
+        {
             self.refused = Some(Refused::Interval);
         }
     }

@@ -93,7 +93,10 @@ impl Link<'_> {
             return Ok(false);
         }
         let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
-        if !before && self.runs_again(&failed.entry, fields) {
+        if !before
+            && (self.runs_again(&failed.entry, fields)
+                || self.unnamed_runs_again(&failed.entry, fields))
+        {
             return Ok(false);
         }
         self.leaves(&failed.entry);

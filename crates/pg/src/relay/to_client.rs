@@ -166,9 +166,13 @@ impl Link<'_> {
             back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
                 self.holds_back(&settled.entry, &run.input[run.at..], length)
             }
+            back::PARAMETER_DESCRIPTION => {
+                self.holds_parameters(&settled.entry, &run.input[run.at..][..length])
+            }
             _ => false,
         };
-        if tag == back::COMMAND_COMPLETE && !unsaid {
+        let described = settled.entry.kind == RequestKind::DescribeStatement && settled.done;
+        if tag == back::COMMAND_COMPLETE && !unsaid || described {
             self.release(run);
         }
         self.advance(run, length, if unsaid { Goes::Nowhere } else { action(&settled.entry, tag) });
@@ -223,6 +227,7 @@ impl Link<'_> {
             (back::BIND_COMPLETE, _) => self.run_is_bound(),
             (back::PARAMETER_DESCRIPTION, _) => self.parameters_described(body),
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
+                self.run_is_described();
                 self.described(&settled.entry, settled.seq, body);
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribePortal) => {
@@ -280,6 +285,7 @@ impl Link<'_> {
                 let pool = self.pipe.core_state.pool(self.pipe.server.pool());
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
                 self.run_ends(took);
+                self.unnamed_ends(took);
             }
         }
         Err(Halt::Ready)

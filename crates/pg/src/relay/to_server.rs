@@ -59,12 +59,16 @@ impl Link<'_> {
     }
 
     /// Whether the client's next message has to wait for a request of Refrain's own. Autoprepare
-    /// may run a statement in place of a query string and then have to run the string itself. While
+    /// may run a statement in place of a query string and then have to run the string itself; the
+    /// same holds for an unnamed statement, once its Sync is sent. While
     /// Refrain asks the server what the client's code left in the session ([`crate::relay::look`]),
     /// the session may have other settings than the client's.
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
-        self.client.session.suspicion.is_asked() || self.pipe.server.session.front.run.holds()
+        let session = &self.pipe.server.session;
+        self.client.session.suspicion.is_asked()
+            || session.front.run.holds()
+            || session.front.unnamed.holds() && !session.outstanding.is_open()
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may

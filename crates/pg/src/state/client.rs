@@ -5,6 +5,8 @@ use std::sync::Arc;
 use refrain_pool::Now;
 
 use crate::ground::ids::Segment;
+use crate::normalized::compare_times::Turn;
+use crate::normalized::query::Place;
 use crate::pipeline::evidence::Evidence;
 use crate::pipeline::outstanding::Span;
 use crate::pipeline::undo::{ClientUndo, Undos};
@@ -40,6 +42,9 @@ pub struct ClientSession {
     pub(crate) undos: Undos<ClientUndo>,
     /// Its unnamed statement.
     pub(crate) unnamed: Option<ClientStatement>,
+    /// The run to which the next Bind of its unnamed statement belongs, and its way, if autoprepare
+    /// has looked at the Parse.
+    pub(crate) expected_run: Option<(Place, Turn)>,
     /// The server's segments of changes to its statements that a skipped message would undo.
     pub(crate) changed: Span,
     /// The server's segments of named Parses that were sent on.
@@ -67,6 +72,7 @@ impl ClientSession {
             names: ClientStatements::default(),
             undos: Undos::default(),
             unnamed: None,
+            expected_run: None,
             changed: Span::default(),
             parsed: Span::default(),
             unnamed_changed: 0,

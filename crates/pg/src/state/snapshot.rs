@@ -112,7 +112,7 @@ fn read(statement: &Statement, schema_changes: u64) -> String {
     }
 }
 
-/// A normalized query of simple queries, as one core knows it, for `SHOW AUTOPREPARE`.
+/// A normalized query, as one core knows it, for `SHOW AUTOPREPARE`.
 #[derive(Clone, Debug)]
 pub struct NormalizedQueryRow {
     /// The pool it belongs to.
@@ -121,6 +121,8 @@ pub struct NormalizedQueryRow {
     pub user: Arc<str>,
     /// The text that is or would be prepared; a text that was sent if there is none.
     pub query: String,
+    /// Whether it comes in simple queries, or as an unnamed statement: the protocol, in a word.
+    pub protocol: &'static str,
     /// The state of the normalized query, in a word.
     pub state: &'static str,
     /// The reason for the state, in words; empty if there is none.

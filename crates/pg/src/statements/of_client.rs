@@ -68,6 +68,8 @@ pub(crate) struct ClientStatement {
     pub(crate) parameters: u64,
     /// The statement that the server has under the client's name.
     pub(crate) lent: ByName,
+    /// Whether it is the unnamed one and runs as the named statement where the server has that.
+    pub(crate) runs_named: bool,
 }
 
 /// The statement that the server has under a name that the client gave by Parse, beside the one
@@ -86,7 +88,8 @@ pub(crate) enum ByName {
 impl ClientStatement {
     /// Makes a statement that the server has under Refrain's name alone.
     pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
-        Self { held, generation, columns, parameters: 0, lent: ByName::Nothing }
+        let (parameters, lent) = (0, ByName::Nothing);
+        Self { held, generation, columns, parameters, lent, runs_named: false }
     }
 
     /// True if this is the statement with this ID, and `name` has this mark.

@@ -293,7 +293,7 @@ impl Pipeline<'_> {
             Stage::Asked { since: now, cached };
         self.pool().protocol.normalized_queries.asking = true;
         self.begin_job(&due.settings, keeps);
-        self.describe_as_sent(&due.text);
+        self.describe_as_sent(&due.as_sent());
         if self.server.session.has(&statement).is_none() {
             self.prepare_unasked(&statement);
         }
@@ -308,6 +308,7 @@ impl Pipeline<'_> {
         let verification = Verification {
             place,
             schema_version,
+            unnamed: due.sent.is_some(),
             writes: !due.plan.mentions.writes.is_empty(),
             columns: None,
             same: false,
@@ -374,12 +375,12 @@ impl Pipeline<'_> {
     }
 
     /// Sends a Describe of a text as the client sent it, under an internal name, and closes the
-    /// name behind it.
-    fn describe_as_sent(&mut self, text: &[u8]) {
+    /// name behind it. `tail` is the body of the Parse behind the name.
+    fn describe_as_sent(&mut self, tail: &[u8]) {
         let name = self.core_state.shared.protocol.registry.internal();
         let out = self.ports.out(self.server.conn());
         write::close_statement(out, &name);
-        write::parse(out, &name, &[text, &[0; 3]].concat());
+        write::parse(out, &name, tail);
         write::describe_statement(out, &name);
         write::close_statement(out, &name);
         use RequestKind::{Close, DescribeStatement, Parse};

@@ -79,6 +79,7 @@ impl Step<'_, '_> {
         let core_state = &mut self.step.engine.core_state;
         let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
         s.session.front.run.end();
+        s.session.front.unnamed.end();
         let unfit = s.session.outstanding.status() != Status::Idle || s.session.is_dirty();
         if unfit && core_state.is_draining(s.pool(), self.step.now) {
             return Fitness::Unfit;

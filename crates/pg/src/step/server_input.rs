@@ -8,6 +8,7 @@ use refrain_wire::Header;
 use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
 
+use crate::autoprepare::repeat::repeat_for_nobody;
 use crate::engine::Step;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::forward::LOOKED_INTO_MAX;
@@ -198,7 +199,11 @@ impl Step<'_, '_> {
                 }
                 Idle::On
             }
-            back::ERROR_RESPONSE => idle_error(server, &Fields(body)),
+            back::ERROR_RESPONSE => {
+                let (idle, again) = idle_error(server, &Fields(body));
+                self.step.ports.out(conn).extend_from_slice(&again);
+                idle
+            }
             back::READY_FOR_QUERY => {
                 let idle = idle_ready(server, body);
                 let over = server.session.outstanding.status() == Status::Idle;
@@ -225,6 +230,10 @@ impl Step<'_, '_> {
                     if tag == back::BIND_COMPLETE {
                         server.session.front.run.bind();
                     }
+                    let told = [back::BIND_COMPLETE, back::ROW_DESCRIPTION, back::NO_DATA];
+                    if told.contains(&tag) {
+                        server.session.front.unnamed.answer();
+                    }
                     server.session.settle_unheard(settled.seq);
                     match tag {
                         // The client that had the COPY data has left.
@@ -238,13 +247,13 @@ impl Step<'_, '_> {
     }
 }
 
-/// Handles an error of a server that no client holds.
-fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
+/// Handles an error of a server that no client holds. Also returns what the server gets again.
+fn idle_error(server: &mut Server, fields: &Fields<'_>) -> (Idle, Vec<u8>) {
     if fields.is_fatal() {
-        return Idle::Broken(DisconnectReason::ServerGone);
+        return (Idle::Broken(DisconnectReason::ServerGone), Vec::new());
     }
     let Ok(failed) = server.session.outstanding.fail() else {
-        return Idle::Broken(DisconnectReason::ServerProtocol);
+        return (Idle::Broken(DisconnectReason::ServerProtocol), Vec::new());
     };
     server.session.statements.undo(&failed);
     let ours = ReplyAction::Skip(Purpose::Reset);
@@ -261,11 +270,13 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     }
     let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)
         && server.session.front.run.under_way().is_some_and(|run| run.may_be_repeated(fields));
-    match failed.open {
+    let idle = match failed.open {
         true => Idle::Open,
         false if again => Idle::Again,
         false => Idle::On,
-    }
+    };
+    let repeated = repeat_for_nobody(&mut server.session, &failed.entry, fields);
+    (idle, repeated.unwrap_or_default())
 }
 
 /// Handles ReadyForQuery of a server that no client holds.

@@ -85,6 +85,7 @@ fn normalized_query_row(pool: &Pool, normalized: &NormalizedQuery) -> Normalized
         database: pool.shared.database.clone(),
         user: pool.shared.user.clone(),
         query: String::from_utf8_lossy(&text).into_owned(),
+        protocol: if normalized.unnamed { "extended" } else { "simple" },
         state,
         reason,
         seen: normalized.seen,

@@ -27,6 +27,7 @@ pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
         int("slow_texts", |row| row.slow_texts),
         int("kept", |row| row.kept),
         bigint("demotions", |row| row.demotions),
+        text("protocol", |row| row.protocol.to_owned()),
     ],
     rows: |view| merged(&view.snapshots),
 };
@@ -81,7 +82,8 @@ pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
 fn merged(snapshots: &[Snapshot]) -> Vec<NormalizedQueryRow> {
     let mut rows: BTreeMap<_, NormalizedQueryRow> = BTreeMap::new();
     for part in snapshots.iter().flat_map(|core| &core.protocol.normalized_queries) {
-        let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.query.clone());
+        let (database, user) = (Arc::clone(&part.database), Arc::clone(&part.user));
+        let key = (database, user, part.query.clone(), part.protocol);
         match rows.get_mut(&key) {
             Some(sum) => add(sum, part),
             None => drop(rows.insert(key, part.clone())),
@@ -116,6 +118,7 @@ mod tests {
             database: "app".into(),
             user: "me".into(),
             query: query.to_owned(),
+            protocol: "simple",
             state,
             reason: String::new(),
             seen,

@@ -1,4 +1,4 @@
-//! The comparison of a statement's times: is it faster prepared or by the simple protocol?
+//! The comparison of a statement's times: is it faster prepared or as the client sent it?
 //!
 //! A generic plan serves all values alike; a custom plan may be far better for one value.
 //! PostgreSQL compares the planner's estimates of both, and the planner may be wrong. Refrain
@@ -51,7 +51,7 @@ const TEXT_MAX: usize = 4096;
 pub(crate) enum Turn {
     /// Prepared.
     Prepared,
-    /// By the simple protocol, as the client sent it.
+    /// As the client sent it: by the simple protocol, or as the unnamed statement.
     Simple,
 }
 
@@ -140,10 +140,11 @@ impl TimeComparison {
         *self = Self { simple, doubted, tossed, hits, saved_us, ..Self::default() };
     }
 
-    /// Returns which way the next execution, that of `text`, goes.
+    /// Returns which way the next execution, that of `text`, goes. An empty text says nothing of
+    /// its values.
     #[inline]
     pub(crate) fn turn(&mut self, text: &[u8]) -> (Turn, Draw) {
-        if !self.suspects.is_empty() && text.len() <= TEXT_MAX {
+        if !self.suspects.is_empty() && may_be_suspect(text) {
             let hash = suspects::hash(text);
             if let Some(turn) = self.suspects.turn(hash) {
                 return (turn, Draw::Text(hash));
@@ -207,8 +208,8 @@ impl TimeComparison {
         mixed ^ (mixed >> 31)
     }
 
-    /// Counts the time of an execution; `text` is its query string if it ran prepared. True if the
-    /// statement is better not prepared.
+    /// Counts the time of an execution; `text` is what has its values if it ran prepared. True if
+    /// the statement is better not prepared.
     pub(crate) fn took(&mut self, turn: Turn, draw: Draw, text: &[u8], us: u64) -> bool {
         let usual = self.simple.mean();
         if turn == Turn::Prepared {
@@ -229,7 +230,7 @@ impl TimeComparison {
             }
             Turn::Prepared if usual.is_some() => {
                 let new = matches!(draw, Draw::New(_));
-                if us as f64 > long && !new && text.len() <= TEXT_MAX {
+                if us as f64 > long && !new && may_be_suspect(text) {
                     self.suspects.suspect(suspects::hash(text), us);
                 }
                 self.losses.prepared(us as f64, long, self.pairs.difference());
@@ -266,6 +267,11 @@ impl TimeComparison {
     pub(crate) fn slow_texts(&self) -> u64 {
         self.suspects.slow()
     }
+}
+
+/// Whether a text is one that may come again with the same values.
+fn may_be_suspect(text: &[u8]) -> bool {
+    (1..=TEXT_MAX).contains(&text.len())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use crate::ground::ids::Segment;
 use crate::normalized::run::QueryRun;
+use crate::normalized::unnamed_run::UnnamedRuns;
 use crate::pipeline::outstanding::Failed;
 
 /// The segment that a server is answering: the first one that is not over.
@@ -12,6 +13,8 @@ use crate::pipeline::outstanding::Failed;
 pub(crate) struct FrontSegment {
     /// The query string under way, if autoprepare has looked at it.
     pub(crate) run: QueryRun,
+    /// The client's unnamed statement under way, if autoprepare has looked at it.
+    pub(crate) unnamed: UnnamedRuns,
     /// The last ParameterDescription; the columns of the same statement are to come.
     description: ParameterDescription,
     /// The segment whose error the client does not get: it got the error of the segment before,

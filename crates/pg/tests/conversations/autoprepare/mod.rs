@@ -1,4 +1,6 @@
 //! One module for each file of `src/autoprepare`.
 
+mod repeat;
 mod send;
+mod unnamed;
 mod verify;

@@ -84,3 +84,60 @@ impl Party {
         self.gets(one_row());
     }
 }
+
+/// Returns the analysis of a text that keeps its literals; `starred` says whether `*` lists its
+/// columns.
+pub(crate) fn all_kept(starred: bool) -> Analysis {
+    let mentions = Mentions { starred, ..Mentions::default() };
+    Analysis::Normalized(Plan { slots: Box::new([]), frozen: false, mentions })
+}
+
+/// Returns the messages of a client that runs a text unnamed.
+pub(crate) fn unnamed(text: &str, value: &str) -> Vec<Line> {
+    vec![parse("", text), bind_value("", "", value), describe_portal(""), execute(""), sync()]
+}
+
+/// Returns the messages that a server gets in their place if it has the statement as `there`.
+pub(crate) fn unnamed_by_name(there: &str, value: &str) -> Vec<Line> {
+    vec![bind_value("", there, value), describe_portal(""), execute(""), sync()]
+}
+
+/// Returns a server's answer to them from its BindComplete on.
+pub(crate) fn bound() -> Vec<Line> {
+    [vec![bind_complete()], one_row()].concat()
+}
+
+/// Returns the client's answer to an unnamed statement.
+pub(crate) fn parsed_and_bound() -> Vec<Line> {
+    [vec![parse_complete()], bound()].concat()
+}
+
+/// Returns the job that verifies the text of an unnamed statement.
+pub(crate) fn unnamed_verification(text: &str, there: &str) -> Vec<Line> {
+    let mut asked = verification(text, text, there);
+    let place = asked.iter().position(|line| *line == parse_typed(there, text, &[0]));
+    asked[place.expect("it is prepared")] = parse(there, text);
+    asked
+}
+
+impl Party {
+    /// Sends [`NORMALIZED`] as an unnamed statement, which is analysed, verified on the server, and
+    /// run by its name.
+    #[track_caller]
+    pub(crate) fn has_unnamed_prepared(&self, talk: &Conversation, server: &Party) {
+        self.sends(unnamed(NORMALIZED, "7"));
+        talk.analysed(talk.case(), all_kept(false));
+        server.gets(unnamed_verification(NORMALIZED, "~1"));
+        server.answers(verified([columns(&["a"]), columns(&["a"])], &[]));
+        server.gets(unnamed_by_name("~1", "7")).answers(bound());
+        self.gets(parsed_and_bound());
+    }
+
+    /// Runs an unnamed statement that the server gets as the client sent it.
+    #[track_caller]
+    pub(crate) fn runs_as_sent(&self, server: &Party, text: &str) {
+        self.sends(unnamed(text, "7"));
+        server.gets(unnamed(text, "7")).answers(parsed_and_bound());
+        self.gets(parsed_and_bound());
+    }
+}
