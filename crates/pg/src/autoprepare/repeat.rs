@@ -17,7 +17,6 @@ use crate::normalized::unnamed_run::UnnamedRun;
 use crate::pipeline::outstanding::{
     Outstanding, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::Link;
 use crate::relay::message::Message;
@@ -67,17 +66,16 @@ impl Link<'_> {
     /// Sends the client's messages again, behind a Parse of the text as the client sent it. False
     /// if the client's unnamed statement is another one.
     fn repeat(&mut self, statement: &Statement, again: Again) -> bool {
-        let own = self.client.session.unnamed.as_ref().map(|own| own.held.cached().clone());
+        let own = self.client.session.statements.unnamed().map(|own| own.held.cached().clone());
         let Some(cached) = own.filter(|cached| cached.statement.id == statement.id) else {
             return false;
         };
         // The client has sent one Sync, and gets one ReadyForQuery.
         self.pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
         let seq = self.send_parse_unnamed(&cached, ReplyAction::Skip(Purpose::Prepare));
-        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
         let parsed = self.client_statement(cached, Called::Unnamed);
-        let old = self.client.session.unnamed.replace(parsed);
-        self.undoable(seq, ClientUndo::Unnamed(old));
+        let outstanding = &self.pipe.server.session.outstanding;
+        self.client.session.statements.replace_unnamed(seq, Some(parsed), outstanding);
         let behind = self.pipe.server.session.front.unnamed.behind().to_vec();
         self.pipe.out().extend_from_slice(&behind);
         for message in messages(&behind) {

@@ -46,7 +46,7 @@ impl Link<'_> {
         text: &[u8],
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
-        if !self.client.session.managed || !autoprepares(self.pipe.pool()) {
+        if !self.client.session.statements.are_managed() || !autoprepares(self.pipe.pool()) {
             return Ok(None);
         }
         self.look_at(message, text, scan)
@@ -307,8 +307,7 @@ impl Link<'_> {
         self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         // Any query string drops the unnamed statement. The server still has it: see
         // `hide_unnamed`.
-        self.client.session.unnamed = None;
-        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
+        self.client.session.statements.drop_unnamed_now(&self.pipe.server.session.outstanding);
         self.pipe.pool().counters.protocol.auto_hits += 1;
     }
 }

@@ -244,7 +244,7 @@ impl Step<'_, '_> {
         };
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
-        client.session.managed = pool.settings.options.prepared_statements;
+        client.session.statements.manage(pool.settings.options.prepared_statements);
         let mut edit = SettingsMut::default();
         for (name, value) in
             server_parameters.iter().filter(|(n, _)| crate::settings::session::is_settable(n))

@@ -27,7 +27,7 @@ impl Link<'_> {
             return Err(Stop::More);
         };
         self.pipe.pool().counters.protocol.binds += 1;
-        if !self.client.session.managed {
+        if !self.client.session.statements.are_managed() {
             return self.bind_unmanaged(message, &bind);
         }
         let Some(cached) = self.find(bind.statement)? else {

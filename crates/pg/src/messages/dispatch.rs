@@ -236,7 +236,7 @@ impl Link<'_> {
     /// Handles Close.
     pub(crate) fn close(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
-            Target::Statement(name) if self.client.session.managed => {
+            Target::Statement(name) if self.client.session.statements.are_managed() => {
                 self.close_statement(message, name)
             }
             Target::Statement(name) => {

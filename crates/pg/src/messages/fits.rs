@@ -14,7 +14,6 @@ use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
@@ -67,10 +66,7 @@ impl Link<'_> {
     /// Returns the client's statement of a name.
     #[inline]
     fn own(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
-        match name.is_empty() {
-            true => self.client.session.unnamed.as_mut(),
-            false => self.client.session.names.get(name),
-        }
+        self.client.session.statements.get(name)
     }
 
     /// Returns the server's copy of a statement, if it can be used.
@@ -83,7 +79,7 @@ impl Link<'_> {
     ) -> Option<(Called, Found)> {
         let statement = &cached.statement;
         if name.is_empty()
-            && self.client.session.unnamed.as_ref().is_some_and(|own| own.runs_named)
+            && self.client.session.statements.unnamed().is_some_and(|own| own.runs_named)
             && let Some(slot) = self.pipe.server.session.slot(statement)
         {
             return Some((Called::Named(slot.generation), slot.found));
@@ -275,7 +271,7 @@ impl Link<'_> {
         }
         let id = entry.statement;
         let whole = entry.kind == RequestKind::DescribeStatement;
-        if let Some((_, own)) = self.client.session.all_of(id).next().filter(|_| whole) {
+        if let Some((_, own)) = self.client.session.statements.all_of(id).next().filter(|_| whole) {
             own.held.cached().learn_description(
                 &self.pipe.server.session.front.parameters().types,
                 !body.is_empty(),
@@ -297,7 +293,7 @@ impl Link<'_> {
         let described = statements.describe(id, seq, columns, parameters);
         let Some((generation, columns)) = described else { return };
         let mut cached = None;
-        for (name, own) in self.client.session.all_of(id) {
+        for (name, own) in self.client.session.statements.all_of(id) {
             cached.get_or_insert_with(|| own.held.cached().clone());
             if entry.action == ReplyAction::Forward && mark(name) == entry.name {
                 own.columns = columns;
@@ -322,16 +318,7 @@ impl Link<'_> {
                 *now = columns;
             }
         };
-        self.client.session.all_of(id).for_each(|(_, own)| known(&mut own.columns));
-        self.client.session.undos.retain(|undo| {
-            match undo {
-                ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
-                    known(&mut old.columns);
-                }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(None) | ClientUndo::Lent(..) => {}
-            }
-            true
-        });
+        self.client.session.statements.found_columns(id, known);
     }
 
     fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {

@@ -21,12 +21,12 @@ use refrain_wire::write;
 
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session;
 use crate::state::client::pins::Pins;
+use crate::state::client::statements::Parsed;
 use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
@@ -107,7 +107,7 @@ impl Link<'_> {
         let outstanding = &self.pipe.server.session.outstanding;
         if outstanding.may_have_failed()
             && !outstanding.is_empty()
-            && self.client.session.names.contains(&name)
+            && self.client.session.statements.contains(&name)
         {
             return Err(Stop::Replies);
         }
@@ -123,7 +123,12 @@ impl Link<'_> {
     /// Notes that a command runs a statement of the client's, and returns what that may do to the
     /// session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
-        let own = self.client.session.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
+        let own = self
+            .client
+            .session
+            .statements
+            .named(name)
+            .filter(|_| wanted(kind) == Wanted::Statement);
         let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
         self.suspect(&cached.statement.scan);
         self.note_settings(cached.statement.text(), &cached.statement.scan);
@@ -132,7 +137,7 @@ impl Link<'_> {
 
     /// Returns the client's statement of this name if the server lacks what a command needs of it.
     pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
-        let own = self.client.session.names.get(name)?;
+        let own = self.client.session.statements.named(name)?;
         let since = match own.lent {
             ByName::Statement(since) => Some(since),
             ByName::Empty(since) if wanted == Wanted::Name => Some(since),
@@ -183,7 +188,7 @@ impl Link<'_> {
         }
         // A name that was closed is there again if the Close turns out to have been skipped.
         self.wait_until_quiet()?;
-        if self.client.session.names.len() == 0 {
+        if self.client.session.statements.len() == 0 {
             return Ok(Lent::default());
         }
         let (mut lent, named) = self.named_by(text);
@@ -228,7 +233,8 @@ impl Link<'_> {
             // Behind the command that drops a statement, its name means another one.
             all_dropped |= kind == Kind::DeallocateAll;
             let gone = |name: &Name| all_dropped || lent.drops.iter().any(|(_, it)| it == name);
-            let own = name.filter(|name| self.client.session.names.contains(name) && !gone(name));
+            let own =
+                name.filter(|name| self.client.session.statements.contains(name) && !gone(name));
             if let Some(name) = own {
                 named.push((kind, name.clone()));
                 lent.drops.extend(dropped.then_some((lent.commands, name)));
@@ -260,19 +266,18 @@ impl Link<'_> {
         let safe = self.not_ours(parse.name);
         write::parse(self.pipe.out(), &safe, parse.tail);
         self.pipe.pool().counters.protocol.server_parses += 1;
-        self.pipe.server.session.outstanding.extend(&mut self.client.session.parsed);
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
                 .about(cached.statement.id),
         );
-        let name = Name::from_slice(parse.name);
-        self.undoable(seq, ClientUndo::Named(name.clone()));
         let lacks = self.pipe.server.session.has(&cached.statement).is_none();
         self.ensure_named(cached);
         let called = Called::Named(cached.statement.generation());
         let lent = ByName::Statement(self.pipe.server.session.outstanding.segment());
         let statement = ClientStatement { lent, ..self.client_statement(cached.clone(), called) };
-        self.client.session.names.insert(name, statement);
+        let outstanding = &self.pipe.server.session.outstanding;
+        let (name, parsed) = (Name::from_slice(parse.name), (seq, Parsed::There));
+        self.client.session.statements.parse(name, statement, parsed, outstanding);
         if lacks {
             self.ask_behind_parse(called, cached, parse.name, next);
         }
@@ -309,9 +314,8 @@ impl Link<'_> {
 
     /// Notes what the server now has under a name of the client's, and how to undo that.
     fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
-        let segment = self.pipe.server.session.outstanding.segment();
-        let Some(own) = self.client.session.names.get(name) else { return };
-        let before = std::mem::replace(&mut own.lent, what(segment));
-        self.undoable(seq, ClientUndo::Lent(name.clone(), before));
+        let outstanding = &self.pipe.server.session.outstanding;
+        let what = what(outstanding.segment());
+        self.client.session.statements.lend(seq, name, what, outstanding);
     }
 }

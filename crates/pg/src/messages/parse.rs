@@ -23,11 +23,11 @@ use crate::normalized::unnamed_run::ParseWay;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
 };
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
+use crate::state::client::statements::Parsed;
 use crate::statements::of_client::{ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::reads_constants;
@@ -35,7 +35,7 @@ use crate::statements::statement::reads_constants;
 impl Link<'_> {
     /// Handles Parse. `next` is the input behind it.
     pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
-        if !self.client.session.managed {
+        if !self.client.session.statements.are_managed() {
             return self.parse_unmanaged(message);
         }
         let most = self.pipe.pool().settings.options.max_client_statement_bytes;
@@ -57,11 +57,12 @@ impl Link<'_> {
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse, next);
         }
-        if self.client.session.names.contains(parse.name) {
+        if self.client.session.statements.contains(parse.name) {
             return self.parse_again(message, &parse);
         }
         // An earlier segment may still undo a Close: the name may be taken after all.
-        if self.pipe.server.session.outstanding.touches(&self.client.session.changed) {
+        let outstanding = &self.pipe.server.session.outstanding;
+        if self.client.session.statements.may_names_return(outstanding) {
             return Err(Stop::Replies);
         }
         self.pipe.pool().counters.protocol.client_parses += 1;
@@ -78,21 +79,23 @@ impl Link<'_> {
         }
         let known = self.parse_is_known(&cached)?;
         let seq = if known {
-            self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
             self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.pipe.server.session.outstanding.extend(&mut self.client.session.parsed);
             self.send_parse(&cached, ReplyAction::Forward)
         };
         let called = match known || cached.is_worth_a_name() {
             true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
-        let name = Name::from_slice(parse.name);
-        self.undoable(seq, ClientUndo::Named(name.clone()));
         let statement = self.client_statement(cached.clone(), called);
-        self.client.session.names.insert(name, statement);
+        let parsed = if known { Parsed::Here } else { Parsed::There };
+        self.client.session.statements.parse(
+            Name::from_slice(parse.name),
+            statement,
+            (seq, parsed),
+            &self.pipe.server.session.outstanding,
+        );
         if !known {
             self.ask_behind_parse(called, &cached, parse.name, next);
         }
@@ -125,15 +128,15 @@ impl Link<'_> {
         } else {
             self.send_parse_unnamed(&cached, ReplyAction::Forward)
         };
-        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
         let runs_named = way == ParseWay::Named;
         let called = match runs_named {
             true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
         let own = self.client_statement(cached.clone(), called);
-        let old = self.client.session.unnamed.replace(ClientStatement { runs_named, ..own });
-        self.undoable(seq, ClientUndo::Unnamed(old));
+        let statement = Some(ClientStatement { runs_named, ..own });
+        let outstanding = &self.pipe.server.session.outstanding;
+        self.client.session.statements.replace_unnamed(seq, statement, outstanding);
         if !known {
             self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
         }
@@ -145,7 +148,7 @@ impl Link<'_> {
     /// new text under an internal name that is taken (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.wait_until_settled()?;
-        let Some(old) = self.client.session.names.get(parse.name) else {
+        let Some(old) = self.client.session.statements.named(parse.name) else {
             return Err(Stop::Replies);
         };
         let id = old.held.cached().statement.id;

@@ -22,22 +22,11 @@ impl Link<'_> {
     /// segment may undo a change to it.
     #[inline]
     pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let outstanding = &self.pipe.server.session.outstanding;
-        let unsettled = match name.is_empty() {
-            true => outstanding.is_unsettled(self.client.session.unnamed_changed),
-            false => {
-                outstanding.touches(&self.client.session.changed)
-                    || outstanding.touches(&self.client.session.parsed)
-            }
-        };
-        if unsettled {
+        let statements = &mut self.client.session.statements;
+        if statements.is_unsettled(name, &self.pipe.server.session.outstanding) {
             return Err(Stop::Replies);
         }
-        let found = match name.is_empty() {
-            true => self.client.session.unnamed.as_mut(),
-            false => self.client.session.names.get(name),
-        };
-        let cached = found.map(|statement| statement.held.cached().clone());
+        let cached = statements.get(name).map(|statement| statement.held.cached().clone());
         if let Some(cached) = &cached {
             self.wait_in_doubt(cached)?;
             self.wait_for_foreign(name, cached)?;
@@ -144,19 +133,18 @@ impl Link<'_> {
 
     /// Whether one more statement of `bytes` exceeds the client's limits.
     pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
-        let (count, used) = (self.client.session.names.len(), self.client.session.names.bytes());
-        let options = &self.pipe.pool().settings.options;
-        count >= options.max_client_statements as usize
-            || used + bytes > options.max_client_statement_bytes
+        let options = &self.pipe.core_state.pool(self.pipe.server.pool()).settings.options;
+        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
+        !self.client.session.statements.have_room(bytes, bounds)
     }
 
     /// Passes a Parse on unchanged: the client's statements are not managed, or the text is too
     /// large to be kept (E13).
     pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
-        if self.client.session.managed {
+        if self.client.session.statements.are_managed() {
             // The statement exists on this server alone, so the client keeps the server.
             self.client.session.pins.pin(Pins::PREPARED);
-            self.client.session.unnamed = None;
+            self.client.session.statements.drop_unnamed();
             self.pipe.server.session.statements.forget_unnamed();
             self.pipe.pool().counters.protocol.statements_not_kept += 1;
         }

@@ -15,7 +15,6 @@ use crate::messages::named::Lent;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
 };
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop, write_fake};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
@@ -40,18 +39,18 @@ impl Link<'_> {
         };
         let scan =
             refrain_sql::scan_with(text, self.client.session.settings.expected().reads.backslash);
-        if self.client.session.managed
+        if self.client.session.statements.are_managed()
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {
             return Ok(used);
         }
-        if !self.client.session.managed {
+        if !self.client.session.statements.are_managed() {
             self.query_unmanaged(text, &scan);
         }
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
         }
-        let lent = match self.client.session.managed {
+        let lent = match self.client.session.statements.are_managed() {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
@@ -92,16 +91,10 @@ impl Link<'_> {
     /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
     /// string, even one that fails (E17). An error before the query may skip that.
     pub(crate) fn forget_unnamed(&mut self) {
-        let seq = self.pipe.server.session.outstanding.next_seq();
-        let skippable = self.pipe.server.session.outstanding.is_open();
-        let segment = self.pipe.server.session.outstanding.segment();
-        self.client.session.unnamed_changed = segment;
-        let old = self.client.session.unnamed.take();
-        // An earlier segment that fails would bring back a statement that this query drops too. The
-        // undo recorded here marks where that statement ends.
-        if skippable || !self.client.session.undos.is_empty() {
-            self.client.session.undos.push(seq, ClientUndo::Unnamed(old));
-        }
+        let outstanding = &self.pipe.server.session.outstanding;
+        let (seq, skippable) = (outstanding.next_seq(), outstanding.is_open());
+        let segment = outstanding.segment();
+        self.client.session.statements.query_drops_unnamed(outstanding);
         let statements = &mut self.pipe.server.session.statements;
         statements.drop_unnamed(segment, skippable.then_some(seq));
     }
@@ -141,7 +134,7 @@ impl Link<'_> {
         };
         self.wait_until_quiet()?;
         let folded = Name::from_slice(&name.fold(text));
-        if !self.client.session.names.contains(&folded) {
+        if !self.client.session.statements.contains(&folded) {
             return Ok(None);
         }
         // A failed transaction refuses the query in any case (25P02).
@@ -151,7 +144,7 @@ impl Link<'_> {
         if matches!(scan.kind, Kind::Deallocate(_)) {
             return Ok(Some(self.deallocate(message, &folded, scan.traits)));
         }
-        let found = self.client.session.names.get(&folded).map(|s| s.held.cached().clone());
+        let found = self.client.session.statements.named(&folded).map(|s| s.held.cached().clone());
         let Some(cached) = found else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
@@ -168,7 +161,8 @@ impl Link<'_> {
     /// without a Sync, the server runs another query in its place, since a query string has side
     /// effects there ([`Self::ask_instead`]).
     fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
-        if self.client.session.names.get(name).is_some_and(|own| own.lent != ByName::Nothing) {
+        if self.client.session.statements.named(name).is_some_and(|own| own.lent != ByName::Nothing)
+        {
             // The server was lent a statement of this very name (E51): DEALLOCATE drops that there.
             self.forget_unnamed();
             self.ends_early();
@@ -181,7 +175,7 @@ impl Link<'_> {
         if self.pipe.server.session.outstanding.status() == Status::Idle
             && !self.pipe.server.session.outstanding.is_open()
         {
-            self.client.session.names.remove(name);
+            drop(self.client.session.statements.remove(name));
             return self.answer(message, FakeReply::Deallocate);
         }
         let seq = self.ask_instead(FakeReply::Deallocate, traits);
@@ -204,7 +198,7 @@ impl Link<'_> {
             return Ok(None);
         }
         if outstanding.status() == Status::Idle {
-            drop(self.client.session.names.take());
+            self.client.session.statements.forget_named();
             return Ok(Some(self.answer(message, FakeReply::DeallocateAll)));
         }
         let seq = self.ask_instead(FakeReply::DeallocateAll, traits);
@@ -214,7 +208,7 @@ impl Link<'_> {
 
     /// Answers a query without the server. No transaction block may be open.
     fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
-        self.client.session.unnamed = None;
+        self.client.session.statements.drop_unnamed();
         let out = self.pipe.ports.out(self.client.conn());
         write_fake(out, made);
         write::ready(out, self.pipe.server.session.outstanding.status());
@@ -235,7 +229,7 @@ impl Link<'_> {
     /// Sends the client the fake reply to its query: the server has run the one in its place.
     pub(crate) fn answered_there(&mut self, made: FakeReply) {
         if made == FakeReply::DeallocateAll {
-            drop(self.client.session.names.take());
+            self.client.session.statements.forget_named();
         }
         write_fake(self.pipe.ports.out(self.client.conn()), made);
     }
@@ -269,7 +263,7 @@ impl Link<'_> {
     /// Ends a query whose Parse, in a segment of its own, the server has refused. The client has
     /// got that error; now it gets ReadyForQuery.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
-        self.client.session.unnamed = None;
+        self.client.session.statements.drop_unnamed();
         write::ready(
             self.pipe.ports.out(self.client.conn()),
             self.pipe.server.session.outstanding.status(),
@@ -282,8 +276,7 @@ impl Link<'_> {
     pub(crate) fn end_refused_in_segment(&mut self, message: &Message<'_>) -> usize {
         self.client.session.reading.end_ahead();
         self.client.session.reading.synced();
-        self.client.session.unnamed = None;
-        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
+        self.client.session.statements.drop_unnamed_now(&self.pipe.server.session.outstanding);
         write::sync(self.pipe.out());
         self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         message.bytes.len()
@@ -327,9 +320,10 @@ impl Link<'_> {
 
     /// Forgets a statement of the client, unless request `seq` fails or is skipped.
     fn close_name(&mut self, name: &Name, seq: Seq) {
-        if let Some(old) = self.client.session.names.remove(name) {
-            self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
-            self.undoable(seq, ClientUndo::Closed(name.clone(), old));
+        let (statements, outstanding) =
+            (&mut self.client.session.statements, &self.pipe.server.session.outstanding);
+        if let Some(old) = statements.remove(name) {
+            statements.closed(seq, name.clone(), old, outstanding);
         }
     }
 

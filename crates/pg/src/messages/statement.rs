@@ -5,7 +5,6 @@ use refrain_wire::write;
 use crate::messages::fits::{Fit, Use};
 use crate::messages::named::Wanted;
 use crate::pipeline::outstanding::{OutstandingRequest, Refusal, ReplyAction, RequestKind};
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::statements::of_client::{ByName, Name};
@@ -17,7 +16,7 @@ impl Link<'_> {
         message: &Message<'_>,
         name: &[u8],
     ) -> Result<usize, Stop> {
-        if !self.client.session.managed {
+        if !self.client.session.statements.are_managed() {
             self.pipe
                 .owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
             return Ok(self.pass(message));
@@ -60,19 +59,17 @@ impl Link<'_> {
         if name.is_empty() {
             let seq = self.pipe.server.session.outstanding.next_seq();
             let used = self.closed(message);
-            let old = self.client.session.unnamed.take();
-            self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
-            self.undoable(seq, ClientUndo::Unnamed(old));
+            let outstanding = &self.pipe.server.session.outstanding;
+            self.client.session.statements.replace_unnamed(seq, None, outstanding);
             return Ok(used);
         }
-        let Some(old) = self.client.session.names.remove(name) else {
+        let Some(old) = self.client.session.statements.remove(name) else {
             // The client may have prepared it by SQL, of which Refrain does not keep the names.
             let safe = self.not_ours(name);
             write::close_statement(self.pipe.out(), &safe);
             self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
             return Ok(message.bytes.len());
         };
-        self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
         let seq = self.pipe.server.session.outstanding.next_seq();
         if old.lent == ByName::Nothing {
             self.closed(message);
@@ -81,7 +78,8 @@ impl Link<'_> {
             self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
             self.pass(message);
         }
-        self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
+        let outstanding = &self.pipe.server.session.outstanding;
+        self.client.session.statements.closed(seq, Name::from_slice(name), old, outstanding);
         Ok(message.bytes.len())
     }
 
@@ -90,7 +88,7 @@ impl Link<'_> {
     /// client's name just before: PostgreSQL itself runs the DEALLOCATE, counts it as a statement
     /// of its transaction, or refuses it (E49).
     pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
-        if !self.client.session.managed {
+        if !self.client.session.statements.are_managed() {
             self.close_unmanaged(&name);
             return Ok(());
         }
@@ -102,10 +100,9 @@ impl Link<'_> {
         if self.lacked(&name, Wanted::Name).is_some() {
             self.lend_empty(&name);
         }
-        let Some(old) = self.client.session.names.remove(&name) else { return Ok(()) };
-        self.pipe.server.session.outstanding.extend(&mut self.client.session.changed);
-        let seq = self.pipe.server.session.outstanding.next_seq();
-        self.client.session.undos.push(seq, ClientUndo::Closed(name, old));
+        let Some(old) = self.client.session.statements.remove(&name) else { return Ok(()) };
+        let outstanding = &self.pipe.server.session.outstanding;
+        self.client.session.statements.closed(outstanding.next_seq(), name, old, outstanding);
         Ok(())
     }
 }

@@ -13,10 +13,10 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::front::{Bind, Parse};
 
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
+use crate::state::client::statements::Parsed;
 use crate::state::options::tracks;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
@@ -30,7 +30,7 @@ impl Link<'_> {
         if long {
             // The name of a Parse that is too long to be kept is not read. It may replace any of
             // the names.
-            self.forget_statements();
+            self.client.session.statements.forget_all();
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
@@ -45,20 +45,18 @@ impl Link<'_> {
     }
 
     fn remember_unnamed(&mut self, seq: u64, cached: Rc<CachedStatement>) {
-        self.client.session.unnamed_changed = self.pipe.server.session.outstanding.segment();
-        let old = self.client.session.unnamed.replace(known(cached));
-        self.undoable(seq, ClientUndo::Unnamed(old));
+        let outstanding = &self.pipe.server.session.outstanding;
+        self.client.session.statements.replace_unnamed(seq, Some(known(cached)), outstanding);
     }
 
     fn remember(&mut self, seq: u64, name: &[u8], cached: Rc<CachedStatement>) {
-        let again = self.client.session.names.remove(name).is_some();
+        let again = self.client.session.statements.remove(name).is_some();
         if again || self.is_over_quota(cached.statement.tail.len()) {
             return;
         }
-        self.pipe.server.session.outstanding.extend(&mut self.client.session.parsed);
-        let name = Name::from_slice(name);
-        self.client.session.names.insert(name.clone(), known(cached));
-        self.undoable(seq, ClientUndo::Named(name));
+        let (name, outstanding) = (Name::from_slice(name), &self.pipe.server.session.outstanding);
+        let parse = (seq, Parsed::There);
+        self.client.session.statements.parse(name, known(cached), parse, outstanding);
     }
 
     /// Passes a Bind on, and records the effects of its portal. If the text is unknown, a look at
@@ -95,27 +93,19 @@ impl Link<'_> {
     /// Returns the statement under a name, if its text is known. Waits while an earlier segment may
     /// still undo a change to the names.
     fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let outstanding = &self.pipe.server.session.outstanding;
-        let unsettled = match name.is_empty() {
-            true => outstanding.is_unsettled(self.client.session.unnamed_changed),
-            false => outstanding.touches(&self.client.session.parsed),
-        };
-        if unsettled {
+        let statements = &mut self.client.session.statements;
+        if statements.is_unsettled(name, &self.pipe.server.session.outstanding) {
             return Err(Stop::Replies);
         }
-        let found = match name.is_empty() {
-            true => self.client.session.unnamed.as_mut(),
-            false => self.client.session.names.get(name),
-        };
-        Ok(found.map(|statement| statement.held.cached().clone()))
+        Ok(statements.get(name).map(|statement| statement.held.cached().clone()))
     }
 
     /// Forgets the statement under a name, because the client closes it. If the server skips the
     /// Close, the name keeps its statement there, but Refrain no longer knows its text.
     pub(crate) fn close_unmanaged(&mut self, name: &[u8]) {
         match name.is_empty() {
-            true => self.client.session.unnamed = None,
-            false => drop(self.client.session.names.remove(name)),
+            true => self.client.session.statements.drop_unnamed(),
+            false => drop(self.client.session.statements.remove(name)),
         }
     }
 
@@ -131,12 +121,6 @@ impl Link<'_> {
             }
             _ => {}
         }
-    }
-
-    /// Forgets the statements under all names.
-    pub(crate) fn forget_statements(&mut self) {
-        drop(self.client.session.names.take());
-        self.client.session.unnamed = None;
     }
 
     /// Has a look at the session follow, since a statement with an unknown text runs.

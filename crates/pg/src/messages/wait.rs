@@ -8,8 +8,8 @@ impl Link<'_> {
     /// Waits until no earlier segment can undo a change to the client's statements (E1, E2): a name
     /// that was closed may be taken after all, and one that was parsed may be free.
     pub(crate) fn wait_until_settled(&self) -> Result<(), Stop> {
-        let unsettled = |span| self.pipe.server.session.outstanding.touches(span);
-        match unsettled(&self.client.session.changed) || unsettled(&self.client.session.parsed) {
+        let outstanding = &self.pipe.server.session.outstanding;
+        match self.client.session.statements.are_names_unsettled(outstanding) {
             true => Err(Stop::Replies),
             false => Ok(()),
         }

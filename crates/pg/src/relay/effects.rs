@@ -37,7 +37,7 @@ impl Link<'_> {
     #[cold]
     pub(crate) fn passed_barrier(&mut self) {
         if let Some(name) = self.client.session.reading.command_completed() {
-            drop(self.client.session.names.remove(&name));
+            drop(self.client.session.statements.remove(&name));
         }
     }
 
@@ -148,7 +148,7 @@ impl Link<'_> {
     /// Drops all statements of the server and of the client, because DEALLOCATE ALL has run.
     fn deallocated_all(&mut self) {
         self.pipe.server.session.statements.clear_named();
-        drop(self.client.session.names.take());
+        self.client.session.statements.forget_named();
         self.unpin(Pins::PREPARED);
     }
 

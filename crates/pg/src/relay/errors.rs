@@ -19,12 +19,11 @@ use refrain_wire::write;
 use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
-use crate::pipeline::undo::{ClientUndo, Reverted};
 use crate::relay::forward::Halt;
 use crate::relay::link::Link;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
-use crate::statements::of_client::{ByName, ClientStatement, Name};
+use crate::statements::of_client::Name;
 use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 
 impl Link<'_> {
@@ -79,12 +78,12 @@ impl Link<'_> {
     fn settle_error(&mut self, failed: &Failed, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = &words.fields;
         // The undo below may take the name away.
-        let name = self.client_name(&failed.entry);
+        let name = self.client.session.statements.name_of(&failed.entry);
         if failed_at_commit(&failed.entry, fields)
             && failed.entry.traits.contains(Traits::DEALLOCATE)
         {
             // No rollback brings the statement back.
-            self.client.session.undos.confirm(failed.seq);
+            self.client.session.statements.confirm(failed.seq);
         }
         self.undo(failed);
         self.client.session.reading.failed(failed);
@@ -178,78 +177,13 @@ impl Link<'_> {
 
     /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
     fn undo(&mut self, failed: &Failed) {
-        let undone = &mut self
-            .pipe
-            .core_state
-            .pool(self.pipe.server.pool())
-            .counters
-            .protocol
-            .changes_undone;
-        let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
-        let mut kept = Vec::new();
-        for Reverted { undo, failed: own } in self.client.session.undos.fail(failed) {
-            *undone += 1;
-            match undo {
-                ClientUndo::Named(name) => {
-                    drop(self.client.session.names.remove(&name));
-                    never.push(name);
-                }
-                ClientUndo::Closed(name, old) => {
-                    if !self.client.session.names.contains(&name) {
-                        self.client.session.names.insert(name.clone(), old);
-                        kept.push(name);
-                    }
-                }
-                // The statement that had the name is closed before the Parse that failed.
-                ClientUndo::Lent(name, before) => {
-                    let lent = if own { ByName::Nothing } else { before };
-                    if let Some(own) = self.client.session.names.get(&name) {
-                        own.lent = lent;
-                    }
-                    unlent.push((name, lent));
-                }
-                // PostgreSQL drops the old unnamed statement before it looks at the new one.
-                ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
-            }
-        }
-        if let Some(unnamed) = before {
-            self.undo_unnamed(failed, unnamed);
-        }
-        // Undo records of later segments may hold such a statement, or say that it is lent: it was
-        // not there when they closed it.
-        if !never.is_empty() || !unlent.is_empty() {
-            self.client.session.undos.retain(|undo| match undo {
-                ClientUndo::Closed(name, old) => {
-                    let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
-                    earlier.into_iter().for_each(|(_, lent)| old.lent = *lent);
-                    !never.contains(name)
-                }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => true,
-            });
-        }
-        let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
-        if kept.iter().any(|name| self.client.session.names.get(name).is_some_and(there)) {
+        let undone = self.client.session.statements.undo(failed);
+        self.pipe.pool().counters.protocol.changes_undone += undone.changes;
+        if undone.lent {
             // A statement that was lent to be dropped stays on this server.
             self.pin(Pins::PREPARED);
         }
         self.pipe.server.session.statements.undo(failed);
-    }
-
-    /// Brings the unnamed statement back that was there before: as the current one, or in the undo
-    /// record of the first later segment that has changed it.
-    fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
-        let mut before = Some(before);
-        if failed.covers(self.client.session.unnamed_changed) {
-            self.client.session.unnamed = before.take().flatten();
-        }
-        self.client.session.undos.retain(|undo| {
-            if let ClientUndo::Unnamed(old) = undo
-                && let Some(before) = before.take()
-            {
-                *old = before;
-            }
-            true
-        });
     }
 
     /// Learns from an error that the server lacks a statement, or that its columns have changed.
@@ -326,11 +260,11 @@ impl Link<'_> {
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
         if drops && last {
             self.pipe.server.session.statements.doubt_all();
-            drop(self.client.session.names.take());
+            self.client.session.statements.forget_named();
         }
         if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
             self.pipe.server.session.statements.doubt(entry.statement);
-            drop(self.client.session.names.remove(name));
+            drop(self.client.session.statements.remove(name));
         }
     }
 

@@ -9,10 +9,9 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
-use crate::pipeline::undo::ClientUndo;
 use crate::relay::pipe::Pipeline;
 use crate::state::parts::{Client, Pg};
-use crate::statements::of_client::{ClientStatement, Name};
+use crate::statements::of_client::ClientStatement;
 
 /// A client and its server.
 pub(crate) struct Link<'a> {
@@ -57,25 +56,10 @@ impl Link<'_> {
         seq
     }
 
-    /// Records how to undo a change to the client's statements, if request `seq` may still fail or
-    /// be skipped.
-    pub(crate) fn undoable(&mut self, seq: Seq, undo: ClientUndo) {
-        if self.may_fail(seq) {
-            self.client.session.undos.push(seq, undo);
-        }
-    }
-
-    /// Whether request `seq` may still fail. A fake reply that was sent at once is final: nothing
-    /// was outstanding, so no error can come before it (E22).
-    fn may_fail(&self, seq: Seq) -> bool {
-        let outstanding = &self.pipe.server.session.outstanding;
-        !(outstanding.is_empty() && seq + 1 == outstanding.next_seq())
-    }
-
     /// Makes the changes by requests up to and including `seq` final.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
-        self.client.session.undos.settle(seq);
+        self.client.session.statements.settle(seq);
         self.pipe.server.session.statements.settle(seq);
     }
 
@@ -85,33 +69,9 @@ impl Link<'_> {
         id: u64,
         change: impl FnOnce(&mut ClientStatement),
     ) {
-        if let Some(unnamed) = &mut self.client.session.unnamed
-            && unnamed.held.cached().statement.id == id
-        {
-            change(unnamed);
-        } else if let Some((_, statement)) = self.client.session.names.by_id(id) {
+        if let Some(statement) = self.client.session.statements.by_id(id) {
             change(statement);
         }
-    }
-
-    /// Returns the name that the client gave to the statement of a request. PostgreSQL's errors
-    /// must quote this name, not the internal one. A statement that has been closed since is found
-    /// among the recorded undos.
-    pub(crate) fn client_name(&self, request: &OutstandingRequest) -> Option<Name> {
-        let (id, mark) = (request.statement, request.name);
-        if id == 0 {
-            return None;
-        }
-        let closed = || {
-            self.client.session.undos.iter().find_map(|undo| match undo {
-                ClientUndo::Closed(name, statement) => {
-                    statement.is(id, name, mark).then_some(&**name)
-                }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => None,
-            })
-        };
-        let name = self.client.session.names.marked(id, mark).or_else(closed);
-        Some(name.map_or_else(Name::new, Name::from_slice))
     }
 }
 

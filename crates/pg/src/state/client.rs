@@ -8,15 +8,13 @@ use crate::ground::ids::Segment;
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::Place;
 use crate::pipeline::evidence::Evidence;
-use crate::pipeline::outstanding::Span;
-use crate::pipeline::undo::{ClientUndo, Undos};
 use crate::settings::session::Settings;
 use crate::state::client::login::Login;
 use crate::state::client::pins::ClientPins;
 use crate::state::client::reading::Reading;
 use crate::state::client::settings::ClientSettings;
+use crate::state::client::statements::ClientStatements;
 use crate::state::client::suspicion::Suspicion;
-use crate::statements::of_client::{ClientStatement, ClientStatements};
 use crate::statements::portals::Portals;
 
 pub(crate) mod login;
@@ -24,6 +22,7 @@ pub(crate) mod pins;
 pub(crate) mod suspicion;
 pub(crate) mod reading;
 pub(crate) mod settings;
+pub(crate) mod statements;
 
 /// A client's session, as PostgreSQL's protocol knows it.
 #[derive(Debug)]
@@ -32,25 +31,13 @@ pub struct ClientSession {
     pub(crate) login: Login,
     /// Whether its next message is read, dropped, or waits.
     pub(crate) reading: Reading,
-    /// Whether its statements are kept across servers.
-    pub(crate) managed: bool,
     /// Its settings.
     pub(crate) settings: ClientSettings,
     /// Its prepared statements.
-    pub(crate) names: ClientStatements,
-    /// How to undo changes to its statements if the server refuses or skips them.
-    pub(crate) undos: Undos<ClientUndo>,
-    /// Its unnamed statement.
-    pub(crate) unnamed: Option<ClientStatement>,
+    pub(crate) statements: ClientStatements,
     /// The run to which the next Bind of its unnamed statement belongs, and its way, if autoprepare
     /// has looked at the Parse.
     pub(crate) expected_run: Option<(Place, Turn)>,
-    /// The server's segments of changes to its statements that a skipped message would undo.
-    pub(crate) changed: Span,
-    /// The server's segments of named Parses that were sent on.
-    pub(crate) parsed: Span,
-    /// The server's segment of the last change to its unnamed statement.
-    pub(crate) unnamed_changed: Segment,
     /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
@@ -67,30 +54,14 @@ impl ClientSession {
         Self {
             login: Login::default(),
             reading: Reading::default(),
-            managed: true,
             settings: ClientSettings::new(nothing, now),
-            names: ClientStatements::default(),
-            undos: Undos::default(),
-            unnamed: None,
+            statements: ClientStatements::default(),
             expected_run: None,
-            changed: Span::default(),
-            parsed: Span::default(),
-            unnamed_changed: 0,
             portals: Portals::default(),
             pins: ClientPins::default(),
             suspicion: Suspicion::default(),
             evidence: Evidence::default(),
         }
-    }
-
-    /// Returns its statements with this ID, under all their names.
-    pub(crate) fn all_of(
-        &mut self,
-        id: u64,
-    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
-        let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
-        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.cached().statement.id == id);
-        unnamed.chain(self.names.all_of(id))
     }
 
     /// Ends portals, pins and settings that end with a transaction; portals as far as they belong

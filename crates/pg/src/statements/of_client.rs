@@ -1,4 +1,4 @@
-//! ClientStatements: the statements that a client has prepared, by the names that the client gave.
+//! NamedStatements: the statements that a client has prepared, by the names that the client gave.
 //!
 //! A Bind finds its statement here without a lock, a shared atomic or an allocation: it compares
 //! its name with the one that was used last, and one hash finds any other. The map is made on the
@@ -100,13 +100,13 @@ impl ClientStatement {
 
 /// All named statements of a client.
 #[derive(Debug, Default)]
-pub(crate) struct ClientStatements {
+pub(crate) struct NamedStatements {
     map: Option<Box<IndexMap<Name, ClientStatement, Seed>>>,
     last: usize,
     bytes: usize,
 }
 
-impl ClientStatements {
+impl NamedStatements {
     /// Returns the statement with this name.
     #[inline]
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_order_and_after_removal() {
-        let mut names = ClientStatements::default();
+        let mut names = NamedStatements::default();
         for name in [&b"a"[..], b"b", b"a-name-longer-than-fits-inline"] {
             names.insert(Name::from_slice(name), statement(name));
         }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn counts_follow_the_map() {
-        let mut names = ClientStatements::default();
+        let mut names = NamedStatements::default();
         let one = statement(b"x");
         let cached = one.held.cached().clone();
         names.insert(Name::from_slice(b"x"), one);

@@ -18,10 +18,10 @@ pub(crate) fn check_client(client: &Client) -> Result<(), String> {
     let (conn, session) = (client.conn(), &client.session);
     if client.link().is_none() {
         holds!(session.pins.is_empty(), "{conn:?} is pinned to no server");
-        let undo = session.undos.iter().next();
-        holds!(undo.is_none(), "{conn:?} may take back what nobody is asked");
+        let settled = session.statements.are_settled();
+        holds!(settled, "{conn:?} may take back what nobody is asked");
     }
-    holds!(session.names.adds_up(), "{conn:?}: bytes of its statements");
+    holds!(session.statements.add_up(), "{conn:?}: bytes of its statements");
     holds!(session.portals.adds_up(), "{conn:?}: bytes of its portals");
     Ok(())
 }

@@ -55,10 +55,10 @@ impl Step<'_, '_> {
                 client.inbox.expect(length - there, Rest::Nowhere);
                 Need::Used(there)
             }
-            front::CLOSE if input.len() >= length && client.session.managed => {
+            front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
-                    Ok(Target::Statement(b"")) => client.session.unnamed = None,
-                    Ok(Target::Statement(name)) => drop(client.session.names.remove(name)),
+                    Ok(Target::Statement(b"")) => client.session.statements.drop_unnamed(),
+                    Ok(Target::Statement(name)) => drop(client.session.statements.remove(name)),
                     Ok(Target::Portal(_)) => {}
                     Ok(Target::Unknown) => return Need::Server,
                     Err(_) => return Need::End(DisconnectReason::ClientProtocol),
@@ -68,7 +68,7 @@ impl Step<'_, '_> {
                 write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
                 Need::Used(length)
             }
-            front::PARSE if input.len() >= length && client.session.managed => {
+            front::PARSE if input.len() >= length && client.session.statements.are_managed() => {
                 let body = &input[refrain_wire::frame::HEADER_BYTES..length];
                 match self.parse_alone(conn, body) {
                     true => Need::Used(length),
@@ -86,7 +86,7 @@ impl Step<'_, '_> {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let core_state = &mut self.step.engine.core_state;
         let Ok(parse) = Parse::read(body) else { return false };
-        if parse.name.is_empty() || client.session.names.contains(parse.name) {
+        if parse.name.is_empty() || client.session.statements.contains(parse.name) {
             return false;
         }
         let identity =
@@ -98,9 +98,8 @@ impl Step<'_, '_> {
         };
         let pool = core_state.pool(client.pool());
         let options = &pool.settings.options;
-        let room = client.session.names.len() < options.max_client_statements as usize
-            && client.session.names.bytes() + parse.tail.len()
-                <= options.max_client_statement_bytes;
+        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
+        let room = client.session.statements.have_room(parse.tail.len(), bounds);
         if !room || !cached.is_accepted(pool.shared.protocol.schema_version()) {
             return false;
         }
@@ -110,7 +109,7 @@ impl Step<'_, '_> {
         let generation = cached.statement.generation();
         let held = ClientRef::new(cached);
         let statement = ClientStatement::new(held, generation, columns);
-        client.session.names.insert(Name::from_slice(parse.name), statement);
+        client.session.statements.insert(Name::from_slice(parse.name), statement);
         write::bare(self.step.ports.out(conn), back::PARSE_COMPLETE);
         true
     }

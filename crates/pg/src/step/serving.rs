@@ -8,7 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::back::Status;
 
 use crate::engine::Step;
-use crate::pipeline::outstanding::{Copying, Span};
+use crate::pipeline::outstanding::Copying;
 use crate::relay::forward::Halt;
 use crate::relay::link::{Link, Stop};
 use crate::step::local::Need;
@@ -18,14 +18,8 @@ impl Link<'_> {
     /// client's first message.
     #[inline]
     pub(crate) fn begin_use(&mut self) {
-        // Segments are numbered for each server: those of the last one mean nothing at this one.
-        self.client.session.changed = Span::default();
-        self.client.session.parsed = Span::default();
-        self.client.session.unnamed_changed = 0;
+        self.client.session.statements.begin_use();
         self.client.session.reading.begin_use();
-        if !self.client.session.managed {
-            self.forget_statements();
-        }
         self.sync_settings_if_needed();
     }
 }

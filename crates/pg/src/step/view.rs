@@ -39,7 +39,7 @@ pub fn statements(shared: &Shared) -> Vec<StatementView> {
 pub(crate) fn client_view(session: &ClientSession) -> ClientSessionView {
     ClientSessionView {
         pinned: session.pins.words(),
-        statements: u32::try_from(session.names.len()).unwrap_or(u32::MAX),
+        statements: u32::try_from(session.statements.len()).unwrap_or(u32::MAX),
         application: application(session.settings.expected()),
     }
 }

@@ -1,0 +1,387 @@
+//! A client's prepared statements: those with names, the unnamed one, and what an error would take
+//! back of their changes.
+//!
+//! Refrain changes them when it sends a message that may yet fail or be skipped. So each change by
+//! such a message leaves an undo record, and the segment of the change is noted: nothing relies on
+//! a change that an earlier segment may still undo. A change that is final from the start, since
+//! Refrain answers it itself and nothing is outstanding, leaves neither
+//! ([`ClientStatements::insert`], [`ClientStatements::remove`]).
+
+use crate::ground::ids::Segment;
+use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
+use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
+use crate::statements::columns::Columns;
+use crate::statements::of_client::{ByName, ClientStatement, Name, NamedStatements};
+
+/// How Refrain answers a named Parse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed {
+    /// By a fake reply. An error before it skips it.
+    Here,
+    /// By the server's reply, which may be an error.
+    There,
+}
+
+/// The outcome of an undo.
+#[derive(Debug, Default)]
+pub(crate) struct Undone {
+    /// The number of changes that were taken back.
+    pub(crate) changes: u64,
+    /// Whether a statement is there again that the server was lent, to be dropped.
+    pub(crate) lent: bool,
+}
+
+/// A client's prepared statements.
+#[derive(Debug)]
+pub(crate) struct ClientStatements {
+    /// Whether they are kept across servers.
+    managed: bool,
+    named: NamedStatements,
+    unnamed: Option<ClientStatement>,
+    /// How to undo changes if the server refuses or skips them.
+    undos: Undos<ClientUndo>,
+    /// The server's segments of changes to names that a skipped message would undo.
+    changed: Span,
+    /// The server's segments of named Parses that were sent on.
+    parsed: Span,
+    /// The server's segment of the last change to the unnamed statement.
+    unnamed_changed: Segment,
+}
+
+impl Default for ClientStatements {
+    fn default() -> Self {
+        Self {
+            managed: true,
+            named: NamedStatements::default(),
+            unnamed: None,
+            undos: Undos::default(),
+            changed: Span::default(),
+            parsed: Span::default(),
+            unnamed_changed: 0,
+        }
+    }
+}
+
+impl ClientStatements {
+    /// Keeps the statements across servers, or not (`prepared_statements`).
+    pub(crate) fn manage(&mut self, managed: bool) {
+        self.managed = managed;
+    }
+
+    /// Whether the statements are kept across servers.
+    #[inline]
+    pub(crate) fn are_managed(&self) -> bool {
+        self.managed
+    }
+
+    /// Notes that the client gets another server. Segments are numbered for each server: those of
+    /// the last one mean nothing at this one.
+    #[inline]
+    pub(crate) fn begin_use(&mut self) {
+        self.changed = Span::default();
+        self.parsed = Span::default();
+        self.unnamed_changed = 0;
+        if !self.managed {
+            self.forget_all();
+        }
+    }
+
+    /// Returns the statement of this name, which may be empty.
+    #[inline]
+    pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        match name.is_empty() {
+            true => self.unnamed.as_mut(),
+            false => self.named.get(name),
+        }
+    }
+
+    /// Returns the unnamed statement.
+    #[inline]
+    pub(crate) fn unnamed(&self) -> Option<&ClientStatement> {
+        self.unnamed.as_ref()
+    }
+
+    /// Returns the statement that SQL calls by this name: never the unnamed one.
+    pub(crate) fn named(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        self.named.get(name)
+    }
+
+    /// Whether the client has given this name to a statement.
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.named.contains(name)
+    }
+
+    /// Returns the number of names.
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
+    }
+
+    /// Whether one more name, for a text of `bytes`, stays within these limits: a number, and
+    /// bytes.
+    pub(crate) fn have_room(&self, bytes: usize, (count, most): (usize, usize)) -> bool {
+        self.named.len() < count && self.named.bytes() + bytes <= most
+    }
+
+    /// Returns a statement with this ID.
+    pub(crate) fn by_id(&mut self, id: u64) -> Option<&mut ClientStatement> {
+        let unnamed = self.unnamed.as_mut();
+        match unnamed.filter(|unnamed| unnamed.held.cached().statement.id == id) {
+            None => self.named.by_id(id).map(|(_, statement)| statement),
+            unnamed => unnamed,
+        }
+    }
+
+    /// Returns the statements with this ID, under all their names.
+    pub(crate) fn all_of(
+        &mut self,
+        id: u64,
+    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
+        let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
+        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.cached().statement.id == id);
+        unnamed.chain(self.named.all_of(id))
+    }
+
+    /// Returns the name that the client gave to the statement of a request; a statement that has
+    /// been closed since is found among the undo records. `None` if the request is about none.
+    pub(crate) fn name_of(&self, request: &OutstandingRequest) -> Option<Name> {
+        let (id, mark) = (request.statement, request.name);
+        if id == 0 {
+            return None;
+        }
+        let closed = || {
+            self.undos.iter().find_map(|undo| match undo {
+                ClientUndo::Closed(name, statement) => {
+                    statement.is(id, name, mark).then_some(&**name)
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => None,
+            })
+        };
+        let name = self.named.marked(id, mark).or_else(closed);
+        Some(name.map_or_else(Name::new, Name::from_slice))
+    }
+
+    /// Whether an earlier segment may still undo a change to this name, which may be empty.
+    #[inline]
+    pub(crate) fn is_unsettled(&self, name: &[u8], outstanding: &Outstanding) -> bool {
+        match name.is_empty() {
+            true => outstanding.is_unsettled(self.unnamed_changed),
+            false => self.are_names_unsettled(outstanding),
+        }
+    }
+
+    /// Whether an earlier segment may still undo a change to any name (E1, E2): a name that was
+    /// closed may be taken after all, and one that was parsed may be free.
+    #[inline]
+    pub(crate) fn are_names_unsettled(&self, outstanding: &Outstanding) -> bool {
+        outstanding.touches(&self.changed) || outstanding.touches(&self.parsed)
+    }
+
+    /// Whether an earlier segment may still bring back a name that was closed.
+    pub(crate) fn may_names_return(&self, outstanding: &Outstanding) -> bool {
+        outstanding.touches(&self.changed)
+    }
+
+    /// Adds a statement under a name that is free, for good.
+    pub(crate) fn insert(&mut self, name: Name, statement: ClientStatement) {
+        self.named.insert(name, statement);
+    }
+
+    /// Adds a statement under a name that is free, by the Parse of request `seq`.
+    pub(crate) fn parse(
+        &mut self,
+        name: Name,
+        statement: ClientStatement,
+        (seq, parsed): (Seq, Parsed),
+        outstanding: &Outstanding,
+    ) {
+        outstanding.extend(match parsed {
+            Parsed::Here => &mut self.changed,
+            Parsed::There => &mut self.parsed,
+        });
+        self.undoable(seq, ClientUndo::Named(name.clone()), outstanding);
+        self.named.insert(name, statement);
+    }
+
+    /// Takes out the statement of a name, for good unless [`Self::closed`] follows.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> Option<ClientStatement> {
+        self.named.remove(name)
+    }
+
+    /// Notes that request `seq` has taken out this statement.
+    pub(crate) fn closed(
+        &mut self,
+        seq: Seq,
+        name: Name,
+        old: ClientStatement,
+        outstanding: &Outstanding,
+    ) {
+        outstanding.extend(&mut self.changed);
+        self.undoable(seq, ClientUndo::Closed(name, old), outstanding);
+    }
+
+    /// Replaces the unnamed statement, by request `seq`.
+    pub(crate) fn replace_unnamed(
+        &mut self,
+        seq: Seq,
+        statement: Option<ClientStatement>,
+        outstanding: &Outstanding,
+    ) {
+        self.unnamed_changed = outstanding.segment();
+        let old = std::mem::replace(&mut self.unnamed, statement);
+        self.undoable(seq, ClientUndo::Unnamed(old), outstanding);
+    }
+
+    /// Drops the unnamed statement because of the query string that is sent next (E17). An error
+    /// before the string may skip that.
+    pub(crate) fn query_drops_unnamed(&mut self, outstanding: &Outstanding) {
+        self.unnamed_changed = outstanding.segment();
+        let old = self.unnamed.take();
+        // An earlier segment that fails would bring back a statement that this query drops too. The
+        // undo recorded here marks where that statement ends.
+        if outstanding.is_open() || !self.undos.is_empty() {
+            self.undos.push(outstanding.next_seq(), ClientUndo::Unnamed(old));
+        }
+    }
+
+    /// Drops the unnamed statement in the current segment, for good.
+    pub(crate) fn drop_unnamed_now(&mut self, outstanding: &Outstanding) {
+        self.unnamed_changed = outstanding.segment();
+        self.unnamed = None;
+    }
+
+    /// Drops the unnamed statement, for good: nothing of it is outstanding.
+    pub(crate) fn drop_unnamed(&mut self) {
+        self.unnamed = None;
+    }
+
+    /// Forgets all names, for good.
+    pub(crate) fn forget_named(&mut self) {
+        drop(self.named.take());
+    }
+
+    /// Forgets all statements, for good.
+    pub(crate) fn forget_all(&mut self) {
+        self.forget_named();
+        self.unnamed = None;
+    }
+
+    /// Notes that request `seq` gives the server another statement under a name of the client's.
+    pub(crate) fn lend(&mut self, seq: Seq, name: &Name, what: ByName, outstanding: &Outstanding) {
+        let Some(own) = self.named.get(name) else { return };
+        let before = std::mem::replace(&mut own.lent, what);
+        self.undoable(seq, ClientUndo::Lent(name.clone(), before), outstanding);
+    }
+
+    /// Records the columns that a Parse found, for all statements with this ID, and for those that
+    /// an undo would bring back.
+    pub(crate) fn found_columns(&mut self, id: u64, known: impl Fn(&mut Columns)) {
+        self.all_of(id).for_each(|(_, own)| known(&mut own.columns));
+        self.undos.retain(|undo| {
+            match undo {
+                ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
+                    known(&mut old.columns);
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(None) | ClientUndo::Lent(..) => {}
+            }
+            true
+        });
+    }
+
+    /// Records how to undo a change, if request `seq` may still fail or be skipped. A fake reply
+    /// that was sent at once is final: nothing was outstanding, so no error can come before it
+    /// (E22).
+    fn undoable(&mut self, seq: Seq, undo: ClientUndo, outstanding: &Outstanding) {
+        let is_final = outstanding.is_empty() && seq + 1 == outstanding.next_seq();
+        if !is_final {
+            self.undos.push(seq, undo);
+        }
+    }
+
+    /// Makes the changes by requests up to and including `seq` final.
+    #[inline]
+    pub(crate) fn settle(&mut self, seq: Seq) {
+        self.undos.settle(seq);
+    }
+
+    /// Makes the changes by request `seq` final, and those of no other request.
+    pub(crate) fn confirm(&mut self, seq: Seq) {
+        self.undos.confirm(seq);
+    }
+
+    /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
+    pub(crate) fn undo(&mut self, failed: &Failed) -> Undone {
+        let mut undone = Undone::default();
+        let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
+        let mut kept = Vec::new();
+        for Reverted { undo, failed: own } in self.undos.fail(failed) {
+            undone.changes += 1;
+            match undo {
+                ClientUndo::Named(name) => {
+                    drop(self.named.remove(&name));
+                    never.push(name);
+                }
+                ClientUndo::Closed(name, old) => {
+                    if !self.named.contains(&name) {
+                        self.named.insert(name.clone(), old);
+                        kept.push(name);
+                    }
+                }
+                // The statement that had the name is closed before the Parse that failed.
+                ClientUndo::Lent(name, before) => {
+                    let lent = if own { ByName::Nothing } else { before };
+                    if let Some(own) = self.named.get(&name) {
+                        own.lent = lent;
+                    }
+                    unlent.push((name, lent));
+                }
+                // PostgreSQL drops the old unnamed statement before it looks at the new one.
+                ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
+            }
+        }
+        if let Some(unnamed) = before {
+            self.undo_unnamed(failed, unnamed);
+        }
+        // Undo records of later segments may hold such a statement, or say that it is lent: it was
+        // not there when they closed it.
+        if !never.is_empty() || !unlent.is_empty() {
+            self.undos.retain(|undo| match undo {
+                ClientUndo::Closed(name, old) => {
+                    let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
+                    earlier.into_iter().for_each(|(_, lent)| old.lent = *lent);
+                    !never.contains(name)
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => true,
+            });
+        }
+        let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
+        undone.lent = kept.iter().any(|name| self.named.get(name).is_some_and(there));
+        undone
+    }
+
+    /// Brings the unnamed statement back that was there before: as the current one, or in the undo
+    /// record of the first later segment that has changed it.
+    fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
+        let mut before = Some(before);
+        if failed.covers(self.unnamed_changed) {
+            self.unnamed = before.take().flatten();
+        }
+        self.undos.retain(|undo| {
+            if let ClientUndo::Unnamed(old) = undo
+                && let Some(before) = before.take()
+            {
+                *old = before;
+            }
+            true
+        });
+    }
+
+    /// Whether every change is final.
+    pub(crate) fn are_settled(&self) -> bool {
+        self.undos.is_empty()
+    }
+
+    /// Whether the count of bytes is that of the names.
+    pub(crate) fn add_up(&self) -> bool {
+        self.named.adds_up()
+    }
+}
