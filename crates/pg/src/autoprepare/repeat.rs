@@ -6,21 +6,15 @@
 //! have had. Within a transaction the error stands.
 
 use refrain_wire::back::Fields;
-use refrain_wire::front::{self, Target};
-use refrain_wire::tag::front as tag;
-use refrain_wire::write;
+use refrain_wire::front;
 
 use crate::autoprepare::verify::Ran;
 use crate::normalized::compare_times::Turn;
-use crate::normalized::run::{Again, is_passing};
-use crate::normalized::unnamed_run::UnnamedRun;
-use crate::pipeline::outstanding::{
-    Outstanding, OutstandingRequest, Purpose, ReplyAction, RequestKind,
-};
+use crate::normalized::run::Again;
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
 use crate::relay::link::Link;
-use crate::relay::message::Message;
-use crate::state::server::ServerSession;
+use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
 use crate::statements::statement::Statement;
 
 impl Link<'_> {
@@ -109,68 +103,5 @@ impl Link<'_> {
         } else {
             self.client.session.expected_run = Some((run.place, run.turn));
         }
-    }
-}
-
-/// Whether the error is the refusal of a statement that runs as a named one.
-fn is_refused(run: &UnnamedRun, entry: &OutstandingRequest) -> bool {
-    let uses = matches!(entry.kind, RequestKind::Bind | RequestKind::DescribeStatement);
-    run.turn == Turn::Prepared && uses && entry.action == ReplyAction::Forward
-}
-
-/// Whether the client's messages may be sent again after this error: none has had a reply or an
-/// effect, and the server has got all of them, so that it goes on behind their Sync.
-fn may_be_repeated(run: &UnnamedRun, outstanding: &Outstanding, fields: &Fields<'_>) -> bool {
-    let synced = outstanding.front().is_some_and(|next| next.kind == RequestKind::Sync);
-    run.repeats.is_some() && synced && !is_passing(fields)
-}
-
-/// Returns the messages that a server gets again after an error, if the client has left: PostgreSQL
-/// would run them all the same. Notes their requests.
-pub(crate) fn repeat_for_nobody(
-    session: &mut ServerSession,
-    entry: &OutstandingRequest,
-    fields: &Fields<'_>,
-) -> Option<Vec<u8>> {
-    let run = session.front.unnamed.end().filter(|run| is_refused(run, entry))?;
-    let statement = run.repeats.clone();
-    let statement = statement.filter(|_| may_be_repeated(&run, &session.outstanding, fields))?;
-    let mut out = Vec::new();
-    write::parse(&mut out, b"", &statement.tail);
-    out.extend_from_slice(session.front.unnamed.behind());
-    let ours = ReplyAction::Skip(Purpose::Autoprepare);
-    session.outstanding.push(OutstandingRequest::new(RequestKind::Parse, ours));
-    for message in messages(session.front.unnamed.behind()) {
-        session.outstanding.push(request(&message, &statement, ours));
-    }
-    Some(out)
-}
-
-/// Reads the messages that a client sent in one piece, from its Parse to its Sync.
-fn messages(mut input: &[u8]) -> impl Iterator<Item = Message<'_>> {
-    std::iter::from_fn(move || {
-        let message = Message::read(input).ok().flatten()?;
-        input = &input[message.bytes.len()..];
-        Some(message)
-    })
-}
-
-/// Returns the request that such a message makes when it is sent again.
-fn request(
-    message: &Message<'_>,
-    statement: &Statement,
-    action: ReplyAction,
-) -> OutstandingRequest {
-    let (id, traits) = (statement.id, statement.scan.traits);
-    let of = |kind| OutstandingRequest::new(kind, action);
-    match (message.header.tag, Target::read(message.body())) {
-        (tag::BIND, _) => of(RequestKind::Bind).about(id).called(b""),
-        (tag::DESCRIBE, Ok(Target::Statement(_))) => {
-            of(RequestKind::DescribeStatement).about(id).called(b"")
-        }
-        (tag::DESCRIBE, _) => of(RequestKind::DescribePortal),
-        (tag::EXECUTE, _) => of(RequestKind::Execute).with(traits),
-        (tag::CLOSE, _) => of(RequestKind::Close),
-        _ => of(RequestKind::Sync),
     }
 }

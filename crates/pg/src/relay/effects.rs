@@ -118,13 +118,6 @@ impl Link<'_> {
         }
     }
 
-    /// Notes that the defaults of new sessions have changed: servers of the same host are connected
-    /// anew as they come free.
-    pub(crate) fn renew(&mut self) {
-        let host = self.pipe.pool().settings.host.clone();
-        self.pipe.core_state.shared.renew(&host.to_string());
-    }
-
     /// Notes that a command may have changed the schema, though its tag does not say so.
     fn schema_change(&mut self) {
         self.pipe.server.session.transaction.change_schema();

@@ -19,8 +19,8 @@ use refrain_wire::write;
 use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
-use crate::relay::forward::Halt;
 use crate::relay::link::Link;
+use crate::relay::reader::Halt;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
 use crate::statements::of_client::Name;
@@ -28,7 +28,8 @@ use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 
 impl Link<'_> {
     /// Handles an error. True if the client gets the part of it that has not arrived.
-    pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
+    pub(crate) fn take_error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
+        self.client.session.pins.rolled_back();
         let fields = words.fields;
         self.pipe.pool().counters.pool.server_errors += 1;
         if fields.is_fatal() {

@@ -3,6 +3,7 @@
 //! holds the server, a job, or nobody.
 
 use refrain_pool::Now;
+use refrain_wire::back::Status;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::pipeline::schema::DEFINES;
@@ -56,5 +57,34 @@ impl Pipeline<'_> {
     /// Records a request of Refrain's own, whose reply no client may see.
     pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
         self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
+    }
+
+    /// Notes the status that a ReadyForQuery reports. At the end of a transaction its changes to
+    /// the schema and to defaults are final.
+    #[inline]
+    pub(crate) fn becomes_ready(&mut self, status: Status) {
+        let session = &mut self.server.session;
+        session.outstanding.ready(status);
+        if status != Status::Idle {
+            return;
+        }
+        if session.transaction.take_schema() {
+            // Other sessions see the new schema from this commit on. A statement that they have
+            // planned since the command ran was planned for the old one.
+            self.pool().shared.protocol.schema_change();
+        }
+        let session = &mut self.server.session;
+        drop(session.transaction.end_defining(&session.outstanding));
+        if session.transaction.take_defaults() {
+            self.renew();
+        }
+    }
+
+    /// Notes that the defaults of new sessions have changed: servers of the same host are connected
+    /// anew as they come free.
+    #[cold]
+    fn renew(&mut self) {
+        let host = self.pool().settings.host.clone();
+        self.core_state.shared.renew(&host.to_string());
     }
 }

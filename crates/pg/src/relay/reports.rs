@@ -1,18 +1,13 @@
 //! Messages from a server that are not part of the hot path: ParameterStatus, rows that answer
-//! Refrain's queries about settings, the process ID in notifications, and messages that are too
-//! long to be held.
+//! Refrain's queries about settings, and the process ID in notifications.
 
 use refrain_pool::ids::pid_of;
-use refrain_pool::inbox::Rest;
-use refrain_wire::Header;
+use refrain_sql::Traits;
 use refrain_wire::back as read;
-use refrain_wire::frame::split_string;
-use refrain_wire::tag::back;
 
-use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction};
-use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, ServerInput, rest_of, restores};
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::link::Link;
-use crate::relay::words::Words;
+use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
 use crate::settings::session::{UNSET, is_settable};
 use crate::state::parts::intern_settings;
 
@@ -21,7 +16,7 @@ const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>()
 
 impl Link<'_> {
     /// Handles the report of a setting. `value` is `None` if it is too long to be held.
-    pub(crate) fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
+    pub(crate) fn tell_report(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
         // Refrain sets other settings for one Parse and goes back (E57). The client must not hear
         // of that.
         let passes = [ReplyAction::Skip(Purpose::Environment), ReplyAction::Skip(Purpose::Return)];
@@ -104,49 +99,6 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// Handles a message that Refrain has to read and that is too long to be held: reads its
-    /// beginning, and streams the rest.
-    #[cold]
-    pub(crate) fn large(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
-        let begun = &run.input[run.at..];
-        if !begins_well(header.tag) {
-            return Err(Halt::Broken);
-        } else if begun.len() < LOOKED_INTO_MAX {
-            return Err(Halt::More);
-        }
-        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
-        let missing = header.message_bytes() - begun.len();
-        if header.tag == back::PARAMETER_STATUS {
-            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
-            let goes = self.reported(name, None)?;
-            self.pipe.server.inbox.expect(missing, rest_of(goes));
-            self.advance(run, begun.len(), goes);
-            return Err(Halt::More);
-        }
-        self.failed(run, &Words::read(body, missing), begun.len())?;
-        Err(Halt::More)
-    }
-
-    /// Handles an error of which the first `length` bytes have arrived.
-    pub(crate) fn failed(
-        &mut self,
-        run: &mut ServerInput<'_>,
-        words: &Words<'_>,
-        length: usize,
-    ) -> Result<(), Halt> {
-        self.client.session.pins.rolled_back();
-        self.take_reported();
-        self.advance(run, length, Goes::Nowhere);
-        let result = self.error(words);
-        let missing = words.missing;
-        let rest = if *result.as_ref().unwrap_or(&false) { Rest::On } else { Rest::Nowhere };
-        match missing {
-            0 => self.fake_due(run),
-            _ => self.pipe.server.inbox.expect(missing, rest),
-        }
-        result.map(drop)
-    }
-
     /// Sends the notices of an autoprepared statement that were held back: its values are bound
     /// now, so the query string will not be run again, which would raise them a second time.
     #[inline]
@@ -156,23 +108,9 @@ impl Link<'_> {
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
         }
     }
-
-    /// Handles ParameterStatus. The client gets it if the client knows another value.
-    pub(crate) fn setting(
-        &mut self,
-        run: &mut ServerInput<'_>,
-        length: usize,
-        body: &[u8],
-    ) -> Result<(), Halt> {
-        let (name, value) = read::parameter_status(body)?;
-        let goes = self.reported(name, Some(value))?;
-        self.advance(run, length, goes);
-        Ok(())
-    }
 }
 
-/// Whether messages of this type may be longer than [`LOOKED_INTO_MAX`]: their beginning says what
-/// matters.
-fn begins_well(tag: u8) -> bool {
-    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
+/// Whether the request is the Sync that ends restoring settings behind a RESET.
+pub(crate) fn restores(entry: &OutstandingRequest) -> bool {
+    entry.kind == RequestKind::Sync && entry.traits.contains(Traits::RESET)
 }

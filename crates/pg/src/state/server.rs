@@ -98,15 +98,6 @@ impl ServerSession {
         self.dirty = false;
     }
 
-    /// Makes the changes by requests up to and including `seq` final while no client holds the
-    /// server. Nobody gets the fake replies behind it.
-    pub(crate) fn settle_unheard(&mut self, seq: Seq) {
-        self.statements.settle(seq);
-        while let Some((seq, _)) = self.outstanding.take_fake_reply() {
-            self.statements.settle(seq);
-        }
-    }
-
     /// Returns the generation of a statement that it has for certain, if that is the current one.
     /// Counts as a use of it (E26).
     #[inline]

@@ -9,8 +9,8 @@ use refrain_wire::back::Status;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Copying;
-use crate::relay::forward::Halt;
 use crate::relay::link::{Link, Stop};
+use crate::relay::reader::{Halt, Reader};
 use crate::step::local::Need;
 
 impl Link<'_> {
