@@ -34,6 +34,7 @@ mod pauses;
 mod pools;
 pub mod shared;
 mod agenda;
+mod waiters;
 pub mod pool;
 pub mod database_drain;
 pub mod core_state;

@@ -1,13 +1,12 @@
-//! One core's part of a pool: its idle servers, its waiting clients, and which is next.
+//! One core's part of a pool: its idle servers, and the line of those that wait for one.
 //!
 //! Servers are lent last in, first out: the server used last has a warm cache, and surplus servers
-//! grow old and are closed. Clients are served first in, first out: otherwise, under load, one
-//! could wait for ever.
+//! grow old and are closed. Clients and jobs that wait are served first in, first out
+//! (`waiters.rs`).
 //!
-//! A server stands in `idle` exactly while its state is `ServerState::Idle`, and a client in
-//! `waiting` exactly while it waits for a server ([`crate::Engine::check`]).
+//! A server stands in `idle` exactly while its state is `ServerState::Idle`
+//! ([`crate::Engine::check`]).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::agenda::Visits;
@@ -19,6 +18,7 @@ use crate::server::Server;
 use crate::settings::PoolSettings;
 use crate::stats::Counters;
 use crate::time::Now;
+use crate::waiters::Waiters;
 
 /// One core's part of a pool.
 #[derive(Debug)]
@@ -28,7 +28,8 @@ pub struct Pool<P: Parts> {
     /// The pool's settings, as of the last reload.
     pub settings: Arc<PoolSettings>,
     idle: Vec<Conn>,
-    waiting: VecDeque<Conn>,
+    /// The clients and jobs that wait for a server.
+    pub(crate) waiters: Waiters<P>,
     /// Servers at which further clients may join.
     pub(crate) open_lines: Vec<Conn>,
     /// Clients that have authenticated, and cannot be let in before a server was reached.
@@ -77,7 +78,7 @@ impl<P: Parts> Pool<P> {
             removed: shared.is_removed(),
             shared,
             idle: Vec::new(),
-            waiting: VecDeque::new(),
+            waiters: Waiters::default(),
             open_lines: Vec::new(),
             entering: Vec::new(),
             clients: 0,
@@ -186,44 +187,25 @@ impl<P: Parts> Pool<P> {
         self.idle.retain(|&idle| idle != server);
     }
 
-    /// Queues a client, behind all others.
-    pub(crate) fn wait(&mut self, client: Conn) {
-        self.waiting.push_back(client);
-    }
-
     /// Returns the idle servers.
     pub fn idle(&self) -> &[Conn] {
         &self.idle
     }
 
-    /// Iterates over the waiting clients, in their order.
-    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = Conn> {
-        self.waiting.iter().copied()
-    }
-
-    /// Takes out the client that has waited longest.
-    pub(crate) fn next_waiting(&mut self) -> Option<Conn> {
-        self.waiting.pop_front()
-    }
-
-    /// Returns the client that has waited longest. It stays in the queue.
-    pub(crate) fn first_waiting(&self) -> Option<Conn> {
-        self.waiting.front().copied()
-    }
-
-    /// Takes out a client, if it waits.
-    pub(crate) fn remove_waiting(&mut self, client: Conn) {
-        self.waiting.retain(|&waiting| waiting != client);
-    }
-
-    /// Whether a client here or at another core wants a server.
+    /// Whether a client here or at another core wants a server. A job is no reason to keep a server
+    /// that has to leave.
     pub(crate) fn is_wanted(&self) -> bool {
-        !self.waiting.is_empty() || !self.asking.is_empty()
+        self.waiters.clients() > 0 || !self.asking.is_empty()
     }
 
-    /// Returns the number of waiting clients.
+    /// Returns the number of clients that wait for a server.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiters.clients()
+    }
+
+    /// Returns the number of jobs that wait for a server.
+    pub fn waiting_jobs(&self) -> usize {
+        self.waiters.jobs()
     }
 
     /// Counts a request of which a client has got the whole reply. Returns the microseconds that

@@ -145,12 +145,21 @@ pub trait Protocol: Parts {
 
     // Jobs of Refrain's own.
 
-    /// Begins a job on a server that owes nothing, if there is one for it.
-    fn begin_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
+    /// Begins a job whose turn in line has come ([`Step::queue_job`]), on a server that owes
+    /// nothing: sends the job's first messages, and calls [`Step::start_job`]. Returns false if
+    /// nothing is left to do.
+    fn begin_job(step: &mut Step<'_, Self>, server: Conn, job: Self::Job) -> bool {
+        let _ = (step, server, job);
+        false
+    }
+    /// Begins a job that no other server could do, if there is one, on a server that has come
+    /// free. The server does it before the next in line gets the server, so a protocol has at most
+    /// one such job for each client that had the server.
+    fn begin_own_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
         let _ = (step, server);
         false
     }
-    /// Forgets a job whose server has gone.
+    /// Forgets a job whose server has gone, or that gets none.
     fn lose_job(pool: &mut Pool<Self>, job: &Self::Job) {
         let _ = (pool, job);
     }

@@ -60,8 +60,6 @@ pub struct Server<P: Parts> {
     pub(crate) close_needed: bool,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
-    /// Whether the server has done a job since it was last lent.
-    pub(crate) worked: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
     pub(crate) reconnects: u32,
     /// When the connection began, and later when the login ended.
@@ -102,7 +100,6 @@ impl<P: Parts> Server<P> {
             cancels: 0,
             close_needed: false,
             paused: false,
-            worked: false,
             reconnects: 0,
             connected: now,
             since: now,

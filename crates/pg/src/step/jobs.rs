@@ -7,6 +7,10 @@
 //! runs by the simple protocol. So no request of Refrain's own stands in front of it, or can fail
 //! its transaction (`docs/decisions/0027-jobs.md`).
 //!
+//! A verification stands in the pool's line, among the clients that wait for a server. The
+//! preparation of statements stands in no line: it concerns one server, which does it between two
+//! clients.
+//!
 //! A pool verifies one normalized query at a time, and a job waits for no lock longer than
 //! [`LOCK_TIMEOUT`] says. A table that is locked for long is locked by a migration, and clients
 //! that do not touch the table must not feel that.
@@ -42,9 +46,46 @@ const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms'
 const REFUSALS_MAX: u32 = 3;
 
 impl Step<'_, '_> {
-    /// Starts a job on a server on which nothing is outstanding; true if there is one. `back` is
-    /// the client that gets the server back.
-    pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
+    /// Puts a job in the pool's line, if a normalized query is to be verified or a statement may be
+    /// a read, and no job stands there. Which one it is, the server's turn decides: a client's own
+    /// server may have verified the first one by then.
+    #[inline]
+    pub(crate) fn queue_what_is_due(&mut self, id: PoolId) {
+        let Some(pool) = self.step.engine.core_state.find_pool(id) else { return };
+        if (pool.protocol.normalized_queries.has_due() || pool.protocol.reads.has_due())
+            && pool.waiting_jobs() == 0
+            && !pool.protocol.normalized_queries.rests(self.step.now)
+        {
+            self.step.queue_job(id, Job::default());
+        }
+    }
+
+    /// Starts the job whose turn in line has come; true if there is anything to ask.
+    pub(crate) fn verify_what_is_due(&mut self, server: Conn, job: Job) -> bool {
+        self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps))
+    }
+
+    /// Prepares on a server the statements that it lacked for its last clients; true if there are
+    /// such statements.
+    pub(crate) fn prepare_what_is_wished(&mut self, server: Conn) -> bool {
+        self.begin_job(server, None, |pipe, wishes, keeps| pipe.give(wishes, keeps))
+    }
+
+    /// Starts a job for a client on the client's own server; true if there is one.
+    fn begin_job_between(&mut self, client: Conn, server: Conn) -> bool {
+        self.begin_job(server, Some(client), |pipe, wishes, keeps| {
+            pipe.give(wishes, keeps).or_else(|| pipe.ask(Job::default(), keeps))
+        })
+    }
+
+    /// Starts the job that `choose` finds, on a server on which nothing is outstanding; true if
+    /// there is one. `back` is the client that gets the server back.
+    fn begin_job(
+        &mut self,
+        conn: Conn,
+        back: Option<Conn>,
+        choose: impl FnOnce(&mut Pipeline<'_>, Vec<Wish>, Option<EnvId>) -> Option<Job>,
+    ) -> bool {
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         // A server that goes back to its client keeps the client's settings.
         let keeps = back
@@ -57,16 +98,14 @@ impl Step<'_, '_> {
             return false;
         }
         let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
-        let job = pipe.give(wishes, keeps).or_else(|| pipe.ask_what_is_due(keeps));
-        let job = job.or_else(|| pipe.ask_about_reads(keeps));
-        let Some(job) = job else { return false };
+        let Some(job) = choose(&mut pipe, wishes, keeps) else { return false };
         self.step.start_job(conn, job, back);
         true
     }
 
     /// Starts the job that a client waits for, on the client's own server.
     pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
-        if self.begin_job(server, Some(client)) {
+        if self.begin_job_between(client, server) {
             return;
         }
         let now = self.step.now;
@@ -90,13 +129,20 @@ impl Step<'_, '_> {
         let silent = c.waiting_for() == WaitingFor::Nothing && c.inbox.held() == 0;
         let wanted = self.has_job(server);
         if known && silent && wanted {
-            self.begin_job(server, Some(client));
+            self.begin_job_between(client, server);
         }
     }
 
-    /// Whether there is a job for a server.
+    /// Whether a server lacked statements for its last clients.
     #[inline]
-    pub(crate) fn has_job(&mut self, server: Conn) -> bool {
+    pub(crate) fn has_wishes(&mut self, server: Conn) -> bool {
+        let server = self.step.engine.connections.server(server);
+        server.is_some_and(|server| !server.session.wishes.is_empty())
+    }
+
+    /// Whether there is a job for a server that a client keeps.
+    #[inline]
+    fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.step.engine.connections.server(server) else { return false };
         let part = &self.step.engine.core_state.pool(s.pool()).protocol;
         !s.session.wishes.is_empty() || part.normalized_queries.has_due() || part.reads.has_due()
@@ -125,6 +171,9 @@ impl Step<'_, '_> {
         }
         pool.protocol.wake();
         let woken = pool.protocol.take_woken();
+        let id = pool.shared.id;
+        // The next verification stands behind the clients that wait.
+        self.queue_what_is_due(id);
         match back {
             Some(client) => {
                 // The client has not got what the server reported during the job.
@@ -275,8 +324,13 @@ impl Pipeline<'_> {
         Some(Job { gives, ..Job::default() })
     }
 
+    /// Asks the server about a normalized query, or else about statements that may be reads.
+    fn ask(&mut self, job: Job, keeps: Option<EnvId>) -> Option<Job> {
+        self.ask_what_is_due(job, keeps).or_else(|| self.ask_about_reads(keeps))
+    }
+
     /// Sends the verification of the normalized query that has waited longest.
-    fn ask_what_is_due(&mut self, keeps: Option<EnvId>) -> Option<Job> {
+    fn ask_what_is_due(&mut self, job: Job, keeps: Option<EnvId>) -> Option<Job> {
         let due = self.pool().protocol.normalized_queries.take_due(keeps)?;
         let place = due.place;
         let cached = self.intern_due(&due);
@@ -316,7 +370,7 @@ impl Pipeline<'_> {
             table: Vec::new(),
             refused: None,
         };
-        Some(Job { verification: Some(verification), ..Job::default() })
+        Some(Job { verification: Some(verification), ..job })
     }
 
     /// Asks about statements that may be reads.

@@ -133,10 +133,14 @@ impl Protocol for Pg {
         session.settings.arrive(|edit| core_state.protocol.settings(shared, edit));
     }
 
+    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, job: Job) -> bool {
+        Step { step }.verify_what_is_due(server, job)
+    }
+
     #[inline]
-    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn) -> bool {
+    fn begin_own_job(step: &mut PoolStep<'_, Self>, server: Conn) -> bool {
         let mut step = Step { step };
-        step.has_job(server) && step.begin_job(server, None)
+        step.has_wishes(server) && step.prepare_what_is_wished(server)
     }
 
     fn lose_job(pool: &mut Pool<Self>, job: &Job) {
@@ -156,7 +160,9 @@ impl Protocol for Pg {
     }
 
     fn tick_pool(step: &mut PoolStep<'_, Self>, pool: PoolId) {
-        Step { step }.wake_clients(pool);
+        let mut step = Step { step };
+        step.wake_clients(pool);
+        step.queue_what_is_due(pool);
     }
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {

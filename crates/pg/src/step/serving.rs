@@ -157,8 +157,12 @@ impl Step<'_, '_> {
         let read_settings = c.session.settings.are_hidden();
         let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
-        let pool = self.step.engine.core_state.pool(c.pool());
+        let id = c.pool();
+        let pool = self.step.engine.core_state.pool(id);
         let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
+        if pool.protocol.normalized_queries.has_due() {
+            self.queue_what_is_due(id);
+        }
         let Some(s) = self.step.engine.connections.server(server) else { return };
         if s.session.outstanding.quiescent().is_none() {
             // A statement pool does not allow transaction blocks.

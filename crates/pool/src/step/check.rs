@@ -78,11 +78,10 @@ impl<P: Protocol> Engine<P> {
         }
         for pool in self.core_state.pools() {
             check_agenda(pool, self.core_state.core)?;
-            check_pool(
-                &self.connections,
-                pool,
-                &pools.remove(&pool.shared.id).unwrap_or_default(),
-            )?;
+            let there = pools.remove(&pool.shared.id).unwrap_or_default();
+            // A drain that has run out ends with the next tick.
+            let drains = self.core_state.database_drain.concerns(pool, self.ticked);
+            check_pool(&self.connections, pool, &there, self.core_state.draining || drains)?;
         }
         pools.remove(&PoolId::NONE);
         let lost = pools.keys().next();
@@ -208,6 +207,7 @@ fn check_pool<P: Protocol>(
     connections: &Connections<P>,
     pool: &Pool<P>,
     there: &Recount,
+    leaves: bool,
 ) -> Result<(), String> {
     let name = (&pool.shared.database, &pool.shared.user);
     let counts = [
@@ -229,7 +229,7 @@ fn check_pool<P: Protocol>(
     };
     holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
     holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
-    let waits: Vec<Conn> = pool.all_waiting().collect();
+    let waits: Vec<Conn> = pool.waiters.all_clients().collect();
     let is_waiting = |conn: &Conn| match connections.get(*conn) {
         Connection::Client(client) => {
             client.waiting_for == WaitingFor::Server && client.pool == pool.shared.id
@@ -248,6 +248,10 @@ fn check_pool<P: Protocol>(
     let idle = pool.idle().len();
     let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;
     holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
+    // No job begins on a server that has to leave.
+    let lacks_room = pool.waiting_jobs() > 0 && idle > 0 && !pool.paused && !leaves;
+    holds!(!lacks_room, "{name:?}: a job waits and {idle} servers are idle");
+    holds!(pool.waiting_jobs() == 0 || !pool.removed, "{name:?}: a job waits for no server");
     holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");
     Ok(())
 }

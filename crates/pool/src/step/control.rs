@@ -32,9 +32,7 @@ impl<P: Protocol> Step<'_, P> {
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),
-            CoreMessage::DatabaseDrained { database } => {
-                self.engine.core_state.database_drain.end(&database)
-            }
+            CoreMessage::DatabaseDrained { database } => self.end_database_drain(&database),
         }
     }
 
@@ -77,6 +75,9 @@ impl<P: Protocol> Step<'_, P> {
         }
         // The next tick reads the timeouts.
         self.engine.core_state.idle_due = Now(0);
+        for id in self.pools(|pool| pool.removed) {
+            self.lose_jobs(id);
+        }
         for client in self.clients(|_| true) {
             self.dismiss(client);
         }
@@ -170,8 +171,16 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub fn drained_database(&mut self, client: Conn) {
         for database in self.engine.core_state.database_drain.wanted_by(client) {
-            self.engine.core_state.database_drain.end(&database);
+            self.end_database_drain(&database);
             self.tell_all(&CoreMessage::DatabaseDrained { database });
+        }
+    }
+
+    /// Ends the draining of a database. Servers may do jobs there again.
+    fn end_database_drain(&mut self, database: &[u8]) {
+        self.engine.core_state.database_drain.end(database);
+        for id in self.pools(|pool| pool.server_database().as_bytes() == database) {
+            self.serve_jobs(id);
         }
     }
 

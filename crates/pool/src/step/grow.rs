@@ -19,6 +19,8 @@ impl<P: Protocol> Step<'_, P> {
         let (now, core) = (self.now, self.engine.core_state.core);
         let shared = self.engine.core_state.shared.clone();
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        // A job is no wish for a server. Refrain makes no connection, and takes none from another
+        // core, to learn what nobody waits for: the job begins on the next server that clients need.
         let wanted = pool.waiting() + usize::from(!pool.entering.is_empty());
         if wanted == 0 || pool.paused || pool.removed {
             return;
@@ -52,7 +54,7 @@ impl<P: Protocol> Step<'_, P> {
     pub(crate) fn may_use_reserve(&mut self, id: PoolId) -> bool {
         let pool = self.engine.core_state.pool(id);
         let timeout = pool.settings.options.reserve_pool_timeout;
-        let Some(first) = pool.first_waiting() else { return false };
+        let Some(first) = pool.waiters.first_client() else { return false };
         let waiting =
             self.engine.connections.client(first).map_or(self.now, |client| client.waiting);
         waiting.after(timeout) <= self.now

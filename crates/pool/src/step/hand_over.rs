@@ -21,8 +21,7 @@ impl<P: Protocol> Step<'_, P> {
             return;
         }
         let id = s.pool;
-        let first = self.engine.core_state.pool(id).first_waiting();
-        if let Some(core) = self.next_core(id, first) {
+        if let Some(core) = self.next_core(id) {
             self.hand_over(server, core);
         }
     }
@@ -52,11 +51,13 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Returns the core that gets a free server before the first client here, if any.
+    /// Returns the core that gets a free server before the first client here, if any. A job here
+    /// does not hold a server back from a client of another core.
     #[inline]
-    pub(crate) fn next_core(&mut self, pool: PoolId, first: Option<Conn>) -> Option<Core> {
-        let asking = &self.engine.core_state.pool(pool).asking;
-        let (core, since) = *asking.iter().min_by_key(|(_, since)| *since)?;
+    pub(crate) fn next_core(&mut self, pool: PoolId) -> Option<Core> {
+        let pool = self.engine.core_state.pool(pool);
+        let (core, since) = *pool.asking.iter().min_by_key(|(_, since)| *since)?;
+        let first = pool.waiters.first_client();
         let ours = first.and_then(|client| Some(self.engine.connections.client(client)?.waiting));
         let theirs_first = ours.is_none_or(|ours| since.0 + PATIENCE_US < ours.0);
         theirs_first.then_some(core)

@@ -1,13 +1,47 @@
-//! Jobs that servers do for Refrain: between two clients, or for a client that gets its server
-//! back.
+//! Jobs that servers do for Refrain: a job waits in line with the clients, is done by a server when
+//! it comes free, or by a client's own server, which the client gets back.
 
 use crate::client::WaitingFor;
 use crate::engine::Step;
-use crate::ids::Conn;
+use crate::ids::{Conn, PoolId};
 use crate::protocol::Protocol;
 use crate::server::{Holder, ServerState};
+use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
+    /// Puts a job in line, behind the clients and jobs that wait for a server. When its turn comes,
+    /// the pool calls [`Protocol::begin_job`]: at once, if a server is idle. No timeout ends the
+    /// wait, since no client waits with the job; the protocol limits the number of its jobs.
+    pub fn queue_job(&mut self, id: PoolId, job: P::Job) {
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        pool.waiters.push(Waiter::Job(Box::new(job)));
+        if pool.removed {
+            return self.lose_jobs(id);
+        }
+        self.serve_jobs(id);
+    }
+
+    /// Gives idle servers to the jobs in line. Clients stand in line only while no server is idle.
+    pub(crate) fn serve_jobs(&mut self, id: PoolId) {
+        let core_state = &mut self.engine.core_state;
+        if core_state.draining || core_state.is_draining(id, self.now) {
+            return;
+        }
+        while let Some(pool) = self.engine.core_state.find_pool(id).filter(|p| p.waiters.jobs() > 0)
+            && let Some(server) = pool.take()
+        {
+            self.free(server);
+        }
+    }
+
+    /// Takes the jobs of a pool that gets no server out of the line.
+    pub(crate) fn lose_jobs(&mut self, id: PoolId) {
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        for job in pool.waiters.take_jobs() {
+            P::lose_job(pool, &job);
+        }
+    }
+
     /// Lets a server do a job, whose first messages the protocol has just sent to the server.
     /// `back` is the client that gets the server back, and waits until then.
     pub fn start_job(&mut self, server: Conn, job: P::Job, back: Option<Conn>) {
@@ -28,7 +62,7 @@ impl<P: Protocol> Step<'_, P> {
         }
         let state = std::mem::replace(&mut s.state, ServerState::Resetting);
         let ServerState::Held(Holder::Job(job, back)) = state else { return None };
-        (s.since, s.worked) = (self.now, true);
+        s.since = self.now;
         if let Some(client) = back {
             s.state = ServerState::Held(Holder::Client(client));
         }

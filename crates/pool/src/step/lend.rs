@@ -8,6 +8,7 @@ use crate::engine::{Linked, Step};
 use crate::ids::Conn;
 use crate::protocol::Protocol;
 use crate::step::lending::count_transaction;
+use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
     /// Gives a client a server, or queues the client until there is one. True if the client has a
@@ -17,7 +18,7 @@ impl<P: Protocol> Step<'_, P> {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let id = client.pool;
         let pool = self.engine.core_state.pool(id);
-        if pool.waiting() == 0
+        if pool.waiters.is_empty()
             && let Some(server) = pool.take()
         {
             self.link(conn, server);
@@ -28,7 +29,7 @@ impl<P: Protocol> Step<'_, P> {
             self.end_client(conn, DisconnectReason::TooManyWaiting);
             return false;
         }
-        pool.wait(conn);
+        pool.waiters.push(Waiter::Client(conn));
         client.waiting_for = WaitingFor::Server;
         client.waiting = self.now;
         self.grow(id);

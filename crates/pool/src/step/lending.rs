@@ -17,6 +17,7 @@ use crate::pool::Pool;
 use crate::protocol::{Fitness, Protocol};
 use crate::server::{Holder, Server, ServerState};
 use crate::time::Now;
+use crate::waiters::Waiter;
 
 /// Counts a transaction that is over, and the time that it took.
 pub(crate) fn count_transaction<P: Protocol>(server: &mut Server<P>, pool: &mut Pool<P>, now: Now) {
@@ -33,7 +34,6 @@ impl<P: Protocol> Step<'_, P> {
         let linked = self.linked(conn, server);
         linked.server.state = ServerState::Held(Holder::Client(conn));
         linked.server.since = linked.now;
-        linked.server.worked = false;
         linked.client.link = Some(server);
         let pool = linked.core_state.pool(linked.server.pool);
         pool.counters.pool.server_assignments += 1;
@@ -128,8 +128,8 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Gives a server without a holder to the next in line: a client here, another core, a job, or
-    /// the pool. Closes it if it is not to be used again.
+    /// Gives a server without a holder to the next in line, a client or a job, or to another core,
+    /// or back to the pool. Closes it if it is not to be used again.
     #[inline]
     pub(crate) fn free(&mut self, server: Conn) {
         let now = self.now;
@@ -155,30 +155,36 @@ impl<P: Protocol> Step<'_, P> {
         {
             return self.close_server(server);
         }
-        // A client that waits gets the server before it does a second job.
-        let busy = leaves || s.worked && pool.is_wanted();
-        if !busy && P::begin_job(self, server) {
+        if !leaves && P::begin_own_job(self, server) {
             return;
         }
-        self.hand_out(server, proof);
+        self.hand_out(server, proof, leaves);
     }
 
-    /// Gives a free server to another core, to the first client that waits here, or to the pool.
-    fn hand_out(&mut self, server: Conn, proof: P::Idle) {
+    /// Gives a free server to another core, to the first in line here, or to the pool. No job
+    /// begins on a server that `leaves`: jobs keep their places then, and clients pass them.
+    fn hand_out(&mut self, server: Conn, proof: P::Idle, leaves: bool) {
         let Some(s) = self.engine.connections.server(server) else { return };
         s.state = ServerState::Idle;
         s.since = self.now;
         let id = s.pool;
-        let first = self.engine.core_state.pool(id).first_waiting();
-        if let Some(core) = self.next_core(id, first)
+        if let Some(core) = self.next_core(id)
             && self.ports.queued(server) == 0
         {
             return self.hand_over(server, core);
         }
-        let pool = self.engine.core_state.pool(id);
-        match pool.next_waiting() {
-            Some(client) => self.serve_waiting(client, server),
-            None => pool.put_back(server, proof),
+        loop {
+            let pool = self.engine.core_state.pool(id);
+            match if leaves { pool.waiters.next_client() } else { pool.waiters.next() } {
+                Some(Waiter::Client(client)) => return self.serve_waiting(client, server),
+                // A job for which nothing is left to do has left the line, and the next is due.
+                Some(Waiter::Job(job)) => {
+                    if P::begin_job(self, server, *job) {
+                        return;
+                    }
+                }
+                None => return pool.put_back(server, proof),
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use crate::ids::{Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
 use crate::server::ServerState;
+use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
     /// Takes in a server that has logged in, and frees it. `news` is true if the other cores have
@@ -55,7 +56,8 @@ impl<P: Protocol> Step<'_, P> {
         none_left
     }
 
-    /// Ends the sessions of all clients that wait for a server of a pool. `tell` writes the error.
+    /// Ends the sessions of all clients that wait for a server of a pool, and loses the jobs that
+    /// wait for one. `tell` writes the error.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
@@ -65,9 +67,10 @@ impl<P: Protocol> Step<'_, P> {
     ) {
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
-        while let Some(client) = pool.next_waiting() {
+        while let Some(Waiter::Client(client)) = pool.waiters.next_client() {
             clients.push(client);
         }
+        self.lose_jobs(id);
         for client in clients {
             self.note_client(client, Level::Warn, cause, why.to_owned());
             tell(self.ports.out(client));

@@ -178,7 +178,7 @@ impl<P: Protocol> Step<'_, P> {
         self.engine.core_state.shared.lobby.go(client.counted, &client.peer, client.serial);
         if let Some(pool) = self.engine.core_state.find_pool(client.pool) {
             let shared = pool.shared.clone();
-            pool.remove_waiting(conn);
+            pool.waiters.remove_client(conn);
             pool.entering.retain(|&entering| entering != conn);
             pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
             self.engine.core_state.shared.counts.client_gone(&shared);

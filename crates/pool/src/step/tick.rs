@@ -281,6 +281,8 @@ impl<P: Protocol> Step<'_, P> {
         }
         self.tick_waiting(id, general);
         self.shrink(id);
+        // The database's drain may be over.
+        self.serve_jobs(id);
         P::tick_pool(self, id);
         // Another core may not have known the pool when it was asked, or may have a server now. So
         // `grow` asks again.

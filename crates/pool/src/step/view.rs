@@ -34,7 +34,7 @@ impl<P: Protocol> Engine<P> {
     }
 
     fn pool_view(&self, pool: &Pool<P>, now: Now) -> PoolView<P> {
-        let first = pool.first_waiting().map(|conn| self.connections.get(conn));
+        let first = pool.waiters.first_client().map(|conn| self.connections.get(conn));
         let max_wait_us = match first {
             Some(Connection::Client(client)) => now.since(client.waiting),
             _ => 0,

@@ -43,7 +43,10 @@ impl ServerSession {
 
 /// A job of the proxy's own: a line that shows whether a server is still there.
 #[derive(Debug)]
-pub(crate) struct Check;
+pub(crate) struct Check {
+    /// Whether the check is still to be made when its turn comes.
+    pub(crate) is_needed: bool,
+}
 
 /// The proof that a server owes nothing.
 pub(crate) struct Idle(pub(crate) ());
@@ -51,11 +54,11 @@ pub(crate) struct Idle(pub(crate) ());
 /// One core's part of a pool.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
-    /// Number of checks to make with the next servers that are free.
+    /// Number of servers that are to be checked as they come free.
     pub(crate) due: u32,
     /// Number of checks made.
     pub(crate) made: u32,
-    /// Number of checks whose server was lost.
+    /// Number of checks whose server was lost, or that got none.
     pub(crate) lost: u32,
     /// Number of ticks that visited the pool.
     pub(crate) ticks: u32,

@@ -145,9 +145,14 @@ impl Protocol for Echo {
         out.extend(format!("cancel {pid} {}\n", String::from_utf8_lossy(key)).bytes());
     }
 
-    // The pool offers each free server for a job before it lends it.
-    fn begin_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
-        check(step, server, None)
+    // A check has waited in line for a server. It is over if another has shown that all is well.
+    fn begin_job(step: &mut Step<'_, Self>, server: Conn, job: Check) -> bool {
+        job.is_needed && check(step, server, job, None)
+    }
+
+    // A check of this very server waits for no line.
+    fn begin_own_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
+        is_due(step, server) && check(step, server, Check { is_needed: true }, None)
     }
 
     // The next job finds out what the lost job was to find out.
@@ -234,20 +239,24 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     step.ports.out(client).extend(line);
     step.request_over(client, server);
     step.push_back_on_server(client, server);
-    if (idle || behind) && step.transaction_over(client, server, false) {
-        check(step, server, Some(client));
+    let keeps = (idle || behind) && step.transaction_over(client, server, false);
+    if keeps && is_due(step, server) {
+        check(step, server, Check { is_needed: true }, Some(client));
     }
     step.leave_if_ended(client);
 }
 
-/// Begins a check, if one is due. A client that has the server gets it back afterwards.
-fn check(step: &mut Step<'_, Echo>, server: Conn, back: Option<Conn>) -> bool {
+/// Whether a server that has come free is to be checked.
+fn is_due(step: &mut Step<'_, Echo>, server: Conn) -> bool {
     let Some(s) = step.engine.connections.server(server) else { return false };
     let checks = &mut step.engine.core_state.pool(s.pool()).protocol;
-    let Some(due) = checks.due.checked_sub(1) else { return false };
-    checks.due = due;
+    checks.due.checked_sub(1).map(|due| checks.due = due).is_some()
+}
+
+/// Begins a check. A client that has the server gets it back afterwards.
+fn check(step: &mut Step<'_, Echo>, server: Conn, job: Check, back: Option<Conn>) -> bool {
     send(step, server, b"check\n");
-    step.start_job(server, Check, back);
+    step.start_job(server, job, back);
     true
 }
 

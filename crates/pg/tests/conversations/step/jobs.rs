@@ -38,6 +38,24 @@ fn a_client_that_asks_meanwhile_waits_for_the_end_of_the_job() {
 }
 
 #[test]
+fn a_client_that_waited_before_the_query_was_due_comes_before_the_job() {
+    let talk = autopreparing(2);
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.asks(&server, TEXT, one_row());
+    alice.asks(&server, TEXT, one_row());
+    talk.analysed(talk.case(), one_parameter(&[]));
+    alice.sends([query(TEXT)]);
+    server.gets([query(TEXT)]);
+    bob.sends([query("select now()")]);
+    server.answers(one_row());
+    alice.gets(one_row());
+    server.gets([query("select now()")]).answers(one_row());
+    bob.gets(one_row());
+    server.gets(verification(TEXT, NORMALIZED, "~1"));
+    server.answers(verified(same(), &[]));
+}
+
+#[test]
 fn other_columns_or_an_objection_of_the_catalogue_refuse_a_query() {
     let other = [columns(&["a"]), columns(&["b"])];
     for (found, objections) in [(other, &[][..]), (same(), &[&["domain"][..]][..])] {
