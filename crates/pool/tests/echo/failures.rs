@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use refrain_pool::event::Command;
 use refrain_pool::inbox::Rest;
 
 use crate::harness::{Connects, World};
@@ -178,4 +179,62 @@ fn a_client_that_leaves_during_its_login_is_forgotten() {
     world.ends_stream(anna);
     assert!(!world.is_there(anna));
     assert_eq!(world.shared.lobby.total(), 0);
+}
+
+#[test]
+fn a_lost_server_is_replaced_for_those_who_wait() {
+    let mut world = World::new("pool_size = 20");
+    let clients: Vec<_> = (0..10).map(|_| world.client()).collect();
+    world.says(clients[0], "begin");
+    let first = world.last_server();
+    world.connects = Connects::Later;
+    clients[1..].iter().for_each(|client| world.says(*client, "begin"));
+    assert_eq!(world.connects(), 1 + 8);
+    world.connects_now(world.last_server());
+    assert_eq!(world.connects(), 1 + 8, "no server is refused, and none is connected");
+    world.server_leaves(first);
+    assert_eq!(world.connects(), 1 + 9);
+}
+
+#[test]
+fn a_client_that_waits_is_told_that_no_server_can_be_reached() {
+    let mut world = World::new("pool_size = 1");
+    let (anna, bob) = (world.client(), world.client());
+    world.server_leaves(world.last_server());
+    world.connects = Connects::Later;
+    world.says(anna, "one");
+    world.says(bob, "two");
+    world.server_leaves(world.last_server());
+    assert_eq!(world.heard(anna), "error server_down\n");
+    assert_eq!(world.heard(bob), "error server_down\n");
+    assert!(!world.is_there(anna) && !world.is_there(bob));
+}
+
+#[test]
+fn a_client_that_is_killed_amid_a_message_gets_no_error() {
+    let mut world = World::new("");
+    let anna = world.client();
+    world.says(anna, "begin");
+    world.servers_answer = false;
+    world.server_part(world.last_server()).inbox.expect(5, Rest::On);
+    let serial = world.client_part(anna).serial();
+    world.command(&Command::KillClient(serial));
+    assert_eq!(world.heard(anna), "begin\n");
+    assert!(!world.is_there(anna));
+}
+
+#[test]
+fn a_peer_that_leaves_without_reading_its_error_is_given_up() {
+    let mut world = World::new("");
+    let [anna, bob] = [world.silent_client(0), world.silent_client(0)];
+    for client in [anna, bob] {
+        world.stops_reading(client);
+        world.says(client, "nonsense");
+        assert!(world.is_there(client), "the error is on its way");
+    }
+    world.breaks(anna);
+    assert!(!world.is_there(anna) && world.is_there(bob));
+    // One that stays is closed after a while, though nothing else is there to look after.
+    world.pass(6 * SECOND);
+    assert!(!world.is_there(bob));
 }

@@ -77,3 +77,31 @@ fn a_server_whose_client_leaves_is_read_again() {
     assert!(!world.is_server_held_back(server));
     assert_eq!(world.pool(0).idle().len(), 1);
 }
+
+#[test]
+fn a_client_is_read_again_once_its_held_input_is_on_its_way() {
+    let mut world = World::new("buffer_high = \"1MiB\"\nbuffer_low = \"512KiB\"\npool_size = 1");
+    let (anna, bob) = (world.client(), world.client());
+    let server = world.last_server();
+    world.says(anna, "begin");
+    world.server_stops_reading(server);
+    world.sends(bob, &format!("begin\n{}\n", line(64 * 1024)));
+    assert!(world.is_held_back(bob));
+    world.says(anna, "commit");
+    world.server_says(server, "commit\n");
+    assert!(!world.is_held_back(bob), "little is queued to its server");
+}
+
+#[test]
+fn a_client_that_did_not_read_is_read_again_once_it_has() {
+    let mut world = World::new(SMALL);
+    let anna = world.client();
+    world.stops_reading(anna);
+    world.says(anna, "begin");
+    for _ in 0..10 {
+        world.says(anna, &line(1000));
+    }
+    assert!(world.is_held_back(anna));
+    world.reads_on(anna);
+    assert!(!world.is_held_back(anna));
+}

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use refrain_pool::message::CoreMessage;
+use refrain_pool::{Core, Event};
+
 use crate::harness::World;
 
 #[test]
@@ -157,4 +160,78 @@ fn an_idle_server_stays_until_its_output_is_sent() {
     assert_eq!(world.pool(0).idle().len(), 1);
     world.says(bob, "mine");
     assert_eq!(world.core_of(server), 0);
+}
+
+#[test]
+fn a_server_is_not_handed_over_while_some_of_its_output_is_left() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    let server = world.last_server();
+    world.server_stops_reading(server);
+    world.says(anna, "begin");
+    // The first line is on its way, and the second one is queued behind it.
+    world.says(anna, "commit");
+    world.server_says(server, "begin\ncommit\n");
+    world.says(bob, "mine");
+    assert_eq!(world.core_of(server), 0);
+    world.server_reads_on(server);
+    assert_eq!(world.core_of(server), 1);
+}
+
+#[test]
+fn a_core_whose_next_client_waits_asks_again_when_a_server_arrives() {
+    let mut world = World::of_cores(2, "pool_size = 2");
+    let [anna, abe, bob, carl] = [0, 0, 1, 1].map(|core| world.client_at(core));
+    world.says(anna, "begin");
+    world.says(abe, "begin");
+    world.says(bob, "begin");
+    world.says(carl, "begin");
+    world.says(anna, "commit");
+    world.says(abe, "commit");
+    assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("begin\n", "begin\n"));
+}
+
+#[test]
+fn a_core_that_asked_keeps_its_turn_when_another_of_its_clients_waits() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let [anna, bob, carl, dave] = [0, 0, 1, 1].map(|core| world.client_at(core));
+    world.says(anna, "begin");
+    world.says(carl, "theirs");
+    world.pass(Duration::from_millis(100));
+    world.now = world.now.after(Duration::from_micros(4_000));
+    world.says(dave, "theirs");
+    world.now = world.now.after(Duration::from_micros(3_000));
+    world.says(bob, "ours");
+    world.says(anna, "commit");
+    assert_eq!(world.core_of(world.last_server()), 1);
+}
+
+#[test]
+fn a_core_that_waits_asks_again_with_each_tick() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    // The other core has lost sight of the wish.
+    let pool = world.pool_id();
+    let message = CoreMessage::GotServer { pool, core: Core(1) };
+    world.in_step(0, |step| step.engine.step(step.now, Event::Message(message), step.ports));
+    assert_eq!(world.pool(0).asking(), 0);
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.pool(0).asking(), 1);
+}
+
+#[test]
+fn the_output_of_a_server_on_the_way_goes_along() {
+    let mut world = World::of_cores(2, "");
+    let _ = world.client_at(0);
+    let server = world.last_server();
+    let (conn, pool) = (world.server_part(server).conn(), world.pool_id());
+    world.in_step(0, |step| {
+        let message = CoreMessage::WantsServer { pool, core: Core(1), since: step.now };
+        step.engine.step(step.now, Event::Message(message), step.ports);
+        step.engine.step(step.now, Event::Bytes { conn, bytes: b"what?\n" }, step.ports);
+    });
+    assert_eq!(world.core_of(server), 1);
+    assert!(!world.is_up(server), "it has broken the protocol");
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use refrain_pool::Event;
+use refrain_pool::message::CoreMessage;
+
 use crate::harness::{ClientId, World};
 
 /// Begins a transaction of each of some clients, and returns how many clients have a server.
@@ -136,4 +139,40 @@ fn a_pool_that_may_have_less_closes_idle_servers() {
     world.reload("pool_size = 1");
     world.pass(Duration::from_millis(200));
     assert_eq!(world.servers().len(), 1);
+}
+
+#[test]
+fn the_least_number_of_servers_stays_though_nobody_uses_them() {
+    let mut world = World::new("min_pool_size = 2\nserver_idle_timeout = \"1s\"");
+    let _ = world.client();
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.connects(), 2, "none was closed and connected anew");
+}
+
+#[test]
+fn the_first_core_keeps_the_least_number_of_servers() {
+    let mut world = World::of_cores(2, "min_pool_size = 3");
+    let _ = (world.client_at(0), world.client_at(1));
+    world.pass(Duration::from_secs(1));
+    assert_eq!((world.pool(0).servers(), world.pool(1).servers()), (3, 0));
+}
+
+#[test]
+fn only_the_connection_that_was_named_makes_way() {
+    let mut world = World::new("");
+    let [anna, bob] = [world.silent_client(0), world.silent_client(0)];
+    let (conn, serial) = (world.client_part(anna).conn(), world.client_part(bob).serial());
+    let message = CoreMessage::MakeWay { conn, serial };
+    world.in_step(0, |step| step.engine.step(step.now, Event::Message(message), step.ports));
+    assert!(world.is_there(anna) && world.is_there(bob));
+}
+
+#[test]
+fn a_client_that_has_logged_in_is_counted_as_one_and_no_longer_as_a_login() {
+    let mut world = World::new("");
+    let (anna, bob) = (world.client(), world.silent_client(0));
+    assert_eq!((world.shared.lobby.logins(), world.shared.lobby.total()), (1, 2));
+    world.breaks(bob);
+    world.breaks(anna);
+    assert_eq!((world.shared.lobby.logins(), world.shared.lobby.total()), (0, 0));
 }

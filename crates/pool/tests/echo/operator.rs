@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use refrain_pool::client::Phase;
 use refrain_pool::event::Command;
 
 use crate::harness::World;
@@ -237,4 +238,31 @@ fn a_server_that_is_not_logged_in_gets_no_goodbye() {
     world.command(&Command::Kill(None));
     assert_eq!(world.server_heard(world.last_server()), "hello shop app\n");
     assert!(world.servers().is_empty());
+}
+
+#[test]
+fn a_drain_closes_idle_servers_at_once_and_connects_no_others() {
+    let mut world = World::new("min_pool_size = 2");
+    let (anna, _bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.pass(TICK);
+    assert_eq!(world.pool(0).idle().len(), 1);
+    world.command(&Command::Drain);
+    assert!(world.pool(0).idle().is_empty());
+    let connects = world.connects();
+    world.pass(10 * TICK);
+    assert_eq!(world.connects(), connects);
+}
+
+#[test]
+fn a_drain_waits_for_a_client_that_is_checked_as_soon_as_it_has_a_server() {
+    let mut world = World::new("pool_size = 1");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.client_part(bob).session.phase = Phase::Checking;
+    let conn = world.client_part(bob).conn();
+    world.in_step(0, |step| assert!(!step.lend(conn)));
+    world.command(&Command::Drain);
+    world.pass(TICK);
+    assert!(world.is_there(bob));
 }

@@ -233,3 +233,12 @@ fn a_pool_that_nobody_uses_is_forgotten() {
     let ports = refrain_pool::Ports::default();
     assert_eq!(world.engine(0).next_tick(&ports), None, "nothing can be due");
 }
+
+#[test]
+fn a_pool_that_no_core_has_open_is_forgotten_with_the_next_sweep() {
+    let mut world = World::new("");
+    let _ = world.client();
+    assert!(world.shared.pool("bank", "app").is_some());
+    world.pass(11 * SECOND);
+    assert!(world.shared.find_pool("bank", "app").is_none());
+}
