@@ -20,7 +20,8 @@ impl<P: Protocol> Step<'_, P> {
         let shared = self.engine.core_state.shared.clone();
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         // A job is no wish for a server. Refrain makes no connection, and takes none from another
-        // core, to learn what nobody waits for: the job begins on the next server that clients need.
+        // core, to learn what nobody waits for: the job begins on the next server that clients
+        // need.
         let wanted = pool.waiting() + usize::from(!pool.entering.is_empty());
         if wanted == 0 || pool.paused || pool.removed {
             return;
