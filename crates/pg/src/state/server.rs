@@ -17,7 +17,7 @@ use refrain_pool::Now;
 
 use crate::auth::Login;
 use crate::pipeline::job::Wishes;
-use crate::pipeline::outstanding::{Outstanding, Seq};
+use crate::pipeline::outstanding::Outstanding;
 use crate::settings::of_server::ServerSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings};
 use crate::state::server::front::FrontSegment;
