@@ -152,7 +152,7 @@ impl<P: Parts> Pool<P> {
     /// which the first core looks for.
     pub(crate) fn needs_tick(&self, core: Core) -> bool {
         let keeps_minimum = core == Core(0) && self.settings.options.min_pool_size > 0;
-        !self.waiting.is_empty()
+        !self.waiters.is_empty()
             || !self.entering.is_empty()
             || self.wants_server
             || self.surplus > 0

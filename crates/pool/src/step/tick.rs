@@ -191,7 +191,7 @@ impl<P: Protocol> Step<'_, P> {
             self.tick_client(client, general);
             at += usize::from(entering(self, at) == Some(client));
         }
-        let first = |step: &Self| step.engine.core_state.peek_pool(id)?.first_waiting();
+        let first = |step: &Self| step.engine.core_state.peek_pool(id)?.waiters.first_client();
         // The first has waited longest. If it may wait on, so may the others.
         while let Some(client) = first(self) {
             self.tick_client(client, general);
