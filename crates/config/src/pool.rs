@@ -245,7 +245,7 @@ table! {
     ///
     /// Statements that take longer have a server to themselves. If one takes longer all the same,
     /// the reads behind it are sent again to other servers.
-    share_statement_time: Duration = "5ms" ["100us" to "1min"],
+    share_statement_time: Duration = "5ms" ["1ms" to "1min"],
         Reload, takes ["1ms"], not ["0s", "never"];
 
     /// Query that resets a server between two clients in session mode; empty for none.
