@@ -155,7 +155,11 @@ impl Protocol for Pg {
         match answer {
             Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
-            Answer::Read { case, found } => Step { step }.text_read(*case, found),
+            Answer::Read { case, found } => {
+                let (mut step, pool) = (Step { step }, case.statement.pool);
+                step.text_read(*case, found);
+                step.queue_what_is_due(pool);
+            }
         }
     }
 

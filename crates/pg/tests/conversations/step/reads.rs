@@ -71,7 +71,7 @@ fn known(talk: &Conversation) -> Vec<String> {
     talk.statements().into_iter().map(|statement| statement.read).collect()
 }
 
-/// Begins a conversation in which a server is asked about [`READ`], behind the next statement.
+/// Begins a conversation in which a server is asked about [`READ`].
 fn asking() -> (Conversation, Party, Party) {
     let talk = Conversation::new(options(SHARING));
     let (alice, server) = (talk.client(), talk.server(1));
@@ -82,7 +82,6 @@ fn asking() -> (Conversation, Party, Party) {
     let case = talk.read_case();
     assert_eq!(case.text(), READ.as_bytes());
     talk.read(case, Ok(mentioned()));
-    alice.reads(&server, "s", "~1");
     (talk, alice, server)
 }
 
@@ -163,7 +162,6 @@ fn a_statement_in_use_is_asked_about_again_and_another_is_forgotten() {
     talk.waits(SECOND * 2);
     assert_eq!(known(&talk), ["yes"], "the old verdict counts until there is a new one");
     talk.read(talk.read_case(), Ok(mentioned()));
-    alice.reads(&server, "s", "~1");
     server.gets(question(NAMES)).answers(answer(&[&["0 relation"]]));
     assert_eq!(known(&talk), ["no: relation"]);
     talk.waits(SECOND * 90);
@@ -178,7 +176,6 @@ fn a_server_that_waited_for_a_lock_is_asked_again_later() {
     alice.reads(&server, "s", "~1");
     talk.waits(SECOND * 6);
     talk.read(talk.read_case(), Ok(mentioned()));
-    alice.reads(&server, "s", "~1");
     server.gets(question(NAMES)).answers(answer(&[]));
     assert_eq!(known(&talk), ["yes"]);
 }
@@ -192,7 +189,6 @@ fn a_server_that_went_is_replaced_by_another_question() {
     bob.asks_another(&talk, 2, "select 1");
     talk.waits(SECOND * 6);
     talk.read(talk.read_case(), Ok(mentioned()));
-    bob.asks(&talk.server(2), "select 1", one_row());
     talk.server(2).gets(question(NAMES)).answers(answer(&[]));
     assert_eq!(known(&talk), ["yes"]);
 }
@@ -207,8 +203,10 @@ fn statements_of_one_question_are_asked_about_alone_if_it_fails() {
     talk.waits(SECOND);
     let cases = [talk.read_case(), talk.read_case()];
     let mut texts: Vec<_> = cases.iter().map(|case| case.text().to_vec()).collect();
+    // Both wait until the server is free.
+    alice.asks(&server, "begin", [complete("BEGIN"), ready_in_block()]);
     cases.into_iter().for_each(|case| talk.read(case, Ok(mentioned())));
-    alice.reads(&server, "s", "~1");
+    alice.asks(&server, "commit", [complete("COMMIT"), ready()]);
     server.gets(question("(0,'o','='),(1,'s',''),(1,'r',")).answers(refusal("42501"));
     server.gets(question(NAMES)).answers(refusal("42501"));
     server.gets(question(NAMES)).answers(answer(&[]));
