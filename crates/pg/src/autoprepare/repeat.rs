@@ -9,7 +9,6 @@ use refrain_wire::back::Fields;
 use refrain_wire::front;
 
 use crate::autoprepare::verify::Ran;
-use crate::normalized::compare_times::Turn;
 use crate::normalized::run::Again;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
