@@ -29,6 +29,7 @@ const EXCEPTIONS: &[Exception] = &[
     exception("relay/link", "the type that all other files of the folder work on"),
     exception("relay/pipe", "the part of that type which the server has"),
     exception("relay/message", "the reader of a message: its callers decide"),
+    exception("relay/resend", "the reader of messages that are sent again: its callers decide"),
     exception("step/check", "the invariants, which every conversation checks after each step"),
     exception(
         "step/protocol",
