@@ -48,7 +48,7 @@ pub use event::{Action, Event};
 pub use ids::{ClientSerial, Conn, Core};
 pub use parts::Parts;
 pub use ports::{Output, Ports};
-pub use protocol::Protocol;
+pub use protocol::{Background, Protocol, Views};
 pub use server::Transfer;
 pub use step::notes::note_client;
 pub use step::sessions::END_OF_STREAM;

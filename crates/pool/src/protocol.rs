@@ -7,6 +7,8 @@
 //! A protocol calls the pool in turn, by the methods of [`Step`]: [`Step::lend`] when a message
 //! needs a server, [`Step::transaction_over`] when a server may go back, [`Step::end_client`] when
 //! a session has to end. `tests/echo` has a protocol of lines.
+//!
+//! [`Protocol`] is what a protocol has to provide. [`Background`] and [`Views`] are what it may.
 
 use crate::client::{Client, Phase};
 use crate::disconnect::DisconnectReason;
@@ -37,8 +39,95 @@ pub struct Activity {
     pub in_transaction: bool,
 }
 
+/// The work that a protocol has beside its clients' requests. A protocol need not have any.
+pub trait Background: Parts {
+    // Jobs of Refrain's own.
+
+    /// Begins a job whose turn in line has come ([`Step::queue_job`]), on a server that owes
+    /// nothing: sends the job's first messages, and calls [`Step::start_job`]. Returns false if
+    /// nothing is left to do.
+    fn begin_job(step: &mut Step<'_, Self>, server: Conn, job: Self::Job) -> bool {
+        let _ = (step, server, job);
+        false
+    }
+    /// Begins a job that no other server could do, if there is one, on a server that has come
+    /// free. The server does it before the next in line gets the server, so a protocol has at most
+    /// one such job for each client that had the server.
+    fn begin_own_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
+        let _ = (step, server);
+        false
+    }
+    /// Forgets a job whose server has gone, or that gets none.
+    fn lose_job(pool: &mut Pool<Self>, job: &Self::Job) {
+        let _ = (pool, job);
+    }
+    /// Notes that a client has left whose server does a job.
+    fn abandon_job(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
+    }
+    /// Handles the answer of the program.
+    fn answered(step: &mut Step<'_, Self>, answer: Self::Answer) {
+        let _ = (step, answer);
+    }
+
+    // Time and the operator.
+
+    /// Does the work that is due in a pool.
+    fn tick_pool(step: &mut Step<'_, Self>, pool: PoolId) {
+        let _ = (step, pool);
+    }
+    /// Does the work that is due on this core. `sweep` is true every ten seconds.
+    fn tick(step: &mut Step<'_, Self>, sweep: bool) {
+        let _ = (step, sweep);
+    }
+    /// Forgets everything that the protocol has learned of a pool's queries.
+    fn flush(pool: &mut Pool<Self>) {
+        let _ = pool;
+    }
+}
+
+/// The views of a protocol, and its invariants. A protocol need not have any.
+pub trait Views: Parts {
+    /// Returns the database and the user that a client of the console asked for.
+    fn console_names(session: &Self::Client) -> Option<(&str, &str)> {
+        let _ = session;
+        None
+    }
+    /// Returns a client's session, to look at.
+    fn client_view(session: &Self::Client) -> Self::ClientView {
+        let _ = session;
+        Self::ClientView::default()
+    }
+    /// Returns a server's session, to look at.
+    fn server_view(session: &Self::Server) -> Self::ServerView {
+        let _ = session;
+        Self::ServerView::default()
+    }
+    /// Returns a core's part, to look at.
+    fn view(engine: &Engine<Self>) -> Self::View {
+        let _ = engine;
+        Self::View::default()
+    }
+    /// Checks a client's session.
+    ///
+    /// # Errors
+    /// A description of the first invariant that is broken.
+    fn check_client(client: &Client<Self>) -> Result<(), String> {
+        let _ = client;
+        Ok(())
+    }
+    /// Checks a server's session.
+    ///
+    /// # Errors
+    /// A description of the first invariant that is broken.
+    fn check_server(server: &Server<Self>) -> Result<(), String> {
+        let _ = server;
+        Ok(())
+    }
+}
+
 /// A protocol that is spoken with clients and with servers.
-pub trait Protocol: Parts {
+pub trait Protocol: Background + Views {
     // Clients.
 
     /// Returns the phase of a client's session.
@@ -48,9 +137,11 @@ pub trait Protocol: Parts {
         let _ = session;
         false
     }
-    /// Reads a client's input before it has logged in.
-    fn login_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]);
-    /// Lets a client in, because a server of its pool has been reached.
+    /// Reads a client's input before it has logged in, as far as it can. Returns the number of
+    /// bytes that it has handled.
+    fn login_input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize;
+    /// Lets a client in that has entered its pool ([`Step::enter`]). A server of the pool has been
+    /// reached, unless the pool is paused.
     fn admit(step: &mut Step<'_, Self>, client: Conn);
     /// Goes on with a client in [`Phase::Checking`], which has a server now.
     fn checked(step: &mut Step<'_, Self>, client: Conn) {
@@ -141,88 +232,5 @@ pub trait Protocol: Parts {
     /// Takes a server in from another core.
     fn arrive(step: &mut Step<'_, Self>, session: &mut Self::Server) {
         let _ = (step, session);
-    }
-
-    // Jobs of Refrain's own.
-
-    /// Begins a job whose turn in line has come ([`Step::queue_job`]), on a server that owes
-    /// nothing: sends the job's first messages, and calls [`Step::start_job`]. Returns false if
-    /// nothing is left to do.
-    fn begin_job(step: &mut Step<'_, Self>, server: Conn, job: Self::Job) -> bool {
-        let _ = (step, server, job);
-        false
-    }
-    /// Begins a job that no other server could do, if there is one, on a server that has come
-    /// free. The server does it before the next in line gets the server, so a protocol has at most
-    /// one such job for each client that had the server.
-    fn begin_own_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
-        let _ = (step, server);
-        false
-    }
-    /// Forgets a job whose server has gone, or that gets none.
-    fn lose_job(pool: &mut Pool<Self>, job: &Self::Job) {
-        let _ = (pool, job);
-    }
-    /// Notes that a client has left whose server does a job.
-    fn abandon_job(step: &mut Step<'_, Self>, server: Conn) {
-        let _ = (step, server);
-    }
-    /// Handles the answer of the program.
-    fn answered(step: &mut Step<'_, Self>, answer: Self::Answer) {
-        let _ = (step, answer);
-    }
-
-    // Time and the operator.
-
-    /// Does the work that is due in a pool.
-    fn tick_pool(step: &mut Step<'_, Self>, pool: PoolId) {
-        let _ = (step, pool);
-    }
-    /// Does the work that is due on this core. `sweep` is true every ten seconds.
-    fn tick(step: &mut Step<'_, Self>, sweep: bool) {
-        let _ = (step, sweep);
-    }
-    /// Forgets everything that the protocol has learned of a pool's queries.
-    fn flush(pool: &mut Pool<Self>) {
-        let _ = pool;
-    }
-
-    // Views and checks.
-
-    /// Returns the database and the user that a client of the console asked for.
-    fn console_names(session: &Self::Client) -> Option<(&str, &str)> {
-        let _ = session;
-        None
-    }
-    /// Returns a client's session, to look at.
-    fn client_view(session: &Self::Client) -> Self::ClientView {
-        let _ = session;
-        Self::ClientView::default()
-    }
-    /// Returns a server's session, to look at.
-    fn server_view(session: &Self::Server) -> Self::ServerView {
-        let _ = session;
-        Self::ServerView::default()
-    }
-    /// Returns a core's part, to look at.
-    fn view(engine: &Engine<Self>) -> Self::View {
-        let _ = engine;
-        Self::View::default()
-    }
-    /// Checks a client's session.
-    ///
-    /// # Errors
-    /// A description of the first invariant that is broken.
-    fn check_client(client: &Client<Self>) -> Result<(), String> {
-        let _ = client;
-        Ok(())
-    }
-    /// Checks a server's session.
-    ///
-    /// # Errors
-    /// A description of the first invariant that is broken.
-    fn check_server(server: &Server<Self>) -> Result<(), String> {
-        let _ = server;
-        Ok(())
     }
 }

@@ -28,32 +28,20 @@ use crate::state::parts::{PoolShared, intern_settings};
 const AUTH_BYTES_MAX: u32 = 65_535;
 
 impl Step<'_, '_> {
-    /// Handles bytes of a client that has not logged in.
-    pub(crate) fn login_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let all = client.inbox.join(bytes);
+    /// Handles the input of a client that has not logged in. Returns the number of bytes handled.
+    pub(crate) fn login_bytes(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
-            let Some(client) = self.step.engine.connections.client(conn) else { return };
+            let Some(client) = self.step.engine.connections.client(conn) else { return at };
             let used = match client.session.login.state() {
-                ClientState::Opening => self.open(conn, &all[at..]),
-                ClientState::Proving(..) => self.proving(conn, &all[at..]),
+                ClientState::Opening => self.open(conn, &input[at..]),
+                ClientState::Proving(..) => self.proving(conn, &input[at..]),
                 _ => None,
             };
             match used {
                 Some(used) => at += used,
-                None => break,
+                None => return at,
             }
-        }
-        if let Some(client) = self.step.engine.connections.client(conn) {
-            client.inbox.put_back(all, at);
-            if matches!(
-                client.session.login.state(),
-                ClientState::Ready(_) | ClientState::Console(..)
-            ) {
-                self.step.read_on(conn);
-            }
-            self.step.regulate(conn);
         }
     }
 
@@ -203,9 +191,7 @@ impl Step<'_, '_> {
         }
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.session.login.enter(login_request, authenticated);
-        if self.step.enter(conn, &shared) {
-            self.admit(conn);
-        }
+        self.step.enter(conn, &shared);
     }
 
     /// Ends a login to a database that does not exist.
@@ -271,7 +257,7 @@ impl Step<'_, '_> {
             return self.finish_login(conn, &login_request, authenticated);
         }
         client.session.login.check(login_request, authenticated);
-        if self.step.lend(conn) {
+        if self.step.lend(conn).is_some() {
             self.step.read_on(conn);
         }
     }

@@ -7,7 +7,7 @@ use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::pool::Pool;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::server::Server;
-use refrain_pool::{Linked, Protocol, Step as PoolStep};
+use refrain_pool::{Background, Linked, Protocol, Step as PoolStep, Views};
 use refrain_wire::back::Status;
 use refrain_wire::{startup, write};
 
@@ -23,6 +23,89 @@ use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
 use crate::step::{check, jobs, view};
+
+impl Background for Pg {
+    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, job: Job) -> bool {
+        Step { step }.verify_what_is_due(server, job)
+    }
+
+    #[inline]
+    fn begin_own_job(step: &mut PoolStep<'_, Self>, server: Conn) -> bool {
+        let mut step = Step { step };
+        step.has_wishes(server) && step.prepare_what_is_wished(server)
+    }
+
+    fn lose_job(pool: &mut Pool<Self>, job: &Job) {
+        jobs::lost(pool, job);
+    }
+
+    fn abandon_job(step: &mut PoolStep<'_, Self>, server: Conn) {
+        Step { step }.abandon_job(server);
+    }
+
+    fn answered(step: &mut PoolStep<'_, Self>, answer: Answer) {
+        match answer {
+            Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
+            Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
+            Answer::Read { case, found } => {
+                let (mut step, pool) = (Step { step }, case.statement.pool);
+                step.text_read(*case, found);
+                step.queue_what_is_due(pool);
+            }
+        }
+    }
+
+    fn tick_pool(step: &mut PoolStep<'_, Self>, pool: PoolId) {
+        let mut step = Step { step };
+        step.wake_clients(pool);
+        step.queue_what_is_due(pool);
+    }
+
+    fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
+        Step { step }.look_for_reads();
+        let core_state = &mut step.engine.core_state;
+        if sweep {
+            core_state.protocol.sweep();
+        }
+        let shared = &core_state.shared;
+        let registry = &shared.protocol.registry;
+        if registry.due(step.now, shared.options().general.max_statement_bytes / 2) {
+            registry.purge(step.now);
+        }
+    }
+
+    fn flush(pool: &mut Pool<Self>) {
+        jobs::flush(pool);
+    }
+}
+
+impl Views for Pg {
+    fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
+        let (authenticated, name) = session.login.console()?;
+        Some((name, authenticated.user()))
+    }
+
+    fn client_view(session: &ClientSession) -> ClientSessionView {
+        view::client_view(session)
+    }
+
+    fn server_view(session: &ServerSession) -> ServerSessionView {
+        view::server_view(session)
+    }
+
+    fn view(engine: &Engine) -> CoreView {
+        let rows = engine.core_state.pools().flat_map(view::normalized_queries);
+        CoreView { normalized_queries: rows.collect() }
+    }
+
+    fn check_client(client: &Client<Self>) -> Result<(), String> {
+        check::check_client(client)
+    }
+
+    fn check_server(server: &Server<Self>) -> Result<(), String> {
+        check::check_server(server)
+    }
+}
 
 impl Protocol for Pg {
     #[inline]
@@ -40,8 +123,8 @@ impl Protocol for Pg {
         matches!(session.login.state(), ClientState::Opening)
     }
 
-    fn login_input(step: &mut PoolStep<'_, Self>, client: Conn, bytes: &[u8]) {
-        Step { step }.login_bytes(client, bytes);
+    fn login_input(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        Step { step }.login_bytes(client, input)
     }
 
     fn admit(step: &mut PoolStep<'_, Self>, client: Conn) {
@@ -131,84 +214,5 @@ impl Protocol for Pg {
         let core_state = &mut step.engine.core_state;
         let shared = &core_state.shared.protocol;
         session.settings.arrive(|edit| core_state.protocol.settings(shared, edit));
-    }
-
-    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, job: Job) -> bool {
-        Step { step }.verify_what_is_due(server, job)
-    }
-
-    #[inline]
-    fn begin_own_job(step: &mut PoolStep<'_, Self>, server: Conn) -> bool {
-        let mut step = Step { step };
-        step.has_wishes(server) && step.prepare_what_is_wished(server)
-    }
-
-    fn lose_job(pool: &mut Pool<Self>, job: &Job) {
-        jobs::lost(pool, job);
-    }
-
-    fn abandon_job(step: &mut PoolStep<'_, Self>, server: Conn) {
-        Step { step }.abandon_job(server);
-    }
-
-    fn answered(step: &mut PoolStep<'_, Self>, answer: Answer) {
-        match answer {
-            Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
-            Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
-            Answer::Read { case, found } => {
-                let (mut step, pool) = (Step { step }, case.statement.pool);
-                step.text_read(*case, found);
-                step.queue_what_is_due(pool);
-            }
-        }
-    }
-
-    fn tick_pool(step: &mut PoolStep<'_, Self>, pool: PoolId) {
-        let mut step = Step { step };
-        step.wake_clients(pool);
-        step.queue_what_is_due(pool);
-    }
-
-    fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
-        Step { step }.look_for_reads();
-        let core_state = &mut step.engine.core_state;
-        if sweep {
-            core_state.protocol.sweep();
-        }
-        let shared = &core_state.shared;
-        let registry = &shared.protocol.registry;
-        if registry.due(step.now, shared.options().general.max_statement_bytes / 2) {
-            registry.purge(step.now);
-        }
-    }
-
-    fn flush(pool: &mut Pool<Self>) {
-        jobs::flush(pool);
-    }
-
-    fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
-        let (authenticated, name) = session.login.console()?;
-        Some((name, authenticated.user()))
-    }
-
-    fn client_view(session: &ClientSession) -> ClientSessionView {
-        view::client_view(session)
-    }
-
-    fn server_view(session: &ServerSession) -> ServerSessionView {
-        view::server_view(session)
-    }
-
-    fn view(engine: &Engine) -> CoreView {
-        let rows = engine.core_state.pools().flat_map(view::normalized_queries);
-        CoreView { normalized_queries: rows.collect() }
-    }
-
-    fn check_client(client: &Client<Self>) -> Result<(), String> {
-        check::check_client(client)
-    }
-
-    fn check_server(server: &Server<Self>) -> Result<(), String> {
-        check::check_server(server)
     }
 }

@@ -44,7 +44,7 @@ impl Step<'_, '_> {
                         return at;
                     }
                     Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server if self.step.lend(conn) => {}
+                    Need::Server if self.step.lend(conn).is_some() => {}
                     Need::Server => return at,
                 }
                 continue;

@@ -21,7 +21,7 @@ impl<P: Protocol> Step<'_, P> {
                 counters.pool.bytes_received += bytes.len() as u64;
                 self.serve_ready(conn, bytes);
             }
-            Phase::Login => P::login_input(self, conn, bytes),
+            Phase::Login => self.log_in(conn, bytes),
             Phase::Entering | Phase::Checking => self.hold(conn, bytes),
             Phase::Console => P::console_input(self, conn, bytes),
         }
@@ -36,6 +36,20 @@ impl<P: Protocol> Step<'_, P> {
             Phase::Console => P::console_input(self, conn, &[]),
             Phase::Login | Phase::Entering => {}
         }
+    }
+
+    /// Handles the input of a client that has not logged in: the bytes that were held, and `bytes`
+    /// behind them. Those behind the login are read once the client is let in.
+    fn log_in(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let all = client.inbox.join(bytes);
+        let used = P::login_input(self, conn, &all);
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        client.inbox.put_back(all, used);
+        if matches!(P::phase(&client.session), Phase::Ready | Phase::Console) {
+            self.read_on(conn);
+        }
+        self.regulate(conn);
     }
 
     /// Handles the input of a client that is logged in: the bytes that were held, and `bytes`

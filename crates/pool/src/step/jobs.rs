@@ -10,8 +10,9 @@ use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
     /// Puts a job in line, behind the clients and jobs that wait for a server. When its turn comes,
-    /// the pool calls [`Protocol::begin_job`]: at once, if a server is idle. No timeout ends the
-    /// wait, since no client waits with the job; the protocol limits the number of its jobs.
+    /// the pool calls [`crate::Background::begin_job`]: at once, if a server is idle. No timeout
+    /// ends the wait, since no client waits with the job; the protocol limits the number of its
+    /// jobs.
     pub fn queue_job(&mut self, id: PoolId, job: P::Job) {
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         pool.waiters.push(Waiter::Job(Box::new(job)));

@@ -11,29 +11,29 @@ use crate::step::lending::count_transaction;
 use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
-    /// Gives a client a server, or queues the client until there is one. True if the client has a
-    /// server now.
+    /// Gives a client a server, or queues the client until there is one. Returns the server that
+    /// the client has now.
     #[inline]
-    pub fn lend(&mut self, conn: Conn) -> bool {
-        let Some(client) = self.engine.connections.client(conn) else { return false };
+    pub fn lend(&mut self, conn: Conn) -> Option<Conn> {
+        let client = self.engine.connections.client(conn)?;
         let id = client.pool;
         let pool = self.engine.core_state.pool(id);
         if pool.waiters.is_empty()
             && let Some(server) = pool.take()
         {
             self.link(conn, server);
-            return true;
+            return Some(server);
         }
         let full = pool.settings.options.max_waiting.is_some_and(|m| pool.waiting() >= m as usize);
         if full {
             self.end_client(conn, DisconnectReason::TooManyWaiting);
-            return false;
+            return None;
         }
         pool.waiters.push(Waiter::Client(conn));
         client.waiting_for = WaitingFor::Server;
         client.waiting = self.now;
         self.grow(id);
-        false
+        None
     }
 
     /// Returns the server that is lent to a client.

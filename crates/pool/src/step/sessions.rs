@@ -89,23 +89,22 @@ impl<P: Protocol> Step<'_, P> {
         room
     }
 
-    /// Gives a client that has authenticated to its pool. Returns whether the client is let in at
-    /// once. If not, the pool calls [`Protocol::admit`] when a server of the pool has been reached.
-    pub fn enter(&mut self, conn: Conn, shared: &Arc<PoolShared<P>>) -> bool {
-        let Some(client) = self.engine.connections.client(conn) else { return false };
+    /// Gives a client that has authenticated to its pool, which lets the client in
+    /// ([`Protocol::admit`]): at once, or when a server of the pool has been reached.
+    pub fn enter(&mut self, conn: Conn, shared: &Arc<PoolShared<P>>) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
         let pool = self.engine.core_state.open_pool(shared, self.now);
         pool.clients += 1;
         client.pool = shared.id;
         // If no server is logged in, the database may have been dropped since the last login. So
         // the pool connects a server first. A paused pool connects none.
         if P::is_known(&shared.protocol) && (shared.is_live() || pool.paused) {
-            return true;
+            return P::admit(self, conn);
         }
         if !pool.entering.contains(&conn) {
             pool.entering.push(conn);
         }
         self.grow(shared.id);
-        false
     }
 
     /// Goes on with the logins that waited until a server of the pool was reached.

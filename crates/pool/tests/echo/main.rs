@@ -1,9 +1,15 @@
 //! The pool with a protocol of lines, made up for these tests.
 //!
-//! `parts.rs` and `protocol.rs` are the smallest protocol that works; `harness.rs` has cores,
-//! clients, servers and a clock without I/O. The other files are about one subject each.
+//! `parts.rs` and `protocol.rs` show what a protocol has to provide, with the lines of a login in
+//! `login.rs`. `checks.rs` and `reads.rs` show what it may provide: jobs and shared servers.
+//! `harness.rs` has cores, clients, servers and a clock without I/O. The other files are about one
+//! subject each.
 
 mod parts;
+mod lines;
+mod login;
+mod checks;
+mod reads;
 mod protocol;
 mod harness;
 

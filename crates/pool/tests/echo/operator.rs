@@ -261,7 +261,7 @@ fn a_drain_waits_for_a_client_that_is_checked_as_soon_as_it_has_a_server() {
     world.says(anna, "begin");
     world.client_part(bob).session.phase = Phase::Checking;
     let conn = world.client_part(bob).conn();
-    world.in_step(0, |step| assert!(!step.lend(conn)));
+    world.in_step(0, |step| assert_eq!(step.lend(conn), None));
     world.command(&Command::Drain);
     world.pass(TICK);
     assert!(world.is_there(bob));

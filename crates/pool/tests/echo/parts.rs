@@ -20,6 +20,14 @@ pub(crate) struct ClientSession {
     pub(crate) looks: Cell<u32>,
 }
 
+impl ClientSession {
+    /// Returns the phase of the session, and counts the look.
+    pub(crate) fn look_at_phase(&self) -> Phase {
+        self.looks.set(self.looks.get() + 1);
+        self.phase
+    }
+}
+
 /// A server's session.
 #[derive(Debug, Default)]
 pub(crate) struct ServerSession {

@@ -1,0 +1,49 @@
+//! Shared servers, which a protocol need not have: reads of several clients under way on one.
+
+use refrain_pool::server::Server;
+use refrain_pool::{Conn, Step, Views};
+
+use crate::lines::{first_line, send};
+use crate::parts::Echo;
+
+impl Views for Echo {
+    // What a server owes says how many requests it has got.
+    fn check_server(server: &Server<Self>) -> Result<(), String> {
+        let (owed, behind) = (server.session.owed as usize, server.requests_behind());
+        match behind > 0 && owed != behind + 1 {
+            true => Err(format!("{owed} requests, and {behind} are behind the first")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether input is one line that asks for something and changes nothing.
+fn is_read(input: &[u8]) -> bool {
+    input.starts_with(b"get ") && first_line(input) == Some(input)
+}
+
+/// Sends a client's input to a server that works for others, if it is a read and there is one.
+pub(crate) fn share(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]) -> bool {
+    let lent = step.server_of(client).is_some();
+    if lent || !is_read(input) || !step.had_better_share(client) {
+        return false;
+    }
+    let Some(server) = step.join(client, |_, server| !server.in_transaction) else { return false };
+    send(step, server, input);
+    step.await_turn(client, input);
+    true
+}
+
+/// Lets other clients join at a client's server, if a read is `all` that the server owes.
+pub(crate) fn invite(
+    step: &mut Step<'_, Echo>,
+    client: Conn,
+    server: Conn,
+    request: &[u8],
+    all: bool,
+) {
+    match all && is_read(request) && step.had_better_share(client) {
+        true => step.open_line(client, server, request),
+        false => step.close_line(server),
+    }
+}
