@@ -1,13 +1,37 @@
 //! The errors that clients get when their sessions end.
 //!
+//! The words are those of the table in `refrain_pool::disconnect`, unless they name a database, a
+//! user or a message: then the caller of [`report_in_words`] has them.
+//!
 //! The SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending (appendix "PostgreSQL
 //! Error Codes"), and of class 08 where the proxy gave up.
 
+use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::write::Report;
 
 /// Returns the error for a reason, or `None` if the client gets no error.
 pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {
+    report_in_words(cause, cause.message()?)
+}
+
+/// Returns the error for a reason with other words than those of the table, or `None` if the client
+/// gets no error.
+pub(crate) fn report_in_words(cause: DisconnectReason, message: &str) -> Option<Report<'_>> {
+    let sqlstate = sqlstate(cause)?;
+    Some(Report { severity: "FATAL", sqlstate, message, hint: "" })
+}
+
+/// Returns PostgreSQL's words for a login of one client too many.
+pub(crate) fn too_many_connections(reached: LimitReached, database: &str, user: &str) -> String {
+    match reached {
+        LimitReached::Database => format!("too many connections for database \"{database}\""),
+        LimitReached::User => format!("too many connections for role \"{user}\""),
+    }
+}
+
+/// Returns the SQLSTATE for a reason, or `None` if the client gets no error.
+fn sqlstate(cause: DisconnectReason) -> Option<&'static str> {
     let sqlstate = match cause {
         DisconnectReason::Terminated | DisconnectReason::ClientGone => return None,
         DisconnectReason::ClientProtocol
@@ -32,6 +56,5 @@ pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {
             "57P01"
         }
     };
-    let message = cause.message()?;
-    Some(Report { severity: "FATAL", sqlstate, message, hint: "" })
+    Some(sqlstate)
 }

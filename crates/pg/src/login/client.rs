@@ -19,6 +19,7 @@ use crate::auth::{
     AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving, Secret,
 };
 use crate::engine::Step;
+use crate::ground::reports::too_many_connections;
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{Setting, SettingsMut};
 use crate::state::client::login::{ClientState, LoginRequest};
@@ -104,8 +105,7 @@ impl Step<'_, '_> {
         let ClientState::Proving(_, proving) = client.session.login.state() else { return };
         let wanted = if proving.is_sasl() { "SASL" } else { "password" };
         let message = format!("expected {wanted} response, got message type {tag}");
-        let report = Report { severity: "FATAL", sqlstate: "08P01", message: &message, hint: "" };
-        self.refuse_client(conn, DisconnectReason::ClientProtocol, &report);
+        self.refuse_in_words(conn, DisconnectReason::ClientProtocol, &message, "");
     }
 
     /// Handles the result of a step of the authentication.
@@ -204,21 +204,13 @@ impl Step<'_, '_> {
                 "The database here is \"{default}\". A configuration file may name others; see docs/config.md."
             )
         });
-        let report =
-            Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: &hint };
-        self.refuse_client(conn, DisconnectReason::UnknownDatabase, &report);
+        self.refuse_in_words(conn, DisconnectReason::UnknownDatabase, &message, &hint);
     }
 
     /// Ends a login of one client too many, in PostgreSQL's words.
     fn refuse_over_limit(&mut self, conn: Conn, limit_reached: LimitReached, pool: &PoolShared) {
-        let message = match limit_reached {
-            LimitReached::Database => {
-                format!("too many connections for database \"{}\"", pool.database)
-            }
-            LimitReached::User => format!("too many connections for role \"{}\"", pool.user),
-        };
-        let report = Report { severity: "FATAL", sqlstate: "53300", message: &message, hint: "" };
-        self.refuse_client(conn, DisconnectReason::TooManyClients, &report);
+        let message = too_many_connections(limit_reached, &pool.database, &pool.user);
+        self.refuse_in_words(conn, DisconnectReason::TooManyClients, &message, "");
     }
 
     /// Determines the settings that a client begins with. Settings that no server has accepted yet

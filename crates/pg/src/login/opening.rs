@@ -11,15 +11,9 @@ use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Star
 use refrain_wire::write::{self, Report};
 
 use crate::engine::Step;
+use crate::ground::reports::report_in_words;
 use crate::settings::session::Setting;
 use crate::state::client::login::{Encryption, LoginRequest};
-
-/// The error with which Refrain refuses a startup packet.
-struct OpeningError {
-    cause: DisconnectReason,
-    sqlstate: &'static str,
-    message: String,
-}
 
 impl Step<'_, '_> {
     /// Handles a client's first packet. Returns the bytes that it took, and the login that it asks
@@ -71,14 +65,7 @@ impl Step<'_, '_> {
             // (CVE-2021-23222).
             let what = if tls { "SSL request" } else { "GSSAPI encryption request" };
             let message = format!("received unencrypted data after {what}");
-            self.refuse(
-                conn,
-                &OpeningError {
-                    cause: DisconnectReason::ClientProtocol,
-                    sqlstate: "08P01",
-                    message,
-                },
-            );
+            self.refuse_in_words(conn, DisconnectReason::ClientProtocol, &message, "");
         }
         !rest
     }
@@ -91,12 +78,7 @@ impl Step<'_, '_> {
         if is_startup && (8..=STARTUP_BYTES_MAX).contains(&length) {
             let message =
                 "invalid startup packet layout: expected terminator as last byte".to_owned();
-            let words = OpeningError {
-                cause: DisconnectReason::ClientProtocol,
-                sqlstate: "08P01",
-                message,
-            };
-            return self.refuse(conn, &words);
+            return self.refuse_in_words(conn, DisconnectReason::ClientProtocol, &message, "");
         }
         let told = "invalid length of startup packet".to_owned();
         self.step.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
@@ -107,19 +89,7 @@ impl Step<'_, '_> {
         let message = format!(
             "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{MINOR_NEWEST}"
         );
-        self.refuse(
-            conn,
-            &OpeningError { cause: DisconnectReason::ClientVersion, sqlstate: "0A000", message },
-        );
-    }
-
-    fn refuse(&mut self, conn: Conn, words: &OpeningError) {
-        let OpeningError { cause, sqlstate, message } = words;
-        self.refuse_client(
-            conn,
-            *cause,
-            &Report { severity: "FATAL", sqlstate, message, hint: "" },
-        );
+        self.refuse_in_words(conn, DisconnectReason::ClientVersion, &message, "");
     }
 
     fn startup(&mut self, conn: Conn, startup: &Startup<'_>) -> Option<LoginRequest> {
@@ -177,7 +147,20 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Ends a login with words of its own.
+    /// Ends a login with the SQLSTATE of its reason and words of its own.
+    pub(crate) fn refuse_in_words(
+        &mut self,
+        conn: Conn,
+        cause: DisconnectReason,
+        message: &str,
+        hint: &str,
+    ) {
+        if let Some(report) = report_in_words(cause, message) {
+            self.refuse_client(conn, cause, &Report { hint, ..report });
+        }
+    }
+
+    /// Ends a login with an error of its own.
     pub(crate) fn refuse_client(
         &mut self,
         conn: Conn,
