@@ -1,6 +1,6 @@
 //! The reference of all options and the example file; both are generated from the rows.
 //!
-//! `docs/config.md` is the output of [`reference`]. A test fails if the two differ, and
+//! `docs/config.md` is the output of [`reference()`]. A test fails if the two differ, and
 //! `cargo xtask docs` writes the page.
 
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Counts of servers and clients over all cores, against their limits.
 //!
-//! A core asks [`Counts::admit_server`] before it connects a server, and calls
-//! [`Counts::server_gone`] when the server has gone. A core that was refused gets a message when
+//! A core asks `Counts::admit_server` before it connects a server, and calls
+//! `Counts::server_gone` when the server has gone. A core that was refused gets a message when
 //! there is room again.
 
 use std::collections::HashMap;

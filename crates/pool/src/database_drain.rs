@@ -3,7 +3,7 @@
 //!
 //! PostgreSQL waits five seconds for other sessions to leave such a database, and then fails with
 //! 55006 (`CountOtherDBBackends`). From the client's query until the server's reply, but for at
-//! most [`WAIT_MAX`], no core keeps a server of that database that no client needs: an idle server
+//! most `WAIT_MAX`, no core keeps a server of that database that no client needs: an idle server
 //! is closed, and so is one that comes back from a client or arrives from another core. A client
 //! that waits still gets a server.
 //!

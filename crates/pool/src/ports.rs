@@ -9,7 +9,7 @@
 //! circulation.
 //!
 //! A connection that is to be closed sends its queued bytes first. A peer that does not read them
-//! has [`CLOSING_MAX`]. The number is free again when the loop has taken the [`Output::Close`].
+//! has `CLOSING_MAX`. The number is free again when the loop has taken the [`Output::Close`].
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The program: threads, sockets, signals, console and metrics around the engine.
 //!
 //! Each core is a thread with a kernel driver, an engine and nothing shared on the way of a query:
-//! [`mod@core`] is the loop, and with the engine it is the whole hot path. Everything else runs on
-//! helper threads and reaches the cores by mail ([`mail`]), so that no slow thing (a name server, a
+//! `core` is the loop, and with the engine it is the whole hot path. Everything else runs on
+//! helper threads and reaches the cores by mail (`mail`), so that no slow thing (a name server, a
 //! scraper, a full log pipe, a PAUSE that waits for servers) can stall a client.
 //!
 //! ```text

@@ -4,10 +4,10 @@
 //! the same time happen in the order of their creation. All choices come from the seed's streams,
 //! so a run is a function of its seed.
 //!
-//! Later modules add methods: [`crate::links`] sends bytes, [`crate::engines`] steps the engines
-//! and carries out their actions, [`crate::clients`] and [`crate::backends`] are the two ends,
-//! [`crate::delivery`] hands bytes to either, [`crate::faults`] has the operator and restarts,
-//! [`crate::dispatch`] picks the function for the next event, and [`crate::check`] has the checks
+//! Later modules add methods: `crate::links` sends bytes, `crate::engines` steps the engines
+//! and carries out their actions, `crate::clients` and `crate::backends` are the two ends,
+//! `crate::delivery` hands bytes to either, `crate::faults` has the operator and restarts,
+//! `crate::dispatch` picks the function for the next event, and `crate::check` has the checks
 //! at the end.
 
 use std::cmp::Reverse;

@@ -1,18 +1,18 @@
 //! Facts about an SQL text, as far as a proxy must know them.
 //!
-//! What: [`scan`] says how a query string may change its session and which statement it is;
+//! What: [`scan()`] says how a query string may change its session and which statement it is;
 //! [`set_names`] which parameters it sets; [`databases_to_drain`] which databases must have no
-//! other connections for it; [`tag`] what a completed command has done; [`normalize`] which part of
-//! a text it shares with texts that differ only in their literals; [`reads`] why a statement is not
-//! a read; [`lex`] gives PostgreSQL's own token boundaries.
+//! other connections for it; [`tag()`] what a completed command has done; [`normalize`] which part
+//! of a text it shares with texts that differ only in their literals; [`reads`] why a statement is
+//! not a read; [`lex`] gives PostgreSQL's own token boundaries.
 //!
 //! Why: in transaction pooling a server session goes from client to client, and the SQL text is all
 //! that a proxy sees of a client's changes to the session.
 //!
 //! What always holds: functions take bytes and return facts. They use no database and keep no
 //! state, no bytes make them panic, and they take linear time; only [`Name::fold`], [`set_names`],
-//! [`databases_to_drain`], [`rules`] and the cold part of [`normalize`] may allocate. Every
-//! judgement about a word is a row of one table, printed by [`rules`].
+//! [`databases_to_drain`], [`rules()`] and the cold part of [`normalize`] may allocate. Every
+//! judgement about a word is a row of one table, printed by [`rules()`].
 //!
 //! What it does not do: parse. It over-approximates, and does not see into functions, procedures,
 //! DO and triggers.

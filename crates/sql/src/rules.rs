@@ -4,7 +4,7 @@
 //! [`MENTIONS`] maps words anywhere in a statement to effects. [`FORMS`] and [`PARAMETERS`] say
 //! which parameter a `SET` means and what setting it does.
 //!
-//! Why here: every judgement is one row with its reason; [`crate::scan`] and [`crate::set`] just
+//! Why here: every judgement is one row with its reason; [`crate::scan()`] and [`crate::set`] just
 //! walk the rows.
 //!
 //! What always holds (checked at compile time): the rows of [`RULES`] are grouped by the first

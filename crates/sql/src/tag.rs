@@ -2,8 +2,8 @@
 //!
 //! What: [`tag`] sorts the tags of PostgreSQL's `cmdtaglist.h` by what they mean to a pooler.
 //!
-//! Why: [`crate::scan`] guesses what a text may do. Only the tag, which comes from the server, says
-//! that it was done, even if the text hid it.
+//! Why: [`crate::scan()`] guesses what a text may do. Only the tag, which comes from the server,
+//! says that it was done, even if the text hid it.
 //!
 //! What it does not do: distinguish SET LOCAL from SET, or ROLLBACK TO from ROLLBACK (the tags are
 //! the same), or read row counts.

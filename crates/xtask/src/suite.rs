@@ -29,6 +29,7 @@ struct Part {
 const PARTS: &[Part] = &[
     Part { name: "fmt", run: fmt, drives: false },
     Part { name: "clippy", run: clippy, drives: false },
+    Part { name: "doc", run: doc, drives: false },
     Part { name: "cargo-test", run: cargo_test, drives: false },
     Part { name: "grammar", run: grammar, drives: false },
     Part { name: "sim", run: sim, drives: false },
@@ -90,6 +91,13 @@ fn clippy() -> Result<Tally> {
     let mut clippy = workspace::cargo();
     clippy.args(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
     check(clippy.args(["--", "--deny", "warnings"]))
+}
+
+/// Builds the documentation with private items: most of what a link leads to is private.
+fn doc() -> Result<Tally> {
+    let mut doc = workspace::cargo();
+    doc.args(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
+    check(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn cargo_test() -> Result<Tally> {

@@ -1,7 +1,7 @@
 //! Numbers that name settings and segments.
 
 /// The number of a parse environment: of the settings that decide what a text means. See
-/// [`crate::settings::session`].
+/// `crate::settings::session`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EnvId(pub u64);
 

@@ -6,9 +6,9 @@
 //! texts that collide; the full bytes are compared, so that a collision is merely slow (E7).
 //!
 //! The purge has two phases. [`Registry::due`] reads counters without a lock: the bytes are over
-//! the limit, more than one in [`IDLE_PART`] of the statements are unused, and the last round
-//! through all shards ended more than [`PURGE_EVERY_US`] ago. [`Registry::purge`] then takes one
-//! shard and looks at up to [`PURGE_ENTRIES_MAX`] of its entries (E92). It drops those that have
+//! the limit, more than one in `IDLE_PART` of the statements are unused, and the last round
+//! through all shards ended more than `PURGE_EVERY_US` ago. [`Registry::purge`] then takes one
+//! shard and looks at up to `PURGE_ENTRIES_MAX` of its entries (E92). It drops those that have
 //! neither clients nor servers, and to which nothing but the registry refers. Under the shard's
 //! lock that is certain, since new references come from under that lock or from an existing one.
 

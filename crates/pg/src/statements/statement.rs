@@ -1,7 +1,7 @@
 //! Prepared statement: what makes it the same as another, and the name that servers know it by.
 //!
 //! The identity of a statement is exact bytes: the pool, the parse environment (settings that
-//! change what a text means, see [`crate::settings::session`]), the text and the parameter types. A
+//! change what a text means, see `crate::settings::session`), the text and the parameter types. A
 //! [`Statement`] is immutable and shared; the counts beside it change when a client or server
 //! prepares or closes it, never on Bind, Describe or Execute.
 //!
@@ -185,7 +185,7 @@ impl Statement {
     }
 
     /// True if it is known, as of this count of schema changes, to be a read: a server may run it
-    /// while it runs statements of other clients, and it may run twice. See [`crate::reads`].
+    /// while it runs statements of other clients, and it may run twice. See `crate::reads`.
     #[inline]
     pub fn is_read(&self, schema_changes: u64) -> bool {
         self.verdict.is_read(schema_changes)

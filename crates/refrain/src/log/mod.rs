@@ -68,7 +68,7 @@ pub(crate) fn set_level(level: LogLevel) {
     }
 }
 
-/// Waits up to [`FLUSH_WAIT`] until all lines are written. Returns true if they are.
+/// Waits up to `FLUSH_WAIT` until all lines are written. Returns true if they are.
 pub fn flush() -> bool {
     let Some(log) = LOG.get() else { return false };
     let until = Instant::now() + FLUSH_WAIT;

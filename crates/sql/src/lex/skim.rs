@@ -1,4 +1,4 @@
-//! A fast walk over the tokens that [`crate::scan`] has no rule for.
+//! A fast walk over the tokens that [`crate::scan()`] has no rule for.
 //!
 //! What: [`Lexer::skim`] moves to the next token for which a caller has a use.
 //!

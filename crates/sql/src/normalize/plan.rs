@@ -80,7 +80,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Appends the value to `out`, in text format. See [`value`].
+    /// Appends the value to `out`, in text format. See [`value()`].
     pub fn value(&self, text: &[u8], utf8: bool, out: &mut Vec<u8>) -> Result<(), Undecodable> {
         if matches!(self.edit, Edit::Sign { .. }) {
             out.push(b'-');

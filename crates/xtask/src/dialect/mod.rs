@@ -3,7 +3,7 @@
 //!
 //! Each statement runs in a savepoint on both sides. If one side refuses it, both sides roll it
 //! back, so that they stay in step and a difference is the statement's own. Each script begins with
-//! a copy of the tables that the suite creates for all scripts. [`judge`] says which differences
+//! a copy of the tables that the suite creates for all scripts. `judge` says which differences
 //! are faults, and each fault is printed. In the code `here` is SQLite and `there` PostgreSQL.
 
 mod script;

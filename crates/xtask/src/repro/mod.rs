@@ -5,7 +5,7 @@
 //! Each then says which of its bars hold, and the command fails if one does not. `--program` names
 //! another build of the proxy, so that the same command shows the behaviour of an older one.
 //!
-//! A reproduction is a file here and a row of [`REPROS`].
+//! A reproduction is a file here and a row of `REPROS`.
 
 mod figures;
 mod verdict;
