@@ -343,47 +343,27 @@ fn metrics_have_values() {
     );
 }
 
+/// Returns the names of all listings, which `SHOW HELP` takes from the table of listings.
+fn listings(console: &mut Session) -> Vec<String> {
+    let help = console.query("show help");
+    let notice = help.frames.iter().find(|frame| frame.tag == b'N').expect("a notice");
+    let detail = String::from_utf8_lossy(notice.field(b'D')).into_owned();
+    let line = detail.lines().find_map(|line| line.trim().strip_prefix("SHOW HELP|"));
+    line.expect("SHOW HELP names listings").split('|').map(str::to_owned).collect()
+}
+
 #[test]
 fn everything_can_be_shown() {
     let database = database("console_show");
     let proxy = over_15().start();
     let mut one = proxy.open(database);
     one.ask(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]);
-    let what = [
-        "active_sockets",
-        "clients",
-        "config",
-        "counters",
-        "databases",
-        "dns_hosts",
-        "dns_zones",
-        "fds",
-        "lists",
-        "mem",
-        "options",
-        "peer_pools",
-        "peers",
-        "pins",
-        "pools",
-        "prepared",
-        "refrain",
-        "servers",
-        "servers_extended",
-        "sockets",
-        "state",
-        "statements",
-        "stats",
-        "stats_averages",
-        "stats_totals",
-        "totals",
-        "users",
-        "version",
-        "all",
-    ];
     let mut console = proxy.console();
-    for what in what {
-        let reply = console.query(&format!("show {what}"));
-        assert!(reply.error().is_none() && reply.status() == Some('I'), "{what}");
+    let listings = listings(&mut console);
+    assert!(listings.iter().any(|listing| listing == "AUTOPREPARE"), "{listings:?}");
+    for listing in listings.iter().map(String::as_str).chain(["all"]) {
+        let reply = console.query(&format!("show {listing}"));
+        assert!(reply.error().is_none() && reply.status() == Some('I'), "{listing}");
     }
     assert_eq!(console.query("show nothing").code(), "42601");
     assert_eq!(proxy.show_of("clients", database).len(), 1);
