@@ -37,6 +37,7 @@ impl Link<'_> {
     /// settings.
     pub(crate) fn read_settings_ends(&mut self) {
         let Some((mut edit, unset)) = self.pipe.server.session.settings.take_read() else {
+            self.looked(None);
             return self.keeps_settings();
         };
         let outstanding = &self.pipe.server.session.outstanding;
@@ -58,7 +59,7 @@ impl Link<'_> {
         let intern = |edit| intern_settings(self.pipe.core_state, edit);
         let before = self.client.session.settings.were_read(edit, intern);
         self.learn_defaults(unset.iter());
-        self.looked(&before);
+        self.looked(Some(&before));
         self.client.session.settings.reading_ends(settled);
     }
 

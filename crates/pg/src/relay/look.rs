@@ -233,8 +233,8 @@ impl Link<'_> {
     }
 
     /// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain
-    /// knew them before the look.
-    pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
+    /// knew them before the look; `None` if the answer has more of them than is kept.
+    pub(crate) fn looked(&mut self, before: Option<&Arc<Settings>>) {
         let now = self.pipe.now;
         let code = self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol.code();
         let Some(answer) = self.client.session.suspicion.answered(code) else { return };
@@ -250,7 +250,8 @@ impl Link<'_> {
         let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
         own.for_each(|name| self.note_name(name));
         let said = self.client.session.settings.are_to_be_read();
-        let changed = !said && !Arc::ptr_eq(before, self.client.session.settings.expected());
+        let expected = self.client.session.settings.expected();
+        let changed = !said && before.is_none_or(|before| !Arc::ptr_eq(before, expected));
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         if let Some((parameters, code)) = answer.parameters {
             pool.protocol.calls.learn_parameters(parameters, code, now);

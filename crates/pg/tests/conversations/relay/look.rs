@@ -67,6 +67,21 @@ fn a_setting_that_a_function_made_is_the_clients_own() {
 }
 
 #[test]
+fn a_setting_that_is_too_long_to_be_kept_ends_the_look_and_ties_its_client_to_the_server() {
+    let talk = tracking("on");
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.asks(&server, "select f(1)", one_row());
+    server.gets(asked());
+    alice.sends([query("select 2")]);
+    bob.sends([query("select 1")]);
+    server.answers(settings_answer(&[NEWEST, &["search_path", &"x".repeat(33_000)]]));
+    server.gets([query("select 2")]).answers(one_row());
+    alice.gets(one_row());
+    assert_eq!(talk.pinned(), "settings");
+    bob.gets_nothing();
+}
+
+#[test]
 fn a_question_that_was_cancelled_is_asked_once_more() {
     let talk = tracking("on");
     let (alice, server) = (talk.client(), talk.server(1));
