@@ -67,3 +67,26 @@ fn a_set_without_a_sync_is_asked_for_before_a_parse_with_constants() {
         ready(),
     ]));
 }
+
+#[test]
+fn what_a_reading_had_found_before_it_failed_is_no_startup_packet() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.asks(&server, "set work_mem = '8MB'", [complete("SET"), ready()]);
+    server.gets(settings_asked());
+    server.answers([
+        close_complete(),
+        parse_complete(),
+        bind_complete(),
+        row(&["work_mem", "8MB"]),
+    ]);
+    server.answers([error("53200", "out of memory"), ready()]);
+    assert_eq!(talk.pinned(), "settings");
+    alice.breaks();
+    server.gets([query("DISCARD ALL")]).answers([complete("DISCARD ALL"), ready()]);
+    bob.sends([query("select 1")]);
+    server.gets([query_with("pg_catalog.set_config("), query("select 1")]);
+    server.answers(synced(&["UTF8", "on", "UTC"])).answers(one_row());
+    bob.gets(one_row());
+    bob.asks(&server, "select 2", one_row());
+}
