@@ -2,8 +2,9 @@
 //!
 //! A tick costs what is due, and not what exists: of a thousand pools most have no work for it. So
 //! a tick visits the pools that were used since the last tick
-//! ([`crate::core_state::CoreState::find_pool`] lists each), those that are not done
-//! ([`crate::pool::Pool::needs_tick`]), and unused ones when each may be forgotten.
+//! ([`crate::core_state::CoreState::find_pool`] lists each, when a server is lent at the latest),
+//! those that are not done ([`crate::pool::Pool::needs_tick`]), and unused ones when each may be
+//! forgotten.
 //!
 //! A pool is in `next` exactly while its [`Visits`] say that it is listed, and in `later` exactly
 //! while they have the time there.

@@ -113,6 +113,18 @@ impl<P: Parts> CoreState<P> {
         self.find_pool(id).expect("a pool in use is open")
     }
 
+    /// Returns this core's part of a pool like [`Self::pool`], and has no tick visit the pool: for
+    /// what each transaction does there. It counts, reads settings, and takes and frees servers, of
+    /// which no tick has to know. [`crate::Engine::check`] finds work that no tick does.
+    ///
+    /// # Panics
+    /// If this core has no such pool open.
+    #[inline]
+    pub fn pool_in_use(&mut self, id: PoolId) -> &mut Pool<P> {
+        let pool = self.pools.get_mut(id.place()).and_then(|pool| pool.as_deref_mut());
+        pool.filter(|pool| pool.shared.id == id).expect("a pool in use is open")
+    }
+
     /// Returns this core's part of a pool, or `None` if this core does not have the pool open. The
     /// next tick visits the pool: whoever asks may change it.
     #[inline]

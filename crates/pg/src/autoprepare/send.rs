@@ -141,7 +141,7 @@ impl Link<'_> {
         let Seen { text, spans, key, tail, values } = *seen;
         let free = self.pipe.server.session.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.pipe.now);
-        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
+        let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
         let settings = self.client.session.settings.current();
         let bounds = bounds(pool);
         let schema_version = pool.shared.protocol.schema_changes();
@@ -187,7 +187,8 @@ impl Link<'_> {
     /// Makes the client wait for news of a normalized query.
     fn wait_for_news(&mut self) -> Stop {
         let conn = self.client.conn();
-        self.pipe.pool().protocol.wait_for_news(conn);
+        // A tick reads the client again if no news comes.
+        self.pipe.core_state.pool(self.pipe.server.pool()).protocol.wait_for_news(conn);
         Stop::Replies
     }
 

@@ -147,7 +147,7 @@ impl Link<'_> {
         let front = &self.pipe.server.session.front;
         let text = if unnamed { front.unnamed.behind() } else { front.run.text() };
         let now = self.pipe.now;
-        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
+        let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
             // The statement failed and the text did not: the cause is the preparing.

@@ -95,7 +95,7 @@ impl Link<'_> {
         };
         let unsure = self.client.session.settings.unknown_since().is_some();
         let shared = self.pipe.core_state.shared.clone();
-        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
+        let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
         let schema_version = pool.shared.protocol.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
@@ -133,7 +133,7 @@ impl Link<'_> {
 
     /// Whether one more statement of `bytes` exceeds the client's limits.
     pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
-        let options = &self.pipe.core_state.pool(self.pipe.server.pool()).settings.options;
+        let options = &self.pipe.core_state.pool_in_use(self.pipe.server.pool()).settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
         !self.client.session.statements.have_room(bytes, bounds)
     }

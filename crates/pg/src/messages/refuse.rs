@@ -39,7 +39,7 @@ impl Link<'_> {
         portal: &[u8],
         cached: &CachedStatement,
     ) -> Result<bool, Stop> {
-        let options = &self.pipe.core_state.pool(self.pipe.server.pool()).settings.options;
+        let options = &self.pipe.core_state.pool_in_use(self.pipe.server.pool()).settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
         match self.client.session.portals.has_room(portal, cached, bounds) {
             false if !self.pipe.server.session.outstanding.is_empty() => Err(Stop::Replies),

@@ -70,7 +70,7 @@ impl Pipeline<'_> {
         if let Some(old) = self.server.session.statements.remove(id) {
             self.send_close(old, purpose);
         }
-        let options = &self.core_state.pool(self.server.pool()).settings.options;
+        let options = &self.core_state.pool_in_use(self.server.pool()).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
         while let Some(old) = self.server.session.statements.evict(bytes, count, most) {
             self.pool().counters.protocol.evictions += 1;

@@ -24,10 +24,10 @@ impl Pipeline<'_> {
         self.ports.out(self.server.conn())
     }
 
-    /// Returns the pool of the server.
+    /// Returns the pool of the server. No tick visits the pool for that.
     #[inline]
     pub(crate) fn pool(&mut self) -> &mut Pool {
-        self.core_state.pool(self.server.pool())
+        self.core_state.pool_in_use(self.server.pool())
     }
 
     /// Records the reply that the server owes for a message just sent, and returns the number of

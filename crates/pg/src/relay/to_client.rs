@@ -159,7 +159,7 @@ impl<'a> Reader<'a> for Link<'a> {
             ReplyAction::Skip(_) => {}
             _ if held => {}
             _ => {
-                let pool = self.pipe.core_state.pool(self.pipe.server.pool());
+                let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
                 self.run_ends(took);
                 self.unnamed_ends(took);

@@ -93,7 +93,7 @@ impl Step<'_, '_> {
             .map(|client| client.session.settings.env());
         let Some(server) = connections.server(conn) else { return false };
         let wishes = server.session.wishes.take();
-        let pool = core_state.pool(server.pool());
+        let pool = core_state.pool_in_use(server.pool());
         if !has_jobs(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
             return false;
         }
@@ -144,7 +144,7 @@ impl Step<'_, '_> {
     #[inline]
     fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.step.engine.connections.server(server) else { return false };
-        let part = &self.step.engine.core_state.pool(s.pool()).protocol;
+        let part = &self.step.engine.core_state.pool_in_use(s.pool()).protocol;
         !s.session.wishes.is_empty() || part.normalized_queries.has_due() || part.reads.has_due()
     }
 

@@ -64,7 +64,8 @@ impl Step<'_, '_> {
                     Err(_) => return Need::End(DisconnectReason::ClientProtocol),
                 }
                 let pool = client.pool();
-                self.step.engine.core_state.pool(pool).counters.protocol.closes_answered += 1;
+                self.step.engine.core_state.pool_in_use(pool).counters.protocol.closes_answered +=
+                    1;
                 write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
                 Need::Used(length)
             }
@@ -96,7 +97,7 @@ impl Step<'_, '_> {
         else {
             return false;
         };
-        let pool = core_state.pool(client.pool());
+        let pool = core_state.pool_in_use(client.pool());
         let options = &pool.settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
         let room = client.session.statements.have_room(parse.tail.len(), bounds);

@@ -158,7 +158,7 @@ impl Step<'_, '_> {
         let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
         let id = c.pool();
-        let pool = self.step.engine.core_state.pool(id);
+        let pool = self.step.engine.core_state.pool_in_use(id);
         let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
         if pool.protocol.normalized_queries.has_due() {
             self.queue_what_is_due(id);

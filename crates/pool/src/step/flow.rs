@@ -54,7 +54,7 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub fn push_back_on_client(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        let high = self.engine.core_state.pool(client.pool).settings.options.buffer_high;
+        let high = self.engine.core_state.pool_in_use(client.pool).settings.options.buffer_high;
         if self.ports.queued(server) > high || self.ports.queued(conn) > high {
             self.stop_reading(conn);
         }
@@ -63,7 +63,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Whether a client without a server leaves too many replies unread. If so, stops reading it.
     pub fn reads_slowly(&mut self, conn: Conn) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
-        let high = self.engine.core_state.pool(client.pool).settings.options.buffer_high;
+        let high = self.engine.core_state.pool_in_use(client.pool).settings.options.buffer_high;
         let full = self.ports.queued(conn) > high;
         if full {
             self.stop_reading(conn);
@@ -75,7 +75,7 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub fn push_back_on_server(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
-        let high = self.engine.core_state.pool(s.pool).settings.options.buffer_high;
+        let high = self.engine.core_state.pool_in_use(s.pool).settings.options.buffer_high;
         if !s.paused && self.ports.queued(client) > high {
             s.paused = true;
             self.ports.act(Action::Pause { conn: server });

@@ -55,7 +55,7 @@ impl<P: Protocol> Step<'_, P> {
     /// does not hold a server back from a client of another core.
     #[inline]
     pub(crate) fn next_core(&mut self, pool: PoolId) -> Option<Core> {
-        let pool = self.engine.core_state.pool(pool);
+        let pool = self.engine.core_state.pool_in_use(pool);
         let (core, since) = *pool.asking.iter().min_by_key(|(_, since)| *since)?;
         let first = pool.waiters.first_client();
         let ours = first.and_then(|client| Some(self.engine.connections.client(client)?.waiting));

@@ -17,7 +17,7 @@ impl<P: Protocol> Step<'_, P> {
         match P::phase(&client.session) {
             Phase::Ready => {
                 let pool = client.pool;
-                let counters = &mut self.engine.core_state.pool(pool).counters;
+                let counters = &mut self.engine.core_state.pool_in_use(pool).counters;
                 counters.pool.bytes_received += bytes.len() as u64;
                 self.serve_ready(conn, bytes);
             }

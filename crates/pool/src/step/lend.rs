@@ -17,7 +17,7 @@ impl<P: Protocol> Step<'_, P> {
     pub fn lend(&mut self, conn: Conn) -> Option<Conn> {
         let client = self.engine.connections.client(conn)?;
         let id = client.pool;
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.engine.core_state.pool_in_use(id);
         if pool.waiters.is_empty()
             && let Some(server) = pool.take()
         {
@@ -55,7 +55,7 @@ impl<P: Protocol> Step<'_, P> {
     /// of the next request, and of doing nothing, count from now.
     pub fn request_over(&mut self, client: Conn, server: Conn) {
         let Linked { now, client, server, core_state, .. } = self.linked(client, server);
-        core_state.pool(server.pool).request_over(client, server, now);
+        core_state.pool_in_use(server.pool).request_over(client, server, now);
     }
 
     /// Takes a server back from a client whose transaction is over. The client keeps the server if
@@ -64,7 +64,7 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub fn transaction_over(&mut self, client: Conn, server: Conn, keeps: bool) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };
-        let pool = self.engine.core_state.pool(s.pool);
+        let pool = self.engine.core_state.pool_in_use(s.pool);
         if pool.removed {
             if !s.line.is_empty() {
                 self.unlink(client, server);

@@ -44,7 +44,7 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub fn unlink(&mut self, client: Conn, server: Conn) {
         let (c, s) = self.engine.connections.pair(client, server);
-        count_transaction(s, self.engine.core_state.pool(s.pool), self.now);
+        count_transaction(s, self.engine.core_state.pool_in_use(s.pool), self.now);
         c.link = None;
         c.cancel_wanted = false;
         (c.read, c.resent) = (None, false);
@@ -149,7 +149,7 @@ impl<P: Protocol> Step<'_, P> {
         };
         let leaves =
             self.engine.core_state.draining || self.engine.core_state.is_draining(s.pool, now);
-        let pool = self.engine.core_state.pool(s.pool);
+        let pool = self.engine.core_state.pool_in_use(s.pool);
         let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
         if s.close_needed || s.reconnects != pool.shared.reconnects() || s.expires < now || unwanted
         {
@@ -174,7 +174,7 @@ impl<P: Protocol> Step<'_, P> {
             return self.hand_over(server, core);
         }
         loop {
-            let pool = self.engine.core_state.pool(id);
+            let pool = self.engine.core_state.pool_in_use(id);
             match if leaves { pool.waiters.next_client() } else { pool.waiters.next() } {
                 Some(Waiter::Client(client)) => return self.serve_waiting(client, server),
                 // A job for which nothing is left to do has left the line, and the next is due.

@@ -36,7 +36,7 @@ impl<P: Protocol> Step<'_, P> {
     pub fn had_better_share(&mut self, client: Conn) -> bool {
         let Some(client) = self.engine.connections.client(client) else { return false };
         let (pool, resent) = (client.pool, client.resent);
-        let pool = self.engine.core_state.pool(pool);
+        let pool = self.engine.core_state.pool_in_use(pool);
         !resent && pool.waiting() == 0 && pool.at_work() >= WIDTH
     }
 
@@ -49,7 +49,7 @@ impl<P: Protocol> Step<'_, P> {
         }
         c.read = Some(request.to_vec());
         s.line.open();
-        core_state.pool(s.pool).open_lines.push(server);
+        core_state.pool_in_use(s.pool).open_lines.push(server);
     }
 
     /// Lets no further client join at a server.
@@ -57,7 +57,7 @@ impl<P: Protocol> Step<'_, P> {
         let Engine { core_state, connections, .. } = &mut *self.engine;
         let Some(s) = connections.server(server).filter(|s| s.line.is_open()) else { return };
         s.line.close();
-        core_state.pool(s.pool).open_lines.retain(|open| *open != server);
+        core_state.pool_in_use(s.pool).open_lines.retain(|open| *open != server);
     }
 
     /// Puts a client without a server into the shortest line of its pool in which there is room,
@@ -97,7 +97,7 @@ impl<P: Protocol> Step<'_, P> {
         fits: impl Fn(&P::Client, &P::Server) -> bool,
     ) -> Option<Conn> {
         let Engine { core_state, connections, .. } = &mut *self.engine;
-        let pool = core_state.pool(pool);
+        let pool = core_state.pool_in_use(pool);
         let depth = pool.settings.options.share_depth as usize;
         let mut best: Option<(usize, Conn)> = None;
         for &server in &pool.open_lines {
