@@ -24,6 +24,12 @@ impl Line {
         self.open
     }
 
+    /// Whether the server is shared, or clients may join so that it will be.
+    #[inline]
+    pub(crate) fn is_used(&self) -> bool {
+        self.open || !self.behind.is_empty()
+    }
+
     /// Lets clients join from now on.
     pub(crate) fn open(&mut self) {
         self.open = true;

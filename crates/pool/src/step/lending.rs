@@ -133,11 +133,10 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub(crate) fn free(&mut self, server: Conn) {
         let now = self.now;
-        if self.next_turn(server) {
-            return;
-        }
-        self.close_line(server);
         let Some(s) = self.engine.connections.server(server) else { return };
+        if s.line.is_used() {
+            return self.free_shared(server);
+        }
         // PostgreSQL does not say which query a cancel request hits. A request under way could hit
         // the next client (E81).
         if s.cancels > 0 {
@@ -159,6 +158,15 @@ impl<P: Protocol> Step<'_, P> {
             return;
         }
         self.hand_out(server, proof, leaves);
+    }
+
+    /// Gives a shared server to the next in its line. Frees it if nobody is left there.
+    #[cold]
+    fn free_shared(&mut self, server: Conn) {
+        if !self.next_turn(server) {
+            self.close_line(server);
+            self.free(server);
+        }
     }
 
     /// Gives a free server to another core, to the first in line here, or to the pool. No job
