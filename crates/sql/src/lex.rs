@@ -411,7 +411,8 @@ impl<'a> Lexer<'a> {
 impl Iterator for Lexer<'_> {
     type Item = Token;
 
-    #[inline]
+    // With several users, the compiler would otherwise call it for each token of every text.
+    #[inline(always)]
     fn next(&mut self) -> Option<Token> {
         let start = self.at;
         let first = self.peek(start)?;
