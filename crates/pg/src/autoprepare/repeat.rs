@@ -91,6 +91,7 @@ impl Link<'_> {
 
     /// Ends an unnamed statement that autoprepare has looked at. If the client only asked what it
     /// returns, the time of its next Bind will count.
+    #[inline]
     pub(crate) fn unnamed_ends(&mut self, took: u64) {
         let run = self.pipe.server.session.front.unnamed.end();
         let Some(run) = run.filter(|run| !run.failed) else { return };

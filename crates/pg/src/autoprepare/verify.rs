@@ -133,6 +133,7 @@ impl Link<'_> {
     }
 
     /// Ends a text that autoprepare has looked at.
+    #[inline]
     pub(crate) fn run_ends(&mut self, took: u64) {
         let run = self.pipe.server.session.front.run.end();
         if let Some(run) = run.filter(|run| !run.has_failed()) {

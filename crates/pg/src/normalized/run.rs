@@ -161,7 +161,10 @@ impl QueryRun {
     }
 
     /// Ends the text under way, and returns it.
+    #[inline]
     pub(crate) fn end(&mut self) -> Option<Run> {
+        // Most requests have none. Then nothing is moved.
+        self.run.as_ref()?;
         self.run.take()
     }
 }

@@ -55,6 +55,10 @@ impl Step<'_, '_> {
     /// Handles messages of a server that no client holds. Returns the number of bytes handled, and
     /// whether to go on with the rest.
     fn replies_to_nobody(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
+        // The server has just gone back to its pool behind its last message.
+        if input.is_empty() {
+            return (0, false);
+        }
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let now = self.step.now;
         let Some(server) = connections.server(conn) else { return (input.len(), false) };
