@@ -65,11 +65,6 @@ impl Line {
         self.behind.push_back(Some(client));
     }
 
-    /// Takes the client out that has joined last. The server has not got its request.
-    pub(crate) fn leave(&mut self) {
-        self.behind.pop_back();
-    }
-
     /// Lets nobody get the replies to a client's request.
     pub(crate) fn forsake(&mut self, client: Conn) {
         self.behind.iter_mut().filter(|place| **place == Some(client)).for_each(|it| *it = None);

@@ -115,6 +115,8 @@ counters! {
     server_logins,
     /// Connections or logins to servers that failed.
     server_login_failures,
+    /// Requests sent to a server that works for other clients too (`share_servers`).
+    requests_shared,
     /// Requests sent again to another server, because a shared server was late or has gone.
     requests_resent,
     /// Cancel requests sent to servers.

@@ -163,6 +163,9 @@ impl<'a> Reader<'a> for Link<'a> {
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
                 self.run_ends(took);
                 self.unnamed_ends(took);
+                if let Some(read) = self.client.session.read.take() {
+                    read.learn_time(took);
+                }
             }
         }
         Err(Halt::Ready)

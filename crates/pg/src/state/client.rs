@@ -1,5 +1,6 @@
 //! A client's session: everything that PostgreSQL's protocol knows of a client.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use refrain_pool::Now;
@@ -15,6 +16,7 @@ use crate::state::client::reading::Reading;
 use crate::state::client::settings::ClientSettings;
 use crate::state::client::statements::ClientStatements;
 use crate::state::client::suspicion::Suspicion;
+use crate::statements::of_core::CachedStatement;
 use crate::statements::portals::Portals;
 
 pub(crate) mod login;
@@ -38,6 +40,8 @@ pub struct ClientSession {
     /// The run to which the next Bind of its unnamed statement belongs, and its way, if autoprepare
     /// has looked at the Parse.
     pub(crate) expected_run: Option<(Place, Turn)>,
+    /// The statement that it runs, if that is a read, to learn how long it takes.
+    pub(crate) read: Option<Rc<CachedStatement>>,
     /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
@@ -57,11 +61,24 @@ impl ClientSession {
             settings: ClientSettings::new(nothing, now),
             statements: ClientStatements::default(),
             expected_run: None,
+            read: None,
             portals: Portals::default(),
             pins: ClientPins::default(),
             suspicion: Suspicion::default(),
             evidence: Evidence::default(),
         }
+    }
+
+    /// Whether its next request may share a server: nothing of its session is the server's alone,
+    /// and nothing that it has sent is in doubt.
+    pub(crate) fn may_share(&self) -> bool {
+        self.login.is_ready()
+            && self.statements.are_managed()
+            && !self.reading.is_skipping()
+            && !self.reading.has_barrier()
+            && self.settings.are_known()
+            && self.suspicion.is_clear()
+            && self.pins.is_empty()
     }
 
     /// Ends portals, pins and settings that end with a transaction; portals as far as they belong

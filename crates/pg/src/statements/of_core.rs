@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hashbrown::HashTable;
 
@@ -50,6 +51,9 @@ pub(crate) struct CachedStatement {
     /// Its parameters, if it returns no rows: then Describe says the same whatever happens to the
     /// schema.
     described: RefCell<Described>,
+    /// The time that the current generation takes on a server, in microseconds: the generation, and
+    /// a mean in which the last times weigh most.
+    takes: Cell<(Generation, u32)>,
     /// Uses at this core, as far as they matter: a statement that is used once gets no name.
     seen: Cell<u8>,
 }
@@ -68,8 +72,28 @@ impl CachedStatement {
             accepted: Cell::new(0),
             columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
             described: RefCell::default(),
+            takes: Cell::new((0, 0)),
             seen: Cell::new(seen),
         }
+    }
+
+    /// Learns the time that a server took to run the statement, in microseconds.
+    pub(crate) fn learn_time(&self, took: u64) {
+        let took = u32::try_from(took).unwrap_or(u32::MAX).max(1);
+        let generation = self.statement.generation();
+        let mean = match self.takes.get() {
+            (known, mean) if known == generation && mean > 0 => mean - mean / 8 + took / 8,
+            _ => took,
+        };
+        self.takes.set((generation, mean.max(1)));
+    }
+
+    /// Whether the statement is known to take no longer than `most`.
+    pub(crate) fn is_short(&self, most: Duration) -> bool {
+        let (generation, mean) = self.takes.get();
+        mean > 0
+            && generation == self.statement.generation()
+            && u128::from(mean) <= most.as_micros()
     }
 
     /// Counts a use. True if the statement is worth a name on the server: from the second use on.

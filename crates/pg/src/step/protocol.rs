@@ -177,6 +177,15 @@ impl Protocol for Pg {
     }
 
     #[inline]
+    fn joined(linked: Linked<'_, Self>) {
+        Link::from(linked).begin_sharing();
+    }
+
+    fn take_request_back(session: &mut ClientSession) {
+        session.read = None;
+    }
+
+    #[inline]
     fn idle(session: &ServerSession) -> Option<Quiescent> {
         session.outstanding.quiescent()
     }

@@ -67,7 +67,8 @@ impl Step<'_, '_> {
         if used > 0 {
             server.note_progress(now);
         }
-        let quiet = server.session.outstanding.is_empty();
+        // Behind a request that nobody gets the replies of, the server may answer another client's.
+        let quiet = server.session.outstanding.is_empty() || server.requests_behind() > 0;
         let at_work = server.is_at_work();
         match halt {
             Halt::More => return (used, false),

@@ -18,9 +18,15 @@ impl Link<'_> {
     /// client's first message.
     #[inline]
     pub(crate) fn begin_use(&mut self) {
+        self.begin_sharing();
+        self.sync_settings_if_needed();
+    }
+
+    /// Begins to use a server that works for other clients, and that has the client's settings.
+    #[inline]
+    pub(crate) fn begin_sharing(&mut self) {
         self.client.session.statements.begin_use();
         self.client.session.reading.begin_use();
-        self.sync_settings_if_needed();
     }
 }
 
@@ -44,13 +50,17 @@ impl Step<'_, '_> {
                         return at;
                     }
                     Need::End(cause) => self.step.end_client(conn, cause),
+                    Need::Server if self.share(conn, &input[at..]) => return input.len(),
                     Need::Server if self.step.lend(conn).is_some() => {}
                     Need::Server => return at,
                 }
                 continue;
             };
+            self.step.close_line(server);
             let mut link = self.linked(conn, server);
-            let (used, stop) = link.requests(&input[at..]);
+            let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
+            let rest = &input[at..];
+            let (used, stop) = link.requests(rest);
             let answers = link.pipe.server.session.outstanding.will_answer();
             at += used;
             if link.pipe.core_state.database_drain.has_news() {
@@ -63,6 +73,9 @@ impl Step<'_, '_> {
                     // that would free the server.
                     if link.pipe.server.session.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
+                    }
+                    if quiet && used == rest.len() {
+                        self.open_line(conn, server, rest);
                     }
                     self.step.push_back_on_client(conn, server);
                     self.leave_if_ended(conn);
@@ -164,6 +177,10 @@ impl Step<'_, '_> {
             self.queue_what_is_due(id);
         }
         let Some(s) = self.step.engine.connections.server(server) else { return };
+        if s.requests_behind() > 0 {
+            self.step.transaction_over(client, server, false);
+            return;
+        }
         if s.session.outstanding.quiescent().is_none() {
             // A statement pool does not allow transaction blocks.
             let block =

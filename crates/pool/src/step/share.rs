@@ -61,8 +61,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Puts a client without a server into the shortest line of its pool in which there is room,
-    /// and whose server `fits`. The caller sends the client's request, or calls
-    /// [`Self::leave_line`].
+    /// and whose server `fits`. The caller sends the client's request ([`Self::await_turn`]).
     pub fn join(
         &mut self,
         client: Conn,
@@ -76,6 +75,7 @@ impl<P: Protocol> Step<'_, P> {
         let holder = linked.server.client();
         let pool = linked.core_state.pool(linked.server.pool);
         pool.counters.pool.server_assignments += 1;
+        pool.counters.pool.requests_shared += 1;
         P::joined(linked);
         // The holder's next request would come behind those of the others.
         if let Some(holder) = holder.and_then(|holder| self.engine.connections.client(holder))
@@ -109,13 +109,6 @@ impl<P: Protocol> Step<'_, P> {
             }
         }
         best.map(|(_, server)| server)
-    }
-
-    /// Takes a client out of a server's line again: the server has not got the client's request.
-    pub fn leave_line(&mut self, client: Conn, server: Conn) {
-        let (c, s) = self.engine.connections.pair(client, server);
-        c.link = None;
-        s.line.leave();
     }
 
     /// Keeps the request that a client in a line has sent. The client is read on when the request

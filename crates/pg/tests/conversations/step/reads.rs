@@ -6,12 +6,12 @@ use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::talk::*;
 
-const READ: &str = "select a from t where b = $1";
+pub(crate) const READ: &str = "select a from t where b = $1";
 const SECOND: Duration = Duration::from_secs(1);
 const SHARING: &str = "pool_size = 1\nshare_servers = \"reads\"";
 
 /// Returns what the grammar finds in [`READ`].
-fn mentioned() -> Mentioned {
+pub(crate) fn mentioned() -> Mentioned {
     Mentioned {
         relations: vec!["\"t\"".to_owned()],
         functions: vec!["f".to_owned()],
@@ -21,14 +21,14 @@ fn mentioned() -> Mentioned {
 }
 
 /// Returns the question whose names are these.
-fn question(names: &str) -> Vec<Line> {
+pub(crate) fn question(names: &str) -> Vec<Line> {
     [internal("'lock_timeout','10ms'"), internal(names), vec![sync()]].concat()
 }
 
 /// The names of a question about [`READ`] alone.
-const NAMES: &str = "(VALUES (0,'s',''),(0,'r','\"t\"'),(0,'f','f'),(0,'o','=')),";
+pub(crate) const NAMES: &str = "(VALUES (0,'s',''),(0,'r','\"t\"'),(0,'f','f'),(0,'o','=')),";
 
-fn answer(objections: &[&[&str]]) -> Vec<Line> {
+pub(crate) fn answer(objections: &[&[&str]]) -> Vec<Line> {
     [internal_answer(&[]), internal_answer(objections), vec![ready()]].concat()
 }
 
@@ -39,7 +39,7 @@ fn refusal(sqlstate: &str) -> Vec<Line> {
 
 impl Party {
     /// Runs a prepared statement once, which the server has under this name.
-    fn reads(&self, server: &Party, name: &str, there: &str) {
+    pub(crate) fn reads(&self, server: &Party, name: &str, there: &str) {
         self.sends([bind("", name), execute(""), sync()]);
         server.gets([bind("", there), execute(""), sync()]);
         server.answers([bind_complete(), row(&["1"]), complete("SELECT 1"), ready()]);
@@ -47,7 +47,7 @@ impl Party {
     }
 
     /// Prepares a statement, which the server has as `there`, and runs it often.
-    fn uses(&self, server: &Party, name: &str, text: &str, there: &str) {
+    pub(crate) fn uses(&self, server: &Party, name: &str, text: &str, there: &str) {
         let described = |rest: &[Line]| {
             [&[parse_complete(), parameters(&[23]), columns(&["a"])], rest].concat()
         };

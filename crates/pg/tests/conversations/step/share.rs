@@ -1,0 +1,165 @@
+//! Shared servers: reads of several clients under way on one server.
+
+use std::time::Duration;
+
+use crate::step::reads::{NAMES, READ, answer, mentioned, question};
+use crate::talk::*;
+
+/// Begins a conversation in which three servers are in transactions, and a fourth, which is
+/// returned with it, has the statement `s` of the two clients, which is known to be a short read.
+fn sharing(options_more: &str) -> (Conversation, [Party; 3], Party) {
+    let pool = format!("pool_size = 8\nshare_servers = \"reads\"\n{options_more}");
+    let talk = Conversation::new(options(&pool));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.uses(&server, "s", READ, "~1");
+    talk.waits(Duration::from_secs(1));
+    talk.read(talk.read_case(), Ok(mentioned()));
+    server.gets(question(NAMES)).answers(answer(&[]));
+    alice.opens_block(&server);
+    for number in 2..5 {
+        let (client, begun) = (talk.client(), [complete("BEGIN"), ready_in_block()]);
+        client.sends([query("begin")]);
+        talk.server(number).gets([query("begin")]).answers(begun.clone());
+        client.gets(begun);
+    }
+    alice.commits(&server);
+    let [bob, carol] = [talk.client(), talk.client()];
+    for client in [&bob, &carol] {
+        client.sends([parse("s", READ), sync()]).gets([parse_complete(), ready()]);
+    }
+    alice.reads(&server, "s", "~1");
+    (talk, [alice, bob, carol], server)
+}
+
+fn read(value: &str) -> [Line; 3] {
+    [bind_value("", "s", value), execute(""), sync()]
+}
+
+fn there(value: &str) -> [Line; 3] {
+    [bind_value("", "~1", value), execute(""), sync()]
+}
+
+fn reply(value: &str) -> [Line; 4] {
+    [bind_complete(), row(&[value]), complete("SELECT 1"), ready()]
+}
+
+#[test]
+fn each_client_gets_the_rows_of_its_own_read() {
+    let (_talk, [alice, bob, carol], server) = sharing("");
+    for (client, value) in [(&alice, "1"), (&bob, "2"), (&carol, "3")] {
+        client.sends(read(value));
+        server.gets(there(value));
+    }
+    server.answers(reply("1"));
+    alice.gets(reply("1"));
+    bob.gets_nothing();
+    server.answers([reply("2"), reply("3")].concat());
+    bob.gets(reply("2"));
+    carol.gets(reply("3"));
+    bob.reads(&server, "s", "~1");
+}
+
+#[test]
+fn an_error_ends_the_read_of_its_own_client() {
+    let (_talk, [alice, bob, _], server) = sharing("");
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets([there("1"), there("2")].concat());
+    let failure = [bind_complete(), error("22012", "division by zero"), ready()];
+    server.answers([&failure[..], &reply("2")].concat());
+    alice.gets(failure);
+    bob.gets(reply("2"));
+}
+
+#[test]
+fn what_is_no_read_has_a_server_to_itself() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    alice.sends(read("1"));
+    server.gets(there("1"));
+    bob.sends([query("update t set a = 1")]);
+    talk.server(5).gets([query("update t set a = 1")]);
+    server.gets_nothing();
+    // Nor has a read that more follows than its Sync.
+    server.answers(reply("1"));
+    alice.gets(reply("1"));
+    alice.sends([read("1"), read("2")].concat());
+    server.gets([there("1"), there("2")].concat());
+    bob.forgets();
+}
+
+#[test]
+fn the_next_request_of_a_client_waits_for_its_reply() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets([there("1"), there("2")].concat());
+    alice.sends([query("update t set a = 1")]);
+    server.gets_nothing();
+    server.answers(reply("1"));
+    alice.gets(reply("1"));
+    talk.server(5).gets([query("update t set a = 1")]);
+    server.gets_nothing();
+}
+
+#[test]
+fn a_read_behind_a_late_one_runs_elsewhere_once() {
+    let (talk, [alice, bob, carol], server) = sharing("");
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets([there("1"), there("2")].concat());
+    talk.waits(Duration::from_millis(6));
+    assert_eq!(talk.counters().pool.requests_resent, 1);
+    let other = talk.server(5);
+    other.gets([parse("~1", READ), describe_statement("~1"), flush()]);
+    other.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+    other.gets(there("2")).answers(reply("2"));
+    bob.gets(reply("2"));
+    // The late replies reach nobody, and then the server works for others again.
+    carol.sends(read("3"));
+    other.gets(there("3")).answers(reply("3"));
+    carol.gets(reply("3"));
+    server.answers([reply("1"), reply("2")].concat());
+    alice.gets(reply("1"));
+    bob.gets_nothing();
+    alice.reads(&server, "s", "~1");
+}
+
+#[test]
+fn reads_behind_a_lost_server_run_elsewhere() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets([there("1"), there("2")].concat()).breaks();
+    alice.gets([fatal("08006", "the server closed the connection unexpectedly")]);
+    assert!(alice.is_closed());
+    let other = talk.server(5);
+    other.gets([parse("~1", READ), describe_statement("~1"), flush()]);
+    other.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+    other.gets(there("2")).answers(reply("2"));
+    bob.gets(reply("2"));
+}
+
+#[test]
+fn a_client_with_other_settings_does_not_share() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    bob.sends([query("set timezone = 'Asia/Tokyo'")]);
+    server.gets([query("set timezone = 'Asia/Tokyo'")]);
+    server.answers([complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()]);
+    bob.forgets();
+    alice.sends(read("1"));
+    server.forgets();
+    bob.sends(read("2"));
+    talk.server(5).gets([query_with("'timezone','Asia/Tokyo'")]);
+    server.gets_nothing();
+}
+
+#[test]
+fn servers_are_not_shared_where_the_option_is_off() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    talk.reloads(&options("pool_size = 8"));
+    alice.sends(read("1"));
+    server.gets(there("1"));
+    bob.sends(read("2"));
+    talk.server(5).gets([parse("~1", READ), describe_statement("~1"), flush()]);
+    server.gets_nothing();
+}
