@@ -20,6 +20,13 @@ use crate::statements::statement::{Generation, Identity, Statement};
 
 /// Bytes of a ParameterDescription that is kept, at most.
 const PARAMETERS_MAX: usize = 4096;
+/// Uses of a statement before its core notices it.
+const USES_MIN: u64 = 5;
+/// Most statements that a core notices between two ticks. Those beyond are noticed later.
+const NOTICED_MAX: usize = 64;
+
+/// Statements that are used often, until a tick takes them.
+type Noticed = Rc<RefCell<Vec<Arc<Statement>>>>;
 
 /// The answer of servers to a Describe of a statement.
 #[derive(Debug, Default)]
@@ -42,8 +49,16 @@ pub(crate) struct CachedStatement {
     /// no others.
     pub(crate) settings: Arc<Settings>,
     clients: Cell<u32>,
-    /// Uses since they were last added to the shared count.
+    /// Uses at this core.
     uses: Cell<u32>,
+    /// How many of them have been added to the shared count.
+    shared_uses: Cell<u32>,
+    /// How many there were at the last sweep.
+    swept_uses: Cell<u32>,
+    /// The use at which the core notices the statement.
+    notice: Cell<u32>,
+    /// The core's list of such statements; `None` if the statement is in no table.
+    noticed: Option<Noticed>,
     /// One more than the generation that a server has accepted last; zero if none has.
     accepted: Cell<u32>,
     /// The columns that a generation of it returns, as a server said last.
@@ -64,17 +79,23 @@ impl CachedStatement {
         let (_, servers, uses) = statement.counts();
         // A statement that is worth a name at another core is worth one here.
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
-        Self {
+        let cached = Self {
             statement,
             settings: settings.reading().clone(),
             clients: Cell::new(0),
             uses: Cell::new(0),
+            shared_uses: Cell::new(0),
+            swept_uses: Cell::new(0),
+            notice: Cell::new(0),
+            noticed: None,
             accepted: Cell::new(0),
             columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
             described: RefCell::default(),
             takes: Cell::new((0, 0)),
             seen: Cell::new(seen),
-        }
+        };
+        cached.watch();
+        cached
     }
 
     /// Learns the time that a server took to run the statement, in microseconds.
@@ -164,15 +185,39 @@ impl CachedStatement {
         }
     }
 
-    /// Counts a use for the statistics.
+    /// Counts a use.
     #[inline]
     pub(crate) fn count_use(&self) {
-        self.uses.set(self.uses.get().wrapping_add(1));
+        let uses = self.uses.get().wrapping_add(1);
+        self.uses.set(uses);
+        if uses == self.notice.get() {
+            self.be_noticed();
+        }
     }
 
-    /// Returns its uses that have not been added to the shared count yet.
-    pub(crate) fn recent_uses(&self) -> u64 {
-        u64::from(self.uses.get())
+    /// Puts the statement on the core's list of those that are used often, or else tries later.
+    #[cold]
+    fn be_noticed(&self) {
+        let Some(noticed) = &self.noticed else { return };
+        let mut noticed = noticed.borrow_mut();
+        if noticed.len() < NOTICED_MAX {
+            noticed.push(self.statement.clone());
+        } else {
+            self.watch();
+        }
+    }
+
+    /// Has the core notice the statement when it has been used often: uses of clients that have
+    /// left, and of other cores, count too.
+    fn watch(&self) {
+        let (_, _, uses) = self.statement.counts();
+        let missing = USES_MIN.saturating_sub(uses).max(1) as u32;
+        self.notice.set(self.uses.get().wrapping_add(missing));
+    }
+
+    /// True if it was used at this core since the last sweep.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.uses.get() != self.swept_uses.get()
     }
 
     /// Counts a client whose map has it from now on.
@@ -196,10 +241,21 @@ impl CachedStatement {
     }
 
     /// Adds the uses counted here to the shared count.
-    pub(crate) fn flush_uses(&self) {
-        let uses = self.uses.replace(0);
-        if uses > 0 {
-            self.statement.add_uses(u64::from(uses));
+    fn flush_uses(&self) {
+        let uses = self.uses.get();
+        let new = uses.wrapping_sub(self.shared_uses.replace(uses));
+        if new > 0 {
+            self.statement.add_uses(u64::from(new));
+        }
+    }
+
+    /// Adds its uses to the shared count. If nobody has asked whether it is a read, the core may
+    /// notice it once more.
+    fn sweep(&self) {
+        self.flush_uses();
+        self.swept_uses.set(self.uses.get());
+        if !self.statement.verdict.was_asked() {
+            self.watch();
         }
     }
 
@@ -213,6 +269,7 @@ impl CachedStatement {
 #[derive(Debug, Default)]
 pub(crate) struct CoreStatements {
     table: HashTable<(u64, Rc<CachedStatement>)>,
+    noticed: Noticed,
 }
 
 impl CoreStatements {
@@ -229,7 +286,9 @@ impl CoreStatements {
         {
             return cached.clone();
         }
-        let cached = Rc::new(CachedStatement::new(registry.intern(identity, hash), settings));
+        let mut cached = CachedStatement::new(registry.intern(identity, hash), settings);
+        cached.noticed = Some(self.noticed.clone());
+        let cached = Rc::new(cached);
         self.table.insert_unique(hash, (hash, cached.clone()), |(hash, _)| *hash);
         cached
     }
@@ -250,6 +309,12 @@ impl CoreStatements {
         self.table.iter().map(|(_, cached)| cached)
     }
 
+    /// Takes the statements that have been used often since the last call, at most
+    /// [`NOTICED_MAX`].
+    pub(crate) fn take_noticed(&mut self) -> Vec<Arc<Statement>> {
+        self.noticed.take()
+    }
+
     /// Returns the IDs of the statements that clients of this core have, each with the number of
     /// the clients.
     pub(crate) fn clients(&self) -> Vec<(u64, u32)> {
@@ -261,7 +326,7 @@ impl CoreStatements {
     /// shared counts.
     pub(crate) fn sweep(&mut self) {
         self.table.retain(|(_, cached)| {
-            cached.flush_uses();
+            cached.sweep();
             Rc::strong_count(cached) > 1
         });
     }
@@ -295,6 +360,27 @@ mod tests {
         statements.sweep();
         assert_eq!(statements.table.len(), 0);
         assert_eq!(registry.entries(), 1, "the registry keeps it until its own purge");
+    }
+
+    #[test]
+    fn a_statement_is_noticed_though_its_clients_come_and_go() {
+        let registry = Registry::new(1, Seed::default());
+        let mut statements = CoreStatements::default();
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let cached = statements.intern(&registry, identity, &crate::settings::session::nothing());
+        let mut noticed = Vec::new();
+        for _ in 0..10 {
+            cached.add_client();
+            cached.count_use();
+            noticed.push(statements.take_noticed().len());
+            cached.drop_client();
+        }
+        assert_eq!(noticed, [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+        assert!(cached.is_in_use());
+        statements.sweep();
+        assert!(!cached.is_in_use());
+        cached.count_use();
+        assert_eq!(statements.take_noticed().len(), 1, "nobody has asked about it");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Reads: when Refrain finds out whether statements are reads, and what it makes of the answers.
 //!
-//! About once a second ([`LOOK_US`]) each core looks through its statements for those that have
-//! been used often enough, in pools that share servers. So nothing of this is on the way of a
-//! query. A job asks a server about several of them at a time, and a pool asks about one batch at a
-//! time.
+//! A core notices a statement at its fifth use, and its next tick looks at it, in pools that share
+//! servers. About once a second ([`LOOK_US`]) the core looks through its statements for those that
+//! are to be asked about again. So a query does no more for this than to count. A job asks a server
+//! about several of them at a time, and a pool asks about one batch at a time.
+
+use std::sync::Arc;
 
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
@@ -16,22 +18,23 @@ use crate::state::options::shares_reads;
 use crate::state::parts::{Action, Pool};
 use crate::state::requests::{ReadCase, Request};
 use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::Statement;
 
 /// Time between two looks through a core's statements, in microseconds.
 const LOOK_US: u64 = 1_000_000;
-/// Uses of a statement before Refrain finds out whether it is a read.
-const USES_MIN: u64 = 5;
-/// Most texts that one look gives to the parser thread.
-const CASES_MAX: usize = 64;
+/// Most statements that one look finds again.
+const AGAIN_MAX: usize = 64;
 
 impl Step<'_, '_> {
     /// Looks for statements about which the parser thread or a server is to be asked.
     pub(crate) fn look_for_reads(&mut self) {
         let (now, core_state) = (self.step.now, &mut self.step.engine.core_state);
-        if now.0 / LOOK_US == core_state.protocol.looked_for_reads.0 / LOOK_US {
+        let looked = std::mem::replace(&mut core_state.protocol.looked_for_reads, now);
+        let again = now.0 / LOOK_US != looked.0 / LOOK_US;
+        let mut due = core_state.protocol.statements.take_noticed();
+        if due.is_empty() && !again {
             return;
         }
-        core_state.protocol.looked_for_reads = now;
         let version = |pool: &Pool| (pool.shared.id, pool.shared.protocol.schema_changes());
         let sharing: Vec<(PoolId, u64)> =
             core_state.pools().filter(|pool| shares_reads(pool)).map(version).collect();
@@ -39,22 +42,34 @@ impl Step<'_, '_> {
             return;
         }
         let version = |id: PoolId| sharing.iter().find(|(pool, _)| *pool == id).map(|(_, it)| *it);
-        let due = core_state.protocol.statements.iter().filter(|cached| {
-            let schema_changes = version(cached.statement.pool);
-            schema_changes.is_some_and(|schema_changes| is_due(cached, schema_changes, now))
+        due.retain(|it| {
+            version(it.pool).is_some() && !it.verdict.was_asked() && may_be_read(&it.scan)
         });
-        let due: Vec<_> = due.take(CASES_MAX).map(|cached| cached.statement.clone()).collect();
+        if again {
+            let found = core_state.protocol.statements.iter().filter(|cached| {
+                let schema_changes = version(cached.statement.pool);
+                schema_changes
+                    .is_some_and(|schema_changes| is_due_again(cached, schema_changes, now))
+            });
+            due.extend(found.take(AGAIN_MAX).map(|cached| cached.statement.clone()));
+        }
         for statement in due {
-            let Some(settings) = core_state.protocol.settings_of(statement.env) else { continue };
-            // The grammar reads UTF-8, and takes a backslash in a string for a backslash.
-            let plain = settings.reads.encoding.is_utf8() || statement.text().is_ascii();
-            if !plain || settings.reads.backslash {
-                let schema_changes = version(statement.pool).unwrap_or_default();
-                statement.verdict.learn(Err(Objection::Encoding), schema_changes, now);
-            } else if statement.verdict.begin(now) {
-                let case = ReadCase { statement, settings };
-                self.step.ports.act(Action::Ask(Request::Read(Box::new(case))));
-            }
+            let schema_changes = version(statement.pool).unwrap_or_default();
+            self.ask_for_names(statement, schema_changes);
+        }
+    }
+
+    /// Asks the parser thread what the text of a statement mentions.
+    fn ask_for_names(&mut self, statement: Arc<Statement>, schema_changes: u64) {
+        let (now, core) = (self.step.now, &self.step.engine.core_state.protocol);
+        let Some(settings) = core.settings_of(statement.env) else { return };
+        // The grammar reads UTF-8, and takes a backslash in a string for a backslash.
+        let plain = settings.reads.encoding.is_utf8() || statement.text().is_ascii();
+        if !plain || settings.reads.backslash {
+            statement.verdict.learn(Err(Objection::Encoding), schema_changes, now);
+        } else if statement.verdict.begin(now) {
+            let case = ReadCase { statement, settings };
+            self.step.ports.act(Action::Ask(Request::Read(Box::new(case))));
         }
     }
 
@@ -76,21 +91,20 @@ impl Step<'_, '_> {
     }
 }
 
-/// True if Refrain is to find out now whether a statement is a read. Forgets what is no longer
-/// certain of a statement that is not used any more.
-fn is_due(cached: &CachedStatement, schema_changes: u64, now: Now) -> bool {
-    let (statement, verdict) = (&cached.statement, &cached.statement.verdict);
+/// True if Refrain is to find out once more whether a statement is a read. Forgets what is no
+/// longer certain of a statement that is not used any more.
+fn is_due_again(cached: &CachedStatement, schema_changes: u64, now: Now) -> bool {
+    let verdict = &cached.statement.verdict;
     let known = verdict.known(schema_changes);
     let stays = known.is_some_and(|known| known.is_err_and(Objection::is_of_text));
-    if stays || !may_be_read(&statement.scan) || known.is_some() && !verdict.is_due(now) {
+    if stays || !verdict.was_asked() || known.is_some() && !verdict.is_due(now) {
         return false;
     }
-    let (_, _, uses) = statement.counts();
-    let recent = cached.recent_uses();
-    if recent == 0 {
+    let used = cached.is_in_use();
+    if !used {
         verdict.forget();
     }
-    recent > 0 && uses + recent >= USES_MIN
+    used
 }
 
 /// Records what a server has said about statements. If it refused, `refused` is its error, and a
