@@ -22,6 +22,8 @@ pub struct Engine<P: Parts> {
     pub connections: Connections<P>,
     /// Clients whose input is to be read on before the step ends.
     pub(crate) runnable: VecDeque<Conn>,
+    /// Number of servers of this core at which further clients may join.
+    pub(crate) open_lines: u32,
     /// Servers in whose lines clients stand, and perhaps some whose lines have become empty.
     pub(crate) lines: Vec<Conn>,
     /// The time of the last tick.
@@ -48,6 +50,7 @@ impl<P: Parts> Engine<P> {
             core_state: CoreState::new(core, shared, entropy),
             connections: Connections::default(),
             runnable: VecDeque::new(),
+            open_lines: 0,
             lines: Vec::new(),
             ticked: Now(0),
             clients: 0,

@@ -215,6 +215,12 @@ impl<P: Parts> Server<P> {
         matches!(self.state, ServerState::Held(Holder::Job(..)))
     }
 
+    /// Whether further clients may join at the server.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.line.is_open()
+    }
+
     /// Returns the number of requests that the server has got behind that of its holder.
     pub fn requests_behind(&self) -> usize {
         self.line.len()

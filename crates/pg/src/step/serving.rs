@@ -11,6 +11,7 @@ use crate::engine::Step;
 use crate::pipeline::outstanding::Copying;
 use crate::relay::link::{Link, Stop};
 use crate::relay::reader::{Halt, Reader};
+use crate::state::options::shares_reads;
 use crate::step::local::Need;
 
 impl Link<'_> {
@@ -56,11 +57,15 @@ impl Step<'_, '_> {
                 }
                 continue;
             };
-            self.step.close_line(server);
             let mut link = self.linked(conn, server);
+            if link.pipe.server.is_open() {
+                self.step.close_line(server);
+                link = self.linked(conn, server);
+            }
             let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
             let rest = &input[at..];
             let (used, stop) = link.requests(rest);
+            let shares = shares_reads(link.pipe.pool());
             let answers = link.pipe.server.session.outstanding.will_answer();
             at += used;
             if link.pipe.core_state.database_drain.has_news() {
@@ -74,7 +79,7 @@ impl Step<'_, '_> {
                     if link.pipe.server.session.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
                     }
-                    if quiet && used == rest.len() {
+                    if quiet && shares && used == rest.len() {
                         self.open_line(conn, server, rest);
                     }
                     self.step.push_back_on_client(conn, server);

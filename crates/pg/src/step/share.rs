@@ -34,7 +34,7 @@ impl Step<'_, '_> {
     /// and had better do so. True if all of it was sent.
     #[inline]
     pub(crate) fn share(&mut self, conn: Conn, input: &[u8]) -> bool {
-        self.is_sharing(conn) && self.send_shared(conn, input)
+        self.step.has_open_lines() && self.is_sharing(conn) && self.send_shared(conn, input)
     }
 
     /// Whether the servers of a client's pool are shared, and enough of them are at work.
@@ -66,12 +66,9 @@ impl Step<'_, '_> {
     /// replies to `input`, and that is a short read. How long it takes is learned here.
     #[inline]
     pub(crate) fn open_line(&mut self, conn: Conn, server: Conn, input: &[u8]) {
-        if self.is_sharing(conn) {
-            self.open_if_read(conn, server, input);
+        if !self.step.had_better_share(conn) {
+            return;
         }
-    }
-
-    fn open_if_read(&mut self, conn: Conn, server: Conn, input: &[u8]) {
         let Some(read) = self.shared_read(conn, input) else { return };
         let link = self.linked(conn, server);
         let options = &link.pipe.core_state.pool(link.client.pool()).settings.options;

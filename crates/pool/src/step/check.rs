@@ -66,6 +66,9 @@ impl<P: Protocol> Engine<P> {
                 Connection::Free => {}
             }
         }
+        let open = self.connections.servers().filter(|server| server.line.is_open()).count();
+        let counted = self.open_lines as usize;
+        holds!(counted == open, "{open} lines are open, {counted} are counted");
         holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
         for server in self.connections.servers() {
             let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);

@@ -50,6 +50,13 @@ impl<P: Protocol> Step<'_, P> {
         c.read = Some(request.to_vec());
         s.line.open();
         core_state.pool_in_use(s.pool).open_lines.push(server);
+        self.engine.open_lines += 1;
+    }
+
+    /// Whether clients may join at a server of this core.
+    #[inline]
+    pub fn has_open_lines(&self) -> bool {
+        self.engine.open_lines > 0
     }
 
     /// Lets no further client join at a server.
@@ -58,6 +65,8 @@ impl<P: Protocol> Step<'_, P> {
         let Some(s) = connections.server(server).filter(|s| s.line.is_open()) else { return };
         s.line.close();
         core_state.pool_in_use(s.pool).open_lines.retain(|open| *open != server);
+        let open_lines = self.engine.open_lines.checked_sub(1);
+        self.engine.open_lines = open_lines.expect("a line that closes was opened");
     }
 
     /// Puts a client without a server into the shortest line of its pool in which there is room,
