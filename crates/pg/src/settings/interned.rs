@@ -77,9 +77,11 @@ impl InternedSettings {
         self.add(edit.into_settings(Some(lease), reading))
     }
 
-    /// Returns settings of a parse environment, if there are any.
+    /// Returns the first settings of a parse environment in the order of their names and values, if
+    /// there are any: a run has to be a function of its events.
     pub(crate) fn of(&self, env: EnvId) -> Option<Arc<Settings>> {
-        self.known.iter().find(|settings| settings.env == env).cloned()
+        let of_env = self.known.iter().filter(|settings| settings.env == env);
+        of_env.min_by(|one, other| one.iter().cmp(other.iter())).cloned()
     }
 
     fn add(&mut self, settings: Settings) -> Arc<Settings> {
