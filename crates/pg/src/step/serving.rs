@@ -65,7 +65,7 @@ impl Step<'_, '_> {
             let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
             let rest = &input[at..];
             let (used, stop) = link.requests(rest);
-            let shares = shares_reads(link.pipe.pool());
+            let shares = quiet && shares_reads(link.pipe.pool());
             let answers = link.pipe.server.session.outstanding.will_answer();
             at += used;
             if link.pipe.core_state.database_drain.has_news() {
@@ -79,7 +79,7 @@ impl Step<'_, '_> {
                     if link.pipe.server.session.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
                     }
-                    if quiet && shares && used == rest.len() {
+                    if shares && used == rest.len() {
                         self.open_line(conn, server, rest);
                     }
                     self.step.push_back_on_client(conn, server);

@@ -186,8 +186,8 @@ impl<P: Protocol> Step<'_, P> {
         self.engine.runnable.push_back(client);
     }
 
-    /// Returns when the next holder of a shared server will have taken too long for those behind
-    /// it.
+    /// Parts the servers whose holders take too long from those behind the holders. Forgets the
+    /// servers in whose lines nobody waits.
     pub(crate) fn disperse_late_lines(&mut self) {
         let mut late = Vec::new();
         let now = self.now;
