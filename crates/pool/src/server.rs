@@ -210,6 +210,13 @@ impl<P: Parts> Server<P> {
         !self.is_new() && self.client().is_none()
     }
 
+    /// Whether the server is to be closed once it is free: it was marked so, it is too old, or the
+    /// pool has reconnected its servers this often.
+    #[inline]
+    pub(crate) fn has_to_leave(&self, reconnects: u32, now: Now) -> bool {
+        self.close_needed || self.reconnects != reconnects || self.expires < now
+    }
+
     /// Whether the server does a job for Refrain.
     pub fn is_at_work(&self) -> bool {
         matches!(self.state, ServerState::Held(Holder::Job(..)))

@@ -12,7 +12,7 @@ use refrain_wire::front::Bind;
 use refrain_wire::tag::front;
 
 use crate::engine::Step;
-use crate::relay::link::Stop;
+use crate::pipeline::outstanding::Purpose;
 use crate::relay::message::Message;
 use crate::state::client::ClientSession;
 use crate::state::options::shares_reads;
@@ -27,6 +27,8 @@ struct SharedRead {
     columns: Columns,
     /// The hash of the parameter types that the client was told; zero for none.
     parameters: u64,
+    /// Whether the statement is known to take no longer than `share_statement_time`.
+    is_short: bool,
 }
 
 impl Step<'_, '_> {
@@ -46,17 +48,20 @@ impl Step<'_, '_> {
     }
 
     fn send_shared(&mut self, conn: Conn, input: &[u8]) -> bool {
-        let Some(read) = self.shared_read(conn, input) else { return false };
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let pool = self.step.engine.core_state.pool(client.pool());
-        if !read.cached.is_short(pool.settings.options.share_statement_time) {
+        let Some(read) = self.shared_read(conn, input).filter(|read| read.is_short) else {
             return false;
-        }
+        };
         let fits = |client: &ClientSession, server: &ServerSession| read.fits(client, server);
         let Some(server) = self.step.join(conn, fits) else { return false };
         let mut link = self.linked(conn, server);
-        let (used, stop) = link.requests(input);
-        assert!(used == input.len() && stop == Stop::More, "a read is sent as a whole");
+        let (used, _) = link.requests(input);
+        if used < input.len() {
+            // Another core has begun a new generation of the statement just now, so the server has
+            // got something else than the read. That is a request of its own from here on.
+            link.pipe.end_segment(Purpose::Prepare);
+            self.step.leave_line(conn, server);
+            return false;
+        }
         link.client.session.read = Some(read.cached);
         self.step.await_turn(conn, input);
         true
@@ -70,11 +75,8 @@ impl Step<'_, '_> {
             return;
         }
         let Some(read) = self.shared_read(conn, input) else { return };
-        let link = self.linked(conn, server);
-        let options = &link.pipe.core_state.pool(link.client.pool()).settings.options;
-        let is_short = read.cached.is_short(options.share_statement_time);
-        link.client.session.read = Some(read.cached);
-        if is_short {
+        self.linked(conn, server).client.session.read = Some(read.cached);
+        if read.is_short {
             self.step.open_line(conn, server, input);
         }
     }
@@ -96,7 +98,8 @@ impl Step<'_, '_> {
         let is_read = statement.is_read(pool.shared.protocol.schema_changes())
             && statement.scan.calls == 0
             && statement.env == env;
-        is_read.then_some(SharedRead { cached, columns, parameters })
+        let is_short = cached.is_short(pool.settings.options.share_statement_time);
+        is_read.then_some(SharedRead { cached, columns, parameters, is_short })
     }
 }
 

@@ -77,6 +77,9 @@ impl<P: Protocol> Step<'_, P> {
         if s.line.has(client.conn) {
             return s.line.forsake(client.conn);
         }
+        // What the server does for a client that has left, others do not wait for.
+        self.close_line(server);
+        let Some(s) = self.engine.connections.server(server) else { return };
         // The server does a job for Refrain, and does not go back to the client afterwards.
         if let ServerState::Held(Holder::Job(_, back)) = &mut s.state {
             *back = None;
@@ -150,8 +153,7 @@ impl<P: Protocol> Step<'_, P> {
             self.engine.core_state.draining || self.engine.core_state.is_draining(s.pool, now);
         let pool = self.engine.core_state.pool_in_use(s.pool);
         let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
-        if s.close_needed || s.reconnects != pool.shared.reconnects() || s.expires < now || unwanted
-        {
+        if unwanted || s.has_to_leave(pool.shared.reconnects(), now) {
             return self.close_server(server);
         }
         if !leaves && P::begin_own_job(self, server) {

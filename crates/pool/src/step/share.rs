@@ -17,6 +17,7 @@
 use std::time::Duration;
 
 use crate::client::WaitingFor;
+use crate::connections::Connection;
 use crate::engine::{Engine, Step};
 use crate::ids::{Conn, PoolId};
 use crate::pool::Pool;
@@ -30,14 +31,19 @@ const WIDTH: usize = 4;
 
 impl<P: Protocol> Step<'_, P> {
     /// Whether enough servers of a client's pool are at work, so that the client had better share
-    /// one. Not while clients wait for a server: they came first. A request that was sent to
-    /// another server already has the next server to itself.
+    /// one. Not while anybody waits for a server, here or at another core: they came first, and a
+    /// server that others keep joining is never free. For the same reason not while servers have to
+    /// leave. A request that was sent to another server already has the next server to itself.
     #[inline]
     pub fn had_better_share(&mut self, client: Conn) -> bool {
         let Some(client) = self.engine.connections.client(client) else { return false };
         let (pool, resent) = (client.pool, client.resent);
-        let pool = self.engine.core_state.pool_in_use(pool);
-        !resent && pool.waiting() == 0 && pool.at_work() >= WIDTH
+        let core_state = &mut self.engine.core_state;
+        let leaves = core_state.draining || core_state.is_draining(pool, self.now);
+        let pool = core_state.pool_in_use(pool);
+        let wanted = pool.is_wanted() || pool.waiting_jobs() > 0;
+        let serves = !leaves && !pool.paused && !pool.removed;
+        !resent && serves && !wanted && pool.at_work() >= WIDTH
     }
 
     /// Lets clients join at the server of a client, whose `request` is all that the server owes.
@@ -105,15 +111,18 @@ impl<P: Protocol> Step<'_, P> {
         pool: PoolId,
         fits: impl Fn(&P::Client, &P::Server) -> bool,
     ) -> Option<Conn> {
+        let now = self.now;
         let Engine { core_state, connections, .. } = &mut *self.engine;
         let pool = core_state.pool_in_use(pool);
+        let reconnects = pool.shared.reconnects();
         let depth = pool.settings.options.share_depth as usize;
         let mut best: Option<(usize, Conn)> = None;
         for &server in &pool.open_lines {
             let (c, s) = connections.pair(client, server);
             let length = s.line.len() + 1;
             let shorter = best.is_none_or(|(shortest, _)| length < shortest);
-            if length < depth && shorter && fits(&c.session, &s.session) {
+            let stays = !s.has_to_leave(reconnects, now);
+            if length < depth && shorter && stays && fits(&c.session, &s.session) {
                 best = Some((length, server));
             }
         }
@@ -128,9 +137,12 @@ impl<P: Protocol> Step<'_, P> {
         c.waiting_for = WaitingFor::Turn;
     }
 
-    /// Whether a server has requests behind that of its holder.
-    pub fn has_line(&mut self, server: Conn) -> bool {
-        self.engine.connections.server(server).is_some_and(|server| !server.line.is_empty())
+    /// Takes a client out of a server's line that has sent less than its request. Nobody gets the
+    /// replies to what it has sent, which the caller has made a whole request.
+    pub fn leave_line(&mut self, client: Conn, server: Conn) {
+        let (c, s) = self.engine.connections.pair(client, server);
+        c.link = None;
+        s.line.forsake(client);
     }
 
     /// Goes on with the next request in a server's line. Returns false if there is none.
@@ -217,9 +229,7 @@ impl<P: Protocol> Engine<P> {
     /// of its server.
     pub(crate) fn patience_ends(&self) -> Option<Now> {
         let ends = self.lines.iter().filter_map(|&conn| {
-            let crate::connections::Connection::Server(server) = self.connections.get(conn) else {
-                return None;
-            };
+            let Connection::Server(server) = self.connections.get(conn) else { return None };
             let pool = self.core_state.peek_pool(server.pool)?;
             (!server.line.is_empty()).then(|| patience(pool, server))
         });

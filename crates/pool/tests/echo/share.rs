@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use refrain_pool::event::Command;
+
 use crate::cancel::{cancel, client};
 use crate::harness::{ClientId, ServerId, World};
 
@@ -198,4 +200,49 @@ fn a_cancel_request_hits_its_own_statement() {
     assert_ne!(world.server_of(carl), Some(server));
     assert_eq!(world.server_of(bob), Some(server));
     assert_eq!(world.counters(0).cancels, 1);
+}
+
+#[test]
+fn nobody_joins_a_server_that_has_to_leave() {
+    for command in [Command::Pause(None), Command::Reconnect(None)] {
+        let mut world = busy_world("");
+        let ([anna, _], server) = readers(&mut world, ["get a", "get b"]);
+        let carl = world.client();
+        world.command(&command);
+        world.says(carl, "get c");
+        assert_ne!(world.server_of(carl), Some(server), "{command:?}");
+        // So the server comes to its end, however many others read.
+        world.server_says(server, "get a\nget b\n");
+        assert_eq!(world.heard(anna), "get a\n");
+        assert!(!world.is_up(server), "{command:?}");
+    }
+}
+
+#[test]
+fn nobody_joins_while_another_core_wants_a_server() {
+    let mut world = World::of_cores(2, "pool_size = 4");
+    for _ in 0..3 {
+        let client = world.client();
+        world.says(client, "begin");
+    }
+    world.servers_answer = false;
+    let ([anna], server) = readers(&mut world, ["get a"]);
+    let other = world.client_at(1);
+    world.says(other, "get o");
+    world.now = world.now.after(Duration::from_millis(10));
+    let bob = world.client();
+    world.says(bob, "get b");
+    assert_ne!(world.server_of(bob), Some(server));
+    world.server_says(server, "get a\n");
+    assert_eq!((world.heard(anna), world.core_of(server)), ("get a\n".into(), 1));
+}
+
+#[test]
+fn nobody_joins_a_server_whose_client_has_left() {
+    let mut world = busy_world("");
+    let ([anna], server) = readers(&mut world, ["get a"]);
+    world.breaks(anna);
+    let bob = world.client();
+    world.says(bob, "get b");
+    assert_ne!(world.server_of(bob), Some(server));
 }
