@@ -232,10 +232,11 @@ table! {
     ///
     /// `reads`: while many servers of a pool are at work, short reads of several clients run on one
     /// server, one behind the other, which costs PostgreSQL half the CPU. Only prepared statements
-    /// share servers, and Refrain finds out which of them are reads. A read is one SELECT that
-    /// writes and locks nothing, calls no volatile function, and shows nothing of its session.
-    /// Refrain asks a server about each statement that is used often, and again about once a
-    /// minute; `SHOW STATEMENTS` has the answers. For PostgreSQL only, and not in session mode.
+    /// share servers, with `autoprepare` also query strings and unnamed statements. Refrain finds
+    /// out which of them are reads. A read is one SELECT that writes and locks nothing, calls no
+    /// volatile function, and shows nothing of its session. Refrain asks a server about each
+    /// statement that is used often, and again about once a minute; `SHOW STATEMENTS` has the
+    /// answers. For PostgreSQL only, and not in session mode.
     share_servers: ShareServers = "off",
         Reload, takes ["reads"], not ["on", "all"];
 

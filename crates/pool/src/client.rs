@@ -170,6 +170,19 @@ impl<P: Parts> Client<P> {
         self.requested = now;
     }
 
+    /// Takes the first `count` bytes from the request that the client has sent to a shared server,
+    /// if it has: the client has got the replies to them.
+    pub fn drop_from_request(&mut self, count: usize) {
+        if let Some(request) = &mut self.read {
+            request.drain(..count.min(request.len()));
+        }
+    }
+
+    /// Returns the request that the client has sent to a shared server.
+    pub fn request(&self) -> Option<&[u8]> {
+        self.read.as_deref()
+    }
+
     /// Whether the client's server has got the beginning of a message whose rest has not arrived.
     pub fn is_half_sent(&self) -> bool {
         self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On

@@ -193,8 +193,17 @@ pub trait Protocol: Background + Views {
     fn joined(linked: Linked<'_, Self>) {
         let _ = linked;
     }
+    /// Begins the turn of a client that has joined others: the server's next replies are to the
+    /// client's request.
+    fn turn_begins(linked: Linked<'_, Self>) {
+        let _ = linked;
+    }
+    /// Begins the turn of a request whose replies nobody gets.
+    fn turn_of_nobody_begins(server: &mut Self::Server) {
+        let _ = server;
+    }
     /// Takes back a client's request, which the client sends again to another server. No reply has
-    /// reached the client.
+    /// reached the client but those that [`Client::drop_from_request`] knows of.
     fn take_request_back(session: &mut Self::Client) {
         let _ = session;
     }

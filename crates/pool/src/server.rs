@@ -228,6 +228,12 @@ impl<P: Parts> Server<P> {
         self.line.is_open()
     }
 
+    /// Whether the server is shared, or clients may join so that it will be.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.line.is_used()
+    }
+
     /// Returns the number of requests that the server has got behind that of its holder.
     pub fn requests_behind(&self) -> usize {
         self.line.len()

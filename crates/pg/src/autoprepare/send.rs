@@ -78,15 +78,16 @@ impl Link<'_> {
     }
 
     /// Whether a message has arrived in full, no request of the client is outstanding before it,
-    /// and the transaction has not failed.
+    /// and the transaction has not failed. If the server has requests behind that of its holder,
+    /// they are those of other clients: the client has just joined them.
     pub(crate) fn stands_alone(&self, message: &Message<'_>) -> bool {
         let outstanding = &self.pipe.server.session.outstanding;
         message.complete
-            && outstanding.syncs_settings()
+            && (self.pipe.server.requests_behind() > 0 || outstanding.syncs_settings())
             && !outstanding.is_open()
             && outstanding.status() != Status::Failed
-            && self.pipe.server.session.front.run.under_way().is_none()
-            && self.pipe.server.session.front.unnamed.under_way().is_none()
+            && self.pipe.server.session.last().run.under_way().is_none()
+            && self.pipe.server.session.last().unnamed.under_way().is_none()
     }
 
     /// Whether each byte of a text means what it looks like, and the text means the same as outside
@@ -212,7 +213,7 @@ impl Link<'_> {
 
     /// Notes a text that runs by the simple protocol, to measure its time.
     fn watch(&mut self, place: Place) {
-        self.pipe.server.session.front.run.watch(place);
+        self.pipe.server.session.last_mut().run.watch(place);
     }
 
     /// Runs a statement in place of a text. False if the server lacks the statement, or a value
@@ -241,7 +242,7 @@ impl Link<'_> {
             let writes = !run.plan.mentions.writes.is_empty();
             let planned = self.pipe.server.session.statements.is_planned(statement.id);
             let place = if planned { run.place.on_new_server() } else { run.place };
-            self.pipe.server.session.front.run.begin(place, alone, writes, text);
+            self.pipe.server.session.last_mut().run.begin(place, alone, writes, text);
         }
         self.pipe.core_state.protocol.scratch = values;
         Ok(bindable)

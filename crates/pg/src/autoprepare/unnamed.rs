@@ -35,7 +35,7 @@ const BEHIND_MAX: usize = 16 * 1024;
 
 /// The messages behind a Parse of the unnamed statement, up to the Sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
+pub(crate) enum Behind {
     /// They run it.
     Runs,
     /// They ask what it returns.
@@ -138,7 +138,7 @@ impl Link<'_> {
                 UnnamedRun { repeats, ..UnnamedRun::new(place, Turn::Prepared, executes) }
             }
         };
-        session.front.unnamed.begin(run, if named.is_some() { next } else { &[] });
+        session.last_mut().unnamed.begin(run, if named.is_some() { next } else { &[] });
     }
 
     /// Notes that a Bind runs the client's unnamed statement, which an earlier segment has parsed
@@ -155,19 +155,19 @@ impl Link<'_> {
         // If the client's server is another one than at the Parse, the statement may go another way
         // than was drawn.
         let session = &mut self.pipe.server.session;
-        let busy = session.front.unnamed.under_way().is_some();
+        let busy = session.last().unnamed.under_way().is_some();
         if !alone || busy || named != (turn == Turn::Prepared) {
             return;
         }
         let planned = named && session.statements.is_planned(place.key.0);
         let place = if planned { place.on_new_server() } else { place };
-        session.front.unnamed.begin(UnnamedRun::new(place, turn, true), &[]);
+        session.last_mut().unnamed.begin(UnnamedRun::new(place, turn, true), &[]);
     }
 }
 
 /// Returns what the messages behind a Parse of the unnamed statement do, if they go on to a Sync,
 /// nothing follows it, and they are about this statement alone.
-fn behind(next: &[u8]) -> Option<Behind> {
+pub(crate) fn behind(next: &[u8]) -> Option<Behind> {
     if next.len() > BEHIND_MAX {
         return None;
     }

@@ -12,9 +12,10 @@ use refrain_wire::write;
 
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::{Place, Refused};
-use crate::normalized::run::Again;
+use crate::normalized::run::{Again, Run};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::link::Link;
+use crate::relay::resend::{is_refused, may_be_repeated};
 use crate::statements::statement::is_stale;
 
 /// Number of successful reruns after which a variant is refused.
@@ -108,6 +109,22 @@ impl Link<'_> {
         self.pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
         self.client.session.evidence.send_again();
         self.pipe.pool().counters.protocol.auto_fallbacks += 1;
+        true
+    }
+
+    /// Whether the statement in place of a text has failed before it did anything. On a shared
+    /// server the text cannot run in its place: those behind it would get its replies.
+    #[cold]
+    pub(crate) fn gives_way(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
+        let session = &self.pipe.server.session;
+        let (query, unnamed) = (session.front.run.under_way(), session.front.unnamed.under_way());
+        let query = query.filter(|run| run.may_be_repeated(fields)).map(Run::place);
+        let unnamed = unnamed.filter(|run| {
+            is_refused(run, entry) && may_be_repeated(run, &session.outstanding, fields)
+        });
+        let Some(place) = query.or(unnamed.map(|run| run.place)) else { return false };
+        self.refutes(place, fields, true);
+        self.pipe.server.session.front.end();
         true
     }
 

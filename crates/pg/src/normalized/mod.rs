@@ -3,6 +3,7 @@
 pub(crate) mod compare_times;
 pub(crate) mod stored;
 pub(crate) mod query;
+pub(crate) mod due;
 pub(crate) mod queries;
 pub(crate) mod catalog;
 pub(crate) mod run;

@@ -21,6 +21,7 @@ use refrain_sql::normalize::{self, Analysis, Key, Plan, Sample, Span};
 
 use crate::ground::ids::EnvId;
 use crate::normalized::compare_times::{Draw, TimeComparison, Turn};
+use crate::normalized::due::Due;
 use crate::normalized::query::{
     Bounds, NormalizedQuery, Place, Refused, Stage, State, Variant, is_kept,
 };
@@ -86,43 +87,6 @@ pub(crate) enum Advice {
     Due,
     /// Run the prepared statement.
     Run(Place, Rc<Plan>, Rc<CachedStatement>),
-}
-
-/// A text that was seen often enough for a server to be asked.
-#[derive(Debug)]
-pub(crate) struct Due {
-    pub(crate) place: Place,
-    pub(crate) plan: Rc<Plan>,
-    pub(crate) text: Box<[u8]>,
-    pub(crate) spans: Box<[Span]>,
-    /// The settings under which it is read.
-    pub(crate) settings: Arc<Settings>,
-    /// Whether servers are to prepare it anew.
-    pub(crate) anew: bool,
-    /// The body of the Parse behind the name, as a client sent it, if it is the text of an unnamed
-    /// statement.
-    pub(crate) sent: Option<Box<[u8]>>,
-}
-
-impl Due {
-    /// Returns the body of a Parse of the text as the client sent it, behind the name.
-    pub(crate) fn as_sent(&self) -> Vec<u8> {
-        self.sent.as_deref().map_or_else(|| [&self.text, &[0; 3][..]].concat(), Vec::from)
-    }
-
-    /// Returns the body of a Parse of the statement, behind the name.
-    pub(crate) fn tail(&self) -> Vec<u8> {
-        if let Some(sent) = &self.sent {
-            return sent.to_vec();
-        }
-        let mut tail = Vec::new();
-        self.plan.render(&self.text, &self.spans, &mut tail);
-        tail.push(0);
-        let oids: Vec<_> = self.plan.bound(&self.spans).map(|bound| bound.oid).collect();
-        tail.extend_from_slice(&u16::try_from(oids.len()).unwrap_or(u16::MAX).to_be_bytes());
-        oids.iter().for_each(|oid| tail.extend_from_slice(&oid.to_be_bytes()));
-        tail
-    }
 }
 
 /// All normalized queries of a pool.
@@ -296,14 +260,28 @@ impl NormalizedQueries {
         Advice::Due
     }
 
+    /// Returns the statement that runs in place of a text, if that is sure whatever server the text
+    /// gets: no execution is drawn, and the text goes the usual way.
+    pub(crate) fn ready(&self, sight: &Sight<'_>, bounds: &Bounds) -> Option<Rc<CachedStatement>> {
+        let normalized = self.table.peek(&sight.key)?;
+        let State::Planned(plan) = &normalized.state else { return None };
+        if !normalized.sample.matches(sight.text, sight.spans) {
+            return None;
+        }
+        let variant = normalized.variants.iter().find(|variant| is_of(variant, sight, plan))?;
+        let Stage::Ready { cached, stored, schema_version, since } = &variant.stage else {
+            return None;
+        };
+        let counts = *schema_version == sight.schema_version
+            && sight.now.since(*since) <= bounds.age_us
+            && stored.iter().all(|it| it.fits(sight.text, sight.spans));
+        (counts && variant.comparison.goes_the_usual_way(sight.values)).then(|| cached.clone())
+    }
+
     /// Returns the variant of a text, and makes it if there is none.
     fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
         let normalized = self.table.get_mut(&sight.key)?;
-        let same = |variant: &Variant| {
-            variant.env == sight.settings.env
-                && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
-        };
-        match normalized.variants.iter().position(same) {
+        match normalized.variants.iter().position(|variant| is_of(variant, sight, plan)) {
             Some(index) => self.table.get_mut(&sight.key)?.variants.get_mut(index),
             None => self.new_variant(sight, bounds, plan),
         }
@@ -486,6 +464,11 @@ impl NormalizedQueries {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &NormalizedQuery> {
         self.table.iter().rev().map(|(_, normalized)| normalized)
     }
+}
+
+/// Whether a variant is that of a text.
+fn is_of(variant: &Variant, sight: &Sight<'_>, plan: &Plan) -> bool {
+    variant.env == sight.settings.env && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
 }
 
 #[cfg(test)]

@@ -93,6 +93,9 @@ impl Link<'_> {
             return Ok(false);
         }
         let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+        if self.pipe.server.is_shared() && self.gives_way(&failed.entry, fields) {
+            return Err(Halt::Elsewhere);
+        }
         if !before
             && (self.runs_again(&failed.entry, fields)
                 || self.unnamed_runs_again(&failed.entry, fields))

@@ -5,6 +5,7 @@ pub(crate) mod internal;
 pub(crate) mod copies;
 pub(crate) mod link;
 pub(crate) mod message;
+pub(crate) mod turn;
 pub(crate) mod resend;
 pub(crate) mod words;
 pub(crate) mod follow;

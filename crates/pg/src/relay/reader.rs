@@ -35,6 +35,9 @@ pub(crate) enum Halt {
     Broken,
     /// The server refused settings from the client's startup packet; the client has got the error.
     Refused,
+    /// The client's request has failed before it did anything, and is to run in another way. It
+    /// cannot do so here: the server is shared.
+    Elsewhere,
     /// The server waits for COPY data, and none comes: the client has sent another message and got
     /// an error, or there is no client.
     Intruded,

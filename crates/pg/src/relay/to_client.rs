@@ -154,7 +154,10 @@ impl<'a> Reader<'a> for Link<'a> {
         }
         let goes = action(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
-        self.fake_due(run);
+        // Behind the client's request on a shared server stands that of another client.
+        if self.pipe.server.requests_behind() == 0 {
+            self.fake_due(run);
+        }
         match settled.entry.action {
             ReplyAction::Skip(_) => {}
             _ if held => {}

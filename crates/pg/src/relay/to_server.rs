@@ -67,8 +67,8 @@ impl Link<'_> {
     pub(crate) fn is_to_wait(&self) -> bool {
         let session = &self.pipe.server.session;
         self.client.session.suspicion.is_asked()
-            || session.front.run.holds()
-            || session.front.unnamed.holds() && !session.outstanding.is_open()
+            || session.last().run.holds()
+            || session.last().unnamed.holds() && !session.outstanding.is_open()
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may

@@ -11,6 +11,7 @@ mod front;
 mod statements;
 mod transaction;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_pool::Now;
@@ -55,6 +56,8 @@ pub struct ServerSession {
     pub(crate) transaction: TransactionChanges,
     /// The segment that it is answering.
     pub(crate) front: FrontSegment,
+    /// The segments that it has got from other clients behind that one.
+    behind: VecDeque<FrontSegment>,
     /// The statements that it is to prepare once no client holds it.
     pub(crate) wishes: Wishes,
     /// Whether a client left something behind that a reset has to remove.
@@ -70,9 +73,42 @@ impl ServerSession {
             settings: ServerSettings::new(nothing, now),
             transaction: TransactionChanges::default(),
             front: FrontSegment::default(),
+            behind: VecDeque::new(),
             wishes: Wishes::default(),
             dirty: false,
         }
+    }
+
+    /// Begins the segment of a client that joins others.
+    pub(crate) fn begin_behind(&mut self) {
+        self.behind.push_back(FrontSegment::default());
+    }
+
+    /// Goes on with the segment of the next client.
+    pub(crate) fn go_on(&mut self) {
+        self.front = self.behind.pop_front().unwrap_or_default();
+    }
+
+    /// Goes on with a segment whose replies nobody gets.
+    pub(crate) fn turn_of_nobody_begins(&mut self) {
+        self.go_on();
+        // A read need not be run again for nobody.
+        self.front.end();
+        while let Some((seq, _)) = self.outstanding.take_fake_reply() {
+            self.statements.settle(seq);
+        }
+    }
+
+    /// Returns the segment that it gets now.
+    #[inline]
+    pub(crate) fn last(&self) -> &FrontSegment {
+        self.behind.back().unwrap_or(&self.front)
+    }
+
+    /// Returns the segment that it gets now.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> &mut FrontSegment {
+        self.behind.back_mut().unwrap_or(&mut self.front)
     }
 
     /// Notes that a client leaves, or may leave, something behind that a reset has to remove.

@@ -27,7 +27,7 @@ use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::ground::ids::EnvId;
-use crate::normalized::queries::Due;
+use crate::normalized::due::Due;
 use crate::normalized::query::{Refused, Stage};
 use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};

@@ -5,6 +5,7 @@ pub(crate) mod jobs;
 pub(crate) mod release;
 pub(crate) mod farewell;
 pub(crate) mod local;
+pub(crate) mod shared_read;
 pub(crate) mod share;
 pub(crate) mod serving;
 pub(crate) mod server_input;

@@ -14,7 +14,7 @@ use refrain_wire::{startup, write};
 use crate::engine::Step;
 use crate::ground::reports::report;
 use crate::pipeline::job::Job;
-use crate::pipeline::outstanding::{Copying, Quiescent};
+use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::link::Link;
 use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
@@ -178,11 +178,24 @@ impl Protocol for Pg {
 
     #[inline]
     fn joined(linked: Linked<'_, Self>) {
-        Link::from(linked).begin_sharing();
+        let mut link = Link::from(linked);
+        link.pipe.server.session.begin_behind();
+        link.begin_sharing();
+    }
+
+    fn turn_begins(linked: Linked<'_, Self>) {
+        let mut link = Link::from(linked);
+        link.begin_turn();
+    }
+
+    fn turn_of_nobody_begins(server: &mut ServerSession) {
+        server.turn_of_nobody_begins();
     }
 
     fn take_request_back(session: &mut ClientSession) {
         session.read = None;
+        // The numbers of requests count for one server.
+        session.statements.settle(Seq::MAX);
     }
 
     #[inline]

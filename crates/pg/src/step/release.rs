@@ -52,6 +52,10 @@ impl Step<'_, '_> {
         if mode == PoolMode::Session || left {
             s.soil();
         }
+        if client.session.read.is_some() {
+            // Behind a read the server may have those of other clients.
+            s.front.end();
+        }
         s.settings.may_stick(!s.outstanding.is_empty());
         // Amid a COPY a server cannot be brought back to order (E75).
         if s.outstanding.copying() != Copying::No {
@@ -78,8 +82,7 @@ impl Step<'_, '_> {
     pub(crate) fn make_fit(&mut self, server: Conn) -> Fitness {
         let core_state = &mut self.step.engine.core_state;
         let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
-        s.session.front.run.end();
-        s.session.front.unnamed.end();
+        s.session.front.end();
         let unfit = s.session.outstanding.status() != Status::Idle || s.session.is_dirty();
         if unfit && core_state.is_draining(s.pool(), self.step.now) {
             return Fitness::Unfit;

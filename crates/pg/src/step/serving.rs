@@ -152,6 +152,10 @@ impl Step<'_, '_> {
                 self.refuse_login(client, server);
                 (used, true)
             }
+            Halt::Elsewhere => {
+                self.step.give_turn_up(client, server);
+                (used, true)
+            }
             Halt::Intruded => {
                 self.step.end_client(client, DisconnectReason::Synchronization);
                 (used, true)

@@ -1,35 +1,16 @@
-//! Reads that may share a server with those of other clients: which segments they are, and which
-//! servers fit them.
+//! Reads that share a server with those of other clients: they join a server that works for
+//! others, or let others join.
 //!
-//! The pool has the servers' lines (`share.rs` of `refrain-pool`). Here stands what PostgreSQL's
-//! protocol knows: a request that may share a server is one whole segment that runs one prepared
-//! statement, and the statement is a read.
-
-use std::rc::Rc;
+//! The pool has the servers' lines (`share.rs` of `refrain-pool`). Which segments may share a
+//! server: [`crate::step::shared_read`].
 
 use refrain_pool::ids::Conn;
-use refrain_wire::front::Bind;
-use refrain_wire::tag::front;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Purpose;
-use crate::relay::message::Message;
 use crate::state::client::ClientSession;
 use crate::state::options::shares_reads;
 use crate::state::server::ServerSession;
-use crate::statements::columns::Columns;
-use crate::statements::of_core::CachedStatement;
-
-/// A segment that may share a server.
-struct SharedRead {
-    cached: Rc<CachedStatement>,
-    /// The columns that the client's Parse found.
-    columns: Columns,
-    /// The hash of the parameter types that the client was told; zero for none.
-    parameters: u64,
-    /// Whether the statement is known to take no longer than `share_statement_time`.
-    is_short: bool,
-}
 
 impl Step<'_, '_> {
     /// Sends a client's input to a server that works for other clients, if the input may share one
@@ -78,63 +59,7 @@ impl Step<'_, '_> {
         self.linked(conn, server).client.session.read = Some(read.cached);
         if read.is_short {
             self.step.open_line(conn, server, input);
+            self.linked(conn, server).drop_answered_parse();
         }
     }
-
-    /// Returns a client's input as a read, if it is one segment that may share a server.
-    fn shared_read(&mut self, conn: Conn, input: &[u8]) -> Option<SharedRead> {
-        let name = bound_statement(input).filter(|name| !name.is_empty())?;
-        let client = self.step.engine.connections.client(conn)?;
-        if client.inbox.rest > 0 || !client.session.may_share() {
-            return None;
-        }
-        let own = client.session.statements.get(name)?;
-        let (columns, parameters) = (own.columns, own.parameters);
-        let cached = own.held.cached().clone();
-        let env = client.session.settings.env();
-        let pool = self.step.engine.core_state.pool(client.pool());
-        let statement = &cached.statement;
-        // The label of a function may be wrong: it may change the session all the same.
-        let is_read = statement.is_read(pool.shared.protocol.schema_changes())
-            && statement.scan.calls == 0
-            && statement.env == env;
-        let is_short = cached.is_short(pool.settings.options.share_statement_time);
-        is_read.then_some(SharedRead { cached, columns, parameters, is_short })
-    }
-}
-
-impl SharedRead {
-    /// Whether a server has the statement for certain, returns the columns that the client knows,
-    /// and has the client's settings.
-    fn fits(&self, client: &ClientSession, server: &ServerSession) -> bool {
-        let statement = &self.cached.statement;
-        server.settings.are(client.settings.expected(), client.settings.defaults())
-            && server.statements.peek(statement.id).is_some_and(|slot| {
-                slot.generation == statement.generation()
-                    && server.outstanding.is_sure(slot)
-                    && slot.found.columns == self.columns
-                    && (self.parameters == 0 || slot.found.parameters == self.parameters)
-            })
-    }
-}
-
-/// Returns the name of the statement that a segment runs, if the segment is a Bind of the unnamed
-/// portal, perhaps a Describe of it, an Execute without limit, and a Sync.
-fn bound_statement(input: &[u8]) -> Option<&[u8]> {
-    let mut at = 0;
-    let mut next = || {
-        let message = Message::read(&input[at..]).ok()?.filter(|message| message.complete)?;
-        at += message.bytes.len();
-        Some(message)
-    };
-    let bind = next().filter(|message| message.header.tag == front::BIND)?;
-    let bind = Bind::read(bind.body(), true).ok()??;
-    let mut message = next()?;
-    if message.header.tag == front::DESCRIBE && message.body() == b"P\0" {
-        message = next()?;
-    }
-    let runs = message.header.tag == front::EXECUTE && message.body() == [0; 5];
-    let sync = next()?;
-    let whole = sync.header.tag == front::SYNC && sync.header.body == 0 && at == input.len();
-    (runs && whole && bind.portal.is_empty()).then_some(bind.statement)
 }

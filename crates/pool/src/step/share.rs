@@ -141,6 +141,7 @@ impl<P: Protocol> Step<'_, P> {
     /// replies to what it has sent, which the caller has made a whole request.
     pub fn leave_line(&mut self, client: Conn, server: Conn) {
         let (c, s) = self.engine.connections.pair(client, server);
+        P::take_request_back(&mut c.session);
         c.link = None;
         s.line.forsake(client);
     }
@@ -154,9 +155,11 @@ impl<P: Protocol> Step<'_, P> {
         s.since = now;
         let Some(client) = next else {
             s.state = ServerState::Resetting;
+            P::turn_of_nobody_begins(&mut s.session);
             return true;
         };
         s.state = ServerState::Held(Holder::Client(client));
+        P::turn_begins(self.linked(client, server));
         let wants_cancel = self
             .engine
             .connections
@@ -183,6 +186,20 @@ impl<P: Protocol> Step<'_, P> {
         }
         if let Some(pool) = self.engine.core_state.find_pool(id) {
             pool.counters.pool.requests_resent += clients.len() as u64;
+        }
+    }
+
+    /// Ends the turn of the client that holds a server, before the client has got a reply to its
+    /// request. The client sends the request again to another server.
+    pub fn give_turn_up(&mut self, client: Conn, server: Conn) {
+        self.close_line(server);
+        let Some(s) = self.engine.connections.server(server) else { return };
+        s.state = ServerState::Resetting;
+        s.since = self.now;
+        let pool = s.pool;
+        self.send_again(client);
+        if let Some(pool) = self.engine.core_state.find_pool(pool) {
+            pool.counters.pool.requests_resent += 1;
         }
     }
 

@@ -168,6 +168,18 @@ impl TimeComparison {
         (turn, Draw::Chance)
     }
 
+    /// Whether the next execution, that of `text`, goes the usual way.
+    pub(crate) fn goes_the_usual_way(&self, text: &[u8]) -> bool {
+        let usual = match self.hits < FIRST {
+            true => self.simple.count > 0 || self.hits < BLIND_MAX,
+            false => self.left > 0,
+        };
+        let decided = !self.suspects.is_empty()
+            && may_be_suspect(text)
+            && self.suspects.decide(suspects::hash(text));
+        usual && !decided && !self.draws_all()
+    }
+
     /// Whether all executions are drawn.
     fn draws_all(&self) -> bool {
         match self.against {

@@ -92,6 +92,11 @@ impl Suspects {
         self.0.push(Suspect::new(text, us));
     }
 
+    /// Whether a text is a suspect with a verdict that decides its way.
+    pub(super) fn decide(&self, text: u64) -> bool {
+        self.0.iter().any(|it| it.text == text && it.verdict != Verdict::Fine)
+    }
+
     /// Returns which way a text goes, if it is a suspect with a verdict that decides it.
     pub(super) fn turn(&mut self, text: u64) -> Option<Turn> {
         let place = self.0.iter().position(|it| it.text == text)?;

@@ -32,6 +32,13 @@ pub(crate) struct ParameterDescription {
 }
 
 impl FrontSegment {
+    /// Forgets the query string and the unnamed statement under way: they do not run again whatever
+    /// happens.
+    pub(crate) fn end(&mut self) {
+        self.run.end();
+        self.unnamed.end();
+    }
+
     /// Keeps a ParameterDescription until the second half of the answer comes.
     pub(crate) fn describe_parameters(&mut self, types: &[u8], hash: u64) {
         self.description.hash = hash;

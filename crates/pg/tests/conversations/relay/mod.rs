@@ -13,4 +13,5 @@ mod reports;
 mod to_client;
 mod to_nobody;
 mod to_server;
+mod turn;
 mod words;

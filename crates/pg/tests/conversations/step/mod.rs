@@ -14,6 +14,7 @@ mod release;
 mod server_input;
 mod serving;
 mod share;
+pub(crate) mod shared_read;
 mod local;
 mod tick;
 mod view;

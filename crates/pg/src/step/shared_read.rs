@@ -1,0 +1,231 @@
+//! Which segments may share a server: those that run one read as a prepared statement.
+//!
+//! Such a segment binds a named statement of the client, or it is a text that autoprepare runs as a
+//! named statement: a query string, or an unnamed statement from its Parse to its Sync. Nothing is
+//! sent or noted here, since the client has no server yet.
+
+use std::rc::Rc;
+
+use refrain_pool::{Conn, Now};
+use refrain_sql::normalize::{self, Key};
+use refrain_wire::front::{self as read, Bind, Parse};
+use refrain_wire::tag::front;
+
+use crate::autoprepare::send::is_plain;
+use crate::autoprepare::unnamed::{Behind, behind};
+use crate::engine::Step;
+use crate::normalized::queries::Sight;
+use crate::relay::message::Message;
+use crate::state::client::ClientSession;
+use crate::state::options::{autoprepares, bounds};
+use crate::state::parts::{Client, CoreState};
+use crate::state::server::ServerSession;
+use crate::statements::columns::Columns;
+use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::Identity;
+
+/// A segment that may share a server.
+pub(crate) struct SharedRead {
+    pub(crate) cached: Rc<CachedStatement>,
+    known: Known,
+    /// Whether the statement is known to take no longer than `share_statement_time`.
+    pub(crate) is_short: bool,
+}
+
+/// The knowledge of a client about the statement that it runs.
+enum Known {
+    /// The client has prepared it.
+    Statement {
+        /// The columns that its Parse found.
+        columns: Columns,
+        /// The hash of the parameter types that the client was told; zero for none.
+        parameters: u64,
+    },
+    /// The client has sent a text, and knows nothing.
+    Text,
+}
+
+/// A segment, by the messages that it is made of.
+enum Form<'a> {
+    /// A Bind of a named statement, perhaps a Describe of the portal, an Execute, and a Sync.
+    Named(&'a [u8]),
+    /// A Parse of the unnamed statement, whose body behind the name is `tail`, and the messages
+    /// behind it, which run it.
+    Unnamed { tail: &'a [u8], next: &'a [u8] },
+    /// A query string.
+    Query(&'a [u8]),
+}
+
+impl Step<'_, '_> {
+    /// Returns a client's input as a read, if it is one segment that may share a server.
+    pub(crate) fn shared_read(&mut self, conn: Conn, input: &[u8]) -> Option<SharedRead> {
+        let form = Form::read(input)?;
+        let now = self.step.now;
+        let client = self.step.engine.connections.client(conn)?;
+        if client.inbox.rest > 0 || !client.session.may_share() {
+            return None;
+        }
+        let core_state = &mut self.step.engine.core_state;
+        let (cached, known) = match form {
+            Form::Named(name) => {
+                let own = client.session.statements.get(name)?;
+                let (columns, parameters) = (own.columns, own.parameters);
+                (own.held.cached().clone(), Known::Statement { columns, parameters })
+            }
+            Form::Unnamed { tail, next } => {
+                (unnamed_statement(core_state, client, tail, next, now)?, Known::Text)
+            }
+            Form::Query(text) => (statement_of_query(core_state, client, text, now)?, Known::Text),
+        };
+        let pool = core_state.pool_in_use(client.pool());
+        let statement = &cached.statement;
+        // The label of a function may be wrong: it may change the session all the same.
+        let is_read = statement.is_read(pool.shared.protocol.schema_changes())
+            && statement.scan.calls == 0
+            && statement.env == client.session.settings.env();
+        let is_short = cached.is_short(pool.settings.options.share_statement_time);
+        is_read.then_some(SharedRead { cached, known, is_short })
+    }
+}
+
+impl SharedRead {
+    /// Whether a server has the statement for certain, returns the columns that the client knows,
+    /// and has the client's settings.
+    pub(crate) fn fits(&self, client: &ClientSession, server: &ServerSession) -> bool {
+        let statement = &self.cached.statement;
+        server.settings.are(client.settings.expected(), client.settings.defaults())
+            && server.statements.peek(statement.id).is_some_and(|slot| {
+                let sure =
+                    slot.generation == statement.generation() && server.outstanding.is_sure(slot);
+                sure && match self.known {
+                    Known::Statement { columns, parameters } => {
+                        slot.found.columns.agree(columns) == Some(true)
+                            && (parameters == 0 || slot.found.parameters == parameters)
+                    }
+                    Known::Text => {
+                        client.settings.current().reads.is_plain(server.settings.encoding())
+                    }
+                }
+            })
+    }
+}
+
+/// Returns the statement that autoprepare runs in place of a query string.
+fn statement_of_query(
+    core_state: &mut CoreState,
+    client: &Client,
+    text: &[u8],
+    now: Now,
+) -> Option<Rc<CachedStatement>> {
+    let settings = &client.session.settings;
+    if !is_prepared(core_state, client) {
+        return None;
+    }
+    let scan = refrain_sql::scan_with(text, settings.expected().reads.backslash);
+    if !is_plain(&scan) {
+        return None;
+    }
+    let mut spans = std::mem::take(&mut core_state.protocol.spans);
+    let options = &core_state.pool_in_use(client.pool()).settings.options;
+    let most = options.autoprepare_max_literals as usize;
+    let seed = core_state.shared.protocol.registry.seed();
+    let key = normalize::normalize(text, seed, most, &mut spans).ok();
+    let found = key.and_then(|key| {
+        ready(core_state, client, Text { text, spans: &spans, key, tail: None, values: text }, now)
+    });
+    core_state.protocol.spans = spans;
+    found
+}
+
+/// Returns the named statement that autoprepare runs in place of a client's unnamed one.
+fn unnamed_statement(
+    core_state: &mut CoreState,
+    client: &Client,
+    tail: &[u8],
+    next: &[u8],
+    now: Now,
+) -> Option<Rc<CachedStatement>> {
+    if !is_prepared(core_state, client) {
+        return None;
+    }
+    let identity = Identity { pool: client.pool(), env: client.session.settings.env(), tail };
+    let registry = &core_state.shared.protocol.registry;
+    let cached = core_state.protocol.statements.find(registry, identity)?;
+    let statement = &cached.statement;
+    let key = Key(statement.id);
+    let text = Text { text: statement.text(), spans: &[], key, tail: Some(tail), values: next };
+    let found = ready(core_state, client, text, now)?;
+    (is_plain(&statement.scan) && found.statement.id == statement.id).then_some(found)
+}
+
+/// Whether texts of a client run as prepared statements.
+fn is_prepared(core_state: &mut CoreState, client: &Client) -> bool {
+    autoprepares(core_state.pool_in_use(client.pool()))
+        && client.session.settings.unknown_since().is_none()
+        && !client.session.settings.have_changed_locally()
+}
+
+/// A text about which autoprepare is asked: see [`Sight`].
+struct Text<'a> {
+    text: &'a [u8],
+    spans: &'a [normalize::Span],
+    key: Key,
+    tail: Option<&'a [u8]>,
+    values: &'a [u8],
+}
+
+/// Returns the statement that runs in place of a text, if that is sure.
+fn ready(
+    core_state: &mut CoreState,
+    client: &Client,
+    text: Text<'_>,
+    now: Now,
+) -> Option<Rc<CachedStatement>> {
+    let Text { text, spans, key, tail, values } = text;
+    let pool = core_state.pool_in_use(client.pool());
+    let schema_version = pool.shared.protocol.schema_changes();
+    let settings = client.session.settings.current();
+    let (free, own) = (true, true);
+    let sight = Sight { text, spans, key, tail, values, settings, schema_version, now, free, own };
+    let bounds = bounds(pool);
+    pool.protocol.normalized_queries.ready(&sight, &bounds)
+}
+
+impl<'a> Form<'a> {
+    /// Reads a client's input as one segment that runs one statement.
+    fn read(input: &'a [u8]) -> Option<Self> {
+        let first = Message::read(input).ok()?.filter(|message| message.complete)?;
+        let next = &input[first.bytes.len()..];
+        match first.header.tag {
+            front::BIND => bound_statement(input).filter(|name| !name.is_empty()).map(Self::Named),
+            front::QUERY if next.is_empty() => read::query_text(first.body()).ok().map(Self::Query),
+            front::PARSE => {
+                let parse = Parse::read(first.body()).ok()?;
+                let runs = parse.name.is_empty() && behind(next) == Some(Behind::Runs);
+                runs.then_some(Self::Unnamed { tail: parse.tail, next })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns the name of the statement that a segment runs, if the segment is a Bind of the unnamed
+/// portal, perhaps a Describe of it, an Execute without limit, and a Sync.
+fn bound_statement(input: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    let mut next = || {
+        let message = Message::read(&input[at..]).ok()?.filter(|message| message.complete)?;
+        at += message.bytes.len();
+        Some(message)
+    };
+    let bind = next().filter(|message| message.header.tag == front::BIND)?;
+    let bind = Bind::read(bind.body(), true).ok()??;
+    let mut message = next()?;
+    if message.header.tag == front::DESCRIBE && message.body() == b"P\0" {
+        message = next()?;
+    }
+    let runs = message.header.tag == front::EXECUTE && message.body() == [0; 5];
+    let sync = next()?;
+    let whole = sync.header.tag == front::SYNC && sync.header.body == 0 && at == input.len();
+    (runs && whole && bind.portal.is_empty()).then_some(bind.statement)
+}
