@@ -230,19 +230,25 @@ table! {
 
     /// Statements that may run on a server beside those of other clients.
     ///
-    /// `reads`: while many servers of a pool are at work, short reads of several clients run on one
-    /// server, one behind the other, which costs PostgreSQL half the CPU. Only prepared statements
-    /// share servers, with `autoprepare` also query strings and unnamed statements. Refrain finds
-    /// out which of them are reads. A read is one SELECT that writes and locks nothing, calls no
-    /// volatile function, and shows nothing of its session. Refrain asks a server about each
-    /// statement that is used often, and again about once a minute; `SHOW STATEMENTS` has the
-    /// answers. For PostgreSQL only, and not in session mode.
+    /// `reads`: while several servers of a pool run reads, short reads of several clients run on
+    /// one server, one behind the other, which costs PostgreSQL half the CPU. Only prepared
+    /// statements share servers, with `autoprepare` also query strings and unnamed statements.
+    /// Refrain finds out which of them are reads. A read is one SELECT that writes and locks
+    /// nothing, calls no volatile function, and shows nothing of its session. Refrain asks a server
+    /// about each statement that is used often, and again about once a minute; `SHOW STATEMENTS`
+    /// has the answers. For PostgreSQL only, and not in session mode.
     share_servers: ShareServers = "off",
         Reload, takes ["reads"], not ["on", "all"];
 
     /// Requests of clients that share a server at most, counting the one that it works on.
-    share_depth: u32 = "8" ["2" to "256"],
-        Reload, takes ["16"], not ["0", "1"];
+    share_depth: u32 = "16" ["2" to "256"],
+        Reload, takes ["8"], not ["0", "1"];
+
+    /// Servers of a pool on which reads run at least before reads share a server.
+    ///
+    /// Refrain finds out whether more servers bring more, and then uses more, up to `pool_size`.
+    share_min_servers: u32 = "4" ["1" to "1000"],
+        Reload, takes ["1"], not ["0"];
 
     /// Time that a statement may take on a server that clients share.
     ///

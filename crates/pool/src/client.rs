@@ -60,6 +60,9 @@ pub struct Client<P: Parts> {
     /// The request that the client has sent to a server that others may use as well, until the
     /// request is answered.
     pub(crate) read: Option<Vec<u8>>,
+    /// Whether the client waits for a server of its own: its request may not share one, or none
+    /// fits.
+    pub(crate) waits_alone: bool,
     /// Whether the client's request has been sent once, to a server that the pool parted it from.
     pub(crate) resent: bool,
     /// Whether Refrain has stopped reading the client's connection.
@@ -100,6 +103,7 @@ impl<P: Parts> Client<P> {
             inbox: Inbox::default(),
             waiting_for: WaitingFor::Nothing,
             read: None,
+            waits_alone: false,
             resent: false,
             paused: false,
             ended: None,

@@ -28,6 +28,7 @@ pub mod server;
 pub mod connections;
 pub mod event;
 pub mod ports;
+mod width;
 pub mod pool_shared;
 pub mod counts;
 mod pauses;

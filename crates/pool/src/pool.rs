@@ -19,6 +19,7 @@ use crate::settings::PoolSettings;
 use crate::stats::Counters;
 use crate::time::Now;
 use crate::waiters::Waiters;
+use crate::width::Load;
 
 /// One core's part of a pool.
 #[derive(Debug)]
@@ -32,6 +33,11 @@ pub struct Pool<P: Parts> {
     pub(crate) waiters: Waiters<P>,
     /// Servers at which further clients may join.
     pub(crate) open_lines: Vec<Conn>,
+    /// The reads that were sent since the last tick.
+    pub(crate) load: Load,
+    /// Number of servers on which reads run before reads share a server; zero before the first
+    /// reads were counted, and then the least number counts.
+    width: usize,
     /// Clients that have authenticated, and cannot be let in before a server was reached.
     pub(crate) entering: Vec<Conn>,
     /// Number of clients of this core, from [`crate::Step::enter`] on.
@@ -80,6 +86,8 @@ impl<P: Parts> Pool<P> {
             idle: Vec::new(),
             waiters: Waiters::default(),
             open_lines: Vec::new(),
+            load: Load::default(),
+            width: 0,
             entering: Vec::new(),
             clients: 0,
             unused_since: None,
@@ -112,6 +120,25 @@ impl<P: Parts> Pool<P> {
     #[inline]
     pub(crate) fn at_work(&self) -> usize {
         (self.servers as usize).saturating_sub(self.connecting as usize + self.idle.len())
+    }
+
+    /// Returns the number of servers on which reads run before reads share a server.
+    #[inline]
+    pub(crate) fn width(&self) -> usize {
+        let options = &self.settings.options;
+        let width = if self.width == 0 { options.share_min_servers as usize } else { self.width };
+        width.min(options.pool_size as usize)
+    }
+
+    /// Reports the reads that were sent since the last tick, if there were ever any, and gets the
+    /// width that follows.
+    pub(crate) fn report_reads(&mut self, core: Core, now: Now) {
+        let options = &self.settings.options;
+        let bounds = (options.share_min_servers, options.pool_size);
+        let load = std::mem::take(&mut self.load);
+        if self.width > 0 || !load.is_empty() {
+            self.width = self.shared.report_reads(core, now, load, bounds);
+        }
     }
 
     /// Whether the pool is paused, so that no idle server is lent.

@@ -1,11 +1,13 @@
 //! The part of one pool that all cores share.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::ids::PoolId;
+use crate::ids::{Core, PoolId};
 use crate::parts::Parts;
 use crate::settings::PoolSettings;
+use crate::time::Now;
+use crate::width::{Load, Width};
 
 /// A pool over all cores: one user of one database.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct PoolShared<P: Parts> {
     /// Number of servers that are logged in, over all cores and on the way between them.
     live: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
+    /// The number of servers on which reads run before reads share a server.
+    width: Mutex<Width>,
 }
 
 impl<P: Parts> PoolShared<P> {
@@ -44,6 +48,7 @@ impl<P: Parts> PoolShared<P> {
             removed: AtomicBool::new(false),
             live: AtomicU32::new(0),
             settings: RwLock::new(settings),
+            width: Mutex::default(),
         }
     }
 
@@ -76,6 +81,21 @@ impl<P: Parts> PoolShared<P> {
     /// Returns the settings in force, or for a removed pool the last ones in force.
     pub fn settings(&self) -> Arc<PoolSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes in the reads that a core has sent since its last report. Returns the number of servers
+    /// on which the core's reads run before they share one: between `least` and `most` over all
+    /// cores.
+    pub(crate) fn report_reads(
+        &self,
+        core: Core,
+        now: Now,
+        load: Load,
+        (least, most): (u32, u32),
+    ) -> usize {
+        let mut width = self.width.lock().unwrap_or_else(PoisonError::into_inner);
+        width.report(core, now, load, least as usize, most as usize);
+        width.of_core(core)
     }
 
     /// Counts a server that has logged in. Returns whether it is the only one.

@@ -189,6 +189,12 @@ pub trait Protocol: Background + Views {
     fn lent(linked: Linked<'_, Self>) {
         let _ = linked;
     }
+    /// Sends the input of a client that waits for a server to one that works for others, if all of
+    /// it is one request that may share a server ([`Step::join`]).
+    fn share(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> bool {
+        let _ = (step, client, input);
+        false
+    }
     /// Begins to use a server for a client that joins others there. The server fits the client.
     fn joined(linked: Linked<'_, Self>) {
         let _ = linked;

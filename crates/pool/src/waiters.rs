@@ -83,7 +83,10 @@ impl<P: Parts> Waiters<P> {
 
     /// Takes out a client, if it stands in line.
     pub(crate) fn remove_client(&mut self, client: Conn) {
-        self.waiters.retain(|waiter| !matches!(waiter, Waiter::Client(it) if *it == client));
+        let place = |waiter: &Waiter<P>| matches!(waiter, Waiter::Client(it) if *it == client);
+        if let Some(index) = self.waiters.iter().position(place) {
+            self.waiters.remove(index);
+        }
     }
 
     /// Takes out all jobs.

@@ -176,6 +176,10 @@ impl Protocol for Pg {
         Link::from(linked).begin_use();
     }
 
+    fn share(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> bool {
+        Step { step }.send_shared(client, input)
+    }
+
     #[inline]
     fn joined(linked: Linked<'_, Self>) {
         let mut link = Link::from(linked);

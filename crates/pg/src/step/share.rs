@@ -28,7 +28,9 @@ impl Step<'_, '_> {
         shares_reads(self.step.engine.core_state.pool(pool)) && self.step.had_better_share(conn)
     }
 
-    fn send_shared(&mut self, conn: Conn, input: &[u8]) -> bool {
+    /// Sends a client's input to a server that works for other clients, if the input may share one.
+    /// True if all of it was sent.
+    pub(crate) fn send_shared(&mut self, conn: Conn, input: &[u8]) -> bool {
         let Some(read) = self.shared_read(conn, input).filter(|read| read.is_short) else {
             return false;
         };
@@ -52,7 +54,7 @@ impl Step<'_, '_> {
     /// replies to `input`, and that is a short read. How long it takes is learned here.
     #[inline]
     pub(crate) fn open_line(&mut self, conn: Conn, server: Conn, input: &[u8]) {
-        if !self.step.had_better_share(conn) {
+        if !self.step.may_open_line(conn) {
             return;
         }
         let Some(read) = self.shared_read(conn, input) else { return };

@@ -32,6 +32,7 @@ impl<P: Protocol> Step<'_, P> {
         pool.waiters.push(Waiter::Client(conn));
         client.waiting_for = WaitingFor::Server;
         client.waiting = self.now;
+        client.waits_alone = false;
         self.grow(id);
         None
     }

@@ -25,38 +25,87 @@ use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
 use crate::time::Now;
 
-/// Servers at work from which on a client shares one rather than take another. A server at work
-/// keeps a processor busy, and beyond that it makes the others wait.
-const WIDTH: usize = 4;
-
 impl<P: Protocol> Step<'_, P> {
-    /// Whether enough servers of a client's pool are at work, so that the client had better share
+    /// Whether enough servers of a client's pool run reads, so that the client had better share
     /// one. Not while anybody waits for a server, here or at another core: they came first, and a
-    /// server that others keep joining is never free. For the same reason not while servers have to
-    /// leave. A request that was sent to another server already has the next server to itself.
+    /// server that others keep joining is never free.
     #[inline]
     pub fn had_better_share(&mut self, client: Conn) -> bool {
-        let Some(client) = self.engine.connections.client(client) else { return false };
-        let (pool, resent) = (client.pool, client.resent);
-        let core_state = &mut self.engine.core_state;
-        let leaves = core_state.draining || core_state.is_draining(pool, self.now);
-        let pool = core_state.pool_in_use(pool);
-        let wanted = pool.is_wanted() || pool.waiting_jobs() > 0;
-        let serves = !leaves && !pool.paused && !pool.removed;
-        !resent && serves && !wanted && pool.at_work() >= WIDTH
+        self.pool_for_read(client).is_some_and(|pool| {
+            let wanted = pool.is_wanted() || pool.waiting_jobs() > 0;
+            !wanted && pool.open_lines.len() >= pool.width()
+        })
     }
 
-    /// Lets clients join at the server of a client, whose `request` is all that the server owes.
+    /// Whether others may join at the server that a client gets for a read. Not while so few
+    /// servers are at work that nobody would join.
+    #[inline]
+    pub fn may_open_line(&mut self, client: Conn) -> bool {
+        self.pool_for_read(client).is_some_and(|pool| pool.at_work() >= pool.width())
+    }
+
+    /// Returns a client's pool, if the client's read may share a server there. Not where servers
+    /// have to leave: a server that others join is free later. A request that was sent to another
+    /// server before has its second server to itself.
+    #[inline]
+    fn pool_for_read(&mut self, client: Conn) -> Option<&Pool<P>> {
+        let client = self.engine.connections.client(client).filter(|client| !client.resent)?;
+        let (core_state, now) = (&self.engine.core_state, self.now);
+        let leaves = core_state.draining || core_state.is_draining(client.pool, now);
+        let pool = core_state.peek_pool(client.pool)?;
+        (!leaves && !pool.paused && !pool.removed).then_some(pool)
+    }
+
+    /// Lets clients join at the server of a client, whose `request` is all that the server owes,
+    /// and all that the client has sent so far. Clients that wait for a server join at once.
     pub fn open_line(&mut self, client: Conn, server: Conn, request: &[u8]) {
-        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Engine { core_state, connections, open_lines, .. } = &mut *self.engine;
         let (c, s) = connections.pair(client, server);
         if s.close_needed || s.cancels > 0 || s.paused || s.inbox.rest > 0 {
             return;
         }
         c.read = Some(request.to_vec());
         s.line.open();
-        core_state.pool_in_use(s.pool).open_lines.push(server);
-        self.engine.open_lines += 1;
+        let id = s.pool;
+        let pool = core_state.pool_in_use(id);
+        pool.open_lines.push(server);
+        pool.load.open(pool.open_lines.len());
+        *open_lines += 1;
+        if pool.waiting() > 0 {
+            self.join_waiting(id);
+        }
+    }
+
+    /// Has the clients join that wait for a server, as far as there is room in a line.
+    ///
+    /// Otherwise a pool all of whose servers are wanted would never share one. Who waits in front
+    /// for a server of its own gets the next one that is free: a client that comes later does not
+    /// join while others wait, so each line ends.
+    #[cold]
+    fn join_waiting(&mut self, id: PoolId) {
+        let pool = self.engine.core_state.pool_in_use(id);
+        let room = pool.settings.options.share_depth as usize - 1;
+        let first: Vec<Conn> = pool.waiters.all_clients().take(room).collect();
+        for client in first {
+            let Some(c) = self.engine.connections.client(client) else { continue };
+            if c.resent || c.waits_alone {
+                continue;
+            }
+            let (input, waiting) = (c.inbox.join(&[]), c.waiting);
+            let joins = P::share(self, client, &input);
+            let Some(c) = self.engine.connections.client(client) else { continue };
+            if joins {
+                if c.paused {
+                    self.engine.runnable.push_back(client);
+                }
+                let pool = self.engine.core_state.pool_in_use(id);
+                pool.waiters.remove_client(client);
+                pool.counters.wait_time.count(self.now.since(waiting));
+            } else {
+                c.inbox.put_back(input, 0);
+                c.waits_alone = true;
+            }
+        }
     }
 
     /// Whether clients may join at a server of this core.
@@ -76,7 +125,8 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Puts a client without a server into the shortest line of its pool in which there is room,
-    /// and whose server `fits`. The caller sends the client's request ([`Self::await_turn`]).
+    /// and whose server `fits`. Lines beyond the width get no more clients, unless the others are
+    /// full, so that they end. The caller sends the client's request ([`Self::await_turn`]).
     pub fn join(
         &mut self,
         client: Conn,
@@ -91,6 +141,7 @@ impl<P: Protocol> Step<'_, P> {
         let pool = linked.core_state.pool(linked.server.pool);
         pool.counters.pool.server_assignments += 1;
         pool.counters.pool.requests_shared += 1;
+        pool.load.join();
         P::joined(linked);
         // The holder's next request would come behind those of the others.
         if let Some(holder) = holder.and_then(|holder| self.engine.connections.client(holder))
@@ -116,8 +167,12 @@ impl<P: Protocol> Step<'_, P> {
         let pool = core_state.pool_in_use(pool);
         let reconnects = pool.shared.reconnects();
         let depth = pool.settings.options.share_depth as usize;
+        let width = pool.width();
         let mut best: Option<(usize, Conn)> = None;
-        for &server in &pool.open_lines {
+        for (at, &server) in pool.open_lines.iter().enumerate() {
+            if at >= width && best.is_some() {
+                break;
+            }
             let (c, s) = connections.pair(client, server);
             let length = s.line.len() + 1;
             let shorter = best.is_none_or(|(shortest, _)| length < shortest);

@@ -269,7 +269,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     fn tick_pool(&mut self, id: PoolId, general: &General) {
-        let now = self.now;
+        let (now, core) = (self.now, self.engine.core_state.core);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         if pool.is_unused() {
             pool.unused_since.get_or_insert(now);
@@ -279,6 +279,7 @@ impl<P: Protocol> Step<'_, P> {
                 return;
             }
         }
+        pool.report_reads(core, now);
         self.tick_waiting(id, general);
         self.shrink(id);
         // The database's drain may be over.
@@ -288,7 +289,7 @@ impl<P: Protocol> Step<'_, P> {
         // `grow` asks again.
         self.engine.core_state.pool(id).ask_due = true;
         self.grow(id);
-        let (shared, core) = (self.engine.core_state.shared.clone(), self.engine.core_state.core);
+        let shared = self.engine.core_state.shared.clone();
         let pool = self.engine.core_state.pool(id);
         if pool.wants_server && pool.waiting() == 0 && pool.entering.is_empty() {
             pool.wants_server = false;

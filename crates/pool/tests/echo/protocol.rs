@@ -42,7 +42,8 @@ impl Protocol for Echo {
 
     // A line needs a server. If none is free, the pool keeps the input and calls again.
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
-        if reads::share(step, client, input) {
+        let lent = step.server_of(client).is_some();
+        if !lent && step.had_better_share(client) && reads::share(step, client, input) {
             return input.len();
         }
         let mut used = 0;
@@ -50,9 +51,10 @@ impl Protocol for Echo {
             let lent = step.server_of(client);
             let Some(server) = lent.or_else(|| step.lend(client)) else { return used };
             let alone = send(step, server, line);
-            reads::invite(step, client, server, line, alone);
-            step.push_back_on_client(client, server);
             used += line.len();
+            let last = used == input.len();
+            reads::invite(step, client, server, line, alone && last);
+            step.push_back_on_client(client, server);
         }
         step.leave_if_ended(client);
         used
@@ -88,6 +90,11 @@ impl Protocol for Echo {
     // The pool lends a server again only with this proof.
     fn idle(session: &ServerSession) -> Option<Idle> {
         (session.owed == 0 && !session.in_transaction).then_some(Idle(()))
+    }
+
+    // A read that waits may run on a server that works for others.
+    fn share(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> bool {
+        reads::share(step, client, input)
     }
 
     // The timeouts depend on what a server does.

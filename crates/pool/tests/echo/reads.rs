@@ -22,10 +22,10 @@ fn is_read(input: &[u8]) -> bool {
     input.starts_with(b"get ") && first_line(input) == Some(input)
 }
 
-/// Sends a client's input to a server that works for others, if it is a read and there is one.
+/// Sends the input of a client without a server to one that works for others, if it is a read and
+/// there is one.
 pub(crate) fn share(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]) -> bool {
-    let lent = step.server_of(client).is_some();
-    if lent || !is_read(input) || !step.had_better_share(client) {
+    if !is_read(input) {
         return false;
     }
     let Some(server) = step.join(client, |_, server| !server.in_transaction) else { return false };
@@ -42,7 +42,7 @@ pub(crate) fn invite(
     request: &[u8],
     all: bool,
 ) {
-    match all && is_read(request) && step.had_better_share(client) {
+    match all && is_read(request) && step.may_open_line(client) {
         true => step.open_line(client, server, request),
         false => step.close_line(server),
     }

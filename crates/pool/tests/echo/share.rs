@@ -7,10 +7,10 @@ use refrain_pool::event::Command;
 use crate::cancel::{cancel, client};
 use crate::harness::{ClientId, ServerId, World};
 
-/// Makes a world in which three servers are at work, so that a fourth is shared. Servers do not
-/// answer.
+/// Makes a world in which three servers are in transactions, and the first that runs a read is
+/// shared. Servers do not answer.
 fn busy_world(options: &str) -> World {
-    let mut world = World::new(&format!("pool_size = 6\n{options}"));
+    let mut world = World::new(&format!("pool_size = 6\nshare_min_servers = 1\n{options}"));
     for _ in 0..3 {
         let client = world.client();
         world.says(client, "begin");
@@ -52,6 +52,106 @@ fn each_client_gets_the_reply_to_its_own_read() {
     assert_eq!(world.heard(carl), "get c\n");
     assert_eq!(world.server_of(carl), None);
     assert_eq!(world.pool(0).idle().len(), 1);
+}
+
+#[test]
+fn servers_in_transactions_do_not_make_reads_share() {
+    let mut world = World::new("pool_size = 12");
+    for _ in 0..5 {
+        let client = world.client();
+        world.says(client, "begin");
+    }
+    world.servers_answer = false;
+    let mut servers = Vec::new();
+    for _ in 0..5 {
+        let client = world.client();
+        world.says(client, "get a");
+        servers.push(next_server(&mut world, client));
+    }
+    assert_eq!(servers[4], servers[0]);
+    servers.truncate(4);
+    servers.dedup();
+    assert_eq!(servers.len(), 4, "four run reads");
+}
+
+#[test]
+fn a_line_beyond_the_width_ends() {
+    let mut world = busy_world("share_depth = 2");
+    let (_, server) = readers(&mut world, ["get a", "get b"]);
+    let ([carl], other) = readers(&mut world, ["get c"]);
+    assert_ne!(server, other, "the first line is full");
+    world.server_says(server, "get a\n");
+    // There is room behind both, and the line that is beyond the width is left alone.
+    let (_, third) = readers(&mut world, ["get d"]);
+    assert_eq!(third, server);
+    world.server_says(other, "get c\n");
+    assert_eq!(world.heard(carl), "get c\n");
+    assert_eq!(world.pool(0).idle().len(), 1);
+}
+
+#[test]
+fn more_servers_are_used_if_they_answer_more() {
+    let options = "pool_size = 12\nshare_depth = 64\nshare_statement_time = \"1min\"";
+    let mut world = World::new(options);
+    let clients: Vec<ClientId> = (0..200).map(|_| world.client()).collect();
+    // All servers are there.
+    clients[..12].iter().for_each(|client| world.says(*client, "begin"));
+    clients[..12].iter().for_each(|client| world.says(*client, "commit"));
+    (world.servers_answer, world.checks) = (false, false);
+    let mut used = Vec::new();
+    for _ in 0..150 {
+        for client in &clients {
+            if world.server_of(*client).is_none() {
+                world.says(*client, "get a");
+            }
+        }
+        let owed: Vec<(ServerId, u32)> = world
+            .servers()
+            .into_iter()
+            .map(|server| (server, world.server_part(server).session.owed))
+            .collect();
+        used.push(owed.iter().filter(|(_, owed)| *owed > 0).count());
+        // In the time between two ticks, each server answers so many reads at most.
+        for (server, owed) in owed {
+            world.server_says(server, &"get a\n".repeat(owed.min(15) as usize));
+        }
+        world.pass(Duration::from_millis(100));
+    }
+    assert_eq!(used[1..4], [4; 3]);
+    assert_eq!(used.last(), Some(&12), "{used:?}");
+}
+
+#[test]
+fn reads_that_wait_join_when_a_server_is_free() {
+    let mut world = World::new("pool_size = 1\nshare_min_servers = 1\nshare_depth = 3");
+    let first = world.client();
+    world.says(first, "begin");
+    let clients: [ClientId; 6] = [(); 6].map(|()| world.client());
+    world.servers_answer = false;
+    for (client, text) in clients.iter().zip(["get a", "set b", "get c", "get d", "set e", "get f"])
+    {
+        world.says(*client, text);
+    }
+    let server = world.server_of(first).expect("it is lent");
+    world.server_heard(server);
+    world.says(first, "commit");
+    world.server_says(server, "commit\n");
+    // Who asks for something else waits for a server of its own, and the line has an end.
+    assert_eq!(world.server_heard(server), "commit\nget a\nget c\n");
+    let late = world.client();
+    world.says(late, "get g");
+    world.server_says(server, "get a\nget c\n");
+    assert_eq!(world.server_heard(server), "set b\n");
+    world.server_says(server, "set b\n");
+    assert_eq!(world.server_heard(server), "get d\nget f\n");
+    world.server_says(server, "get d\nget f\n");
+    assert_eq!(world.server_heard(server), "set e\n");
+    world.server_says(server, "set e\n");
+    assert_eq!(world.server_heard(server), "get g\n");
+    for (client, text) in clients.iter().zip(["get a", "set b", "get c", "get d", "set e", "get f"])
+    {
+        assert_eq!(world.heard(*client), format!("{text}\n"));
+    }
 }
 
 #[test]

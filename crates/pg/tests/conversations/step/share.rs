@@ -8,7 +8,8 @@ use crate::talk::*;
 /// Begins a conversation in which three servers are in transactions, and a fourth, which is
 /// returned with it, has the statement `s` of the two clients, which is known to be a short read.
 fn sharing(options_more: &str) -> (Conversation, [Party; 3], Party) {
-    let pool = format!("pool_size = 8\nshare_servers = \"reads\"\n{options_more}");
+    let pool =
+        format!("pool_size = 8\nshare_servers = \"reads\"\nshare_min_servers = 1\n{options_more}");
     let talk = Conversation::new(options(&pool));
     let (alice, server) = (talk.client(), talk.server(1));
     alice.uses(&server, "s", READ, "~1");
