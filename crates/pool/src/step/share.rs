@@ -208,6 +208,8 @@ impl<P: Protocol> Step<'_, P> {
         let Some(s) = self.engine.connections.server(server) else { return false };
         let Some(next) = s.line.next() else { return false };
         s.since = now;
+        // Of the request before, nobody may have got the replies.
+        s.request_begins(now);
         let Some(client) = next else {
             s.state = ServerState::Resetting;
             P::turn_of_nobody_begins(&mut s.session);

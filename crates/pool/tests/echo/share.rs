@@ -155,6 +155,21 @@ fn reads_that_wait_join_when_a_server_is_free() {
 }
 
 #[test]
+fn the_time_of_a_read_counts_from_the_end_of_the_one_before_though_its_client_left() {
+    let mut world = busy_world("share_statement_time = \"200ms\"");
+    let ([_, bob, _, dora], server) = readers(&mut world, ["get a", "get b", "get c", "get d"]);
+    world.breaks(bob);
+    world.pass(Duration::from_millis(150));
+    world.server_says(server, "get a\n");
+    world.pass(Duration::from_millis(150));
+    world.server_says(server, "get b\n");
+    world.pass(Duration::from_millis(150));
+    assert_eq!(world.server_of(dora), Some(server), "the server has just begun");
+    world.pass(Duration::from_millis(50));
+    assert_ne!(world.server_of(dora), Some(server));
+}
+
+#[test]
 fn servers_are_not_shared_while_few_are_at_work() {
     let mut world = World::new("pool_size = 6");
     let (anna, bob) = (world.client(), world.client());

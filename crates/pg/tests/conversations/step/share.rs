@@ -164,3 +164,26 @@ fn servers_are_not_shared_where_the_option_is_off() {
     talk.server(5).gets([parse("~1", READ), describe_statement("~1"), flush()]);
     server.gets_nothing();
 }
+
+#[test]
+fn reads_that_wait_for_a_server_share_it() {
+    let (talk, [alice, bob, carol], server) = sharing("");
+    alice.opens_block(&server);
+    for number in 5..9 {
+        let (client, begun) = (talk.client(), [complete("BEGIN"), ready_in_block()]);
+        client.sends([query("begin")]);
+        talk.server(number).gets([query("begin")]).answers(begun.clone());
+        client.gets(begun);
+    }
+    let dora = talk.client();
+    bob.sends(read("2"));
+    dora.sends([query("update t set a = 1")]);
+    carol.sends(read("3"));
+    server.gets_nothing();
+    alice.commits(&server);
+    server.gets([there("2"), there("3")].concat());
+    server.answers([reply("2"), reply("3")].concat());
+    bob.gets(reply("2"));
+    carol.gets(reply("3"));
+    server.gets([query("update t set a = 1")]);
+}

@@ -15,7 +15,7 @@ fn sharing(
     run: impl Fn(&Party, &Party),
 ) -> (Conversation, [Party; 3], Party) {
     let talk = Conversation::new(options(
-        "pool_size = 8\nshare_servers = \"reads\"\nautoprepare = \"on\"\nautoprepare_threshold = 1",
+        "pool_size = 8\nshare_servers = \"reads\"\nshare_min_servers = 1\nautoprepare = \"on\"\nautoprepare_threshold = 1",
     ));
     let (alice, server) = (talk.client(), talk.server(1));
     prepare(&alice, &talk, &server);
