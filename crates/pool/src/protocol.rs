@@ -208,6 +208,12 @@ pub trait Protocol: Background + Views {
     fn turn_of_nobody_begins(server: &mut Self::Server) {
         let _ = server;
     }
+    /// Whether a client that holds a server, and has sent one request, has got nothing of the reply
+    /// but what [`Client::drop_from_request`] knows of.
+    fn is_unanswered(client: &Self::Client, server: &Self::Server) -> bool {
+        let _ = (client, server);
+        false
+    }
     /// Takes back a client's request, which the client sends again to another server. No reply has
     /// reached the client but those that [`Client::drop_from_request`] knows of.
     fn take_request_back(session: &mut Self::Client) {

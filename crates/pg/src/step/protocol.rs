@@ -22,6 +22,7 @@ use crate::state::parts::{Engine, Pg};
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
+use crate::step::share::is_unanswered;
 use crate::step::{check, jobs, view};
 
 impl Background for Pg {
@@ -194,6 +195,10 @@ impl Protocol for Pg {
 
     fn turn_of_nobody_begins(server: &mut ServerSession) {
         server.turn_of_nobody_begins();
+    }
+
+    fn is_unanswered(client: &ClientSession, server: &ServerSession) -> bool {
+        is_unanswered(client, server)
     }
 
     fn take_request_back(session: &mut ClientSession) {

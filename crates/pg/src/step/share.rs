@@ -7,7 +7,7 @@
 use refrain_pool::ids::Conn;
 
 use crate::engine::Step;
-use crate::pipeline::outstanding::Purpose;
+use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::state::client::ClientSession;
 use crate::state::options::shares_reads;
 use crate::state::server::ServerSession;
@@ -64,4 +64,11 @@ impl Step<'_, '_> {
             self.linked(conn, server).drop_answered_parse();
         }
     }
+}
+
+/// Whether the server has not begun to answer the read that a client has sent. Its Bind is answered
+/// first, or the Parse of a server that lacked the statement.
+pub(crate) fn is_unanswered(client: &ClientSession, server: &ServerSession) -> bool {
+    let oldest = server.outstanding.front().map(|entry| entry.kind);
+    client.read.is_some() && matches!(oldest, Some(RequestKind::Parse | RequestKind::Bind))
 }

@@ -1,4 +1,5 @@
-//! Servers that have gone, or have broken the protocol. Their clients' sessions end with them.
+//! Servers that have gone, or have broken the protocol. Their clients' sessions end with them, but
+//! for reads of which the client has got nothing: they run elsewhere.
 
 use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
@@ -10,27 +11,36 @@ impl<P: Protocol> Step<'_, P> {
     /// Handles the loss of a server's connection.
     pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
         let Some(server) = self.engine.connections.server(conn) else { return };
-        let (id, pid, new, client) = (server.pool, server.pid, server.is_new(), server.client());
+        let (id, pid, new) = (server.pool, server.pid, server.is_new());
         let host = self.engine.core_state.pool(id).settings.host.clone();
         let detail = format!("{host}, process {pid}: {why}");
         self.note_pool(id, Level::Info, DisconnectReason::ServerGone, detail);
         if new {
             return P::connect_failed(self, conn, why);
         }
-        let cut = client.is_some_and(|client| self.is_cut(client));
-        self.drop_server(conn, true);
-        if let Some(client) = client {
-            self.server_failed_client(client, DisconnectReason::ServerGone, cut);
-        }
+        self.lose_server(conn, true, DisconnectReason::ServerGone);
     }
 
     /// Drops a server that ends its session or has broken the protocol, and ends its client's
     /// session.
     pub fn end_server(&mut self, conn: Conn, cause: DisconnectReason) {
+        self.lose_server(conn, false, cause);
+    }
+
+    /// Forgets a server, and ends its client's session, unless the client's request can run on
+    /// another server.
+    fn lose_server(&mut self, conn: Conn, gone: bool, cause: DisconnectReason) {
         let client = self.engine.connections.server(conn).and_then(|server| server.client());
+        let stays = client.filter(|client| {
+            let linked = self.linked(*client, conn);
+            linked.client.may_go_elsewhere(linked.server)
+        });
+        if let Some(client) = stays {
+            self.give_turn_up(client, conn);
+        }
         let cut = client.is_some_and(|client| self.is_cut(client));
-        self.drop_server(conn, false);
-        if let Some(client) = client {
+        self.drop_server(conn, gone);
+        if let Some(client) = client.filter(|_| stays.is_none()) {
             self.server_failed_client(client, cause, cut);
         }
     }

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::client::WaitingFor;
+use crate::client::{Client, WaitingFor};
 use crate::connections::Connection;
 use crate::engine::{Engine, Step};
 use crate::ids::{Conn, PoolId};
@@ -296,6 +296,20 @@ impl<P: Protocol> Step<'_, P> {
 fn patience<P: Protocol>(pool: &Pool<P>, server: &Server<P>) -> Now {
     let most: Duration = pool.settings.options.share_statement_time;
     server.asked.after(most)
+}
+
+impl<P: Protocol> Client<P> {
+    /// Whether the request of a client that holds a server can run on another server: it may share
+    /// one, the client has sent nothing behind it and has got no reply to it, no other server has
+    /// got it, and nobody wants it cancelled.
+    pub fn may_go_elsewhere(&self, server: &Server<P>) -> bool {
+        let alone = server.line.is_open() || self.waiting_for == WaitingFor::Turn;
+        self.read.is_some()
+            && alone
+            && !self.resent
+            && server.cancels == 0
+            && P::is_unanswered(&self.session, &server.session)
+    }
 }
 
 impl<P: Protocol> Engine<P> {

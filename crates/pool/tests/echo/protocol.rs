@@ -97,6 +97,11 @@ impl Protocol for Echo {
         reads::share(step, client, input)
     }
 
+    // A read runs on another server if its server goes before it has answered.
+    fn is_unanswered(_client: &ClientSession, server: &ServerSession) -> bool {
+        server.owed > 0
+    }
+
     // The timeouts depend on what a server does.
     fn activity(session: &ServerSession) -> Activity {
         Activity { owes: session.owed > 0, in_transaction: session.in_transaction }

@@ -259,9 +259,27 @@ fn reads_behind_a_lost_server_run_elsewhere() {
     let ([anna, bob], server) = readers(&mut world, ["get a", "get b"]);
     world.servers_answer = true;
     world.server_leaves(server);
-    assert_eq!(world.heard(bob), "get b\n");
-    assert!(world.is_there(bob));
-    assert!(!world.is_there(anna), "its request may be what ended the server");
+    assert_eq!((world.heard(anna), world.heard(bob)), ("get a\n".into(), "get b\n".into()));
+    assert_eq!(world.counters(0).requests_resent, 2);
+}
+
+#[test]
+fn a_read_that_has_cost_two_servers_runs_on_no_third() {
+    let mut world = busy_world("");
+    let ([anna], server) = readers(&mut world, ["get a"]);
+    world.server_leaves(server);
+    let other = next_server(&mut world, anna);
+    world.server_leaves(other);
+    assert!(!world.is_there(anna));
+}
+
+#[test]
+fn a_client_that_has_sent_more_than_a_read_leaves_with_its_server() {
+    let mut world = busy_world("");
+    let ([anna], server) = readers(&mut world, ["get a"]);
+    world.says(anna, "set a");
+    world.server_leaves(server);
+    assert!(!world.is_there(anna));
 }
 
 #[test]

@@ -40,6 +40,12 @@ fn there(value: &str) -> [Line; 3] {
     [bind_value("", "~1", value), execute(""), sync()]
 }
 
+/// Has a server prepare the statement.
+fn is_given_the_statement(server: &Party) {
+    server.gets([parse("~1", READ), describe_statement("~1"), flush()]);
+    server.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+}
+
 fn reply(value: &str) -> [Line; 4] {
     [bind_complete(), row(&[value]), complete("SELECT 1"), ready()]
 }
@@ -111,8 +117,7 @@ fn a_read_behind_a_late_one_runs_elsewhere_once() {
     talk.waits(Duration::from_millis(6));
     assert_eq!(talk.counters().pool.requests_resent, 1);
     let other = talk.server(5);
-    other.gets([parse("~1", READ), describe_statement("~1"), flush()]);
-    other.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+    is_given_the_statement(&other);
     other.gets(there("2")).answers(reply("2"));
     bob.gets(reply("2"));
     // The late replies reach nobody, and then the server works for others again.
@@ -131,13 +136,38 @@ fn reads_behind_a_lost_server_run_elsewhere() {
     alice.sends(read("1"));
     bob.sends(read("2"));
     server.gets([there("1"), there("2")].concat()).breaks();
-    alice.gets([fatal("08006", "the server closed the connection unexpectedly")]);
-    assert!(alice.is_closed());
+    for (number, client, value) in [(5, &alice, "1"), (6, &bob, "2")] {
+        is_given_the_statement(&talk.server(number));
+        talk.server(number).gets(there(value)).answers(reply(value));
+        client.gets(reply(value));
+    }
+}
+
+#[test]
+fn a_read_runs_elsewhere_if_the_server_ends_before_it_answers() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets([there("1"), there("2")].concat());
+    server.answers([&reply("1")[..], &[fatal("57P01", "terminating connection")]].concat());
+    alice.gets(reply("1"));
+    bob.gets_nothing();
     let other = talk.server(5);
-    other.gets([parse("~1", READ), describe_statement("~1"), flush()]);
-    other.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
-    other.gets(there("2")).answers(reply("2"));
-    bob.gets(reply("2"));
+    is_given_the_statement(&other);
+    // Not a second time, and not after the client has got something.
+    other.gets(there("2")).answers([fatal("57P01", "terminating connection")]);
+    bob.gets([fatal("57P01", "terminating connection")]);
+    assert!(bob.is_closed());
+}
+
+#[test]
+fn a_client_that_has_got_a_part_of_its_rows_hears_of_the_end() {
+    let (_talk, [alice, ..], server) = sharing("");
+    alice.sends(read("1"));
+    server.gets(there("1"));
+    server.answers([bind_complete(), fatal("57P01", "terminating connection")]);
+    alice.gets([bind_complete(), fatal("57P01", "terminating connection")]);
+    assert!(alice.is_closed());
 }
 
 #[test]
