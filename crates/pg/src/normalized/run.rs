@@ -76,6 +76,7 @@ impl QueryRun {
     }
 
     /// Returns the text under way, if any.
+    #[inline]
     pub(crate) fn under_way(&self) -> Option<&Run> {
         self.run.as_ref()
     }

@@ -67,6 +67,7 @@ impl UnnamedRuns {
     }
 
     /// Returns the statement under way, if any.
+    #[inline]
     pub(crate) fn under_way(&self) -> Option<&UnnamedRun> {
         self.run.as_ref()
     }

@@ -96,14 +96,7 @@ impl Link<'_> {
             self.client.session.evidence.undo();
             return Ok(false);
         }
-        let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
-        if self.pipe.server.is_shared() && self.gives_way(&failed.entry, fields) {
-            return Err(Halt::Elsewhere);
-        }
-        if !before
-            && (self.runs_again(&failed.entry, fields)
-                || self.unnamed_runs_again(&failed.entry, fields))
-        {
+        if self.pipe.server.session.front.is_watched() && self.text_runs_again(failed, fields)? {
             return Ok(false);
         }
         self.leaves(&failed.entry);
@@ -115,6 +108,17 @@ impl Link<'_> {
         self.learn(&failed.entry, fields);
         self.learn_end(failed, fields, name.as_ref());
         self.answer_error(failed, words, name.as_deref())
+    }
+
+    /// Handles an error while autoprepare watches the text under way. True if the text now runs as
+    /// it was sent, so that nobody gets the error.
+    fn text_runs_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
+        let entry = &failed.entry;
+        if self.pipe.server.is_shared() && self.gives_way(entry, fields) {
+            return Err(Halt::Elsewhere);
+        }
+        let before = entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+        Ok(!before && (self.runs_again(entry, fields) || self.unnamed_runs_again(entry, fields)))
     }
 
     /// Sends the client an error, or keeps it back, as the request says. True if the client gets

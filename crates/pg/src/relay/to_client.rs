@@ -246,6 +246,13 @@ impl Link<'_> {
     /// no error follows.
     #[inline]
     fn release(&mut self, run: &mut ServerInput<'_>) {
+        if self.pipe.server.session.front.is_watched() {
+            self.release_held(run);
+        }
+    }
+
+    #[inline(never)]
+    fn release_held(&mut self, run: &mut ServerInput<'_>) {
         if let Some(held) = self.held_replies() {
             self.flush(run);
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);

@@ -66,9 +66,10 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
         let session = &self.pipe.server.session;
+        let last = session.last();
         self.client.session.suspicion.is_asked()
-            || session.last().run.holds()
-            || session.last().unnamed.holds() && !session.outstanding.is_open()
+            || last.is_watched()
+                && (last.run.holds() || last.unnamed.holds() && !session.outstanding.is_open())
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may

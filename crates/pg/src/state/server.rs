@@ -102,7 +102,10 @@ impl ServerSession {
     /// Returns the segment that it gets now.
     #[inline]
     pub(crate) fn last(&self) -> &FrontSegment {
-        self.behind.back().unwrap_or(&self.front)
+        match self.behind.is_empty() {
+            true => &self.front,
+            false => self.behind.back().unwrap_or(&self.front),
+        }
     }
 
     /// Returns the segment that it gets now.

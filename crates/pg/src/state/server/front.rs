@@ -32,6 +32,12 @@ pub(crate) struct ParameterDescription {
 }
 
 impl FrontSegment {
+    /// Whether autoprepare has looked at it.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.run.under_way().is_some() || self.unnamed.under_way().is_some()
+    }
+
     /// Forgets the query string and the unnamed statement under way: they do not run again whatever
     /// happens.
     pub(crate) fn end(&mut self) {
