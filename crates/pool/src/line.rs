@@ -7,13 +7,23 @@
 use std::collections::VecDeque;
 
 use crate::ids::Conn;
+use crate::time::Now;
+
+/// A request in line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The client. `None` stands for a request whose replies nobody gets: its client has left, or
+    /// has sent the request to another server.
+    pub(crate) client: Option<Conn>,
+    /// When the request was sent.
+    pub(crate) since: Now,
+}
 
 /// The clients whose requests a server has got behind that of its holder.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// The clients, in the order of their requests. `None` stands for a request whose replies
-    /// nobody gets: its client has left, or has sent the request to another server.
-    behind: VecDeque<Option<Conn>>,
+    /// The requests, in their order.
+    behind: VecDeque<Place>,
     /// Whether further clients may join.
     open: bool,
 }
@@ -52,27 +62,27 @@ impl Line {
 
     /// Iterates over the clients that wait for their replies.
     pub(crate) fn clients(&self) -> impl Iterator<Item = Conn> {
-        self.behind.iter().flatten().copied()
+        self.behind.iter().filter_map(|place| place.client)
     }
 
     /// Whether a client waits for its replies.
     pub(crate) fn has(&self, client: Conn) -> bool {
-        self.behind.contains(&Some(client))
+        self.behind.iter().any(|place| place.client == Some(client))
     }
 
     /// Adds a client, whose request the server gets next.
-    pub(crate) fn join(&mut self, client: Conn) {
-        self.behind.push_back(Some(client));
+    pub(crate) fn join(&mut self, client: Conn, since: Now) {
+        self.behind.push_back(Place { client: Some(client), since });
     }
 
     /// Lets nobody get the replies to a client's request.
     pub(crate) fn forsake(&mut self, client: Conn) {
-        self.behind.iter_mut().filter(|place| **place == Some(client)).for_each(|it| *it = None);
+        let places = self.behind.iter_mut().filter(|place| place.client == Some(client));
+        places.for_each(|place| place.client = None);
     }
 
-    /// Takes out the request that the server answers next: `Some(None)` if nobody gets its replies,
-    /// `None` if there is none.
-    pub(crate) fn next(&mut self) -> Option<Option<Conn>> {
+    /// Takes out the request that the server answers next.
+    pub(crate) fn next(&mut self) -> Option<Place> {
         self.behind.pop_front()
     }
 }

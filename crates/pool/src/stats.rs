@@ -119,6 +119,17 @@ counters! {
     requests_shared,
     /// Requests sent again to another server, because a shared server was late or has gone.
     requests_resent,
+    /// Requests sent again to another server, because the client before them on a shared server
+    /// cancelled its own or read slowly.
+    requests_moved,
+    /// Requests that did not share a server at once, because others waited for a server.
+    requests_alone_wait,
+    /// Requests that did not share a server, because they were too long.
+    requests_alone_large,
+    /// Requests that did not share a server, because as many shared each (`share_depth`).
+    requests_alone_full,
+    /// Requests that did not share a server, because none had their statement and settings.
+    requests_alone_unfit,
     /// Cancel requests sent to servers.
     cancels,
     /// Servers closed because they broke the protocol, for example by an unexpected message.
@@ -144,6 +155,8 @@ pub struct Counters<C> {
     pub query_time: Histogram,
     /// How long clients waited for a server.
     pub wait_time: Histogram,
+    /// How long requests waited on shared servers behind those of other clients.
+    pub turn_time: Histogram,
 }
 
 impl<C: CounterSet> Counters<C> {
@@ -164,6 +177,7 @@ impl<C: CounterSet> Counters<C> {
         self.xact_time.add(&other.xact_time);
         self.query_time.add(&other.query_time);
         self.wait_time.add(&other.wait_time);
+        self.turn_time.add(&other.turn_time);
     }
 }
 

@@ -17,6 +17,16 @@ refrain_pool::counters! {
     parses_answered,
     /// Close messages that Refrain answered without the server.
     closes_answered,
+    /// Requests that did not share a server, because they are no single read.
+    requests_alone_kind,
+    /// Requests that did not share a server, because it is not known yet whether they are reads and
+    /// what they cost.
+    requests_alone_unknown,
+    /// Requests that did not share a server, because their statement takes too long
+    /// (`share_statement_time`).
+    requests_alone_slow,
+    /// Requests that did not share a server, because the results of their statement are too long.
+    requests_alone_result,
     /// Prepared statements closed on a server to make room for others.
     evictions,
     /// Prepared statements that servers must prepare anew, because the schema may have changed or a

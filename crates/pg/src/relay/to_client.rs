@@ -167,7 +167,7 @@ impl<'a> Reader<'a> for Link<'a> {
                 self.run_ends(took);
                 self.unnamed_ends(took);
                 if let Some(read) = self.client.session.read.take() {
-                    read.learn_time(took);
+                    read.learn_cost(took, self.client.session.read_bytes + run.at as u64);
                 }
             }
         }

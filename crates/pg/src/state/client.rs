@@ -40,8 +40,10 @@ pub struct ClientSession {
     /// The run to which the next Bind of its unnamed statement belongs, and its way, if autoprepare
     /// has looked at the Parse.
     pub(crate) expected_run: Option<(Place, Turn)>,
-    /// The statement that it runs, if that is a read, to learn how long it takes.
+    /// The statement that it runs, if that is a read, to learn what it costs.
     pub(crate) read: Option<Rc<CachedStatement>>,
+    /// The bytes of the read's replies that have come before the present input of the server.
+    pub(crate) read_bytes: u64,
     /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
@@ -62,11 +64,17 @@ impl ClientSession {
             statements: ClientStatements::default(),
             expected_run: None,
             read: None,
+            read_bytes: 0,
             portals: Portals::default(),
             pins: ClientPins::default(),
             suspicion: Suspicion::default(),
             evidence: Evidence::default(),
         }
+    }
+
+    /// Notes that it runs a read, of which it has got nothing.
+    pub(crate) fn begin_read(&mut self, read: Rc<CachedStatement>) {
+        (self.read, self.read_bytes) = (Some(read), 0);
     }
 
     /// Whether its next request may share a server: nothing of its session is the server's alone,

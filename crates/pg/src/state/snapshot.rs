@@ -61,6 +61,8 @@ pub struct StatementView {
     pub servers: u32,
     /// Number of its uses, as far as cores have added them to the shared count.
     pub uses: u64,
+    /// Number of requests that shared a server to run it, as far as cores have added them.
+    pub shared: u64,
     /// Number of schema changes that made servers prepare it anew.
     pub generation: u32,
     /// Bytes of memory that it takes in Refrain.
@@ -94,6 +96,7 @@ impl StatementView {
             clients,
             servers,
             uses,
+            shared: statement.shared(),
             generation: statement.generation(),
             bytes: statement.bytes() as u64,
             read: read(statement, schema_changes),

@@ -9,7 +9,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hashbrown::HashTable;
 
@@ -40,6 +39,23 @@ enum Described {
     Otherwise,
 }
 
+/// The cost of a statement on a server: means in which the last runs weigh most.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// The microseconds that it takes; zero if no run is known.
+    pub(crate) us: u32,
+    /// The bytes of its replies.
+    pub(crate) bytes: u32,
+}
+
+impl Cost {
+    /// Returns the means with one more run.
+    fn and(self, new: Self) -> Self {
+        let mean = |old: u32, new: u32| (old - old / 8).saturating_add(new / 8).max(1);
+        Self { us: mean(self.us, new.us), bytes: mean(self.bytes, new.bytes) }
+    }
+}
+
 /// A statement as one core has it; the clients' maps refer to it.
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
@@ -66,9 +82,12 @@ pub(crate) struct CachedStatement {
     /// Its parameters, if it returns no rows: then Describe says the same whatever happens to the
     /// schema.
     described: RefCell<Described>,
-    /// The time that the current generation takes on a server, in microseconds: the generation, and
-    /// a mean in which the last times weigh most.
-    takes: Cell<(Generation, u32)>,
+    /// The cost of the current generation on a server.
+    cost: Cell<(Generation, Cost)>,
+    /// Requests that shared a server to run it, at this core.
+    shared: Cell<u32>,
+    /// How many of them have been added to the shared count.
+    told_shared: Cell<u32>,
     /// Uses at this core, as far as they matter: a statement that is used once gets no name.
     seen: Cell<u8>,
 }
@@ -91,30 +110,33 @@ impl CachedStatement {
             accepted: Cell::new(0),
             columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
             described: RefCell::default(),
-            takes: Cell::new((0, 0)),
+            cost: Cell::default(),
+            shared: Cell::new(0),
+            told_shared: Cell::new(0),
             seen: Cell::new(seen),
         };
         cached.watch();
         cached
     }
 
-    /// Learns the time that a server took to run the statement, in microseconds.
-    pub(crate) fn learn_time(&self, took: u64) {
-        let took = u32::try_from(took).unwrap_or(u32::MAX).max(1);
-        let generation = self.statement.generation();
-        let mean = match self.takes.get() {
-            (known, mean) if known == generation && mean > 0 => mean - mean / 8 + took / 8,
-            _ => took,
-        };
-        self.takes.set((generation, mean.max(1)));
+    /// Learns the time that a server took to run the statement, in microseconds, and the bytes of
+    /// its replies.
+    pub(crate) fn learn_cost(&self, took: u64, bytes: u64) {
+        let new = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).max(1);
+        let new = Cost { us: new(took), bytes: new(bytes) };
+        let cost = self.cost().map_or(new, |old| old.and(new));
+        self.cost.set((self.statement.generation(), cost));
     }
 
-    /// Whether the statement is known to take no longer than `most`.
-    pub(crate) fn is_short(&self, most: Duration) -> bool {
-        let (generation, mean) = self.takes.get();
-        mean > 0
-            && generation == self.statement.generation()
-            && u128::from(mean) <= most.as_micros()
+    /// Returns the cost of the statement's current generation, if it is known.
+    pub(crate) fn cost(&self) -> Option<Cost> {
+        let (generation, cost) = self.cost.get();
+        (cost.us > 0 && generation == self.statement.generation()).then_some(cost)
+    }
+
+    /// Counts a request that shares a server to run the statement.
+    pub(crate) fn count_shared(&self) {
+        self.shared.set(self.shared.get().wrapping_add(1));
     }
 
     /// Counts a use. True if the statement is worth a name on the server: from the second use on.
@@ -246,6 +268,11 @@ impl CachedStatement {
         let new = uses.wrapping_sub(self.shared_uses.replace(uses));
         if new > 0 {
             self.statement.add_uses(u64::from(new));
+        }
+        let shared = self.shared.get();
+        let new = shared.wrapping_sub(self.told_shared.replace(shared));
+        if new > 0 {
+            self.statement.add_shared(u64::from(new));
         }
     }
 

@@ -91,6 +91,8 @@ struct Counts {
     /// Clients, plus servers times [`SERVER`]: one number shows when the last of both has gone.
     holders: AtomicU64,
     uses: AtomicU64,
+    /// Requests that shared a server.
+    shared: AtomicU64,
     /// The registry's count of statements without clients and servers; `None` if the statement is
     /// in no registry.
     idle: Option<Arc<AtomicUsize>>,
@@ -262,6 +264,16 @@ impl Statement {
     pub fn drop_clients(&self, by: u32) {
         let before = self.counts.drop(u64::from(by)) % SERVER;
         assert!(before >= u64::from(by), "no more clients leave a statement than came");
+    }
+
+    /// Adds the requests that one core counted that shared a server to run the statement.
+    pub fn add_shared(&self, by: u64) {
+        self.counts.shared.fetch_add(by, Relaxed);
+    }
+
+    /// Returns the number of requests that shared a server to run the statement.
+    pub fn shared(&self) -> u64 {
+        self.counts.shared.load(Relaxed)
     }
 
     /// Adds the uses that one core counted.

@@ -135,6 +135,7 @@ impl Step<'_, '_> {
         self.look_again(woken);
         match halt {
             Halt::More => {
+                self.linked(client, server).client.session.read_bytes += used as u64;
                 self.step.push_back_on_server(client, server);
                 (used, false)
             }

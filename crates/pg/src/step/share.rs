@@ -11,28 +11,33 @@ use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::state::client::ClientSession;
 use crate::state::options::shares_reads;
 use crate::state::server::ServerSession;
+use crate::step::shared_read::{Alone, SharedRead};
 
 impl Step<'_, '_> {
     /// Sends a client's input to a server that works for other clients, if the input may share one
     /// and had better do so. True if all of it was sent.
     #[inline]
     pub(crate) fn share(&mut self, conn: Conn, input: &[u8]) -> bool {
-        self.step.has_open_lines() && self.is_sharing(conn) && self.send_shared(conn, input)
+        self.step.has_open_lines() && self.is_sharing(conn, input) && self.send_shared(conn, input)
     }
 
     /// Whether the servers of a client's pool are shared, and enough of them are at work.
     #[inline]
-    fn is_sharing(&mut self, conn: Conn) -> bool {
+    fn is_sharing(&mut self, conn: Conn, input: &[u8]) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let pool = client.pool();
-        shares_reads(self.step.engine.core_state.pool(pool)) && self.step.had_better_share(conn)
+        shares_reads(self.step.engine.core_state.pool_in_use(pool))
+            && self.step.had_better_share(conn, input)
     }
 
     /// Sends a client's input to a server that works for other clients, if the input may share one.
     /// True if all of it was sent.
     pub(crate) fn send_shared(&mut self, conn: Conn, input: &[u8]) -> bool {
-        let Some(read) = self.shared_read(conn, input).filter(|read| read.is_short) else {
-            return false;
+        let read = match self.shared_read(conn, input) {
+            Ok(SharedRead { alone: Some(why), .. }) | Err(why) => {
+                return self.count_alone(conn, why);
+            }
+            Ok(read) => read,
         };
         let fits = |client: &ClientSession, server: &ServerSession| read.fits(client, server);
         let Some(server) = self.step.join(conn, fits) else { return false };
@@ -45,21 +50,37 @@ impl Step<'_, '_> {
             self.step.leave_line(conn, server);
             return false;
         }
-        link.client.session.read = Some(read.cached);
+        read.cached.count_shared();
+        link.client.session.begin_read(read.cached);
         self.step.await_turn(conn, input);
         true
     }
 
+    /// Counts a request that shares no server. Returns false.
+    fn count_alone(&mut self, conn: Conn, why: Alone) -> bool {
+        if let Some(client) = self.step.engine.connections.client(conn) {
+            let pool = self.step.engine.core_state.pool_in_use(client.pool());
+            let counters = &mut pool.counters.protocol;
+            match why {
+                Alone::Kind => counters.requests_alone_kind += 1,
+                Alone::Unknown => counters.requests_alone_unknown += 1,
+                Alone::Slow => counters.requests_alone_slow += 1,
+                Alone::Result => counters.requests_alone_result += 1,
+            }
+        }
+        false
+    }
+
     /// Lets other clients join at the server of a client, if all that the server owes is the
-    /// replies to `input`, and that is a short read. How long it takes is learned here.
+    /// replies to `input`, and that is a cheap read. What it costs is learned here.
     #[inline]
     pub(crate) fn open_line(&mut self, conn: Conn, server: Conn, input: &[u8]) {
-        if !self.step.may_open_line(conn) {
+        if !self.step.may_open_line(conn, input) {
             return;
         }
-        let Some(read) = self.shared_read(conn, input) else { return };
-        self.linked(conn, server).client.session.read = Some(read.cached);
-        if read.is_short {
+        let Ok(read) = self.shared_read(conn, input) else { return };
+        self.linked(conn, server).client.session.begin_read(read.cached);
+        if read.alone.is_none() {
             self.step.open_line(conn, server, input);
             self.linked(conn, server).drop_answered_parse();
         }

@@ -5,9 +5,11 @@
 //! sent or noted here, since the client has no server yet.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use refrain_pool::{Conn, Now};
 use refrain_sql::normalize::{self, Key};
+use refrain_sql::reads::may_be_read;
 use refrain_wire::front::{self as read, Bind, Parse};
 use refrain_wire::tag::front;
 
@@ -21,15 +23,33 @@ use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::{Client, CoreState};
 use crate::state::server::ServerSession;
 use crate::statements::columns::Columns;
-use crate::statements::of_core::CachedStatement;
+use crate::statements::of_core::{CachedStatement, Cost};
 use crate::statements::statement::Identity;
+
+/// Bytes of the replies to a statement that shares servers, at most: PostgreSQL sends them in
+/// pieces of 8 KiB, and sleeps where they do not fit, which is what those behind wait for. To send
+/// that much costs about what sharing saves.
+const RESULT_BYTES_MAX: u32 = 16 * 1024;
 
 /// A segment that may share a server.
 pub(crate) struct SharedRead {
     pub(crate) cached: Rc<CachedStatement>,
     known: Known,
-    /// Whether the statement is known to take no longer than `share_statement_time`.
-    pub(crate) is_short: bool,
+    /// Why it has a server to itself all the same, if it has.
+    pub(crate) alone: Option<Alone>,
+}
+
+/// The reason why a segment does not share a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alone {
+    /// It is no single read.
+    Kind,
+    /// Whether it is a read, or what it costs, is not known yet.
+    Unknown,
+    /// The statement takes longer than `share_statement_time`.
+    Slow,
+    /// The statement's replies are longer than [`RESULT_BYTES_MAX`].
+    Result,
 }
 
 /// The knowledge of a client about the statement that it runs.
@@ -58,17 +78,17 @@ enum Form<'a> {
 
 impl Step<'_, '_> {
     /// Returns a client's input as a read, if it is one segment that may share a server.
-    pub(crate) fn shared_read(&mut self, conn: Conn, input: &[u8]) -> Option<SharedRead> {
-        let form = Form::read(input)?;
+    pub(crate) fn shared_read(&mut self, conn: Conn, input: &[u8]) -> Result<SharedRead, Alone> {
+        let form = Form::read(input).ok_or(Alone::Kind)?;
         let now = self.step.now;
-        let client = self.step.engine.connections.client(conn)?;
+        let client = self.step.engine.connections.client(conn).ok_or(Alone::Kind)?;
         if client.inbox.rest > 0 || !client.session.may_share() {
-            return None;
+            return Err(Alone::Kind);
         }
         let core_state = &mut self.step.engine.core_state;
         let (cached, known) = match form {
             Form::Named(name) => {
-                let own = client.session.statements.get(name)?;
+                let own = client.session.statements.get(name).ok_or(Alone::Kind)?;
                 let (columns, parameters) = (own.columns, own.parameters);
                 (own.held.cached().clone(), Known::Statement { columns, parameters })
             }
@@ -80,11 +100,27 @@ impl Step<'_, '_> {
         let pool = core_state.pool_in_use(client.pool());
         let statement = &cached.statement;
         // The label of a function may be wrong: it may change the session all the same.
-        let is_read = statement.is_read(pool.shared.protocol.schema_changes())
-            && statement.scan.calls == 0
-            && statement.env == client.session.settings.env();
-        let is_short = cached.is_short(pool.settings.options.share_statement_time);
-        is_read.then_some(SharedRead { cached, known, is_short })
+        if statement.scan.calls > 0 || statement.env != client.session.settings.env() {
+            return Err(Alone::Kind);
+        }
+        let schema_changes = pool.shared.protocol.schema_changes();
+        if !statement.is_read(schema_changes) {
+            let undecided =
+                may_be_read(&statement.scan) && statement.verdict.known(schema_changes).is_none();
+            return Err(if undecided { Alone::Unknown } else { Alone::Kind });
+        }
+        let alone = why_alone(cached.cost(), pool.settings.options.share_statement_time);
+        Ok(SharedRead { cached, known, alone })
+    }
+}
+
+/// Returns why a statement of this cost has a server to itself, if it has.
+fn why_alone(cost: Option<Cost>, most: Duration) -> Option<Alone> {
+    let Some(Cost { us, bytes }) = cost else { return Some(Alone::Unknown) };
+    if u128::from(us) > most.as_micros() {
+        Some(Alone::Slow)
+    } else {
+        (bytes > RESULT_BYTES_MAX).then_some(Alone::Result)
     }
 }
 
@@ -116,14 +152,14 @@ fn statement_of_query(
     client: &Client,
     text: &[u8],
     now: Now,
-) -> Option<Rc<CachedStatement>> {
+) -> Result<Rc<CachedStatement>, Alone> {
     let settings = &client.session.settings;
     if !is_prepared(core_state, client) {
-        return None;
+        return Err(Alone::Kind);
     }
     let scan = refrain_sql::scan_with(text, settings.expected().reads.backslash);
     if !is_plain(&scan) {
-        return None;
+        return Err(Alone::Kind);
     }
     let mut spans = std::mem::take(&mut core_state.protocol.spans);
     let options = &core_state.pool_in_use(client.pool()).settings.options;
@@ -134,7 +170,7 @@ fn statement_of_query(
         ready(core_state, client, Text { text, spans: &spans, key, tail: None, values: text }, now)
     });
     core_state.protocol.spans = spans;
-    found
+    found.ok_or(Alone::Unknown)
 }
 
 /// Returns the named statement that autoprepare runs in place of a client's unnamed one.
@@ -144,18 +180,19 @@ fn unnamed_statement(
     tail: &[u8],
     next: &[u8],
     now: Now,
-) -> Option<Rc<CachedStatement>> {
+) -> Result<Rc<CachedStatement>, Alone> {
     if !is_prepared(core_state, client) {
-        return None;
+        return Err(Alone::Kind);
     }
     let identity = Identity { pool: client.pool(), env: client.session.settings.env(), tail };
     let registry = &core_state.shared.protocol.registry;
-    let cached = core_state.protocol.statements.find(registry, identity)?;
+    let cached = core_state.protocol.statements.find(registry, identity).ok_or(Alone::Unknown)?;
     let statement = &cached.statement;
     let key = Key(statement.id);
     let text = Text { text: statement.text(), spans: &[], key, tail: Some(tail), values: next };
-    let found = ready(core_state, client, text, now)?;
-    (is_plain(&statement.scan) && found.statement.id == statement.id).then_some(found)
+    let found = ready(core_state, client, text, now).ok_or(Alone::Unknown)?;
+    let same = is_plain(&statement.scan) && found.statement.id == statement.id;
+    if same { Ok(found) } else { Err(Alone::Kind) }
 }
 
 /// Whether texts of a client run as prepared statements.

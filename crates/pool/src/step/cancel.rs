@@ -48,7 +48,7 @@ impl<P: Protocol> Step<'_, P> {
         if s.line.has(conn) {
             client.cancel_wanted = true;
         } else {
-            self.disperse(server);
+            self.leave_holder(server);
             P::cancel(self, conn, server);
         }
     }

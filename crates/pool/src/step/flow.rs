@@ -79,7 +79,7 @@ impl<P: Protocol> Step<'_, P> {
         if !s.paused && self.ports.queued(client) > high {
             s.paused = true;
             self.ports.act(Action::Pause { conn: server });
-            self.disperse(server);
+            self.leave_holder(server);
         }
     }
 

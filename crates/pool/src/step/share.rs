@@ -23,36 +23,49 @@ use crate::ids::{Conn, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
+use crate::stats::PoolCounters;
 use crate::time::Now;
+
+/// Bytes of a request that shares a server at most: the pool keeps a copy of each. With
+/// `share_depth` this bounds the memory of a line.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
 impl<P: Protocol> Step<'_, P> {
     /// Whether enough servers of a client's pool run reads, so that the client had better share
-    /// one. Not while anybody waits for a server, here or at another core: they came first, and a
-    /// server that others keep joining is never free.
+    /// one for its `request`. Not while anybody waits for a server, here or at another core: they
+    /// came first, and a server that others keep joining is never free.
     #[inline]
-    pub fn had_better_share(&mut self, client: Conn) -> bool {
-        self.pool_for_read(client).is_some_and(|pool| {
-            let wanted = pool.is_wanted() || pool.waiting_jobs() > 0;
-            !wanted && pool.open_lines.len() >= pool.width()
-        })
+    pub fn had_better_share(&mut self, client: Conn, request: &[u8]) -> bool {
+        let Some(pool) = self.pool_for_read(client) else { return false };
+        if pool.open_lines.len() < pool.width() {
+            return false;
+        }
+        if pool.is_wanted() || pool.waiting_jobs() > 0 {
+            pool.counters.pool.requests_alone_wait += 1;
+            return false;
+        }
+        let fits = request.len() <= REQUEST_BYTES_MAX;
+        pool.counters.pool.requests_alone_large += u64::from(!fits);
+        fits
     }
 
-    /// Whether others may join at the server that a client gets for a read. Not while so few
-    /// servers are at work that nobody would join.
+    /// Whether others may join at the server that a client gets for its `request`, a read. Not
+    /// while so few servers are at work that nobody would join.
     #[inline]
-    pub fn may_open_line(&mut self, client: Conn) -> bool {
-        self.pool_for_read(client).is_some_and(|pool| pool.at_work() >= pool.width())
+    pub fn may_open_line(&mut self, client: Conn, request: &[u8]) -> bool {
+        let fits = request.len() <= REQUEST_BYTES_MAX;
+        fits && self.pool_for_read(client).is_some_and(|pool| pool.at_work() >= pool.width())
     }
 
     /// Returns a client's pool, if the client's read may share a server there. Not where servers
     /// have to leave: a server that others join is free later. A request that was sent to another
     /// server before has its second server to itself.
     #[inline]
-    fn pool_for_read(&mut self, client: Conn) -> Option<&Pool<P>> {
+    fn pool_for_read(&mut self, client: Conn) -> Option<&mut Pool<P>> {
         let client = self.engine.connections.client(client).filter(|client| !client.resent)?;
-        let (core_state, now) = (&self.engine.core_state, self.now);
+        let (core_state, now) = (&mut self.engine.core_state, self.now);
         let leaves = core_state.draining || core_state.is_draining(client.pool, now);
-        let pool = core_state.peek_pool(client.pool)?;
+        let pool = core_state.pool_in_use(client.pool);
         (!leaves && !pool.paused && !pool.removed).then_some(pool)
     }
 
@@ -88,7 +101,7 @@ impl<P: Protocol> Step<'_, P> {
         let first: Vec<Conn> = pool.waiters.all_clients().take(room).collect();
         for client in first {
             let Some(c) = self.engine.connections.client(client) else { continue };
-            if c.resent || c.waits_alone {
+            if c.resent || c.waits_alone || c.inbox.held() > REQUEST_BYTES_MAX {
                 continue;
             }
             let (input, waiting) = (c.inbox.join(&[]), c.waiting);
@@ -136,7 +149,7 @@ impl<P: Protocol> Step<'_, P> {
         let server = self.shortest_line(client, pool, fits)?;
         let linked = self.linked(client, server);
         linked.client.link = Some(server);
-        linked.server.line.join(client);
+        linked.server.line.join(client, linked.now);
         let holder = linked.server.client();
         let pool = linked.core_state.pool(linked.server.pool);
         pool.counters.pool.server_assignments += 1;
@@ -168,17 +181,27 @@ impl<P: Protocol> Step<'_, P> {
         let reconnects = pool.shared.reconnects();
         let depth = pool.settings.options.share_depth as usize;
         let width = pool.width();
-        let mut best: Option<(usize, Conn)> = None;
+        let (mut best, mut has_room): (Option<(usize, Conn)>, _) = (None, false);
         for (at, &server) in pool.open_lines.iter().enumerate() {
             if at >= width && best.is_some() {
                 break;
             }
             let (c, s) = connections.pair(client, server);
             let length = s.line.len() + 1;
+            if length >= depth || s.has_to_leave(reconnects, now) {
+                continue;
+            }
+            has_room = true;
             let shorter = best.is_none_or(|(shortest, _)| length < shortest);
-            let stays = !s.has_to_leave(reconnects, now);
-            if length < depth && shorter && stays && fits(&c.session, &s.session) {
+            if shorter && fits(&c.session, &s.session) {
                 best = Some((length, server));
+            }
+        }
+        if best.is_none() {
+            let counters = &mut pool.counters.pool;
+            match has_room {
+                true => counters.requests_alone_unfit += 1,
+                false => counters.requests_alone_full += 1,
             }
         }
         best.map(|(_, server)| server)
@@ -210,40 +233,64 @@ impl<P: Protocol> Step<'_, P> {
         s.since = now;
         // Of the request before, nobody may have got the replies.
         s.request_begins(now);
-        let Some(client) = next else {
+        let Some(client) = next.client else {
             s.state = ServerState::Resetting;
             P::turn_of_nobody_begins(&mut s.session);
             return true;
         };
         s.state = ServerState::Held(Holder::Client(client));
-        P::turn_begins(self.linked(client, server));
+        let linked = self.linked(client, server);
+        let pool = linked.core_state.pool_in_use(linked.server.pool);
+        pool.counters.turn_time.count(now.since(next.since));
+        P::turn_begins(linked);
         let wants_cancel = self
             .engine
             .connections
             .client(client)
             .is_some_and(|client| std::mem::take(&mut client.cancel_wanted));
         if wants_cancel {
-            self.disperse(server);
+            self.leave_holder(server);
             P::cancel(self, client, server);
         }
         true
     }
 
-    /// Parts a server from the clients behind its holder. They send their requests again to other
-    /// servers, and nobody gets the replies of this one.
+    /// Parts a server, which is late or goes, from the clients behind its holder
+    /// ([`Self::part_line`]).
     pub fn disperse(&mut self, server: Conn) {
+        let parted = self.part_line(server);
+        if parted > 0 {
+            self.count_parted(server, |counters| counters.requests_resent += parted);
+        }
+    }
+
+    /// Parts a server from the clients behind its holder, which is cancelled or reads slowly
+    /// ([`Self::part_line`]).
+    pub(crate) fn leave_holder(&mut self, server: Conn) {
+        let parted = self.part_line(server);
+        self.count_parted(server, |counters| counters.requests_moved += parted);
+    }
+
+    fn count_parted(&mut self, server: Conn, count: impl FnOnce(&mut PoolCounters)) {
+        let Some(pool) = self.engine.connections.server(server).map(|server| server.pool) else {
+            return;
+        };
+        count(&mut self.engine.core_state.pool(pool).counters.pool);
+    }
+
+    /// Parts a server from the clients behind its holder. They send their requests again to other
+    /// servers, and nobody gets the replies of this one. Returns the number of the clients.
+    fn part_line(&mut self, server: Conn) -> u64 {
         self.close_line(server);
-        let Some(s) = self.engine.connections.server(server) else { return };
-        let id = s.pool;
+        let Some(s) = self.engine.connections.server(server) else { return 0 };
         let clients: Vec<Conn> = s.line.clients().collect();
         for &client in &clients {
-            let Some(s) = self.engine.connections.server(server) else { return };
-            s.line.forsake(client);
+            if let Some(s) = self.engine.connections.server(server) {
+                s.line.forsake(client);
+            }
             self.send_again(client);
         }
-        if let Some(pool) = self.engine.core_state.find_pool(id) {
-            pool.counters.pool.requests_resent += clients.len() as u64;
-        }
+        clients.len() as u64
     }
 
     /// Ends the turn of the client that holds a server, before the client has got a reply to its
@@ -253,11 +300,8 @@ impl<P: Protocol> Step<'_, P> {
         let Some(s) = self.engine.connections.server(server) else { return };
         s.state = ServerState::Resetting;
         s.since = self.now;
-        let pool = s.pool;
         self.send_again(client);
-        if let Some(pool) = self.engine.core_state.find_pool(pool) {
-            pool.counters.pool.requests_resent += 1;
-        }
+        self.count_parted(server, |counters| counters.requests_resent += 1);
     }
 
     /// Has a client send its request again. The request is not shared a second time.

@@ -43,7 +43,7 @@ impl Protocol for Echo {
     // A line needs a server. If none is free, the pool keeps the input and calls again.
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
         let lent = step.server_of(client).is_some();
-        if !lent && step.had_better_share(client) && reads::share(step, client, input) {
+        if !lent && step.had_better_share(client, input) && reads::share(step, client, input) {
             return input.len();
         }
         let mut used = 0;

@@ -42,7 +42,7 @@ pub(crate) fn invite(
     request: &[u8],
     all: bool,
 ) {
-    match all && is_read(request) && step.may_open_line(client) {
+    match all && is_read(request) && step.may_open_line(client, request) {
         true => step.open_line(client, server, request),
         false => step.close_line(server),
     }

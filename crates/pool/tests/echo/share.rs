@@ -314,6 +314,8 @@ fn a_holder_that_reads_slowly_is_left_alone() {
     assert_ne!(new, server);
     world.server_says(new, "get b\n");
     assert_eq!(world.heard(bob), "get b\n");
+    let counters = world.counters(0);
+    assert_eq!((counters.requests_moved, counters.requests_resent), (1, 0));
 }
 
 #[test]
@@ -333,6 +335,52 @@ fn a_cancel_request_hits_its_own_statement() {
     assert_ne!(world.server_of(carl), Some(server));
     assert_eq!(world.server_of(bob), Some(server));
     assert_eq!(world.counters(0).cancels, 1);
+}
+
+#[test]
+fn a_long_request_shares_no_server() {
+    let mut world = busy_world("");
+    let long = format!("get {}", "x".repeat(9000));
+    let ([anna], server) = readers(&mut world, ["get a"]);
+    let bob = world.client();
+    world.says(bob, &long);
+    let other = next_server(&mut world, bob);
+    assert_ne!(other, server, "nor is it kept");
+    assert!(world.client_part(bob).request().is_none());
+    assert!(world.client_part(anna).request().is_some());
+    assert_eq!(world.counters(0).requests_alone_large, 1);
+}
+
+#[test]
+fn requests_alone_are_counted_by_reason() {
+    let mut world = busy_world("share_depth = 2");
+    readers(&mut world, ["get a", "get b"]);
+    let carl = world.client();
+    world.says(carl, "get c");
+    assert_eq!(world.counters(0).requests_alone_full, 1);
+    let other = next_server(&mut world, carl);
+    world.server_part(other).session.in_transaction = true;
+    let dora = world.client();
+    world.says(dora, "get d");
+    next_server(&mut world, dora);
+    assert_eq!(world.counters(0).requests_alone_unfit, 1);
+    // All servers are in use, so the next one waits, and the one behind it.
+    for _ in 0..3 {
+        let client = world.client();
+        world.says(client, "get e");
+    }
+    let counters = world.counters(0);
+    assert_eq!((counters.requests_alone_wait, counters.requests_shared), (1, 2));
+}
+
+#[test]
+fn the_time_in_line_is_counted() {
+    let mut world = busy_world("share_statement_time = \"1s\"");
+    let (_, server) = readers(&mut world, ["get a", "get b"]);
+    world.pass(Duration::from_millis(300));
+    world.server_says(server, "get a\n");
+    let times = &world.pool(0).counters.turn_time;
+    assert_eq!((times.total(), times.sum_us), (1, 300_000));
 }
 
 #[test]

@@ -217,3 +217,49 @@ fn reads_that_wait_for_a_server_share_it() {
     carol.gets(reply("3"));
     server.gets([query("update t set a = 1")]);
 }
+
+#[test]
+fn a_statement_with_long_results_does_not_share() {
+    let (talk, [alice, bob, _], server) = sharing("");
+    // The mean of the last results is long from the second on.
+    let long = "x".repeat(80_000);
+    for _ in 0..2 {
+        alice.sends(read("1"));
+        let (first, rest) = (reply(&long)[..2].to_vec(), reply(&long)[2..].to_vec());
+        server.gets(there("1")).answers(first);
+        server.answers(rest);
+        alice.gets(reply(&long));
+    }
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets(there("1"));
+    is_given_the_statement(&talk.server(5));
+    // Short results make it share again.
+    talk.server(5).gets(there("2")).answers(reply("2"));
+    server.answers(reply("1"));
+    alice.forgets();
+    bob.forgets();
+    for _ in 0..10 {
+        alice.reads(&server, "s", "~1");
+    }
+    alice.sends(read("1"));
+    bob.sends(read("2"));
+    server.gets([there("1"), there("2")].concat());
+}
+
+#[test]
+fn requests_alone_are_counted_by_reason() {
+    let (talk, [alice, bob, carol], server) = sharing("");
+    let asked = [parse("", "select b from t"), describe_statement(""), sync()];
+    carol.sends([parse("new", "select b from t"), sync()]);
+    server.gets(asked).answers([parse_complete(), no_data(), ready()]);
+    carol.gets([parse_complete(), ready()]);
+    alice.sends(read("1"));
+    server.gets(there("1"));
+    bob.sends([query("update t set a = 1")]);
+    carol.sends([bind("", "new"), execute(""), sync()]);
+    let counters = talk.counters().protocol;
+    assert_eq!((counters.requests_alone_kind, counters.requests_alone_unknown), (1, 1));
+    talk.server(5).forgets();
+    talk.server(6).forgets();
+}
