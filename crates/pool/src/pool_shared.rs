@@ -98,6 +98,12 @@ impl<P: Parts> PoolShared<P> {
         width.of_core(core)
     }
 
+    /// Returns the number of servers on which reads of all cores run before they share one, if it
+    /// was looked for.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width.lock().unwrap_or_else(PoisonError::into_inner).total()
+    }
+
     /// Counts a server that has logged in. Returns whether it is the only one.
     pub(crate) fn server_lives(&self) -> bool {
         self.live.fetch_add(1, Relaxed) == 0

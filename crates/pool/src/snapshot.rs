@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use refrain_config::{Host, PoolMode};
+use refrain_config::{Host, PoolMode, ShareServers};
 
 use crate::ids::{ClientSerial, Core, Peer};
 use crate::parts::Parts;
@@ -54,6 +54,16 @@ pub struct PoolView<P: Parts> {
     pub asking: u32,
     /// Microseconds that the first client has waited for a server to be lent.
     pub max_wait_us: u64,
+    /// Which statements share servers.
+    pub share_servers: ShareServers,
+    /// Number of servers over all cores on which reads run before they share one.
+    pub share_width: u32,
+    /// Number of servers of this core that several clients share now.
+    pub servers_shared: u32,
+    /// Number of requests under way on these servers.
+    pub requests_on_shared: u32,
+    /// The most requests under way on one server.
+    pub longest_line: u32,
     /// The counters of the core's part.
     pub counters: Counters<P::Counters>,
 }

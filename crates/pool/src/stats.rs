@@ -36,6 +36,17 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
+    /// Returns the mean of all times, in microseconds.
+    pub fn mean_us(&self) -> u64 {
+        self.sum_us.checked_div(self.total()).unwrap_or(0)
+    }
+
+    /// Returns a time that none of the counted ones reaches, of the last bucket but for those that
+    /// have no bound: at most twice the longest, in microseconds.
+    pub fn most_us(&self) -> u64 {
+        self.buckets.iter().rposition(|&count| count > 0).map_or(0, |bucket| 1 << bucket)
+    }
+
     /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(mine, theirs)| *mine += theirs);
@@ -194,5 +205,9 @@ mod tests {
         assert_eq!(histogram.buckets[..4], [1, 1, 2, 1]);
         assert_eq!(histogram.buckets[BUCKETS - 1], 1);
         assert_eq!(histogram.total(), 6);
+        assert_eq!(Histogram::default().mean_us() + Histogram::default().most_us(), 0);
+        let mut histogram = Histogram::default();
+        [100, 1_000].into_iter().for_each(|us| histogram.count(us));
+        assert_eq!((histogram.mean_us(), histogram.most_us()), (550, 1_024));
     }
 }

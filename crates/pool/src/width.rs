@@ -176,6 +176,12 @@ impl Width {
         (self.now / active + rest).max(1)
     }
 
+    /// Returns the number of servers on which reads of all cores run before they share one, if any
+    /// core has reported reads.
+    pub(crate) fn total(&self) -> Option<usize> {
+        (self.now > 0).then_some(self.now)
+    }
+
     /// Returns the number of cores that had reads in the last epoch.
     fn active(&self) -> usize {
         self.parts.iter().filter(|part| part.is_active).count()

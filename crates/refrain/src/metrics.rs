@@ -117,7 +117,7 @@ fn logins(text: &mut Text, state: &State) {
 
 fn pools(text: &mut Text, snapshots: &[Snapshot]) {
     let pools = sum::pools(snapshots);
-    let gauges: [Gauge; 4] = [
+    let gauges: [Gauge; 7] = [
         ("pool_size", "Maximum number of servers of the pool (pool_size).", |pool| {
             pool.size.into()
         }),
@@ -127,6 +127,19 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
             "longest_wait_seconds",
             "Time that the longest waiting client has waited for a server, in seconds.",
             |pool| seconds(pool.max_wait_us),
+        ),
+        (
+            "share_width",
+            "Servers of the pool on which reads run before they share one (share_servers).",
+            |pool| pool.share_width.into(),
+        ),
+        ("servers_shared", "Servers that several clients share now.", |pool| {
+            pool.servers_shared.into()
+        }),
+        (
+            "longest_line",
+            "The most requests that are under way on one server of several clients.",
+            |pool| pool.longest_line.into(),
         ),
     ];
     for (name, help, value) in gauges {
@@ -147,7 +160,7 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
             text.sample(&name, &labels(key), value);
         }
     }
-    let histograms: [Times; 3] = [
+    let histograms: [Times; 4] = [
         (
             "transaction",
             "Time that clients held a server for a transaction, in seconds.",
@@ -159,6 +172,11 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
         ("wait", "Time that clients waited for a server, in seconds.", |counters| {
             &counters.wait_time
         }),
+        (
+            "turn",
+            "Time that requests waited on shared servers behind those of others, in seconds.",
+            |counters| &counters.turn_time,
+        ),
     ];
     for (name, help, histogram) in histograms {
         let name = format!("refrain_{name}_seconds");

@@ -42,5 +42,8 @@ fn add(sum: &mut PoolView, part: &PoolView) {
     sum.paused |= part.paused;
     sum.waiting += part.waiting;
     sum.max_wait_us = sum.max_wait_us.max(part.max_wait_us);
+    sum.servers_shared += part.servers_shared;
+    sum.requests_on_shared += part.requests_on_shared;
+    sum.longest_line = sum.longest_line.max(part.longest_line);
     sum.counters.add(&part.counters);
 }

@@ -39,6 +39,15 @@ impl<P: Protocol> Engine<P> {
             Some(Connection::Client(client)) => now.since(client.waiting),
             _ => 0,
         };
+        let lines = || {
+            let servers = self.lines.iter().filter_map(|line| match self.connections.get(*line) {
+                Connection::Server(server) if server.pool == pool.shared.id => Some(server),
+                _ => None,
+            });
+            servers.filter(|server| !server.line.is_empty()).map(|server| server.line.len() + 1)
+        };
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let options = &pool.settings.options;
         PoolView {
             database: pool.shared.database.clone(),
             user: pool.shared.user.clone(),
@@ -50,6 +59,14 @@ impl<P: Protocol> Engine<P> {
             waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
             asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
             max_wait_us,
+            share_servers: options.share_servers,
+            share_width: pool
+                .shared
+                .width()
+                .map_or(options.share_min_servers.min(options.pool_size), number),
+            servers_shared: number(lines().count()),
+            requests_on_shared: number(lines().sum()),
+            longest_line: number(lines().max().unwrap_or(0)),
             counters: pool.counters.clone(),
         }
     }

@@ -20,6 +20,7 @@ mod pgbouncer;
 mod own;
 mod sqlite;
 mod autoprepare;
+mod sharing;
 mod show;
 mod commands;
 

@@ -29,6 +29,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         int("generation", |row| row.generation.into()),
         bigint("bytes", |row| row.bytes),
         text("read", |row| row.read.clone()),
+        bigint("shared", |row| row.shared),
     ],
     rows: |view| {
         let mut statements = refrain_pg::statements(&view.state.shared);

@@ -1,7 +1,7 @@
 //! The table of all listings.
 
 use super::table::{Listing, Pair, Show, text};
-use super::{autoprepare, own, pgbouncer, sockets, sqlite};
+use super::{autoprepare, own, pgbouncer, sharing, sockets, sqlite};
 
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
@@ -25,6 +25,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("refrain", &own::REFRAIN),
     ("servers", &sockets::SERVERS),
     ("servers_extended", &sockets::SERVERS_EXTENDED),
+    ("sharing", &sharing::SHARING),
     ("sockets", &sockets::SOCKETS),
     ("state", &pgbouncer::STATE),
     ("statements", &own::STATEMENTS),

@@ -44,6 +44,7 @@ mod log;
 mod start;
 mod statements;
 mod reads;
+mod sharing;
 mod syncs;
 mod last_words;
 mod canonical;
