@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn startup_counts_itself() {
+    fn the_length_of_a_startup_packet_includes_its_own_field() {
         let packet = startup(&[("user".to_owned(), "u".to_owned())]);
         assert_eq!(packet, b"\0\0\0\x10\0\x03\0\0user\0u\0\0");
     }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_counts() {
+    fn the_last_of_two_orders_to_pause_counts() {
         let (one, two) = (Arc::from("one"), Arc::from("two"));
         let mut pauses = Pauses::default();
         pauses.set(Some(&one), true);

@@ -13,7 +13,7 @@ fn cut(text: &str, backslash: bool) -> String {
 }
 
 #[test]
-fn boundaries() {
+fn texts_are_cut_into_tokens() {
     let rows = [
         ("a b", "a|b"),
         ("abc$1 _x é1", "abc$1|_x|é1"),
@@ -75,7 +75,7 @@ fn boundaries() {
 }
 
 #[test]
-fn kinds() {
+fn each_token_has_its_kind() {
     use TokenKind::*;
     let text = b"a \"b\" U&\"c\" 'd' E'e' U&'f' B'0' $$g$$ 1 1.5 $1 + ( ) [ ] , ; . .. : :: := \\ /**/--\n'";
     let kinds: Vec<_> =
@@ -113,7 +113,7 @@ fn kinds() {
 }
 
 #[test]
-fn unterminated() {
+fn a_literal_without_its_end_is_one_unterminated_token() {
     for text in
         ["'a", "E'a\\", "E'a\\'", "\"a", "\"a\"\"", "$$a$", "$a$ $b$", "/* /* */", "U&\"", "'a'\n'"]
     {
@@ -154,7 +154,7 @@ impl Random {
 }
 
 #[test]
-fn any_bytes() {
+fn random_bytes_are_read_to_their_end() {
     let mut random = Random(0x5eed);
     let alphabet = b"'\"$$--/**/\\\nEeUu&xX01_.;:()@+= a\xff\0";
     let mut bytes = Vec::new();
@@ -169,7 +169,7 @@ fn any_bytes() {
 }
 
 #[test]
-fn any_pieces() {
+fn random_pieces_of_sql_are_read_to_their_end() {
     let pieces = [
         "SET ",
         "RESET ",
@@ -242,7 +242,7 @@ fn any_pieces() {
 
 /// Checks that the time for long repetitive texts is linear: quadratic time would be minutes.
 #[test]
-fn linear() {
+fn the_time_to_read_a_text_is_linear_in_its_length() {
     let pieces = [
         "+",
         "-+",

@@ -3,7 +3,7 @@
 use refrain_sql::{Kind, Tag, scan, set_names, tag};
 
 #[test]
-fn names_fold() {
+fn names_are_folded_and_cut_as_the_server_does() {
     let long = "x".repeat(70);
     let accents = "é".repeat(40);
     let rows = [
@@ -57,7 +57,7 @@ fn names_of_parameters() {
 }
 
 #[test]
-fn tags() {
+fn command_tags_are_recognised() {
     let rows = [
         ("SELECT 1", Tag::Select),
         ("INSERT 0 1", Tag::Insert),

@@ -23,7 +23,7 @@ fn literals(text: &str) -> String {
 }
 
 #[test]
-fn classes() {
+fn each_literal_has_a_class() {
     let rows = [
         ("SELECT 1", "Int4 1"),
         ("SELECT 0,007,2147483647", "Int4 0 | Int4 007 | Int4 2147483647"),
@@ -134,7 +134,7 @@ fn a_template_is_all_but_the_values() {
 }
 
 #[test]
-fn values() {
+fn a_literal_becomes_the_text_of_its_value() {
     let rows: &[(Class, &str, Option<&str>)] = &[
         (Class::Int4, "007", Some("007")),
         (Class::Numeric, "1.", Some("1.")),
@@ -267,7 +267,7 @@ fn kept_strings_that_move_are_refused() {
 }
 
 #[test]
-fn bound_values() {
+fn a_plan_binds_the_literals_that_are_parameters() {
     let text = "SELECT - 5, '6', -2147483648, 7";
     let (plan, spans) = plan(text, "-p-k");
     let values = plan.bound(&spans).map(|bound| {
@@ -284,7 +284,7 @@ fn bound_values() {
 /// Random texts cause no panic. If two share a key, a sample of one matches the other if and only
 /// if the texts differ only within literals of the same classes.
 #[test]
-fn random_bytes() {
+fn random_texts_match_if_only_their_literals_differ() {
     let alphabet: &[&[u8]] = &[
         b"'",
         b"''",

@@ -45,7 +45,7 @@ fn shown(kind: Kind, text: &str) -> String {
 }
 
 #[test]
-fn rows_only() {
+fn queries_leave_nothing_in_the_session() {
     check(&[
         ("", NONE, "Empty"),
         (" ; /* x */ ;\n-- y", NONE, "Empty"),
@@ -100,7 +100,7 @@ fn words_that_are_no_words() {
 }
 
 #[test]
-fn parameters() {
+fn set_and_reset_name_their_parameter() {
     check(&[
         ("SET search_path TO a, b", SET, "Set search_path"),
         ("SET SESSION search_path = a", SET, "Set search_path"),
@@ -164,7 +164,7 @@ fn parameters() {
 }
 
 #[test]
-fn set_config() {
+fn set_config_counts_as_set() {
     check(&[
         ("SELECT set_config('search_path', 'a', false)", SET, "Select"),
         ("SELECT pg_catalog.SET_CONFIG ('search_path', $1, $2)", SET, "Select"),
@@ -212,7 +212,7 @@ fn set_config() {
 }
 
 #[test]
-fn functions() {
+fn functions_that_change_the_session_are_known() {
     check(&[
         ("SELECT pg_advisory_lock(1)", ADVISORY, "Select"),
         ("SELECT pg_catalog.Pg_Advisory_Lock_Shared(1, 2)", ADVISORY, "Select"),
@@ -231,7 +231,7 @@ fn functions() {
 }
 
 #[test]
-fn temporary_and_shapes() {
+fn temporary_objects_and_ddl_are_known() {
     check(&[
         ("CREATE TEMP TABLE t (a int)", TEMP | DDL, "Other"),
         ("create local temporary table t (a int)", TEMP | DDL, "Other"),
@@ -277,7 +277,7 @@ fn temporary_and_shapes() {
 }
 
 #[test]
-fn transactions() {
+fn commands_of_transactions_are_known() {
     check(&[
         ("BEGIN", BEGINS, "Begin"),
         ("begin isolation level serializable", BEGINS, "Begin"),
@@ -303,7 +303,7 @@ fn transactions() {
 }
 
 #[test]
-fn prepared() {
+fn prepare_execute_and_deallocate_name_their_statement() {
     check(&[
         ("PREPARE p AS SELECT 1", Traits::PREPARE, "Prepare p"),
         ("DEALLOCATE ALL", Traits::DEALLOCATE_ALL, "DeallocateAll"),
@@ -345,7 +345,7 @@ fn prepared() {
 }
 
 #[test]
-fn each_of_several() {
+fn each_statement_of_a_text_has_a_kind() {
     let text =
         "; select 1;; create procedure p() begin atomic execute x; end; execute \"Y\"(1); -- end";
     let all: Vec<String> = kinds(text.as_bytes(), false).map(|kind| shown(kind, text)).collect();
@@ -354,7 +354,7 @@ fn each_of_several() {
 }
 
 #[test]
-fn other_commands() {
+fn commands_with_state_of_their_own_are_known() {
     check(&[
         ("LISTEN c", Traits::LISTEN, "Other"),
         ("UNLISTEN *", Traits::UNLISTEN_ALL, "Other"),
@@ -377,7 +377,7 @@ fn other_commands() {
 }
 
 #[test]
-fn semicolons_of_bodies() {
+fn semicolons_in_bodies_of_functions_end_no_statement() {
     check(&[
         (
             "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 1 AS end; END",
@@ -488,7 +488,7 @@ fn code_that_may_be_a_users() {
 }
 
 #[test]
-fn parameters_that_are_set_however() {
+fn each_way_to_set_a_parameter_is_seen() {
     for text in ["set local a = 1", "reset all", "select set_config('a', 'b', true)", "set a = 1"] {
         assert!(scan(text.as_bytes()).sets, "{text}");
     }

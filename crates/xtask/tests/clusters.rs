@@ -9,12 +9,12 @@ use xtask::command;
 use xtask::postgres::{AUTH_DATABASE, Cluster, PASSWORD, Version};
 
 #[test]
-fn postgres_15() {
+fn a_cluster_of_postgresql_15_starts_stops_and_goes_on() {
     try_out(Version::V15).unwrap();
 }
 
 #[test]
-fn postgres_18() {
+fn a_cluster_of_postgresql_18_starts_stops_and_goes_on() {
     try_out(Version::V18).unwrap();
 }
 

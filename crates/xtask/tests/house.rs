@@ -3,7 +3,7 @@
 use xtask::tidy::{RULES, Tree};
 
 #[test]
-fn rules_hold() {
+fn the_sources_keep_the_house_rules() {
     let tree = Tree::read().unwrap();
     let breaches: Vec<_> = RULES
         .iter()

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_keep_their_promise() {
+    fn each_mode_makes_the_steps_that_it_allows() {
         let free = steps(1, Mode::Free);
         assert!(texts(&free).iter().any(|sql| opens_transaction(sql)));
         assert_eq!(free.iter().flatten().find(|msg| pins(msg)), None);

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_bar_that_does_not_hold_is_enough() {
+    fn a_verdict_holds_if_each_of_its_bars_holds() {
         let mut verdict = Verdict::default();
         assert!(!verdict.holds(), "nothing was looked at");
         verdict.at_most("mean", 1.05, 1.05);

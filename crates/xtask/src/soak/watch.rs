@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thirds() {
+    fn the_medians_of_the_middle_and_the_last_third_are_returned() {
         assert_eq!(middle_and_last(&[]), (0, 0));
         assert_eq!(middle_and_last(&[1, 9, 2, 50, 50, 50, 7, 7, 8]), (50, 7));
     }
