@@ -51,11 +51,21 @@ impl Verdict {
         (current || objection.is_of_text()).then_some(Err(*objection))
     }
 
-    /// True if no core looks for a verdict: the caller does so from now on.
-    pub(crate) fn begin(&self, now: Now) -> bool {
+    /// True if no core looks for a verdict: the caller does so from now on. A verdict that a schema
+    /// change has voided is looked for at once.
+    pub(crate) fn begin(&self, schema_changes: u64, now: Now) -> bool {
         let due = self.due.load(Relaxed);
         let next = now.0 + PATIENCE_US;
-        due <= now.0 && self.due.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
+        let may = due <= now.0 || self.take_voided(schema_changes);
+        may && self.due.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Forgets a verdict that no longer counts. True if there was one, which one core alone sees:
+    /// the others would ask as well.
+    fn take_voided(&self, schema_changes: u64) -> bool {
+        let found = self.found.load(Relaxed);
+        let voided = found != 0 && self.known(schema_changes).is_none();
+        voided && self.found.compare_exchange(found, 0, Relaxed, Relaxed).is_ok()
     }
 
     /// True if a core has looked for a verdict.
@@ -109,11 +119,21 @@ mod tests {
     #[test]
     fn one_core_asks_at_a_time_and_again_if_the_question_is_lost() {
         let verdict = Verdict::default();
-        assert!(verdict.begin(Now(1)) && !verdict.begin(Now(2)));
-        assert!(verdict.begin(Now(1 + PATIENCE_US)));
+        assert!(verdict.begin(0, Now(1)) && !verdict.begin(0, Now(2)));
+        assert!(verdict.begin(0, Now(1 + PATIENCE_US)));
         verdict.learn(Ok(()), 0, Now(10 + PATIENCE_US));
-        assert!(!verdict.begin(Now(9 + PATIENCE_US + AGE_US)));
-        assert!(verdict.begin(Now(10 + PATIENCE_US + AGE_US)));
+        assert!(!verdict.begin(0, Now(9 + PATIENCE_US + AGE_US)));
+        assert!(verdict.begin(0, Now(10 + PATIENCE_US + AGE_US)));
         assert!(verdict.is_read(0), "the old verdict counts until there is a new one");
+    }
+
+    #[test]
+    fn one_core_asks_at_once_about_a_verdict_that_is_void() {
+        let verdict = Verdict::default();
+        verdict.learn(Ok(()), 3, Now(1));
+        assert!(!verdict.begin(3, Now(2)));
+        assert!(verdict.begin(4, Now(2)) && !verdict.begin(4, Now(3)));
+        verdict.learn(Err(Objection::Locks), 4, Now(4));
+        assert!(!verdict.begin(5, Now(5)), "the text has not changed");
     }
 }

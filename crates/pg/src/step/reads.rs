@@ -67,7 +67,7 @@ impl Step<'_, '_> {
         let plain = settings.reads.encoding.is_utf8() || statement.text().is_ascii();
         if !plain || settings.reads.backslash {
             statement.verdict.learn(Err(Objection::Encoding), schema_changes, now);
-        } else if statement.verdict.begin(now) {
+        } else if statement.verdict.begin(schema_changes, now) {
             let case = ReadCase { statement, settings };
             self.step.ports.act(Action::Ask(Request::Read(Box::new(case))));
         }

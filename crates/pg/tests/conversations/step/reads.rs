@@ -150,6 +150,13 @@ fn a_schema_change_voids_the_verdict() {
     server.gets(question(NAMES)).answers(answer(&[]));
     alice.asks(&server, "create table x ()", [complete("CREATE TABLE"), ready()]);
     assert_eq!(known(&talk), ["asked"]);
+    // The next look finds out again, long before the old verdict would have been too old.
+    talk.waits(SECOND);
+    talk.read(talk.read_case(), Ok(mentioned()));
+    server.gets(question(NAMES)).answers(answer(&[]));
+    assert_eq!(known(&talk), ["yes"]);
+    talk.waits(SECOND * 2);
+    assert_eq!(talk.read_cases(), 0);
 }
 
 #[test]
