@@ -247,7 +247,7 @@ table! {
     /// Servers of a pool on which reads run at least before reads share a server.
     ///
     /// Refrain finds out whether more servers bring more, and then uses more, up to `pool_size`.
-    share_min_servers: u32 = "4" ["1" to "1000"],
+    share_min_servers: u32 = "2" ["1" to "1000"],
         Reload, takes ["1"], not ["0"];
 
     /// Time that a statement may take on a server that clients share.
