@@ -1,11 +1,77 @@
 //! Shared servers, as an operator sees them.
 
 use refrain_differ::msg::Msg;
+use xtask::postgres::free_port;
 
 use crate::console::scrape;
 use crate::session::{Session, bind, execute, parse};
-use crate::world::{Config, Version, cluster, database, eventually};
-use xtask::postgres::free_port;
+use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+
+const TEXT: &str = "select a from t where a = $1::int";
+
+impl Config {
+    /// Has reads share servers, of which there are so many.
+    fn sharing(self, servers: u32) -> Self {
+        self.pool("share_servers", "\"reads\"")
+            .pool("share_min_servers", "1")
+            .pool("share_statement_time", "\"1min\"")
+            .pool("pool_size", &servers.to_string())
+    }
+}
+
+/// Connects clients that have prepared a read.
+fn readers(proxy: &Proxy, database: &str) -> Vec<Session> {
+    let mut clients: Vec<Session> = (0..8).map(|_| proxy.open(database)).collect();
+    clients[0].run("create table t as select generate_series(0, 7) as a");
+    for client in &mut clients {
+        client.ask(&[parse("s", TEXT), Msg::Sync]);
+    }
+    clients
+}
+
+/// Has all clients send their reads.
+fn send(clients: &mut [Session]) {
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&[bind("s", &[&number.to_string()]), execute(), Msg::Sync]);
+    }
+}
+
+/// Each client gets its own row.
+fn receive(clients: &mut [Session]) {
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.ready().words(), format!("2 D({number}) C(SELECT 1) Z(I)"));
+    }
+}
+
+fn read(clients: &mut [Session]) {
+    send(clients);
+    receive(clients);
+}
+
+#[test]
+fn reads_survive_the_end_of_their_servers() {
+    let database = database("sharing_ends");
+    let proxy = Config::over(cluster(Version::V15)).sharing(1).start();
+    let mut clients = readers(&proxy, database);
+    eventually("reads share a server", || {
+        read(&mut clients);
+        proxy.counter("requests_shared") > 0
+    });
+    let direct = || Session::open(addr(cluster(Version::V15)), database);
+    let (mut owner, mut admin) = (direct(), direct());
+    owner.run("begin; lock table t in access exclusive mode");
+    send(&mut clients);
+    let blocked =
+        format!("from pg_stat_activity where datname = '{database}' and wait_event_type = 'Lock'");
+    eventually("the server waits for the lock", || {
+        admin.query(&format!("select count(*) {blocked}")).words() == "T D(1) C(SELECT 1) Z(I)"
+    });
+    let before = proxy.counter("requests_resent");
+    admin.run(&format!("select pg_terminate_backend(pid) {blocked}"));
+    eventually("the reads wait for another server", || proxy.counter("requests_resent") > before);
+    owner.run("commit");
+    receive(&mut clients);
+}
 
 #[test]
 fn the_console_and_the_metrics_show_what_is_shared() {
@@ -13,23 +79,12 @@ fn the_console_and_the_metrics_show_what_is_shared() {
     let port = free_port().unwrap();
     let proxy = Config::over(cluster(Version::V15))
         .general("metrics_listen", &format!("\"127.0.0.1:{port}\""))
-        .pool("pool_size", "2")
-        .pool("share_servers", "\"reads\"")
-        .pool("share_min_servers", "1")
+        .sharing(2)
         .start();
-    let mut clients: Vec<Session> = (0..8).map(|_| proxy.open(database)).collect();
-    clients[0].run("create table t as select 1 as a");
-    for client in &mut clients {
-        client.ask(&[parse("s", "select a from t"), Msg::Sync]);
-    }
+    let mut clients = readers(&proxy, database);
     let row = || proxy.show_of("sharing", database).remove(0);
     eventually("reads share a server", || {
-        for client in &mut clients {
-            client.send(&[bind("s", &[]), execute(), Msg::Sync]);
-        }
-        for client in &mut clients {
-            assert_eq!(client.ready().words(), "2 D(1) C(SELECT 1) Z(I)");
-        }
+        read(&mut clients);
         row()["shared"] != "0"
     });
     let row = row();
@@ -49,7 +104,7 @@ fn the_console_and_the_metrics_show_what_is_shared() {
     clients.into_iter().for_each(Session::leave);
     eventually("the statement shows it too", || {
         let rows = proxy.show_of("statements", database);
-        let row = rows.iter().find(|row| row["text"] == "select a from t").unwrap();
+        let row = rows.iter().find(|row| row["text"] == TEXT).unwrap();
         row["shared"].parse::<u64>().unwrap() >= shared
     });
 }
