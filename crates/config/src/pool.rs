@@ -252,8 +252,9 @@ table! {
 
     /// Time that a statement may take on a server that clients share.
     ///
-    /// Statements that take longer have a server to themselves. If one takes longer all the same,
-    /// the reads behind it are sent again to other servers.
+    /// Statements that take longer have a server to themselves, and those on one server take no
+    /// longer together. If one takes longer all the same, the reads behind it are sent again to
+    /// other servers.
     share_statement_time: Duration = "5ms" ["1ms" to "1min"],
         Reload, takes ["1ms"], not ["0s", "never"];
 

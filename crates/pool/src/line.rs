@@ -17,6 +17,8 @@ pub(crate) struct Place {
     pub(crate) client: Option<Conn>,
     /// When the request was sent.
     pub(crate) since: Now,
+    /// The microseconds that the request is known to take.
+    takes_us: u32,
 }
 
 /// The clients whose requests a server has got behind that of its holder.
@@ -24,6 +26,9 @@ pub(crate) struct Place {
 pub(crate) struct Line {
     /// The requests, in their order.
     behind: VecDeque<Place>,
+    /// The microseconds that all requests are known to take, and of these the holder's.
+    takes_us: u64,
+    holder_takes_us: u32,
     /// Whether further clients may join.
     open: bool,
 }
@@ -40,8 +45,9 @@ impl Line {
         self.open || !self.behind.is_empty()
     }
 
-    /// Lets clients join from now on.
-    pub(crate) fn open(&mut self) {
+    /// Lets clients join from now on, behind a holder whose request takes this long.
+    pub(crate) fn open(&mut self, takes_us: u32) {
+        (self.takes_us, self.holder_takes_us) = (takes_us.into(), takes_us);
         self.open = true;
     }
 
@@ -53,6 +59,12 @@ impl Line {
     /// Returns the number of requests behind that of the holder.
     pub(crate) fn len(&self) -> usize {
         self.behind.len()
+    }
+
+    /// Returns the microseconds that the server takes for all requests, the holder's among them, as
+    /// far as that is known.
+    pub(crate) fn takes_us(&self) -> u64 {
+        self.takes_us
     }
 
     /// Whether the holder's request is the last.
@@ -70,9 +82,10 @@ impl Line {
         self.behind.iter().any(|place| place.client == Some(client))
     }
 
-    /// Adds a client, whose request the server gets next.
-    pub(crate) fn join(&mut self, client: Conn, since: Now) {
-        self.behind.push_back(Place { client: Some(client), since });
+    /// Adds a client, whose request the server gets next, and which takes this long.
+    pub(crate) fn join(&mut self, client: Conn, since: Now, takes_us: u32) {
+        self.takes_us += u64::from(takes_us);
+        self.behind.push_back(Place { client: Some(client), since, takes_us });
     }
 
     /// Lets nobody get the replies to a client's request.
@@ -83,6 +96,9 @@ impl Line {
 
     /// Takes out the request that the server answers next.
     pub(crate) fn next(&mut self) -> Option<Place> {
-        self.behind.pop_front()
+        let next = self.behind.pop_front()?;
+        let answered = std::mem::replace(&mut self.holder_takes_us, next.takes_us);
+        self.takes_us = self.takes_us.saturating_sub(answered.into());
+        Some(next)
     }
 }

@@ -40,7 +40,7 @@ impl Step<'_, '_> {
             Ok(read) => read,
         };
         let fits = |client: &ClientSession, server: &ServerSession| read.fits(client, server);
-        let Some(server) = self.step.join(conn, fits) else { return false };
+        let Some(server) = self.step.join(conn, read.takes_us(), fits) else { return false };
         let mut link = self.linked(conn, server);
         let (used, _) = link.requests(input);
         if used < input.len() {
@@ -79,9 +79,10 @@ impl Step<'_, '_> {
             return;
         }
         let Ok(read) = self.shared_read(conn, input) else { return };
+        let (takes_us, alone) = (read.takes_us(), read.alone);
         self.linked(conn, server).client.session.begin_read(read.cached);
-        if read.alone.is_none() {
-            self.step.open_line(conn, server, input);
+        if alone.is_none() {
+            self.step.open_line(conn, server, input, takes_us);
             self.linked(conn, server).drop_answered_parse();
         }
     }

@@ -125,6 +125,11 @@ fn why_alone(cost: Option<Cost>, most: Duration) -> Option<Alone> {
 }
 
 impl SharedRead {
+    /// Returns the microseconds that the statement takes, zero if that is not known.
+    pub(crate) fn takes_us(&self) -> u32 {
+        self.cached.cost().map_or(0, |cost| cost.us)
+    }
+
     /// Whether a server has the statement for certain, returns the columns that the client knows,
     /// and has the client's settings.
     pub(crate) fn fits(&self, client: &ClientSession, server: &ServerSession) -> bool {

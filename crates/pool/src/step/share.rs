@@ -70,15 +70,16 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Lets clients join at the server of a client, whose `request` is all that the server owes,
-    /// and all that the client has sent so far. Clients that wait for a server join at once.
-    pub fn open_line(&mut self, client: Conn, server: Conn, request: &[u8]) {
+    /// and all that the client has sent so far, and is known to take so many microseconds. Clients
+    /// that wait for a server join at once.
+    pub fn open_line(&mut self, client: Conn, server: Conn, request: &[u8], takes_us: u32) {
         let Engine { core_state, connections, open_lines, .. } = &mut *self.engine;
         let (c, s) = connections.pair(client, server);
         if s.close_needed || s.cancels > 0 || s.paused || s.inbox.rest > 0 {
             return;
         }
         c.read = Some(request.to_vec());
-        s.line.open();
+        s.line.open(takes_us);
         let id = s.pool;
         let pool = core_state.pool_in_use(id);
         pool.open_lines.push(server);
@@ -139,17 +140,19 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Puts a client without a server into the shortest line of its pool in which there is room,
     /// and whose server `fits`. Lines beyond the width get no more clients, unless the others are
-    /// full, so that they end. The caller sends the client's request ([`Self::await_turn`]).
+    /// full, so that they end. The caller sends the client's request ([`Self::await_turn`]), which
+    /// is known to take so many microseconds.
     pub fn join(
         &mut self,
         client: Conn,
+        takes_us: u32,
         fits: impl Fn(&P::Client, &P::Server) -> bool,
     ) -> Option<Conn> {
         let pool = self.engine.connections.client(client)?.pool;
-        let server = self.shortest_line(client, pool, fits)?;
+        let server = self.shortest_line(client, pool, takes_us, fits)?;
         let linked = self.linked(client, server);
         linked.client.link = Some(server);
-        linked.server.line.join(client, linked.now);
+        linked.server.line.join(client, linked.now, takes_us);
         let holder = linked.server.client();
         let pool = linked.core_state.pool(linked.server.pool);
         pool.counters.pool.server_assignments += 1;
@@ -169,10 +172,13 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Returns the server of the shortest line in which there is room, and that `fits` the client.
+    /// A line is full too if its requests take `share_statement_time` together: the last
+    /// is to wait no longer for all of them than for one.
     fn shortest_line(
         &mut self,
         client: Conn,
         pool: PoolId,
+        takes_us: u32,
         fits: impl Fn(&P::Client, &P::Server) -> bool,
     ) -> Option<Conn> {
         let now = self.now;
@@ -180,6 +186,7 @@ impl<P: Protocol> Step<'_, P> {
         let pool = core_state.pool_in_use(pool);
         let reconnects = pool.shared.reconnects();
         let depth = pool.settings.options.share_depth as usize;
+        let most = pool.settings.options.share_statement_time.as_micros();
         let width = pool.width();
         let (mut best, mut has_room): (Option<(usize, Conn)>, _) = (None, false);
         for (at, &server) in pool.open_lines.iter().enumerate() {
@@ -188,7 +195,8 @@ impl<P: Protocol> Step<'_, P> {
             }
             let (c, s) = connections.pair(client, server);
             let length = s.line.len() + 1;
-            if length >= depth || s.has_to_leave(reconnects, now) {
+            let takes = u128::from(s.line.takes_us() + u64::from(takes_us));
+            if length >= depth || takes > most || s.has_to_leave(reconnects, now) {
                 continue;
             }
             has_room = true;

@@ -4,7 +4,7 @@ use refrain_pool::server::Server;
 use refrain_pool::{Conn, Step, Views};
 
 use crate::lines::{first_line, send};
-use crate::parts::Echo;
+use crate::parts::{Echo, ServerSession};
 
 impl Views for Echo {
     // What a server owes says how many requests it has got.
@@ -22,13 +22,20 @@ fn is_read(input: &[u8]) -> bool {
     input.starts_with(b"get ") && first_line(input) == Some(input)
 }
 
+/// Returns the microseconds that a read is known to take: the number behind its name, if any.
+fn takes_us(input: &[u8]) -> u32 {
+    let words = std::str::from_utf8(input).unwrap_or_default().split_whitespace();
+    words.last().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
 /// Sends the input of a client without a server to one that works for others, if it is a read and
 /// there is one.
 pub(crate) fn share(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]) -> bool {
     if !is_read(input) {
         return false;
     }
-    let Some(server) = step.join(client, |_, server| !server.in_transaction) else { return false };
+    let fits = |_: &_, server: &ServerSession| !server.in_transaction;
+    let Some(server) = step.join(client, takes_us(input), fits) else { return false };
     send(step, server, input);
     step.await_turn(client, input);
     true
@@ -43,7 +50,7 @@ pub(crate) fn invite(
     all: bool,
 ) {
     match all && is_read(request) && step.may_open_line(client, request) {
-        true => step.open_line(client, server, request),
+        true => step.open_line(client, server, request, takes_us(request)),
         false => step.close_line(server),
     }
 }

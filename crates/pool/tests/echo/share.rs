@@ -427,3 +427,18 @@ fn nobody_joins_a_server_whose_client_has_left() {
     world.says(bob, "get b");
     assert_ne!(world.server_of(bob), Some(server));
 }
+
+#[test]
+fn reads_share_as_long_as_they_take_no_longer_together_than_one_may() {
+    let mut world = busy_world("share_statement_time = \"5ms\"");
+    let ([anna, ..], server) = readers(&mut world, ["get a 2000", "get b 2000"]);
+    let carl = world.client();
+    world.says(carl, "get c 2000");
+    assert_ne!(next_server(&mut world, carl), server, "three would take 6 ms");
+    // The first is over, and its time counts no more.
+    world.server_says(server, "get a 2000\n");
+    assert_eq!(world.heard(anna), "get a 2000\n");
+    let dora = world.client();
+    world.says(dora, "get d 1000");
+    assert_eq!(world.server_of(dora), Some(server));
+}
