@@ -152,14 +152,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends the same messages on both sides.
+    /// Sends messages through the proxy.
     ///
     /// # Errors
-    /// If one side takes no more bytes.
+    /// If the proxy takes no more bytes.
     pub fn send(&mut self, msgs: &[Msg], envs: &[u64], cuts: Option<&mut Rng>) -> Result<(), Stop> {
-        let mut bytes = Vec::new();
+        let bytes = encoded(msgs);
         for (msg, env) in msgs.iter().zip(envs) {
-            msg.encode(&mut bytes);
             self.ledger.sent(msg, *env);
             if let Msg::Query(text) = msg {
                 self.text.clone_from(text);
@@ -173,7 +172,15 @@ impl Client {
         if sent == Err(Broken::Hang) {
             return Err(differs("proxied side takes no more bytes".to_owned(), &[], Vec::new()));
         }
-        match self.direct.write(&bytes) {
+        Ok(())
+    }
+
+    /// Sends messages directly, which have been sent through the proxy.
+    ///
+    /// # Errors
+    /// If the server takes no more bytes.
+    pub fn send_directly(&mut self, msgs: &[Msg]) -> Result<(), Stop> {
+        match self.direct.write(&encoded(msgs)) {
             Err(Broken::Hang) => Err(Stop::Broken("direct side takes no more bytes".to_owned())),
             _ => Ok(()),
         }
@@ -379,6 +386,12 @@ impl Client {
         }
         Ok(())
     }
+}
+
+fn encoded(msgs: &[Msg]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    msgs.iter().for_each(|msg| msg.encode(&mut bytes));
+    bytes
 }
 
 /// True for the frames whose order is compared: all but ParameterStatus, BackendKeyData and

@@ -6,9 +6,14 @@ use crate::guard::harms;
 use crate::msg::Msg;
 use crate::plan::{Plan, Step};
 use crate::queries::Queries;
+use crate::reads::Reads;
 use crate::rng::Rng;
 use crate::schedule;
 use crate::setup::Admin;
+use std::time::Duration;
+
+/// The longest that the proxy may take until it knows whether a statement is a read.
+const PAUSE: Duration = Duration::from_millis(1300);
 
 /// The result of an episode.
 #[derive(Debug, Default)]
@@ -42,13 +47,15 @@ pub struct Episode<'a> {
 pub fn generate(plan: &Plan, admin: &mut Admin, seed: u64) -> Result<Outcome, String> {
     let mut generator = Generator::new(seed, plan.features.clone());
     let mut queries = Queries::new(seed);
+    let mut reads = plan.features.has("reads").then(|| Reads::new(seed, &plan.features));
     let clients = 1 + generator.rng().below(plan.clients);
     admin.reset(plan.clients, plan.servers)?;
     let mut episode = Episode::new(plan, admin, clients, seed);
     while episode.outcome.stop.is_none() && episode.outcome.segments < plan.length {
-        let step = match plan.queries {
-            true => queries.next(&episode.clients, plan.pool_size),
-            false => schedule::next(&mut generator, plan, &episode.clients),
+        let step = match &mut reads {
+            Some(reads) => reads.next(plan, &episode.clients),
+            None if plan.queries => queries.next(&episode.clients, plan.pool_size),
+            None => schedule::next(&mut generator, plan, &episode.clients),
         };
         episode.run(step);
     }
@@ -93,6 +100,10 @@ impl<'a> Episode<'a> {
             }
             Step::Send(sends) => self.send(sends),
             Step::Outside(sql) => self.outside(sql),
+            Step::Pause => {
+                std::thread::sleep(PAUSE);
+                Ok(true)
+            }
         };
         let ran = !matches!(result, Ok(false));
         if ran {
@@ -148,8 +159,16 @@ impl<'a> Episode<'a> {
             self.outcome.messages += msgs.len() as u64;
             self.outcome.segments += msgs.iter().filter(|msg| ends_segment(msg)).count() as u64;
         }
-        for (client, _) in sends {
+        // The proxy gets the messages of all clients first, so that it has them all at once.
+        for (client, msgs) in sends {
             if let Some(client) = &mut self.clients[*client] {
+                client.send_directly(msgs)?;
+            }
+        }
+        for (client, msgs) in sends {
+            if matches!(msgs.last(), Some(Msg::Leave { .. })) {
+                self.clients[*client] = None;
+            } else if let Some(client) = &mut self.clients[*client] {
                 client.settle(&mut self.outcome.tally, &self.plan.features)?;
             }
         }
@@ -180,6 +199,10 @@ impl<'a> Episode<'a> {
                 known.is_none_or(|stmt| !opens_transaction(&stmt.sql))
             }
             msg => text_of(msg).is_none_or(|sql| !opens_transaction(sql)) && !pins(msg),
+        };
+        let msgs = match msgs {
+            [msgs @ .., Msg::Leave { .. }] => msgs,
+            msgs => msgs,
         };
         let ended = matches!(msgs.last(), Some(Msg::Sync | Msg::Query(_) | Msg::FunctionCall(..)));
         ended && msgs.iter().all(harmless)

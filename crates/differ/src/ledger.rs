@@ -73,7 +73,7 @@ impl Owed {
             Msg::CopyData(_) => Self::Copy,
             Msg::CopyDone | Msg::CopyFail(_) => Self::CopyEnd,
             Msg::Raw(b'S', _) => Self::Sync,
-            Msg::Raw(..) => Self::Other,
+            Msg::Raw(..) | Msg::Leave { .. } => Self::Other,
         }
     }
 

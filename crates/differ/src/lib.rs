@@ -30,9 +30,11 @@ pub mod generate;
 
 pub mod client;
 pub mod setup;
+pub mod console;
 pub mod plan;
 pub mod schedule;
 pub mod queries;
+pub mod reads;
 pub mod episode;
 pub mod shrink;
 pub mod options;

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
 use refrain_differ::client::{Difference, Stop, Tally};
+use refrain_differ::console::Counters;
 use refrain_differ::episode::{Outcome, generate};
 use refrain_differ::mask::MASKS;
 use refrain_differ::options::{Options, help};
@@ -46,6 +47,7 @@ fn run(options: &Options) -> Result<u64, String> {
     let plan = &options.plan;
     let mut admin = Admin::new(&plan.peers)?;
     let mut totals = Totals::default();
+    let before = Counters::ask(&plan.peers);
     let started = Instant::now();
     while totals.segments < options.segments && totals.differences < options.keep_going {
         let seed = match options.replay {
@@ -76,7 +78,18 @@ fn run(options: &Options) -> Result<u64, String> {
         totals.print_replies();
     }
     totals.print(started.elapsed().as_secs_f64());
-    Ok(totals.differences)
+    match before.and_then(|before| Ok(Counters::ask(&plan.peers)?.since(before))) {
+        Ok(counted) if counted.shared < options.shared => {
+            Err(format!("the proxy shared {} requests, not {}", counted.shared, options.shared))
+        }
+        Ok(Counters { shared, resent }) => {
+            println!("the proxy shared {shared} requests and sent {resent} again");
+            Ok(totals.differences)
+        }
+        Err(error) if options.shared > 0 => Err(error),
+        // A server, for a test of this program, has no such counters.
+        Err(_) => Ok(totals.differences),
+    }
 }
 
 impl Totals {

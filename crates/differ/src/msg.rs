@@ -62,6 +62,11 @@ pub enum Msg {
     CopyFail(Vec<u8>),
     /// Any type with any body, for malformed messages.
     Raw(u8, Vec<u8>),
+    /// The end of the session, before its replies are read: `X`, or no message if not `polite`.
+    Leave {
+        /// Whether the client sends Terminate.
+        polite: bool,
+    },
 }
 
 impl Msg {
@@ -82,11 +87,15 @@ impl Msg {
             Self::CopyDone => b'c',
             Self::CopyFail(_) => b'f',
             Self::Raw(tag, _) => *tag,
+            Self::Leave { .. } => b'X',
         }
     }
 
     /// Appends the whole message, header included.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        if matches!(self, Self::Leave { polite: false }) {
+            return;
+        }
         out.push(self.tag());
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -110,7 +119,7 @@ impl Msg {
                 put_str(out, portal);
                 out.extend_from_slice(&limit.to_be_bytes());
             }
-            Self::Flush | Self::Sync | Self::CopyDone => {}
+            Self::Flush | Self::Sync | Self::CopyDone | Self::Leave { .. } => {}
             Self::Query(text) | Self::CopyFail(text) => put_str(out, text),
             Self::FunctionCall(oid, args) => {
                 out.extend_from_slice(&oid.to_be_bytes());
@@ -247,6 +256,8 @@ impl fmt::Display for Msg {
             Self::CopyDone => write!(f, "CopyDone"),
             Self::CopyFail(reason) => write!(f, "CopyFail {}", show(reason)),
             Self::Raw(tag, body) => write!(f, "Raw {:?} {}", char::from(*tag), show(body)),
+            Self::Leave { polite: true } => write!(f, "Terminate, and no reply is read"),
+            Self::Leave { polite: false } => write!(f, "closes, and no reply is read"),
         }
     }
 }

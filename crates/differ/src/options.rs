@@ -6,6 +6,9 @@ use crate::plan::Plan;
 use crate::setup::Servers;
 use std::time::Duration;
 
+/// The most clients that an episode may have.
+const CLIENTS_MAX: usize = 8;
+
 /// All options of the program.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +22,8 @@ pub struct Options {
     pub replay: Option<u64>,
     /// Number of differences after which the run stops.
     pub keep_going: u64,
+    /// The fewest requests that the proxy has to have shared.
+    pub shared: u64,
     /// Whether the program prints a differing episode without a search for a shorter one.
     pub whole: bool,
     /// Whether the program counts replies by kind and prints the steps of a replayed episode.
@@ -39,7 +44,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --seed N          seed of the run (1)
   --queries         random queries rather than random messages: templates with changing literals
   --segments N      number of segments to send (20000)
-  --clients 1..3    the most clients in an episode (3)
+  --clients 1..8    the most clients in an episode (3)
   --pool-size K     the proxy's pool size for the database (2); a smaller number is safe
   --length N        number of segments in an episode (1000)
   --fragment        cut the bytes sent to the proxy at random places
@@ -50,6 +55,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --encoding NAME   use databases in this encoding (UTF8); clients choose their own encodings
   --verbose         count replies by kind; with --replay, print the steps
   --keep-going N    stop after N differences (1)
+  --shared N        fail if the proxy says that it shared fewer requests between clients (0)
   --no-shrink       do not search for a shorter sequence that differs
   --with A,B --without A,B   switch features, or `all`:
 "
@@ -103,11 +109,12 @@ impl Options {
             }
             "--seed" => self.seed = number()?,
             "--segments" => self.segments = number()?,
-            "--clients" => plan.clients = small()?.clamp(1, 3),
+            "--clients" => plan.clients = small()?.clamp(1, CLIENTS_MAX),
             "--pool-size" => plan.pool_size = small()?.max(1),
             "--length" => plan.length = number()?.max(1),
             "--timeout" => plan.peers.limit = Duration::from_secs(number()?.max(1)),
             "--replay" => self.replay = Some(number()?),
+            "--shared" => self.shared = number()?,
             "--keep-going" => self.keep_going = number()?,
             "--with" => plan.features.switch(value, true)?,
             "--without" => plan.features.switch(value, false)?,
@@ -143,6 +150,7 @@ impl Default for Options {
             segments: 20_000,
             replay: None,
             keep_going: 1,
+            shared: 0,
             whole: false,
             verbose: false,
         }

@@ -13,6 +13,8 @@ pub enum Step {
     Send(Vec<(usize, Vec<Msg>)>),
     /// DDL by a third connection straight to the server, in both databases.
     Outside(Vec<u8>),
+    /// Time for the proxy to ask the server which statements are reads.
+    Pause,
     /// A client disconnects, if it is connected, and connects again.
     Connect {
         /// Number of the client.
@@ -31,6 +33,7 @@ impl fmt::Display for Step {
                 let how = if *polite { "after Terminate" } else { "after closing" };
                 writeln!(f, "  client {client}: connects {how}, {params:?}")
             }
+            Self::Pause => writeln!(f, "  a pause"),
             Self::Outside(sql) => writeln!(f, "  outside: {}", sql.escape_ascii()),
             Self::Send(sends) => sends.iter().try_for_each(|(client, msgs)| {
                 msgs.iter().try_for_each(|msg| writeln!(f, "  client {client}: {msg}"))

@@ -77,22 +77,31 @@ impl Frame {
         self.tag == b'E' && matches!(self.field(b'V'), b"FATAL" | b"PANIC")
     }
 
-    /// Returns the values of a DataRow, to be read by people.
-    fn columns(&self) -> Option<String> {
-        let mut rest = self.body.get(2..)?;
-        let mut shown = Vec::new();
+    /// Returns the values of a DataRow, of which `None` is NULL, up to one that is cut short.
+    #[must_use]
+    pub fn values(&self) -> Vec<Option<&[u8]>> {
+        let mut rest = self.body.get(2..).unwrap_or_default();
+        let mut values = Vec::new();
         while let Some((length, after)) = rest.split_first_chunk::<4>() {
+            rest = after;
             let length = u32::from_be_bytes(*length);
             if length == u32::MAX {
-                shown.push("NULL".to_owned());
-                rest = after;
+                values.push(None);
                 continue;
             }
-            let (value, after) = after.split_at_checked(usize::try_from(length).ok()?)?;
-            shown.push(show(value));
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let Some((value, after)) = rest.split_at_checked(length) else { break };
+            values.push(Some(value));
             rest = after;
         }
-        Some(format!("[{}]", shown.join(", ")))
+        values
+    }
+
+    /// Returns the values of a DataRow, to be read by people.
+    fn columns(&self) -> String {
+        let shown = |value: &Option<&[u8]>| value.map_or_else(|| "NULL".to_owned(), show);
+        let shown: Vec<_> = self.values().iter().map(shown).collect();
+        format!("[{}]", shown.join(", "))
     }
 
     /// Returns the columns of a RowDescription: name, table.column, type, format.
@@ -148,7 +157,7 @@ impl fmt::Display for Frame {
             b's' => write!(f, "PortalSuspended"),
             b'I' => write!(f, "EmptyQueryResponse"),
             b't' => write!(f, "ParameterDescription {}", self.body.escape_ascii()),
-            b'D' => write!(f, "DataRow {}", self.columns().unwrap_or_else(|| show(&self.body))),
+            b'D' => write!(f, "DataRow {}", self.columns()),
             b'T' => {
                 let columns = self.descriptions().unwrap_or_else(|| show(&self.body));
                 write!(f, "RowDescription {columns}")

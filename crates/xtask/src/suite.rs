@@ -35,10 +35,12 @@ const PARTS: &[Part] = &[
     Part { name: "sim", run: sim, drives: false },
     Part { name: "differ", run: differ, drives: false },
     Part { name: "queries", run: queries, drives: false },
+    Part { name: "shared", run: shared, drives: false },
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
+    Part { name: "drivers-shared", run: through_shared_servers, drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
 ];
 
@@ -153,6 +155,29 @@ fn queries() -> Result<Tally> {
     Ok(tally)
 }
 
+/// Runs the differential test with reads of many clients, which share servers.
+fn shared() -> Result<Tally> {
+    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let mut tally = Tally::default();
+    for version in [Version::V15, Version::V18] {
+        let cluster = Cluster::start(version, &[])?;
+        let proxy = Refrain::start_as(&program, &sharing(&cluster, 2))?;
+        let mut differ = Command::new(&differ);
+        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--with", "reads"]);
+        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+        tally += check(differ.args(["--clients", "8", "--segments", "4000", "--shared", "50"]))?;
+    }
+    Ok(tally)
+}
+
+/// Returns a configuration with a pool whose servers share reads as soon as two clients have one.
+fn sharing(cluster: &Cluster, pool_size: u32) -> String {
+    let shared = "[pool]\nautoprepare = \"on\"\nshare_servers = \"reads\"\n\
+                  share_depth = 8\nshare_min_servers = 1\nshare_statement_time = \"20ms\"\n";
+    let config = proxy::over(cluster, "transaction", pool_size).replacen("[pool]\n", shared, 1);
+    format!("workers = 1\n{config}")
+}
+
 /// Runs the fuzzer, briefly.
 fn fuzz() -> Result<Tally> {
     match fuzz::run(&fuzz::Arguments::short())? {
@@ -165,6 +190,14 @@ fn through_proxy(version: Version) -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(version, &[])?;
     let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 20))?;
+    Ok(driven(DRIVERS, &proxy))
+}
+
+/// Runs client libraries through a pool that shares servers.
+fn through_shared_servers() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let proxy = Refrain::start_as(&program, &sharing(&cluster, 20))?;
     Ok(driven(DRIVERS, &proxy))
 }
 

@@ -4,7 +4,7 @@
 //! The choice depends only on the seed and on the state of the client's *direct* session, so the
 //! same seed gives the same episode as long as PostgreSQL's replies are the same.
 
-mod texts;
+pub(crate) mod texts;
 pub(crate) mod calls;
 mod copy;
 mod simple;

@@ -7,7 +7,7 @@ use crate::msg::Param;
 use crate::rng::Rng;
 
 /// A text with one letter per parameter: `i`nteger, `t`ext, `d`ate, `b`ytes.
-pub(super) type Text = (&'static str, &'static str);
+pub(crate) type Text = (&'static str, &'static str);
 
 /// Queries that change nothing.
 pub(super) const READS: &[Text] = &[
@@ -293,7 +293,7 @@ pub(super) const PINS: &[&str] = &[
 ];
 
 /// Replaces the place holders of a text.
-pub(super) fn fill(text: &str, client: usize, rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn fill(text: &str, client: usize, rng: &mut Rng) -> Vec<u8> {
     let number = client + 1;
     text.replace("{s}", &format!("c{number}"))
         .replace("{i}", &number.to_string())
@@ -302,7 +302,7 @@ pub(super) fn fill(text: &str, client: usize, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Returns the OID of the type that fits a parameter.
-pub(super) fn oid(kind: u8) -> u32 {
+pub(crate) fn oid(kind: u8) -> u32 {
     match kind {
         b'i' => 23,
         b't' => 25,
@@ -312,7 +312,7 @@ pub(super) fn oid(kind: u8) -> u32 {
 }
 
 /// Returns a value for a parameter: mostly one that fits, in text or binary.
-pub(super) fn value(kind: u8, large: bool, rng: &mut Rng) -> Param {
+pub(crate) fn value(kind: u8, large: bool, rng: &mut Rng) -> Param {
     if rng.chance(4) {
         return Param { binary: rng.chance(20), value: None };
     }
