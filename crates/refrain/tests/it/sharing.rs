@@ -108,3 +108,46 @@ fn the_console_and_the_metrics_show_what_is_shared() {
         row["shared"].parse::<u64>().unwrap() >= shared
     });
 }
+
+/// A client in a transaction holds a lock that a shared read waits for, and goes on only when
+/// another client has its answer, whose read is behind the one that waits. If that read could not
+/// go elsewhere, the three would wait for ever.
+#[test]
+fn nobody_waits_in_a_circle_behind_a_read_that_waits_for_a_lock() {
+    let database = database("sharing_locked");
+    let config = Config::over(cluster(Version::V15)).sharing(3);
+    let proxy = config.pool("share_statement_time", "\"200ms\"").start();
+    let (mut locker, mut reader) = (proxy.open(database), proxy.open(database));
+    let mut others: Vec<Session> = (0..4).map(|_| proxy.open(database)).collect();
+    locker.run("create table locked as select 1 as a; create table t as select 2 as a");
+    locker.run("begin");
+    for client in others.iter_mut().chain([&mut reader]) {
+        let texts = [parse("locked", "select a from locked"), parse("t", "select a from t")];
+        client.ask(&[&texts[..], &[Msg::Sync]].concat());
+    }
+    let uses = |name: &str| [bind(name, &[]), execute(), Msg::Sync];
+    let row = || proxy.show_of("sharing", database).remove(0);
+    for name in ["locked", "t"] {
+        let shared = row()["shared"].clone();
+        eventually("reads share a server", || {
+            others.iter_mut().for_each(|client| client.send(&uses(name)));
+            others.iter_mut().for_each(|client| _ = client.ready());
+            row()["shared"] != shared
+        });
+    }
+    locker.run("lock table locked");
+    let resent = row()["resent"].clone();
+    reader.send(&uses("locked"));
+    let mut behind = Session::open(addr(cluster(Version::V15)), database);
+    eventually("the read waits for the lock", || {
+        let waits = "select count(*) from pg_locks where not granted";
+        behind.value(&format!("{waits} and relation = 'locked'::regclass")) == "1"
+    });
+    others.iter_mut().for_each(|client| client.send(&uses("t")));
+    for client in &mut others {
+        assert_eq!(client.ready().words(), "2 D(2) C(SELECT 1) Z(I)");
+    }
+    assert_ne!(row()["resent"], resent, "somebody was behind the read");
+    locker.run("commit");
+    assert_eq!(reader.ready().words(), "2 D(1) C(SELECT 1) Z(I)");
+}
