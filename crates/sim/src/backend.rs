@@ -1,5 +1,7 @@
 //! A session of the model server: its connection, its work, and the clients that it has served.
 
+use std::collections::BTreeSet;
+
 use crate::frames::Frames;
 use crate::net::LinkId;
 use crate::session::Session;
@@ -33,6 +35,8 @@ pub(crate) struct Backend {
     pub(crate) owner: Option<usize>,
     /// The client of the current segment, if a message of the segment has a client's tag.
     pub(crate) segment: Option<usize>,
+    /// The clients whose messages came while the server worked for another one.
+    pub(crate) behind: BTreeSet<usize>,
     /// State of a client that was left in the session after the last segment, in words.
     pub(crate) left: String,
 }

@@ -9,6 +9,8 @@
 //!   statement.
 //! - *All bytes are messages of the protocol.*
 
+use std::collections::BTreeSet;
+
 use refrain_pg::Event;
 use refrain_wire::startup::{self, Opening};
 use refrain_wire::tag::{back, front};
@@ -19,6 +21,7 @@ use crate::frames::Frames;
 use crate::lang;
 use crate::net::{LinkId, Peer, Way};
 use crate::plant::Plant;
+use crate::reads::client_in;
 use crate::session::Session;
 use crate::trace::brief;
 use crate::world::{Happening, World};
@@ -44,6 +47,7 @@ impl World {
         self.links[id.0].peer = Peer::Backend(Some(number));
         let mut session = Session::default();
         session.pretends = self.plant.is_some();
+        session.is_blind = self.plant == Some(Plant::BlindReads);
         self.backends.push(Backend {
             link: id,
             stage: Stage::Opening,
@@ -58,6 +62,7 @@ impl World {
             waits: false,
             owner: None,
             segment: None,
+            behind: BTreeSet::new(),
             left: String::new(),
         });
         self.step(core, Event::Connected { conn });
@@ -239,10 +244,16 @@ impl World {
         if let Some(client) = client_in(tag, body) {
             self.check_owner(number, client);
         }
+        if self.plan.shares {
+            self.check_read(number, tag, body, hit);
+        }
         let backend = &mut self.backends[number];
         backend.session.handle(tag, body, hit);
         let ends = matches!(tag, front::QUERY | front::SYNC | front::FUNCTION_CALL);
         if ends || backend.session.is_quiet() {
+            if let Some(client) = backend.segment {
+                backend.behind.remove(&client);
+            }
             let left = backend.session.leftovers();
             // If no message of the segment names its client, the state may be the next client's
             // own.
@@ -296,27 +307,6 @@ impl World {
         self.links[link.0].up.closing = true;
         self.pump(link, Way::Up);
     }
-}
-
-/// Returns the client whose tag a message carries.
-fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
-    if !matches!(
-        tag,
-        front::QUERY | front::PARSE | front::BIND | front::FUNCTION_CALL | front::COPY_DATA
-    ) {
-        return None;
-    }
-    let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    for (at, _) in body.iter().enumerate().filter(|(_, b)| **b == b'c') {
-        let inside = at > 0 && is_word(&body[at - 1]);
-        let rest = &body[at + 1..];
-        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let ends = matches!(rest.get(digits), Some(b'-' | b'_'));
-        if !inside && digits > 0 && ends {
-            return std::str::from_utf8(&rest[..digits]).ok()?.parse().ok();
-        }
-    }
-    None
 }
 
 /// Whether an error says that a server lacks an internal statement. The engine never prepares the

@@ -9,7 +9,7 @@
 use refrain_pool::event::Command;
 
 use crate::net::Peer;
-use crate::world::World;
+use crate::world::{Sharing, World};
 
 impl World {
     /// Reports that the clients did not finish, with a trace of all links, pools, clients and
@@ -53,6 +53,7 @@ impl World {
             self.run_for(self.plan.calm);
         }
         self.run_for(1_000_000);
+        self.count_sharing();
         self.check_clients();
         self.check_servers();
         // The engine may need a while to read and drop the replies to a client that has left.
@@ -68,6 +69,22 @@ impl World {
         self.order(&Command::Stop);
         self.run_for(5_000_000);
         self.check_nothing_left();
+    }
+
+    /// Adds up how often clients shared a server.
+    fn count_sharing(&mut self) {
+        let now = self.clock();
+        for worker in &self.workers {
+            let view = worker.engine.snapshot(now);
+            let pools = view.pools.iter().map(|pool| &pool.counters).chain([&view.forgotten]);
+            for counters in pools.map(|counters| &counters.pool) {
+                self.sharing.add(Sharing {
+                    shared: counters.requests_shared,
+                    resent: counters.requests_resent,
+                    moved: counters.requests_moved,
+                });
+            }
+        }
     }
 
     fn check_clients(&mut self) {

@@ -6,7 +6,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::fault::Fault;
-use crate::lang::{Item, Left, Statement};
+use crate::lang::{Item, Left, Statement, is_volatile};
 use crate::session::{Held, Prepared, Session, Transaction};
 use crate::state::REPORTED;
 use crate::state::State;
@@ -50,7 +50,7 @@ impl Session {
     fn columns(&self, statement: &Statement) -> usize {
         match statement {
             Statement::Select(items, _) => items.len(),
-            Statement::Show(_) | Statement::Objections => 1,
+            Statement::Show(_) | Statement::Objections | Statement::Reads(_) => 1,
             Statement::Probe(_) => 2,
             Statement::Execute(name, _) => {
                 let inner = self.statements.get(name).and_then(|p| p.statement.as_ref());
@@ -158,6 +158,7 @@ impl Session {
                 None => Err(unknown(name)),
             },
             Statement::Objections => Ok(Outcome::Rows(Vec::new())),
+            Statement::Reads(names) => Ok(Outcome::Rows(self.objections(names))),
             Statement::Probe(names) => Ok(Outcome::Rows(self.probe(names))),
             Statement::Execute(name, arguments) => self.execute_by_name(name, arguments),
             Statement::Fetch(name) => {
@@ -358,6 +359,20 @@ impl Session {
         rows
     }
 
+    /// Returns what the catalog has against statements that mention these names. The only relations
+    /// that can be read are temporary.
+    fn objections(&self, names: &[(String, String, String)]) -> Vec<Row> {
+        let why = |kind: &str, name: &str| match kind {
+            "f" => is_volatile(name.trim_matches('"')).then_some("volatile"),
+            "r" => Some("temporary"),
+            _ => None,
+        };
+        let names = names.iter().filter(|_| !self.is_blind);
+        names
+            .filter_map(|(number, kind, name)| Some(vec![format!("{number} {}", why(kind, name)?)]))
+            .collect()
+    }
+
     /// Whether the session has the state that the engine's question names.
     fn has_left(&self, name: &str) -> bool {
         match name {
@@ -397,7 +412,7 @@ impl Session {
                 format!("{text}@{}", self.frozen())
             }
             Item::Param(index) => given.arguments.get(index - 1).cloned().unwrap_or_default(),
-            Item::Sleep(_) => String::new(),
+            Item::Sleep(_) | Item::Next => String::new(),
             Item::Setting(name) => {
                 self.state.value(&self.base, name).ok_or_else(|| unknown(name))?
             }

@@ -127,6 +127,13 @@ impl Session {
         })
     }
 
+    /// Returns the statement that an Execute runs, with the values of its parameters.
+    pub(crate) fn bound(&self, body: &[u8]) -> Option<(&Statement, &[String])> {
+        let name = execute_portal(body).ok().filter(|_| !self.skipping)?;
+        let portal = self.portals.get(&*String::from_utf8_lossy(name))?;
+        Some((portal.prepared.statement.as_ref()?, &portal.arguments))
+    }
+
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Fault> {
         match Target::read(body).map_err(|_| Fault::protocol("invalid message format"))? {
             Target::Statement(name) => {

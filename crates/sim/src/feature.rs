@@ -43,10 +43,12 @@ pub enum Feature {
     Bulk,
     /// DDL.
     Definitions,
+    /// Named statements that clients run one at a time: reads, most of them.
+    Reads,
 }
 
 /// All features.
-pub const FEATURES: [Feature; 20] = [
+pub const FEATURES: [Feature; 21] = [
     Feature::Simple,
     Feature::Errors,
     Feature::Blocks,
@@ -67,6 +69,7 @@ pub const FEATURES: [Feature; 20] = [
     Feature::Sleeps,
     Feature::Bulk,
     Feature::Definitions,
+    Feature::Reads,
 ];
 
 /// Returns the index of a feature among the weights.

@@ -33,6 +33,8 @@ pub enum Item {
     Lock,
     /// `pg_advisory_unlock_all()`
     Unlock,
+    /// `nextval('name')`: a change of the database, whose value nobody sees here.
+    Next,
     /// `leave_lock()` and the like: a function that leaves state in the session.
     Leave(Left),
     /// A function with parameters. Their values decide which item it is.
@@ -73,6 +75,15 @@ impl Argument {
 }
 
 impl Item {
+    /// Whether the item changes the session or the database.
+    fn is_volatile(&self) -> bool {
+        match self {
+            Self::Late(name, _) => is_volatile(name),
+            Self::SetConfig(..) | Self::Lock | Self::Unlock | Self::Leave(_) | Self::Next => true,
+            _ => false,
+        }
+    }
+
     /// Returns the item's highest parameter; zero if there is none.
     fn params(&self) -> usize {
         match self {
@@ -105,6 +116,9 @@ pub enum Statement {
     Wrong(String),
     /// The engine's question why a text cannot be prepared. The answer has no rows.
     Objections,
+    /// The engine's question whether statements are reads: the number of a statement, the kind of a
+    /// name, and the name.
+    Reads(Vec<(String, String, String)>),
     /// BEGIN.
     Begin,
     /// COMMIT.
@@ -163,8 +177,19 @@ impl Statement {
     pub fn has_rows(&self) -> bool {
         matches!(
             self,
-            Self::Select(..) | Self::Show(_) | Self::Execute(..) | Self::Fetch(_) | Self::Probe(_)
+            Self::Select(..)
+                | Self::Show(_)
+                | Self::Execute(..)
+                | Self::Fetch(_)
+                | Self::Probe(_)
+                | Self::Reads(_)
         )
+    }
+
+    /// Whether the statement changes nothing, so that it may run twice, and beside others.
+    pub fn is_read(&self) -> bool {
+        let Self::Select(items, from) = self else { return false };
+        from.is_none() && !items.iter().any(Item::is_volatile)
     }
 
     /// Returns the number of parameters.
@@ -248,6 +273,7 @@ impl Reader<'_> {
     fn command(&mut self, head: &str) -> Option<Statement> {
         let statement = match head {
             "select" => return self.select(),
+            "with" => Statement::Reads(self.names()?),
             "insert" => {
                 self.take("into");
                 self.word();
@@ -379,6 +405,24 @@ impl Reader<'_> {
         Statement::Probe(names)
     }
 
+    /// Reads the names of the engine's question about reads, and skips the rest.
+    fn names(&mut self) -> Option<Vec<(String, String, String)>> {
+        let values = self.rest.iter().position(|it| *it == Token::Word("values".to_owned()))?;
+        self.rest = &self.rest[values + 1..];
+        let mut names = Vec::new();
+        while self.sign('(') {
+            let number = self.word();
+            self.sign(',');
+            let kind = self.word();
+            self.sign(',');
+            names.push((number, kind, self.word()));
+            self.sign(')').then_some(())?;
+            self.sign(',');
+        }
+        self.rest = &[];
+        Some(names)
+    }
+
     fn item(&mut self) -> Option<Item> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -411,6 +455,14 @@ impl Reader<'_> {
     }
 }
 
+/// Whether the catalog says that a function is volatile. Here `pg_sleep` is not: it stands for a
+/// read that takes long.
+pub(crate) fn is_volatile(name: &str) -> bool {
+    matches!(name, "nextval" | "set_config")
+        || name.starts_with("pg_advisory_")
+        || name.starts_with("leave_")
+}
+
 /// Returns the item of a function with these values.
 fn function(name: &str, arguments: &[String]) -> Option<Item> {
     let text = |index: usize| arguments.get(index).cloned();
@@ -426,6 +478,7 @@ fn function(name: &str, arguments: &[String]) -> Option<Item> {
             Item::SetConfig(text(0)?, value, text(2)? == "true")
         }
         "fail" => Item::Fail(text(0)?),
+        "nextval" => Item::Next,
         "pg_advisory_lock" => Item::Lock,
         "pg_advisory_unlock_all" => Item::Unlock,
         "leave_nothing" => Item::Leave(Left::Nothing),

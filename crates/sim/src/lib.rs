@@ -13,6 +13,7 @@
 //! | oracle | lost, crossed, invented replies; foreign settings, statements, cancels | [`oracle`] |
 //! | lending | a server lent to two clients, or with state of another client | `backends` |
 //! | statements | a Bind that reaches a server without its statement | `backends` |
+//! | reads | a statement that is no read on a shared server, or run twice | `reads` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
 //! | tables | links, lists and counts of an engine that contradict each other | `engines` |
@@ -53,6 +54,7 @@ mod backend;
 pub mod world;
 mod links;
 mod engines;
+mod reads;
 mod backends;
 mod clients;
 mod delivery;

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{Report, quiet_panics, run, run_twice};
+use refrain_sim::world::Sharing;
 
 /// The arguments of the command line.
 #[derive(Debug, Default)]
@@ -97,11 +98,13 @@ fn outcome(report: &Report) -> ExitCode {
 fn many(asked: &Asked) -> ExitCode {
     let begun = Instant::now();
     let (mut done, mut violations, mut events) = (0, 0, 0);
+    let mut sharing = Sharing::default();
     for seed in asked.from..asked.from + asked.seeds {
         let report =
             if asked.twice { run_twice(seed, asked.plant) } else { run(seed, asked.plant, 0) };
         done += 1;
         events += report.events;
+        sharing.add(report.sharing);
         if report.violation.is_some() {
             violations += 1;
             outcome(&report);
@@ -112,6 +115,8 @@ fn many(asked: &Asked) -> ExitCode {
     }
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!("{done} seeds, {violations} violations, {events} events, {seconds:.1} seconds"));
+    let Sharing { shared, resent, moved } = sharing;
+    say(&format!("requests: {shared} shared, {resent} resent, {moved} moved"));
     if violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

@@ -86,6 +86,8 @@ pub struct Plan {
     pub drains: bool,
     /// Whether the option `max_waiting` is set.
     pub max_waiting: bool,
+    /// Whether clients share servers.
+    pub shares: bool,
     /// Number of different process IDs of servers. Behind the proxy may be another pooler, whose
     /// process IDs need not be unique.
     pub pids: u32,
@@ -100,6 +102,7 @@ impl Plan {
     /// # Panics
     /// If the configuration that it writes is invalid.
     pub fn new(rng: &mut Rng) -> Self {
+        let shares = rng.chance(250);
         let mode = *rng.pick(&[
             PoolMode::Transaction,
             PoolMode::Transaction,
@@ -107,10 +110,14 @@ impl Plan {
             PoolMode::Session,
             PoolMode::Statement,
         ]);
+        let mode = if shares { PoolMode::Transaction } else { mode };
         let pool_size = rng.range(1, 4);
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
-        let text = options(rng, mode, pool_size, buffer_high, max_waiting);
+        let mut text = options(rng, mode, pool_size, buffer_high, max_waiting);
+        if shares {
+            text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng)), 1);
+        }
         let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let rates = Rates::new(rng);
         let piece = *rng.pick(&[6, 60, 1_000, 16_384, 16_384]);
@@ -123,13 +130,25 @@ impl Plan {
             // Through the proxy RESET and DISCARD ALL do not restore settings of a startup packet.
             weights[index(Feature::Discards)] = 0;
         }
+        if shares {
+            // Most of what clients ask for has to be reads, or hardly anybody shares a server.
+            weights[index(Feature::Reads)] = 20 * weights.iter().sum::<u64>();
+            if rng.chance(800) {
+                // After DDL the engine asks about each statement again.
+                weights[index(Feature::Definitions)] = 0;
+            }
+        }
         let slow_links = rng.chance(150);
         Self {
-            cores: u16::try_from(rng.range(1, 3)).unwrap_or(1),
-            slots: rng.index(7) + 1,
+            cores: if shares && rng.chance(600) {
+                1
+            } else {
+                u16::try_from(rng.range(1, 3)).unwrap_or(1)
+            },
+            slots: if shares { rng.index(30) + 6 } else { rng.index(7) + 1 },
             sessions: rng.index(3) + 1,
-            units: rng.range(3, 25),
-            users: rng.index(2) + 1,
+            units: if shares { rng.range(60, 300) } else { rng.range(3, 25) },
+            users: if shares { 1 } else { rng.index(2) + 1 },
             options: Arc::new(options),
             servers_max: u32::try_from(pool_size).unwrap_or(1) + 1,
             buffer_high,
@@ -139,10 +158,11 @@ impl Plan {
             between: if rng.chance(200) { (100, 10_000) } else { (1, 100) },
             piece,
             room: *rng.pick(&[300, 4_096, 65_536, 1_000_000]),
-            think: *rng.pick(&[10, 500, 5_000]),
-            calm: rng.range(50_000, 3_000_000),
+            think: *rng.pick(if shares { &[100, 2_000, 20_000] } else { &[10, 500, 5_000] }),
+            calm: rng.range(if shares { 500_000 } else { 50_000 }, 3_000_000),
             rates,
             startup_settings,
+            shares,
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
@@ -172,6 +192,17 @@ impl Rates {
             command: rate(200, 300),
         }
     }
+}
+
+/// Returns the options of a pool in which clients share servers.
+fn sharing(rng: &mut Rng) -> String {
+    let depth = *rng.pick(&[2, 4, 16]);
+    let least = *rng.pick(&[1, 1, 2]);
+    let time = *rng.pick(&["1ms", "5ms", "50ms"]);
+    format!(
+        "share_servers = \"reads\"\nshare_depth = {depth}\nshare_min_servers = {least}\n\
+         share_statement_time = \"{time}\"\n"
+    )
 }
 
 fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {

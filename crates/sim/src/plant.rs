@@ -56,10 +56,12 @@ pub enum Plant {
     Miscount,
     /// A latency is not a function of the seed.
     HiddenChance,
+    /// Each statement whose text may be that of a read counts as a read.
+    BlindReads,
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 20] = [
+pub const PLANTS: [(&str, Plant); 21] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -80,6 +82,7 @@ pub const PLANTS: [(&str, Plant); 20] = [
     ("lose-message", Plant::LoseMessage),
     ("miscount", Plant::Miscount),
     ("hidden-chance", Plant::HiddenChance),
+    ("blind-reads", Plant::BlindReads),
 ];
 
 impl Plant {

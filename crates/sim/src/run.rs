@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::client::Client;
 use crate::plan::PATIENCE;
 use crate::plant::Plant;
-use crate::world::World;
+use crate::world::{Sharing, World};
 
 /// The most events of a run. A run with more events makes no progress.
 const EVENTS_MAX: u64 = 3_000_000;
@@ -22,6 +22,8 @@ pub struct Report {
     pub hash: u64,
     /// Number of events.
     pub events: u64,
+    /// How often clients shared a server.
+    pub sharing: Sharing,
     /// The last lines of the trace, if the caller asked for any.
     pub lines: Vec<String>,
 }
@@ -71,6 +73,7 @@ pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
         violation,
         hash: world.trace.hash(),
         events: world.events,
+        sharing: world.sharing,
         lines: world.trace.lines(lines).map(str::to_owned).collect(),
     }
 }

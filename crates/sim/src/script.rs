@@ -48,6 +48,8 @@ pub struct Script {
     /// such settings, they may not: a server that lacks the statement gets its Parse under the
     /// client's later settings.
     pub(crate) freezes: bool,
+    /// Which of the texts of [`Feature::Reads`] the client has prepared.
+    pub(crate) prepared: u8,
 }
 
 impl Script {
@@ -65,6 +67,7 @@ impl Script {
             habits,
             later: None,
             freezes,
+            prepared: 0,
         }
     }
 

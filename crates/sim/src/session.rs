@@ -90,6 +90,8 @@ pub struct Session {
     pub(crate) ended: bool,
     /// Whether the session only pretends to run texts marked as planted; see [`crate::plant`].
     pub pretends: bool,
+    /// Whether the catalog has nothing against any statement: [`crate::plant::Plant::BlindReads`].
+    pub is_blind: bool,
 }
 
 impl Session {

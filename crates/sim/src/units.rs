@@ -18,6 +18,16 @@ const SHARED: [&str; 8] = [
     "select generate_series(1,3), $1",
     "select $1, current_setting('timezone')",
 ];
+/// Texts that clients prepare once and run often. The third takes as long as its parameter says,
+/// and the last two are no reads, though nothing in the text of the last but one says so.
+const OFTEN: [&str; 6] = [
+    "select $1, 'often'",
+    "select current_setting('work_mem'), $1",
+    "select $1, pg_sleep($2)",
+    "select generate_series(1,20), $1",
+    "select nextval('often'), $1",
+    "insert into often values ($1)",
+];
 const NAMES: [&str; 5] = ["s1", "s2", "s3", "S_4", "a_name_that_does_not_fit_in_line_5"];
 const ZONES: [&str; 4] = ["Asia/Tokyo", "Europe/Berlin", "UTC", "US/Pacific"];
 
@@ -71,6 +81,7 @@ impl Script {
             Feature::Sleeps => self.sleeps(rng),
             Feature::Bulk => self.bulk(rng),
             Feature::Definitions => self.definitions(rng),
+            Feature::Reads => self.reads(rng),
         }
     }
 
@@ -441,6 +452,27 @@ impl Script {
                 }
             }
         }
+    }
+
+    /// Writes a segment that runs one of [`OFTEN`], or its Parse the first time.
+    pub(crate) fn reads(&mut self, rng: &mut Rng) {
+        let index = *rng.pick(&[0, 0, 0, 0, 1, 1, 2, 2, 3, 4, 5]);
+        let name = format!("often_{index}");
+        if self.prepared & 1 << index == 0 || rng.chance(20) {
+            self.prepared |= 1 << index;
+            self.say.close(&name).parse(&name, OFTEN[index]).sync();
+            return;
+        }
+        let tag = self.tag();
+        // Most are short, so that the statement counts as short.
+        let span = if rng.chance(980) { rng.range(1, 400) } else { rng.range(1_000, 100_000) };
+        let span = span.to_string();
+        let parameters = if index == 2 { vec![tag.as_str(), &span] } else { vec![tag.as_str()] };
+        self.say.bind("", &name, &parameters);
+        if rng.chance(200) {
+            self.say.about(front::DESCRIBE, tag::PORTAL, "");
+        }
+        self.say.execute("", 0).sync();
     }
 
     pub(crate) fn definitions(&mut self, rng: &mut Rng) {

@@ -11,7 +11,7 @@
 //! at the end.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use refrain_pg::requests::{Case, ReadCase};
@@ -121,6 +121,26 @@ pub(crate) struct Faults {
     pub(crate) drained: bool,
 }
 
+/// How often clients of a world shared a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sharing {
+    /// Requests that got a server which worked for others.
+    pub shared: u64,
+    /// Requests that were sent again to another server: a holder was late, or the server went.
+    pub resent: u64,
+    /// Requests that were sent again to another server: a holder was cancelled, or read slowly.
+    pub moved: u64,
+}
+
+impl Sharing {
+    /// Adds the numbers of another world.
+    pub fn add(&mut self, other: Self) {
+        self.shared += other.shared;
+        self.resent += other.resent;
+        self.moved += other.moved;
+    }
+}
+
 /// The world.
 #[derive(Debug)]
 pub struct World {
@@ -140,6 +160,10 @@ pub struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) backends: Vec<Backend>,
     pub(crate) faults: Faults,
+    /// The tags with which statements have run that are no reads.
+    pub(crate) ran: HashSet<String>,
+    /// How often clients shared a server, once the run has ended.
+    pub(crate) sharing: Sharing,
     /// The time until which connections to servers are refused.
     pub(crate) down_until: u64,
     /// Whether faults have stopped.
@@ -193,6 +217,8 @@ impl World {
             clients,
             backends: Vec::new(),
             faults: Faults::default(),
+            ran: HashSet::new(),
+            sharing: Sharing::default(),
             down_until: 0,
             is_calm: false,
             violation: None,

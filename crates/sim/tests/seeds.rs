@@ -2,6 +2,7 @@
 
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{quiet_panics, run, run_twice};
+use refrain_sim::world::Sharing;
 
 /// Number of seeds of the short run. `cargo xtask sim` runs more.
 const SEEDS: u64 = 300;
@@ -11,10 +12,15 @@ const PLANTED_SEEDS: u64 = 400;
 #[test]
 fn seeds_find_nothing() {
     quiet_panics(|_, _| ());
+    let mut sharing = Sharing::default();
     for seed in 0..SEEDS {
         let report = if seed % 10 == 0 { run_twice(seed, None) } else { run(seed, None, 0) };
         assert_eq!(report.violation, None, "replay: sim --seed {seed} --trace");
+        sharing.add(report.sharing);
     }
+    // What no world does, no checker can judge.
+    let Sharing { shared, resent, moved } = sharing;
+    assert!(shared > 500 && resent > 20 && moved > 0, "{sharing:?}");
 }
 
 /// Returns the first seed that finds a planted bug, with the violation. A seed that has the same
