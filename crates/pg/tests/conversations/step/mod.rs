@@ -13,7 +13,7 @@ pub(crate) mod reads;
 mod release;
 mod server_input;
 mod serving;
-mod share;
+pub(crate) mod share;
 pub(crate) mod shared_read;
 mod local;
 mod tick;

@@ -13,23 +13,29 @@ fn sharing(options_more: &str) -> (Conversation, [Party; 3], Party) {
     let talk = Conversation::new(options(&pool));
     let (alice, server) = (talk.client(), talk.server(1));
     alice.uses(&server, "s", READ, "~1");
+    let [bob, carol] = others_come(&talk, &alice, &server);
+    for client in [&bob, &carol] {
+        client.sends([parse("s", READ), sync()]).gets([parse_complete(), ready()]);
+    }
+    alice.reads(&server, "s", "~1");
+    (talk, [alice, bob, carol], server)
+}
+
+/// Has Refrain find out that a client's statement is a read, which the first server has. Then three
+/// other servers are in transactions, and two more clients come.
+pub(crate) fn others_come(talk: &Conversation, alice: &Party, server: &Party) -> [Party; 2] {
     talk.waits(Duration::from_secs(1));
     talk.read(talk.read_case(), Ok(mentioned()));
     server.gets(question(NAMES)).answers(answer(&[]));
-    alice.opens_block(&server);
+    alice.opens_block(server);
     for number in 2..5 {
         let (client, begun) = (talk.client(), [complete("BEGIN"), ready_in_block()]);
         client.sends([query("begin")]);
         talk.server(number).gets([query("begin")]).answers(begun.clone());
         client.gets(begun);
     }
-    alice.commits(&server);
-    let [bob, carol] = [talk.client(), talk.client()];
-    for client in [&bob, &carol] {
-        client.sends([parse("s", READ), sync()]).gets([parse_complete(), ready()]);
-    }
-    alice.reads(&server, "s", "~1");
-    (talk, [alice, bob, carol], server)
+    alice.commits(server);
+    [talk.client(), talk.client()]
 }
 
 fn read(value: &str) -> [Line; 3] {

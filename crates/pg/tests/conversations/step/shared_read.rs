@@ -1,10 +1,8 @@
 //! Which segments share a server: query strings and unnamed statements that run as named ones.
 
-use std::time::Duration;
-
 use refrain_wire::back::field;
 
-use crate::step::reads::{NAMES, answer, mentioned, question};
+use crate::step::share::others_come;
 use crate::talk::*;
 
 /// Begins a conversation in which three servers are in transactions, and a fourth, which is
@@ -15,23 +13,13 @@ fn sharing(
     run: impl Fn(&Party, &Party),
 ) -> (Conversation, [Party; 3], Party) {
     let talk = Conversation::new(options(
-        "pool_size = 8\nshare_servers = \"reads\"\nshare_min_servers = 1\nautoprepare = \"on\"\nautoprepare_threshold = 1",
+        "pool_size = 8\nshare_servers = \"reads\"\nshare_min_servers = 1\n\
+         autoprepare = \"on\"\nautoprepare_threshold = 1",
     ));
     let (alice, server) = (talk.client(), talk.server(1));
     prepare(&alice, &talk, &server);
     (0..5).for_each(|_| run(&alice, &server));
-    talk.waits(Duration::from_secs(1));
-    talk.read(talk.read_case(), Ok(mentioned()));
-    server.gets(question(NAMES)).answers(answer(&[]));
-    alice.opens_block(&server);
-    for number in 2..5 {
-        let (client, begun) = (talk.client(), [complete("BEGIN"), ready_in_block()]);
-        client.sends([query("begin")]);
-        talk.server(number).gets([query("begin")]).answers(begun.clone());
-        client.gets(begun);
-    }
-    alice.commits(&server);
-    let [bob, carol] = [talk.client(), talk.client()];
+    let [bob, carol] = others_come(&talk, &alice, &server);
     run(&alice, &server);
     (talk, [alice, bob, carol], server)
 }
