@@ -149,7 +149,6 @@ async def many_clients(_):
             for turn in range(100):
                 value = number * 1000 + turn
                 assert await db.fetchval("SELECT $1::int + 0", value) == value
-                # `fetch` has no row limit, so that it may share a server.
                 assert (await db.fetch("SELECT $1::int + 1", value))[0][0] == value + 1
                 async with db.transaction():
                     assert (await db.fetchrow(LOOKUP, 1))["name"] == "one"

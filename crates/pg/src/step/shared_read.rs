@@ -252,7 +252,8 @@ impl<'a> Form<'a> {
 }
 
 /// Returns the name of the statement that a segment runs, if the segment is a Bind of the unnamed
-/// portal, perhaps a Describe of it, an Execute without limit, and a Sync.
+/// portal, perhaps a Describe of it, an Execute, and a Sync. If the Execute has a limit of rows,
+/// the rest of the portal is gone behind the Sync.
 fn bound_statement(input: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     let mut next = || {
@@ -266,7 +267,8 @@ fn bound_statement(input: &[u8]) -> Option<&[u8]> {
     if message.header.tag == front::DESCRIBE && message.body() == b"P\0" {
         message = next()?;
     }
-    let runs = message.header.tag == front::EXECUTE && message.body() == [0; 5];
+    let runs =
+        message.header.tag == front::EXECUTE && read::execute_portal(message.body()) == Ok(b"");
     let sync = next()?;
     let whole = sync.header.tag == front::SYNC && sync.header.body == 0 && at == input.len();
     (runs && whole && bind.portal.is_empty()).then_some(bind.statement)

@@ -73,6 +73,20 @@ fn each_client_gets_the_rows_of_its_own_read() {
 }
 
 #[test]
+fn a_read_with_a_limit_of_rows_shares_a_server() {
+    let (_talk, [alice, bob, _], server) = sharing("");
+    let limited = |name, value| [bind_value("", name, value), execute_rows("", 1), sync()];
+    let reply = |value| [bind_complete(), row(&[value]), suspended(), ready()];
+    for (client, value) in [(&alice, "1"), (&bob, "2")] {
+        client.sends(limited("s", value));
+        server.gets(limited("~1", value));
+    }
+    server.answers([reply("1"), reply("2")].concat());
+    alice.gets(reply("1"));
+    bob.gets(reply("2"));
+}
+
+#[test]
 fn an_error_ends_the_read_of_its_own_client() {
     let (_talk, [alice, bob, _], server) = sharing("");
     alice.sends(read("1"));

@@ -117,6 +117,16 @@ pub(crate) fn execute(portal: &str) -> Line {
     line(|out| write::execute(out, portal.as_bytes()))
 }
 
+/// Returns an Execute with a limit of rows.
+pub(crate) fn execute_rows(portal: &str, limit: i32) -> Line {
+    line(|out| {
+        write::message(out, front::EXECUTE, |out| {
+            write::string(out, portal.as_bytes());
+            out.extend_from_slice(&limit.to_be_bytes());
+        });
+    })
+}
+
 pub(crate) fn close_statement(name: &str) -> Line {
     line(|out| write::close_statement(out, name.as_bytes()))
 }
