@@ -5,6 +5,9 @@ use refrain_pool::event::Command;
 
 use crate::world::{Happening, World};
 
+/// The most units that a client has left when faults have stopped.
+const UNITS_LEFT: u64 = 25;
+
 impl World {
     /// Lets the operator act: restart the server, give a command, or neither.
     pub(crate) fn operator(&mut self) {
@@ -73,6 +76,11 @@ impl World {
         self.is_calm = true;
         self.down_until = 0;
         self.order(&Command::Resume(None));
+        // A client that has pinned a server has the others wait, so what is left has to be short.
+        for client in &mut self.clients {
+            client.units = client.units.min(UNITS_LEFT);
+            client.sessions = 0;
+        }
         if self.plan.drains {
             self.faults.drained = true;
             self.order(&Command::Drain);

@@ -66,7 +66,7 @@ impl Session {
             front::BIND => hit.and_then(|()| self.bind(body)),
             front::EXECUTE => hit.and_then(|()| self.execute(body)),
             front::DESCRIBE => hit.and_then(|()| self.describe(body)),
-            front::CLOSE => self.close(body),
+            front::CLOSE => hit.and_then(|()| self.close(body)),
             _ => Err(Fault::protocol("invalid frontend message type")),
         };
         if let Err(fault) = result {

@@ -213,9 +213,9 @@ impl Session {
     }
 
     /// Whether the reply to this message may be the first to report a cancel: the request may have
-    /// hit a message of the proxy before, and failed the transaction that ends here.
+    /// hit a message of the proxy before, and failed the transaction.
     pub fn may_report_cancel(&self, tag: u8) -> bool {
-        tag == front::SYNC && !self.skipping && self.copying.is_none()
+        matches!(tag, front::SYNC | front::CLOSE) && !self.skipping && self.copying.is_none()
     }
 
     /// Cancels the SELECT of a query string that has begun to return rows.
