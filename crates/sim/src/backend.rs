@@ -37,6 +37,8 @@ pub(crate) struct Backend {
     pub(crate) segment: Option<usize>,
     /// The clients whose messages came while the server worked for another one.
     pub(crate) behind: BTreeSet<usize>,
+    /// Whether another server has begun the request of the current segment before this one.
+    pub(crate) is_late: bool,
     /// State of a client that was left in the session after the last segment, in words.
     pub(crate) left: String,
 }

@@ -47,7 +47,7 @@ impl World {
         self.links[id.0].peer = Peer::Backend(Some(number));
         let mut session = Session::default();
         session.pretends = self.plant.is_some();
-        session.is_blind = self.plant == Some(Plant::BlindReads);
+        session.is_blind = matches!(self.plant, Some(Plant::BlindReads | Plant::RunTwice));
         self.backends.push(Backend {
             link: id,
             stage: Stage::Opening,
@@ -63,6 +63,7 @@ impl World {
             owner: None,
             segment: None,
             behind: BTreeSet::new(),
+            is_late: false,
             left: String::new(),
         });
         self.step(core, Event::Connected { conn });
@@ -216,6 +217,7 @@ impl World {
             if delay > 0 {
                 self.backends[number].current = Some((tag, body, false));
                 self.appoint(number, delay);
+                self.watch_patience(number, delay);
             } else {
                 self.backend_handles(number, tag, &body, false);
             }
@@ -249,6 +251,10 @@ impl World {
         }
         let backend = &mut self.backends[number];
         backend.session.handle(tag, body, hit);
+        if self.plant_late_replies(number, tag) {
+            self.backend_answers(number);
+        }
+        let backend = &mut self.backends[number];
         let ends = matches!(tag, front::QUERY | front::SYNC | front::FUNCTION_CALL);
         if ends || backend.session.is_quiet() {
             if let Some(client) = backend.segment {

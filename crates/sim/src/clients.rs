@@ -11,6 +11,7 @@ use refrain_wire::tag::back;
 use crate::client::{Client, Stage};
 use crate::net::{LinkId, Peer, Way};
 use crate::oracle::show;
+use crate::plant::Plant;
 use crate::say::Say;
 use crate::trace::brief;
 use crate::world::{Happening, World};
@@ -311,5 +312,10 @@ impl World {
         let id = self.accept(Peer::Canceller);
         self.links[id.0].up.send(&out);
         self.pump(id, Way::Up);
+        if self.plant == Some(Plant::EarlyCancel)
+            && let Some((pid, key)) = self.server_behind_other(number)
+        {
+            self.signal(pid, &key, id);
+        }
     }
 }

@@ -32,6 +32,7 @@ impl World {
             Happening::Arrive(client) => self.client_arrives(client),
             Happening::Act(client, number) => self.client_acts(client, number),
             Happening::Work(backend, number) => self.backend_works(backend, number),
+            Happening::Patience(backend, number) => self.check_patience(backend, number),
             Happening::Signal(pid, key, link) => self.signal(pid, &key, link),
             Happening::Tick(core) => self.tick(core),
             Happening::Turn(core) => {

@@ -229,8 +229,12 @@ impl World {
                 });
                 if self.plant != Some(Plant::LoseMessage) {
                     let (least, most) = self.plan.between;
-                    let delay = self.rng.range(least, most);
-                    self.later(delay, Happening::Tell(usize::from(to.0), message));
+                    let at = self.now + self.rng.range(least, most);
+                    let to = usize::from(to.0);
+                    let last = self.workers[core].told.entry(to).or_default();
+                    *last = at.max(*last);
+                    let delay = *last - self.now;
+                    self.later(delay, Happening::Tell(to, message));
                 }
             }
             Action::Ask(Request::Analyse(case)) => {

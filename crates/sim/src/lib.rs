@@ -14,6 +14,7 @@
 //! | lending | a server lent to two clients, or with state of another client | `backends` |
 //! | statements | a Bind that reaches a server without its statement | `backends` |
 //! | reads | a statement that is no read on a shared server, or run twice | `reads` |
+//! | patience | a client that waits behind another one for too long | `reads` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
 //! | tables | links, lists and counts of an engine that contradict each other | `engines` |

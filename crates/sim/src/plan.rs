@@ -8,6 +8,7 @@ use std::sync::Arc;
 use refrain_config::{Options, PoolMode};
 
 use crate::feature::{FEATURES, Feature, index};
+use crate::plant::Plant;
 use crate::rng::Rng;
 
 /// The rates of faults, per thousand chances.
@@ -88,6 +89,8 @@ pub struct Plan {
     pub max_waiting: bool,
     /// Whether clients share servers.
     pub shares: bool,
+    /// The time that a client waits behind another one, in microseconds.
+    pub patience: u64,
     /// Number of different process IDs of servers. Behind the proxy may be another pooler, whose
     /// process IDs need not be unique.
     pub pids: u32,
@@ -96,12 +99,23 @@ pub struct Plan {
 /// Time after the end of faults in which all clients must finish, in microseconds.
 pub const PATIENCE: u64 = 60_000_000;
 
+/// Features that keep clients from sharing: settings of their own, servers that they keep, and DDL,
+/// after which the engine asks about each statement again.
+const ALONE: [Feature; 6] = [
+    Feature::Reported,
+    Feature::Unreported,
+    Feature::Listens,
+    Feature::Objects,
+    Feature::Leaves,
+    Feature::Definitions,
+];
+
 impl Plan {
     /// Draws a plan from a seed's stream.
     ///
     /// # Panics
     /// If the configuration that it writes is invalid.
-    pub fn new(rng: &mut Rng) -> Self {
+    pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
         let shares = rng.chance(250);
         let mode = *rng.pick(&[
             PoolMode::Transaction,
@@ -115,8 +129,11 @@ impl Plan {
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
         let mut text = options(rng, mode, pool_size, buffer_high, max_waiting);
+        let patience = *rng.pick(&[1, 5, 50]);
         if shares {
-            text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng)), 1);
+            let bounded = plant != Some(Plant::EndlessPatience);
+            let patience = if bounded { patience } else { 60_000 };
+            text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
         let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let rates = Rates::new(rng);
@@ -133,9 +150,8 @@ impl Plan {
         if shares {
             // Most of what clients ask for has to be reads, or hardly anybody shares a server.
             weights[index(Feature::Reads)] = 20 * weights.iter().sum::<u64>();
-            if rng.chance(800) {
-                // After DDL the engine asks about each statement again.
-                weights[index(Feature::Definitions)] = 0;
+            if rng.chance(750) {
+                ALONE.iter().for_each(|feature| weights[index(*feature)] = 0);
             }
         }
         let slow_links = rng.chance(150);
@@ -163,6 +179,7 @@ impl Plan {
             rates,
             startup_settings,
             shares,
+            patience: 1_000 * patience,
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
@@ -195,13 +212,12 @@ impl Rates {
 }
 
 /// Returns the options of a pool in which clients share servers.
-fn sharing(rng: &mut Rng) -> String {
+fn sharing(rng: &mut Rng, patience: u64) -> String {
     let depth = *rng.pick(&[2, 4, 16]);
     let least = *rng.pick(&[1, 1, 2]);
-    let time = *rng.pick(&["1ms", "5ms", "50ms"]);
     format!(
         "share_servers = \"reads\"\nshare_depth = {depth}\nshare_min_servers = {least}\n\
-         share_statement_time = \"{time}\"\n"
+         share_statement_time = \"{patience}ms\"\n"
     )
 }
 

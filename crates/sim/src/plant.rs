@@ -58,10 +58,18 @@ pub enum Plant {
     HiddenChance,
     /// Each statement whose text may be that of a read counts as a read.
     BlindReads,
+    /// The same, and no checker sees it before such a statement runs twice.
+    RunTwice,
+    /// A cancel request for a client whose turn has not come goes to its server at once.
+    EarlyCancel,
+    /// A client that has sent its request to another server gets the late replies too.
+    LateReplies,
+    /// Clients wait behind others for a minute.
+    EndlessPatience,
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 21] = [
+pub const PLANTS: [(&str, Plant); 25] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -83,6 +91,10 @@ pub const PLANTS: [(&str, Plant); 21] = [
     ("miscount", Plant::Miscount),
     ("hidden-chance", Plant::HiddenChance),
     ("blind-reads", Plant::BlindReads),
+    ("run-twice", Plant::RunTwice),
+    ("early-cancel", Plant::EarlyCancel),
+    ("late-replies", Plant::LateReplies),
+    ("endless-patience", Plant::EndlessPatience),
 ];
 
 impl Plant {

@@ -3,11 +3,20 @@
 //! A server is shared if messages of a client come while it works for another one: without sharing
 //! the engine lends a server to the next client only when it owes nothing.
 
+use refrain_pg::ClientView;
 use refrain_wire::tag::front;
 
+use crate::backend::Backend;
 use crate::frames::Frames;
 use crate::lang::{self, Statement};
-use crate::world::World;
+use crate::net::Way;
+use crate::plant::Plant;
+use crate::world::{Happening, World};
+
+/// Time between two ticks of an engine.
+const TICK: u64 = 100_000;
+/// Time in which an engine learns what a server has answered.
+const SLACK: u64 = 100_000;
 
 impl World {
     /// Checks a message that a server begins to handle, unless a cancel request has hit it.
@@ -35,7 +44,7 @@ impl World {
             return;
         }
         let behind = backend.behind.clone();
-        if !behind.is_empty() {
+        if !behind.is_empty() && self.plant != Some(Plant::RunTwice) {
             self.violate("reads", || {
                 format!("client {client} runs no read on server {number}, shared by {behind:?}")
             });
@@ -45,6 +54,82 @@ impl World {
         {
             self.violate("reads", || format!("what {run} asked for ran twice, and is no read"));
         }
+    }
+}
+
+impl World {
+    /// Plans a look at a server that works on a message for so long that nobody may wait behind it.
+    pub(crate) fn watch_patience(&mut self, number: usize, takes: u64) {
+        let bound = self.plan.patience + TICK + SLACK;
+        if self.plan.shares && takes > bound {
+            let appointment = self.backends[number].number;
+            self.later(bound, Happening::Patience(number, appointment));
+        }
+    }
+
+    /// Checks that no client waits behind a message on which a server has worked for long.
+    pub(crate) fn check_patience(&mut self, number: usize, appointment: u32) {
+        let backend = &self.backends[number];
+        if backend.number != appointment || !backend.is_busy() || !backend.is_serving() {
+            return;
+        }
+        let (pid, now) = (backend.pid, self.clock());
+        let same = |other: &&Backend| other.pid == pid && other.is_serving();
+        if self.backends.iter().filter(same).count() > 1 {
+            return;
+        }
+        let view = self.workers[self.links[backend.link.0].core].engine.snapshot(now);
+        let Some(server) = view.servers.iter().find(|server| server.pid == pid) else { return };
+        let waits = |client: &&ClientView| {
+            client.server == Some(server.serial) && server.client != Some(client.serial)
+        };
+        if let Some(client) = view.clients.iter().find(waits) {
+            let holder = server.client;
+            self.violate("patience", || {
+                format!("{:?} still waits behind {holder:?} on server {number}", client.serial)
+            });
+        }
+    }
+
+    /// Has a client get the replies to a request from a second server too, if that is the bug.
+    /// Returns true if replies before these are to be sent now.
+    pub(crate) fn plant_late_replies(&mut self, number: usize, tag: u8) -> bool {
+        if self.plant != Some(Plant::LateReplies) {
+            return false;
+        }
+        let backend = &mut self.backends[number];
+        match tag {
+            front::BIND => {
+                // The Execute of the unnamed portal.
+                let bound = backend.session.bound(&[0; 5]);
+                let Some(request) = bound.and_then(|(_, values)| values.first().cloned()) else {
+                    return false;
+                };
+                backend.is_late = *self.first.entry(request).or_insert(number) != number;
+                backend.is_late
+            }
+            front::SYNC if std::mem::take(&mut backend.is_late) => {
+                let replies = backend.session.out.clone();
+                let client = backend.segment.and_then(|client| self.clients[client].link);
+                if let Some(link) = client {
+                    self.links[link.0].down.send(&replies);
+                    self.pump(link, Way::Down);
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the process ID and key of a server that works for another client, and has this
+    /// client's request too.
+    pub(crate) fn server_behind_other(&self, client: usize) -> Option<(u32, Vec<u8>)> {
+        let found = self.backends.iter().find(|backend| {
+            let other = backend.segment.is_some_and(|other| other != client);
+            let waits = || clients_in(backend.input.clone()).any(|waiting| waiting == client);
+            backend.is_serving() && backend.is_busy() && other && waits()
+        });
+        found.map(|backend| (backend.pid, backend.key.clone()))
     }
 }
 

@@ -45,6 +45,9 @@ pub(crate) enum Happening {
     Act(usize, u32),
     /// A session of the model server works, by the number of its appointment.
     Work(usize, u32),
+    /// A server has worked for so long that nobody may wait behind, by the number of its
+    /// appointment.
+    Patience(usize, u32),
     /// A cancel request takes effect.
     Signal(u32, Vec<u8>, LinkId),
     /// An engine gets a tick.
@@ -104,6 +107,9 @@ pub(crate) struct SimWorker {
     pub(crate) ports: Ports,
     pub(crate) links: HashMap<Conn, LinkId>,
     pub(crate) tick: Option<u64>,
+    /// When the last message arrives at each core. Messages from one core to another keep their
+    /// order.
+    pub(crate) told: HashMap<usize, u64>,
     /// Whether a later turn will collect the engine's output.
     pub(crate) turning: bool,
 }
@@ -162,6 +168,8 @@ pub struct World {
     pub(crate) faults: Faults,
     /// The tags with which statements have run that are no reads.
     pub(crate) ran: HashSet<String>,
+    /// The server that was the first to begin a request, by the request's tag, for a planted bug.
+    pub(crate) first: HashMap<String, usize>,
     /// How often clients shared a server, once the run has ended.
     pub(crate) sharing: Sharing,
     /// The time until which connections to servers are refused.
@@ -179,7 +187,7 @@ impl World {
     /// Creates the world of a seed.
     pub fn new(seed: u64, plant: Option<Plant>, traced: bool) -> Self {
         let mut rng = Rng::new(seed);
-        let plan = Plan::new(&mut rng.fork(1));
+        let plan = Plan::new(&mut rng.fork(1), plant);
         let mut entropy = rng.fork(2);
         let options = plan.options.clone();
         let shared = Shared::new(options, plan.cores, &mut |bytes| entropy.fill(bytes));
@@ -192,6 +200,7 @@ impl World {
                     ports: Ports::default(),
                     links: HashMap::new(),
                     tick: None,
+                    told: HashMap::new(),
                     turning: false,
                 }
             })
@@ -218,6 +227,7 @@ impl World {
             backends: Vec::new(),
             faults: Faults::default(),
             ran: HashSet::new(),
+            first: HashMap::new(),
             sharing: Sharing::default(),
             down_until: 0,
             is_calm: false,
