@@ -1,9 +1,9 @@
 //! The pool with a protocol of lines, made up for these tests.
 //!
-//! `parts.rs` and `protocol.rs` show what a protocol has to provide, with the lines of a login in
-//! `login.rs`. `checks.rs` and `reads.rs` show what it may provide: jobs and shared servers.
-//! `harness.rs` has cores, clients, servers and a clock without I/O. The other files are about one
-//! subject each.
+//! `tests/least.rs` shows the least that a protocol has to provide. `parts.rs` and `protocol.rs`
+//! show what most have, with the lines of a login in `login.rs`. `checks.rs` and `reads.rs` show
+//! what else a protocol may provide: jobs and shared servers. `harness.rs` has cores, clients,
+//! servers and a clock without I/O. The other files are about one subject each.
 
 mod parts;
 mod lines;

@@ -1,4 +1,4 @@
-//! The protocol of lines: the least that a protocol has to implement.
+//! The protocol of lines.
 //!
 //! A client's first line names its database and user, and gets `welcome` with the process ID and
 //! key that cancel its requests. Refrain sends a server `hello`, and the server answers `welcome`.
