@@ -263,8 +263,8 @@ impl<P: Protocol> Step<'_, P> {
         true
     }
 
-    /// Parts a server, which is late or goes, from the clients behind its holder
-    /// ([`Self::part_line`]).
+    /// Parts a server, which is late or goes, from the clients behind its holder, and counts
+    /// their requests as sent again.
     pub fn disperse(&mut self, server: Conn) {
         let parted = self.part_line(server);
         if parted > 0 {
@@ -272,8 +272,8 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Parts a server from the clients behind its holder, which is cancelled or reads slowly
-    /// ([`Self::part_line`]).
+    /// Parts a server from the clients behind its holder, which is cancelled or reads slowly, and
+    /// counts their requests as moved.
     pub(crate) fn leave_holder(&mut self, server: Conn) {
         let parted = self.part_line(server);
         self.count_parted(server, |counters| counters.requests_moved += parted);
