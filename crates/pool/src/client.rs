@@ -1,6 +1,6 @@
 //! A client, as the pool sees it: its connection, its pool, its server, and its unread input.
 
-use crate::ids::{ClientSerial, Conn, Peer, PoolId};
+use crate::ids::{ClientSerial, Conn, Core, Peer, PoolId, pid_of};
 use crate::inbox::{Inbox, Rest};
 use crate::lobby::Counted;
 use crate::parts::Parts;
@@ -72,6 +72,10 @@ pub struct Client<P: Parts> {
     pub(crate) ended: Option<Now>,
     /// Whether a cancel request came before the server began with the client's request.
     pub cancel_wanted: bool,
+    /// The process ID that the client is told. It names the client's first core and connection.
+    pub(crate) pid: u32,
+    /// Whether the client has come from another core.
+    pub(crate) has_moved: bool,
     /// The key that a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
     pub(crate) key: Box<[u8]>,
     /// When the client connected.
@@ -88,7 +92,7 @@ impl<P: Parts> Client<P> {
     /// Makes a client that has just connected.
     pub(crate) fn new(
         serial: ClientSerial,
-        conn: Conn,
+        (core, conn): (Core, Conn),
         peer: Peer,
         now: Now,
         session: P::Client,
@@ -108,6 +112,8 @@ impl<P: Parts> Client<P> {
             paused: false,
             ended: None,
             cancel_wanted: false,
+            pid: pid_of(core, conn),
+            has_moved: false,
             key: Box::default(),
             connected: now,
             requested: now,
@@ -160,6 +166,12 @@ impl<P: Parts> Client<P> {
     #[inline]
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
+    }
+
+    /// Returns the process ID that the client is told. A cancel request names the client by it, at
+    /// whichever core the client is.
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Sets the key that a cancel request for the client must show.

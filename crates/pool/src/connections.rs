@@ -150,6 +150,11 @@ impl<P: Parts> Connections<P> {
         }
     }
 
+    /// Returns the number of connections that there have been at once.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     /// Iterates over all clients.
     pub fn clients(&self) -> impl Iterator<Item = &Client<P>> {
         self.table.iter().filter_map(|connection| match connection {

@@ -26,6 +26,8 @@ pub struct Engine<P: Parts> {
     pub(crate) open_lines: u32,
     /// Servers in whose lines clients stand, and perhaps some whose lines have become empty.
     pub(crate) lines: Vec<Conn>,
+    /// The number of the connection at which the search for clients that may move goes on.
+    pub(crate) looked_at: usize,
     /// The time of the last tick.
     pub(crate) ticked: Now,
     /// Number of clients, including those at their login.
@@ -52,6 +54,7 @@ impl<P: Parts> Engine<P> {
             runnable: VecDeque::new(),
             open_lines: 0,
             lines: Vec::new(),
+            looked_at: 0,
             ticked: Now(0),
             clients: 0,
         }

@@ -8,7 +8,7 @@ use refrain_config::{Host, Options};
 use crate::ids::{ClientSerial, Conn, Core, Peer};
 use crate::message::CoreMessage;
 use crate::parts::Parts;
-use crate::server::Transfer;
+use crate::transfer::Transfer;
 
 /// Something that happened outside of the engine.
 #[derive(Debug)]
@@ -52,12 +52,20 @@ pub enum Event<'a, P: Parts> {
         /// The system's error, unless the peer ended the stream in order.
         why: Option<&'a str>,
     },
-    /// Another core handed over a server; the loop got `conn` from [`crate::Ports::open`].
+    /// Another core handed over a server or a client; the loop got `conn` from [`crate::Ports::open`].
     Arrived {
         /// The connection's number at this core.
         conn: Conn,
-        /// The server, as the other core's engine had it.
+        /// The server or client, as the other core's engine had it.
         transfer: Box<Transfer<P>>,
+    },
+    /// Give clients that do nothing at this moment, and did something lately, to another core, at
+    /// most so many. Each leads to an [`Action::HandOver`].
+    GiveClients {
+        /// The core that gets them.
+        to: Core,
+        /// The number of clients, at most.
+        most: usize,
     },
     /// Time passed; see [`crate::Engine::next_tick`].
     Tick,
@@ -114,15 +122,15 @@ pub enum Action<P: Parts> {
         /// The connection's number.
         conn: Conn,
     },
-    /// Move a server to another core: take its socket off this core's driver, call
+    /// Move a server or a client to another core: take its socket off this core's driver, call
     /// [`crate::Ports::release`], and give socket and transfer to `to`, which steps
     /// [`Event::Arrived`].
     HandOver {
         /// The connection's number at this core.
         conn: Conn,
-        /// The core that gets the server.
+        /// The core that gets the connection.
         to: Core,
-        /// The server, as this engine has it.
+        /// The server or client, as this engine has it.
         transfer: Box<Transfer<P>>,
     },
     /// Send a message to another core, which steps [`Event::Message`].

@@ -31,8 +31,8 @@ pub enum CoreMessage {
     },
     /// A cancel request came for a client of the receiving core.
     Cancel {
-        /// The process ID in the request.
-        pid: u32,
+        /// The connection that the client may have.
+        conn: Conn,
         /// The key in the request.
         key: Box<[u8]>,
     },

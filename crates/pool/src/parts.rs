@@ -15,6 +15,8 @@ pub trait Parts: Sized + Debug + 'static {
     type Client: Debug;
     /// A server's session. It may move to another core.
     type Server: Debug + Send;
+    /// A client's session on its way to another core.
+    type Traveller: Debug + Send;
     /// A login to a server that is under way.
     type Login: Debug + Send;
     /// A job that a server does for Refrain.

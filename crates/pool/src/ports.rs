@@ -16,8 +16,8 @@ use std::time::Duration;
 use crate::event::Action;
 use crate::ids::Conn;
 use crate::parts::Parts;
-use crate::server::Transfer;
 use crate::time::Now;
+use crate::transfer::Transfer;
 
 /// A task of the loop; see [`Ports::next`].
 #[derive(Debug)]
@@ -192,8 +192,8 @@ impl<P: Parts> Ports<P> {
         self.actions.push_back(action);
     }
 
-    /// Returns the server that is to move from `conn` to another core, until the loop has taken
-    /// that action. Bytes that still come from the server go along.
+    /// Returns the server or client that is to move from `conn` to another core, until the loop has
+    /// taken that action. Bytes that still come from it go along.
     pub fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer<P>> {
         self.actions.iter_mut().find_map(|action| match action {
             Action::HandOver { conn: leaving, transfer, .. } if *leaving == conn => {

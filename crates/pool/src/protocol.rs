@@ -12,6 +12,7 @@
 //! [`Protocol`] is what a protocol has to provide. [`Background`] and [`Views`] are what it may.
 
 use crate::client::{Client, Phase};
+use crate::core_state::CoreState;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Linked, Step};
 use crate::ids::{Conn, PoolId};
@@ -209,6 +210,17 @@ pub trait Protocol: Background + Views {
     fn turn_of_nobody_begins(server: &mut Self::Server) {
         let _ = server;
     }
+    // Clients that move.
+
+    /// Whether a client that waits for nothing and has no server may move to another core.
+    fn may_travel(session: &Self::Client) -> bool;
+    /// Packs the session of a client that may move to another core.
+    fn pack(session: Self::Client) -> Self::Traveller;
+    /// Unpacks a client's session on the core to which the client has moved.
+    fn unpack(core_state: &mut CoreState<Self>, traveller: Self::Traveller) -> Self::Client;
+
+    // Requests on servers that several clients use.
+
     /// Whether a client that holds a server, and has sent one request, has got nothing of the reply
     /// but what [`Client::drop_from_request`] knows of.
     fn is_unanswered(client: &Self::Client, server: &Self::Server) -> bool {

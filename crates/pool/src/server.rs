@@ -74,17 +74,6 @@ pub struct Server<P: Parts> {
     pub session: P::Server,
 }
 
-/// A server on its way from one core to another. It is idle, and no bytes are queued to it.
-#[derive(Debug)]
-pub struct Transfer<P: Parts>(pub(crate) Server<P>);
-
-impl<P: Parts> Transfer<P> {
-    /// Keeps bytes that the server sent on the way.
-    pub fn hold(&mut self, bytes: &[u8]) {
-        self.0.inbox.hold(bytes);
-    }
-}
-
 impl<P: Parts> Server<P> {
     /// Makes a server that is being connected.
     pub(crate) fn new(serial: u64, conn: Conn, pool: PoolId, now: Now, session: P::Server) -> Self {

@@ -11,6 +11,7 @@ use refrain_config::Options;
 use crate::counts::Counts;
 use crate::ids::{ClientSerial, PoolId};
 use crate::lobby::Lobby;
+use crate::moved::Moved;
 use crate::parts::Parts;
 use crate::pauses::Pauses;
 use crate::pool_shared::PoolShared;
@@ -26,6 +27,8 @@ pub struct Shared<P: Parts> {
     pub lobby: Lobby,
     /// The counts of servers and clients, over all cores.
     pub counts: Counts,
+    /// The clients that are at another core than their process ID names.
+    pub(crate) moved: Moved,
     /// The protocol's part.
     pub protocol: P::Shared,
     options: RwLock<Arc<Options>>,
@@ -41,6 +44,7 @@ impl<P: Parts> Shared<P> {
             cores,
             lobby: Lobby::default(),
             counts: Counts::default(),
+            moved: Moved::default(),
             protocol: P::shared(entropy),
             options: RwLock::new(options),
             pools: Mutex::default(),

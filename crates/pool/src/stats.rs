@@ -147,6 +147,8 @@ counters! {
     unexpected_messages,
     /// Servers handed over to another worker thread.
     handovers,
+    /// Clients given to another worker thread, to balance the threads' load.
+    client_moves,
     /// Errors (ErrorResponse) sent by servers.
     server_errors,
     /// Pools that a worker thread removed because they were no longer used.

@@ -8,7 +8,7 @@ use refrain_config::{AuthMethod, Database};
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
-use refrain_pool::ids::{Conn, pid_of};
+use refrain_pool::ids::Conn;
 use refrain_pool::lobby::Counted;
 use refrain_wire::Header;
 use refrain_wire::back::Status;
@@ -307,7 +307,6 @@ impl Step<'_, '_> {
         authenticated: Authenticated,
     ) {
         let key: [u8; 32] = self.step.engine.core_state.random();
-        let core = self.step.engine.core_state.core();
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
@@ -322,7 +321,7 @@ impl Step<'_, '_> {
         client.session.settings.startup_is_accepted();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         client.set_cancel_key(&key[..bytes]);
-        write::backend_key(out, pid_of(core, conn), &key[..bytes]);
+        write::backend_key(out, client.pid(), &key[..bytes]);
         write::ready(out, Status::Idle);
         client.session.login.let_in(authenticated);
         client.note_reply(self.step.now);

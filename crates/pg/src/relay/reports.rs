@@ -1,7 +1,6 @@
 //! Messages from a server that are not part of the hot path: ParameterStatus, rows that answer
 //! Refrain's queries about settings, and the process ID in notifications.
 
-use refrain_pool::ids::pid_of;
 use refrain_sql::Traits;
 use refrain_wire::back as read;
 
@@ -91,7 +90,7 @@ impl Link<'_> {
             return Ok(());
         }
         self.flush(run);
-        let own = pid_of(self.pipe.core_state.core(), self.client.conn()).to_be_bytes();
+        let own = self.client.pid().to_be_bytes();
         let out = self.pipe.ports.out(self.client.conn());
         out.extend_from_slice(head);
         out.extend_from_slice(&own);

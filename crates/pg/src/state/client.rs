@@ -25,6 +25,7 @@ pub(crate) mod suspicion;
 pub(crate) mod reading;
 pub(crate) mod settings;
 pub(crate) mod statements;
+pub(crate) mod travel;
 
 /// A client's session, as PostgreSQL's protocol knows it.
 #[derive(Debug)]
@@ -87,6 +88,12 @@ impl ClientSession {
             && self.settings.are_known()
             && self.suspicion.is_clear()
             && self.pins.is_empty()
+    }
+
+    /// Whether the session may move to another core while its client has no server: all that it
+    /// refers to is known to other cores as well.
+    pub(crate) fn may_travel(&self) -> bool {
+        self.may_share() && self.statements.may_travel()
     }
 
     /// Ends portals, pins and settings that end with a transaction; portals as far as they belong

@@ -11,6 +11,7 @@ use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::Quiescent;
 use crate::settings::session::{Settings, SettingsMut};
 use crate::state::client::ClientSession;
+use crate::state::client::travel::TravellingSession;
 use crate::state::core::CorePart;
 use crate::state::pool::PoolPart;
 use crate::state::pool_shared::PoolSharedPart;
@@ -65,6 +66,7 @@ pub(crate) type CoreState = refrain_pool::core_state::CoreState<Pg>;
 impl Parts for Pg {
     type Client = ClientSession;
     type Server = ServerSession;
+    type Traveller = TravellingSession;
     type Login = LoggingIn;
     type Job = Job;
     type Idle = Quiescent;

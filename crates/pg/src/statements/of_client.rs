@@ -146,6 +146,11 @@ impl NamedStatements {
         std::mem::take(self)
     }
 
+    /// Iterates over the statements, with their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &ClientStatement)> {
+        self.map.iter().flat_map(|map| map.iter())
+    }
+
     /// Returns the name with this mark that the client gave to the statement with this ID.
     pub(crate) fn marked(&self, id: u64, wanted: u32) -> Option<&[u8]> {
         let map = self.map.as_ref()?;

@@ -147,6 +147,11 @@ impl CachedStatement {
         seen >= 1
     }
 
+    /// True if it is in the core's table, so that other cores find the statement as well.
+    pub(crate) fn is_in_table(&self) -> bool {
+        self.noticed.is_some()
+    }
+
     /// True if the next use is worth a name.
     #[inline]
     pub(crate) fn is_worth_a_name(&self) -> bool {

@@ -18,7 +18,8 @@ use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::link::Link;
 use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
-use crate::state::parts::{Engine, Pg};
+use crate::state::client::travel::TravellingSession;
+use crate::state::parts::{CoreState, Engine, Pg};
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
@@ -235,6 +236,18 @@ impl Protocol for Pg {
 
     fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
         startup::write_cancel(out, pid, key);
+    }
+
+    fn may_travel(session: &ClientSession) -> bool {
+        session.may_travel()
+    }
+
+    fn pack(session: ClientSession) -> TravellingSession {
+        TravellingSession::pack(session)
+    }
+
+    fn unpack(core_state: &mut CoreState, traveller: TravellingSession) -> ClientSession {
+        traveller.unpack(&mut core_state.protocol, &core_state.shared.protocol)
     }
 
     fn depart(session: &mut ServerSession) {

@@ -21,14 +21,17 @@ const CANCELS_MAX: u32 = 8;
 
 impl<P: Protocol> Step<'_, P> {
     /// Handles a CancelRequest for the client with this process ID, or passes it to the client's
-    /// core.
+    /// core. Several clients may have the ID, if some have moved between cores: the key is one's.
     pub fn cancel_request(&mut self, pid: u32, key: &[u8]) {
-        let Some((core, conn)) = whose(pid) else { return };
-        if core == self.engine.core_state.core {
-            self.cancel_client(conn, key);
-        } else if core.0 < self.engine.core_state.shared.cores {
-            let message = CoreMessage::Cancel { pid, key: key.into() };
-            self.ports.act(Action::Tell { core, message });
+        let shared = self.engine.core_state.shared.clone();
+        let named = whose(pid).filter(|(core, _)| core.0 < shared.cores);
+        for (core, conn) in named.into_iter().chain(shared.moved.places(pid)) {
+            if core == self.engine.core_state.core {
+                self.cancel_client(conn, key);
+            } else {
+                let message = CoreMessage::Cancel { conn, key: key.into() };
+                self.ports.act(Action::Tell { core, message });
+            }
         }
     }
 

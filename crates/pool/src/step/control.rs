@@ -6,7 +6,7 @@ use crate::client::Phase;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
-use crate::ids::{ClientSerial, Conn, PoolId, whose};
+use crate::ids::{ClientSerial, Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
@@ -24,11 +24,7 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             CoreMessage::Room { pool } => self.grow(pool),
-            CoreMessage::Cancel { pid, key } => {
-                if let Some((_, conn)) = whose(pid) {
-                    self.cancel_client(conn, &key);
-                }
-            }
+            CoreMessage::Cancel { conn, key } => self.cancel_client(conn, &key),
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),

@@ -29,6 +29,7 @@ impl<P: Protocol> Engine<P> {
             Event::Failed { conn, why } => step.failed(conn, why),
             Event::Closed { conn, why } => step.closed(conn, why),
             Event::Arrived { conn, transfer } => step.arrived(conn, *transfer),
+            Event::GiveClients { to, most } => step.give_clients(to, most),
             Event::Tick => step.tick(),
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),

@@ -5,8 +5,9 @@ use crate::engine::Step;
 use crate::event::Action;
 use crate::ids::{Conn, Core, PoolId};
 use crate::protocol::Protocol;
-use crate::server::{ServerState, Transfer};
+use crate::server::ServerState;
 use crate::time::Now;
+use crate::transfer::{Moving, Transfer};
 
 /// Microseconds by which another core must have asked before the first client here began to wait,
 /// to get a free server before that client. Handing a server over costs more than a transaction.
@@ -36,7 +37,8 @@ impl<P: Protocol> Step<'_, P> {
         pool.counters.pool.handovers += 1;
         server.state = ServerState::Resetting;
         P::depart(&mut server.session);
-        self.ports.act(Action::HandOver { conn, to, transfer: Box::new(Transfer(*server)) });
+        let transfer = Transfer(Moving::Server(*server));
+        self.ports.act(Action::HandOver { conn, to, transfer: Box::new(transfer) });
     }
 
     /// Gives an idle server to another core whose client waits, or remembers that the core waits.

@@ -6,7 +6,7 @@ use crate::connections::Connection;
 use crate::engine::Step;
 use crate::ids::Conn;
 use crate::protocol::Protocol;
-use crate::server::Transfer;
+use crate::server::Server;
 use crate::step::sessions::END_OF_STREAM;
 
 impl<P: Protocol> Step<'_, P> {
@@ -108,8 +108,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Takes a server in from another core.
-    pub(crate) fn arrived(&mut self, conn: Conn, transfer: Transfer<P>) {
-        let mut server = transfer.0;
+    pub(crate) fn server_arrives(&mut self, conn: Conn, mut server: Server<P>) {
         server.conn = conn;
         P::arrive(self, &mut server.session);
         let core_state = &mut self.engine.core_state;

@@ -13,6 +13,7 @@ pub(crate) mod sessions;
 pub(crate) mod lend;
 pub(crate) mod cancel;
 pub(crate) mod input;
+pub(crate) mod travel;
 pub(crate) mod logins;
 pub(crate) mod gone;
 pub(crate) mod control;

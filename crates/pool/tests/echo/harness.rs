@@ -68,7 +68,7 @@ pub(crate) struct World {
     servers: Vec<End>,
     ends: HashMap<(usize, Conn), (bool, usize)>,
     mail: Vec<(usize, CoreMessage)>,
-    transfers: Vec<(usize, usize, Box<Transfer<Echo>>)>,
+    transfers: Vec<(usize, (bool, usize), Box<Transfer<Echo>>)>,
     pub(crate) shared: Arc<Shared<Echo>>,
     pub(crate) now: Now,
     pub(crate) notes: Vec<Note>,
@@ -393,6 +393,11 @@ impl World {
         self.settle();
     }
 
+    /// Has an engine handle an event. What it asks for is done by [`Self::settle`].
+    pub(crate) fn event(&mut self, core: usize, event: Event<'_, Echo>) {
+        self.step(core, event);
+    }
+
     fn step(&mut self, core: usize, event: Event<'_, Echo>) {
         let Worker { engine, ports } = &mut self.workers[core];
         engine.step(self.now, event, ports);
@@ -418,8 +423,10 @@ impl World {
             for (core, end, transfer) in std::mem::take(&mut self.transfers) {
                 busy = true;
                 let conn = self.workers[core].ports.open();
-                (self.servers[end].core, self.servers[end].conn) = (core, conn);
-                self.ends.insert((core, conn), (false, end));
+                let (is_client, at) = end;
+                let moved = &mut self.list(is_client)[at];
+                (moved.core, moved.conn) = (core, conn);
+                self.ends.insert((core, conn), end);
                 self.step(core, Event::Arrived { conn, transfer });
             }
             for server in 0..self.servers.len() {
@@ -467,8 +474,8 @@ impl World {
             }
             Action::HandOver { conn, to, transfer } => {
                 self.workers[core].ports.release(conn);
-                let (_, at) = self.ends.remove(&(core, conn)).expect("it was open");
-                self.transfers.push((to.0.into(), at, transfer));
+                let end = self.ends.remove(&(core, conn)).expect("it was open");
+                self.transfers.push((to.0.into(), end, transfer));
             }
             Action::Tell { core, message } => self.mail.push((core.0.into(), message)),
             Action::Ask(()) => {}

@@ -20,6 +20,7 @@ mod ticks;
 mod hand_over;
 mod operator;
 mod cancel;
+mod travel;
 mod failures;
 mod jobs;
 mod flow;

@@ -75,6 +75,7 @@ pub(crate) struct Checks {
 impl Parts for Echo {
     type Client = ClientSession;
     type Server = ServerSession;
+    type Traveller = Phase;
     type Login = ();
     type Job = Check;
     type Idle = Idle;

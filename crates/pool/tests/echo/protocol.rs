@@ -6,9 +6,11 @@
 //! What the lines of a login say is in `login.rs`. What a protocol may leave out is in `checks.rs`
 //! and `reads.rs`.
 
+use std::cell::Cell;
+
 use refrain_pool::client::Phase;
+use refrain_pool::core_state::CoreState;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::pid_of;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::{Conn, Protocol, Step};
 
@@ -31,9 +33,9 @@ impl Protocol for Echo {
 
     // A client that is let in gets a key. Then the pool reads the lines sent meanwhile.
     fn admit(step: &mut Step<'_, Self>, client: Conn) {
-        let pid = pid_of(step.engine.core_state.core(), client);
         let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
         let Some(c) = step.engine.connections.client(client) else { return };
+        let pid = c.pid();
         c.session.phase = Phase::Ready;
         c.set_cancel_key(key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
@@ -115,6 +117,17 @@ impl Protocol for Echo {
         }
         send(step, server, b"rollback\n");
         Fitness::Busy
+    }
+
+    // A client is the phase of its session, wherever it is.
+    fn may_travel(_session: &ClientSession) -> bool {
+        true
+    }
+    fn pack(session: ClientSession) -> Phase {
+        session.phase
+    }
+    fn unpack(_core_state: &mut CoreState<Self>, phase: Phase) -> ClientSession {
+        ClientSession { phase, looks: Cell::new(0) }
     }
 
     // A server may clean up when it is told that its client goes.

@@ -185,6 +185,14 @@ impl ClientSettings {
         std::mem::replace(&mut self.expected, settings)
     }
 
+    /// Interns the settings anew, on the core to which the client has moved.
+    pub(crate) fn arrive(&mut self, mut intern: impl FnMut(SettingsMut) -> Arc<Settings>) {
+        debug_assert!(self.are_known(), "a client moves with settings that are known");
+        for settings in [&mut self.expected, &mut self.defaults.settings] {
+            *settings = intern(settings.edit());
+        }
+    }
+
     /// Whether the client may have changed settings since its last transaction ended.
     #[inline]
     pub(crate) fn have_changed(&self) -> bool {

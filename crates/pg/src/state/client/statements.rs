@@ -7,11 +7,17 @@
 //! Refrain answers it itself and nothing is outstanding, leaves neither
 //! ([`ClientStatements::insert`], [`ClientStatements::remove`]).
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
+use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
-use crate::statements::of_client::{ByName, ClientStatement, Name, NamedStatements};
+use crate::statements::of_client::{ByName, ClientRef, ClientStatement, Name, NamedStatements};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::{Generation, Statement};
 
 /// How Refrain answers a named Parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,48 @@ pub(crate) struct ClientStatements {
     parsed: Span,
     /// The server's segment of the last change to the unnamed statement.
     unnamed_changed: Segment,
+}
+
+/// A client's prepared statements on their way to another core.
+#[derive(Debug)]
+pub(crate) struct TravellingStatements {
+    named: Vec<(Name, TravellingStatement)>,
+    unnamed: Option<TravellingStatement>,
+}
+
+/// One of them. The client counts as its holder again when it arrives. Until then the reference
+/// keeps it in the registry.
+#[derive(Debug)]
+struct TravellingStatement {
+    statement: Arc<Statement>,
+    settings: Arc<Settings>,
+    generation: Generation,
+    columns: Columns,
+    parameters: u64,
+    runs_named: bool,
+}
+
+impl TravellingStatements {
+    /// Unpacks them on the core at which they have arrived. `own` returns the core's own reference
+    /// to a statement, which was parsed under these settings.
+    pub(crate) fn unpack(
+        self,
+        mut own: impl FnMut(&Statement, &Settings) -> Rc<CachedStatement>,
+    ) -> ClientStatements {
+        let mut unpack = |packed: TravellingStatement| {
+            let held = ClientRef::new(own(&packed.statement, &packed.settings));
+            let mut own = ClientStatement::new(held, packed.generation, packed.columns);
+            own.parameters = packed.parameters;
+            own.runs_named = packed.runs_named;
+            own
+        };
+        let mut statements = ClientStatements::default();
+        for (name, packed) in self.named {
+            statements.insert(name, unpack(packed));
+        }
+        statements.unnamed = self.unnamed.map(unpack);
+        statements
+    }
 }
 
 impl Default for ClientStatements {
@@ -378,6 +426,34 @@ impl ClientStatements {
     /// Whether every change is final.
     pub(crate) fn are_settled(&self) -> bool {
         self.undos.is_empty()
+    }
+
+    /// Whether other cores know all of them, and no server has one under the client's name.
+    pub(crate) fn may_travel(&self) -> bool {
+        let may =
+            |own: &ClientStatement| own.lent == ByName::Nothing && own.held.cached().is_in_table();
+        self.are_settled()
+            && self.unnamed.iter().all(may)
+            && self.named.iter().all(|(_, own)| may(own))
+    }
+
+    /// Packs them for the way to another core.
+    pub(crate) fn pack(self) -> TravellingStatements {
+        let pack = |own: &ClientStatement| {
+            let cached = own.held.cached();
+            TravellingStatement {
+                statement: cached.statement.clone(),
+                settings: cached.settings.clone(),
+                generation: own.generation,
+                columns: own.columns,
+                parameters: own.parameters,
+                runs_named: own.runs_named,
+            }
+        };
+        TravellingStatements {
+            named: self.named.iter().map(|(name, own)| (name.clone(), pack(own))).collect(),
+            unnamed: self.unnamed.as_ref().map(pack),
+        }
     }
 
     /// Whether the count of bytes is that of the names.
