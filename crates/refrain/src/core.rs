@@ -103,8 +103,12 @@ impl Worker {
         self.worker_state.tick(now);
         self.worker_state.sqlite_host.set_alone(self.worker_state.engine.client_count() <= 1);
         self.drain_output(now);
+        if self.worker_state.giving.is_some() {
+            self.worker_state.give(now);
+            self.drain_output(now);
+        }
         self.worker_state.sqlite_host.end_turn();
-        self.worker_state.report();
+        self.worker_state.report(now);
         Ok(now)
     }
 
@@ -122,12 +126,19 @@ impl Worker {
             Mail::Arrived { socket, transfer, early } => {
                 let conn = worker_state.ports.open();
                 kernel.adopt(token(conn), socket);
-                scene::forget(conn);
+                match transfer.peer() {
+                    Some(peer) => {
+                        worker_state.counted = worker_state.counted.wrapping_add(1);
+                        scene::meet(conn, Other::Client(peer.clone()));
+                    }
+                    None => scene::forget(conn),
+                }
                 worker_state.step(now, Event::Arrived { conn, transfer });
                 if !early.is_empty() {
                     worker_state.step(now, Event::Bytes { conn, bytes: &early });
                 }
             }
+            Mail::Give(order) => worker_state.begin_giving(now, order),
             Mail::Moved { session, transfer } => {
                 let conn = worker_state.ports.open();
                 worker_state.sqlite_host.arrived(conn, *session);
@@ -231,6 +242,9 @@ impl Worker {
                             .put(to, Mail::Moved { session: Box::new(session), transfer });
                     }
                     None => {
+                        if transfer.peer().is_some() {
+                            worker_state.loads.add(to);
+                        }
                         worker_state
                             .leaving
                             .insert(token(conn), Leaving { to, transfer, early: Vec::new() });

@@ -1,17 +1,15 @@
-//! Listening for clients, and the choice of the core that serves each client.
+//! Listening for clients.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use refrain_config::General;
 use refrain_drive::{Address, Listener, Socket};
 use refrain_pg::Shared;
-use refrain_pool::ids::Core;
 
 /// Time for which binding is tried again while the address is in use.
 const IN_USE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -101,39 +99,6 @@ fn socket_path(dir: &Path, first: Option<&Address>) -> PathBuf {
     dir.join(format!(".s.PGSQL.{port}"))
 }
 
-/// The number of clients of each core: the next client goes to the core with the fewest.
-///
-/// The accepting core counts a client when it passes the client on, so that a burst is spread
-/// before the other cores have seen any of it. Each core subtracts the clients that have left.
-#[derive(Clone, Debug)]
-pub(crate) struct Loads(Arc<[AtomicU32]>);
-
-impl Loads {
-    pub(crate) fn new(cores: usize) -> Self {
-        Self((0..cores).map(|_| AtomicU32::new(0)).collect())
-    }
-
-    /// Chooses the core with the fewest clients (the first of several), and counts one more there.
-    pub(crate) fn choose(&self) -> Core {
-        let loads = self.0.iter().enumerate();
-        let least = loads.min_by_key(|(_, load)| load.load(Relaxed)).map_or(0, |(index, _)| index);
-        self.0[least].fetch_add(1, Relaxed);
-        Core(u16::try_from(least).unwrap_or(u16::MAX))
-    }
-
-    /// Corrects a core's count from `counted` to `actual`.
-    pub(crate) fn correct(&self, core: Core, counted: u32, actual: u32) {
-        if counted != actual {
-            self.0[usize::from(core.0)].fetch_add(actual.wrapping_sub(counted), Relaxed);
-        }
-    }
-
-    /// Returns the number of clients of all cores.
-    pub(crate) fn total(&self) -> u32 {
-        self.0.iter().map(|load| load.load(Relaxed)).fold(0, u32::wrapping_add)
-    }
-}
-
 /// Refuses clients that would take the file descriptors kept for others.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
@@ -158,15 +123,6 @@ impl Door {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clients_are_spread_and_gaps_are_filled() {
-        let loads = Loads::new(2);
-        let chosen: Vec<_> = (0..4).map(|_| loads.choose().0).collect();
-        assert_eq!(chosen, [0, 1, 0, 1]);
-        loads.correct(Core(1), 2, 0);
-        assert_eq!((loads.choose(), loads.choose(), loads.total()), (Core(1), Core(1), 4));
-    }
 
     #[test]
     fn a_socket_file_goes_with_its_listener() {

@@ -18,6 +18,7 @@ use refrain_pool::message::CoreMessage;
 use refrain_sql::normalize::Analysis;
 use refrain_sql::reads::{Mentioned, Objection};
 
+use crate::balance::Order;
 use crate::sqlite_session::SqliteSession;
 
 /// The IP addresses of a host name in the resolver's order, or why there are none.
@@ -28,7 +29,9 @@ pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
 pub(crate) enum Mail {
     /// A client for this core.
     Accepted { socket: Socket, peer: Peer },
-    /// A server that another core's engine hands over, with bytes that came while it was detached.
+    /// An order to give clients to another core.
+    Give(Order),
+    /// A server or client that another core's engine hands over, with bytes that came while it was detached.
     Arrived { socket: Socket, transfer: Box<Transfer>, early: Vec<u8> },
     /// A server that is an SQLite session, handed over by another core's engine.
     Moved { session: Box<SqliteSession>, transfer: Box<Transfer> },

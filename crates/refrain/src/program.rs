@@ -18,7 +18,8 @@ use crate::clock::Clock;
 use crate::core::Worker;
 use crate::descriptors::{self, Shares};
 use crate::dial::Dialer;
-use crate::listen::{self, Door, Loads, SocketFile};
+use crate::listen::{self, Door, SocketFile};
+use crate::loads::{Gauge, Loads};
 use crate::mail::Post;
 use crate::parser::{self, ParserQueue};
 use crate::resolve::Resolver;
@@ -240,6 +241,8 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
         dialer: Dialer::new(core, Arc::clone(&state.resolver)),
         sqlite_host: SqliteHost::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
         loads,
+        gauge: Gauge::default(),
+        giving: None,
         door,
         links: Links {
             outgoing: state.post.cores().map(|_| Vec::new()).collect(),

@@ -36,7 +36,7 @@ pub(crate) fn meet(conn: Conn, other: Other) {
     });
 }
 
-/// Forgets the peer of a connection that comes from another core: only that core knew the peer.
+/// Forgets the peer of a server that comes from another core: only that core knew the peer.
 pub(crate) fn forget(conn: Conn) {
     OTHERS.with_borrow_mut(|others| {
         if let Some(other) = others.get_mut(conn.0 as usize) {
@@ -54,12 +54,13 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Closed { conn, .. } => ("a closed connection", Some(*conn)),
         Event::Connected { conn } | Event::Failed { conn, .. } => ("a connect", Some(*conn)),
         Event::Accepted { conn, .. } => ("a new client", Some(*conn)),
-        Event::Arrived { conn, .. } => ("a server of another core", Some(*conn)),
+        Event::Arrived { conn, .. } => ("a connection of another core", Some(*conn)),
         Event::Message(_) => ("mail of another core", None),
         Event::Command(_) => ("a command", None),
         Event::Answered(Answer::Console { .. }) => ("a reply of the console", None),
         Event::Answered(Answer::Analysed { .. }) => ("an analysis of a text", None),
         Event::Answered(Answer::Read { .. }) => ("the names in a text", None),
+        Event::GiveClients { .. } => ("an order to give clients away", None),
         Event::Tick => ("a timer tick", None),
     }));
 }

@@ -16,7 +16,7 @@ use refrain_drive::Address;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
-use crate::listen::Loads;
+use crate::loads::Loads;
 use crate::log;
 use crate::mail::Mail;
 use crate::source::{Source, trusts_strangers};

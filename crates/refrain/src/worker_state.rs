@@ -18,9 +18,11 @@ use refrain_pg::{Engine, Event, Ports, Transfer};
 use refrain_pool::{Conn, Now};
 
 use crate::admin::Question;
+use crate::balance::Order;
 use crate::clock::Clock;
 use crate::dial::Dialer;
-use crate::listen::{Door, Loads};
+use crate::listen::Door;
+use crate::loads::{Gauge, Loads};
 use crate::mail::{Mail, Post};
 use crate::parser::ParserQueue;
 use crate::scene;
@@ -41,9 +43,12 @@ pub(crate) struct WorkerState {
     pub(crate) dialer: Dialer,
     pub(crate) sqlite_host: SqliteHost,
     pub(crate) loads: Loads,
+    pub(crate) gauge: Gauge,
+    /// Clients that are to go to another core, as soon as they do nothing.
+    pub(crate) giving: Option<Giving>,
     pub(crate) door: Door,
     pub(crate) links: Links,
-    /// Servers on their way to another core, until the kernel has detached them.
+    /// Servers and clients on their way to another core, until the kernel has detached them.
     pub(crate) leaving: HashMap<Token, Leaving>,
     pub(crate) inbox: Vec<Mail>,
     pub(crate) woken: bool,
@@ -63,7 +68,20 @@ pub(crate) struct Links {
     pub(crate) commands: Sender<SupervisorCommand>,
 }
 
-/// A server on its way to another core.
+/// Clients that are to go to another core.
+pub(crate) struct Giving {
+    to: Core,
+    left: usize,
+    /// The time at which those that are still busy stay.
+    until: Now,
+}
+
+/// The time in which clients have to do nothing for a moment, to go to another core.
+const GIVING_MAX: Duration = Duration::from_millis(200);
+/// The most clients that go to another core in one turn.
+const GIVEN_AT_ONCE: usize = 64;
+
+/// A server or client on its way to another core.
 pub(crate) struct Leaving {
     pub(crate) to: Core,
     pub(crate) transfer: Box<Transfer>,
@@ -87,6 +105,24 @@ impl WorkerState {
         assert!(!PLANTED.load(Relaxed) || !matches!(event, Event::Bytes { .. }), "planted");
         self.engine.step(now, event, &mut self.ports);
         scene::end();
+    }
+
+    /// Begins to give clients to another core.
+    pub(crate) fn begin_giving(&mut self, now: Now, order: Order) {
+        let left = order.clients(self.engine.active_clients(now));
+        self.giving = Some(Giving { to: order.to, left, until: now.after(GIVING_MAX) });
+    }
+
+    /// Gives clients that do nothing now to another core, if an order asks for it. Their output has
+    /// been sent.
+    pub(crate) fn give(&mut self, now: Now) {
+        let Some(Giving { to, left, until }) = self.giving.take() else { return };
+        let before = self.engine.client_count();
+        self.step(now, Event::GiveClients { to, most: left.min(GIVEN_AT_ONCE) });
+        let left = left.saturating_sub(before - self.engine.client_count());
+        if left > 0 && now < until {
+            self.giving = Some(Giving { to, left, until });
+        }
     }
 
     pub(crate) fn handle_event(&mut self, now: Now, happened: Happened<'_>) {
@@ -116,7 +152,7 @@ impl WorkerState {
             // Too many connections: dropping the socket closes it, before it costs anything.
             Happened::Accepted { socket, .. } if self.door.is_shut(&socket) => {}
             Happened::Accepted { socket, peer, .. } => {
-                let core = self.loads.choose();
+                let core = self.loads.choose(self.clock.now());
                 let mail = Mail::Accepted { socket, peer };
                 if core == self.core { self.inbox.push(mail) } else { self.links.put(core, mail) }
             }
@@ -144,7 +180,7 @@ impl WorkerState {
         }
     }
 
-    /// Passes a server that the kernel has detached to its new core.
+    /// Passes a server or client that the kernel has detached to its new core.
     fn depart(&mut self, token: Token, socket: Socket) {
         if let Some(Leaving { to, transfer, early }) = self.leaving.remove(&token) {
             self.ports.release(conn(token));
@@ -158,9 +194,10 @@ impl WorkerState {
         }
     }
 
-    /// Ends a turn: sends the mail, corrects this core's number of clients in [`Loads`], and tells
-    /// the supervisor once if a drain has ended here.
-    pub(crate) fn report(&mut self) {
+    /// Ends a turn: sends the mail, corrects this core's number of clients in [`Loads`], measures
+    /// the load now and then, and tells the supervisor once if a drain has ended here.
+    pub(crate) fn report(&mut self, now: Now) {
+        self.balance(now);
         self.links.send();
         let clients = u32::try_from(self.engine.client_count()).unwrap_or(u32::MAX);
         self.loads.correct(self.core, self.counted, clients);
@@ -169,6 +206,19 @@ impl WorkerState {
             self.drained = true;
             // The supervisor ends last.
             let _ = self.links.commands.send(SupervisorCommand::Drained(self.core));
+        }
+    }
+}
+
+impl WorkerState {
+    /// Measures this core's load, and passes on the order if clients are to move.
+    fn balance(&mut self, now: Now) {
+        if self.loads.is_single() {
+            return;
+        }
+        let Some(busy) = self.gauge.measure(now) else { return };
+        if let Some(order) = self.loads.measured(self.core, now, busy) {
+            self.links.put(order.from, Mail::Give(order));
         }
     }
 }
