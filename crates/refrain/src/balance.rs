@@ -20,12 +20,13 @@ const FULL: Thousandths = 700;
 const OVERLOADED: Thousandths = 850;
 /// The most that a core has to do that gets clients of an overloaded one.
 const HAS_ROOM: Thousandths = 600;
-/// The load up to which cores get the clients of the last core in use.
-const FILLED_UP_TO: Thousandths = 600;
+/// The part of its load that clients of the last core in use bring to another core, at least: spread
+/// thin, the same requests cost up to twice as much. Whether it was more shows afterwards.
+const MERGED: Thousandths = 500;
 /// The load of a core that is hardly used, and stays as it is.
 const HARDLY_USED: Thousandths = 10;
 /// The load that a new client is taken to bring until the core's load has been measured again.
-const NEW_CLIENT: Thousandths = 20;
+const NEW_CLIENT: Thousandths = 5;
 
 /// The number of decisions in a row at which a core has to be overloaded to give clients away.
 const OVERLOADED_FOR: u32 = 3;
@@ -139,9 +140,10 @@ impl Policy {
     /// Has the last core in use give its clients to the others, if they have room for them all.
     fn give_back(&mut self, loads: &[Thousandths]) -> Option<Order> {
         let from = (0..loads.len()).rfind(|&core| loads[core] > HARDLY_USED)?;
-        let room = |core: &usize| FILLED_UP_TO.saturating_sub(loads[*core]);
+        let room = |core: &usize| FULL.saturating_sub(loads[*core]);
         let all: Thousandths = (0..from).map(|core| room(&core)).sum();
-        if all < loads[from] || from == 0 {
+        let needs = loads[from] * MERGED / 1000;
+        if all < needs || from == 0 {
             self.needless_for = 0;
             return None;
         }
@@ -150,7 +152,7 @@ impl Policy {
             return None;
         }
         let to = (0..from).max_by_key(room)?;
-        let share = (room(&to) * 1000 / loads[from]).min(1000);
+        let share = (room(&to) * 1000 / needs).min(1000);
         self.since_given_back = 0;
         Some(Order { from: core(from), to: core(to), share })
     }
@@ -184,12 +186,12 @@ mod tests {
     #[test]
     fn a_burst_is_spread_before_it_is_measured() {
         let mut policy = Policy::new(2);
-        let placed: Vec<_> = (0..100).map(|_| policy.place(&[0, 0])).collect();
+        let placed: Vec<_> = (0..400).map(|_| policy.place(&[0, 0])).collect();
         let first = placed.iter().filter(|core| **core == Core(0)).count();
-        assert_eq!(placed[..35], [Core(0); 35]);
-        assert_eq!(first, 50);
+        assert_eq!(placed[..140], [Core(0); 140]);
+        assert_eq!(first, 200);
         // A second later the burst is forgotten: the load says how much it is.
-        decide(&mut policy, 10, &[50, 50]);
+        decide(&mut policy, 11, &[50, 50]);
         assert_eq!(policy.place(&[50, 50]), Core(0));
     }
 
@@ -224,15 +226,15 @@ mod tests {
         assert_eq!(decide(&mut policy, 19, &[300, 200, 150]), []);
         assert_eq!(decide(&mut policy, 1, &[300, 200, 150]), [order(2, 1, 1000)]);
         let mut policy = Policy::new(3);
-        let orders = decide(&mut policy, 20, &[300, 300, 400]);
-        assert_eq!(orders, [order(2, 1, 750)]);
+        let orders = decide(&mut policy, 20, &[600, 500, 500]);
+        assert_eq!(orders, [order(2, 1, 800)]);
         assert_eq!(decide(&mut policy, 1_000, &[300, 200, 5]), [], "what is left does not matter");
     }
 
     #[test]
     fn load_that_does_not_fit_elsewhere_stays() {
         let mut policy = Policy::new(2);
-        assert_eq!(decide(&mut policy, 1_000, &[500, 200]), []);
+        assert_eq!(decide(&mut policy, 1_000, &[600, 300]), []);
     }
 
     #[test]

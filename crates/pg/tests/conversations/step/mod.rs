@@ -17,4 +17,5 @@ pub(crate) mod share;
 pub(crate) mod shared_read;
 mod local;
 mod tick;
+mod travel;
 mod view;

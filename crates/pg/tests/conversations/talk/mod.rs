@@ -31,7 +31,7 @@ use refrain_pg::snapshot::StatementView;
 use refrain_pg::{Counters, Event, Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
-use refrain_pool::ids::Peer;
+use refrain_pool::ids::{Core, Peer};
 use refrain_sql::normalize::Analysis;
 use refrain_sql::reads::{Mentioned, Objection};
 use refrain_wire::tag::back;
@@ -176,6 +176,13 @@ impl Conversation {
     /// Returns the reasons why the first client keeps its server, in words.
     pub(crate) fn pinned(&self) -> String {
         self.snapshot().clients[0].session.pinned.clone()
+    }
+
+    /// Has a core give its clients to another core, as far as they do nothing.
+    pub(crate) fn gives_clients(&self, from: usize, to: u16) {
+        let mut world = self.0.borrow_mut();
+        world.step(from, Event::GiveClients { to: Core(to), most: usize::MAX });
+        world.settle();
     }
 
     /// Returns the number of connections that Refrain has asked for.
