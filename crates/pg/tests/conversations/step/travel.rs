@@ -49,7 +49,7 @@ fn a_client_that_moves_keeps_its_settings() {
     let bob = talk.client_on(1);
     bob.sends([query("select 1")]);
     server.gets([query_with("pg_catalog.set_config('timezone',NULL,false)"), query("select 1")]);
-    server.answers(synced(&["UTC"])).answers(one_row());
+    server.answers(synced(&["UTF8", "on", "UTC"])).answers(one_row());
     bob.gets(one_row());
     alice.sends([query("select 2")]);
     let sets = query_with("pg_catalog.set_config('timezone','Asia/Tokyo',false)");
