@@ -221,6 +221,16 @@ impl Link<'_> {
         }
     }
 
+    /// Asks for the columns of a copy that a client's Parse did not make: autoprepare asks for none.
+    pub(crate) fn ask_of_copy(&mut self, statement: &Statement) {
+        let slot = self.pipe.server.session.statements.peek(statement.id);
+        let unknown = |found: &Found| found.asked == 0 && found.columns.parse().is_some();
+        if let Some(slot) = slot.filter(|slot| unknown(&slot.found)) {
+            let called = Called::Named(slot.generation);
+            self.pipe.ask_columns(called, statement);
+        }
+    }
+
     /// Answers a Describe in a failed transaction, of a statement that the server lacks. PostgreSQL
     /// answers it for a statement without rows: the parameters take no look at the catalogue. The
     /// server cannot answer, since it would refuse the Parse. True if Refrain has answered.

@@ -96,7 +96,9 @@ impl Link<'_> {
             (seq, parsed),
             &self.pipe.server.session.outstanding,
         );
-        if !known {
+        if known {
+            self.ask_of_copy(&cached.statement);
+        } else {
             self.ask_behind_parse(called, &cached, parse.name, next);
         }
         Ok(message.bytes.len())

@@ -87,6 +87,23 @@ fn a_described_portal_tells_the_columns_of_the_unnamed_statement() {
 }
 
 #[test]
+fn the_columns_of_a_copy_that_autoprepare_made_are_asked_for_when_a_client_prepares_it() {
+    let talk = autopreparing(1);
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.has_unnamed_prepared(&talk, &server);
+    let bob = talk.client();
+    bob.sends([parse("s", NORMALIZED), sync()]);
+    server.gets([describe_statement("~1"), sync()]);
+    server.answers([parameters(&[23]), columns(&["a"]), ready()]);
+    bob.gets([parse_complete(), ready()]);
+    // They are known now: nobody asks again.
+    let carl = talk.client();
+    carl.sends([parse("s", NORMALIZED), sync()]);
+    server.gets([sync()]).answers([ready()]);
+    carl.gets([parse_complete(), ready()]);
+}
+
+#[test]
 fn in_a_failed_transaction_a_statement_without_rows_is_described_from_memory() {
     let talk = two_servers();
     let (alice, bob) = (talk.client(), talk.client());
