@@ -47,6 +47,7 @@ impl World {
             Happening::HandOver(link, core, transfer) => self.arrive(link, core, transfer),
             Happening::Broken(link) => self.broken(link),
             Happening::Supervisor => self.operator(),
+            Happening::Balance => self.balance(),
             Happening::Order(command) => self.order(&command),
             Happening::Calm => self.calm(),
         }

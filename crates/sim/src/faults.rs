@@ -2,6 +2,7 @@
 
 use refrain_pg::Event;
 use refrain_pool::event::Command;
+use refrain_pool::ids::Core;
 
 use crate::world::{Happening, World};
 
@@ -39,10 +40,30 @@ impl World {
         }
     }
 
+    /// Has a core give some of its clients to another, as the program does to balance their load.
+    pub(crate) fn balance(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        let again = self.rng.range(100, 5_000);
+        self.later(again, Happening::Balance);
+        let cores = self.workers.len() as u64;
+        let from = self.rng.below(cores) as usize;
+        let to = (from as u64 + self.rng.range(1, cores - 1)) % cores;
+        let to = Core(u16::try_from(to).unwrap_or(0));
+        let most = self.rng.range(1, 4) as usize;
+        self.step(from, Event::GiveClients { to, most });
+    }
+
     /// Gives a command to every core, one after the other.
     pub(crate) fn order(&mut self, command: &Command) {
         self.trace.fold([self.now, 0, 8], &[]);
         self.trace.line(self.now, "order", "", || format!("{command:?}"));
+        match command {
+            Command::Kill(database) => self.shared.kill(database.as_ref()),
+            Command::Resume(database) => self.shared.set_paused(database.as_ref(), false),
+            _ => {}
+        }
         for core in 0..self.workers.len() {
             self.step(core, Event::Command(command.clone()));
         }

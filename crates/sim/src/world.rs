@@ -60,12 +60,14 @@ pub(crate) enum Happening {
     Judge(usize, Box<Case>),
     /// The names in a text are found, for an engine.
     Read(usize, Box<ReadCase>),
-    /// A server arrives at another core.
+    /// A server or client arrives at another core.
     HandOver(LinkId, Core, Box<Transfer>),
     /// An engine notices a broken connection.
     Broken(LinkId),
     /// The operator acts.
     Supervisor,
+    /// A core gives clients to another.
+    Balance,
     /// The operator gives this command, which undoes an earlier one.
     Order(Command),
     /// Faults stop.
@@ -242,6 +244,9 @@ impl World {
         let calm = world.plan.calm;
         world.later(calm, Happening::Calm);
         world.later(2_000, Happening::Supervisor);
+        if world.workers.len() > 1 {
+            world.later(2_000, Happening::Balance);
+        }
         world
     }
 
