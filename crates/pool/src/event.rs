@@ -52,7 +52,8 @@ pub enum Event<'a, P: Parts> {
         /// The system's error, unless the peer ended the stream in order.
         why: Option<&'a str>,
     },
-    /// Another core handed over a server or a client; the loop got `conn` from [`crate::Ports::open`].
+    /// Another core handed over a server or a client; the loop got `conn` from
+    /// [`crate::Ports::open`].
     Arrived {
         /// The connection's number at this core.
         conn: Conn,

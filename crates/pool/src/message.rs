@@ -36,6 +36,12 @@ pub enum CoreMessage {
         /// The key in the request.
         key: Box<[u8]>,
     },
+    /// A client of the receiving core is to be killed: it came from another core when that had not
+    /// got the command yet, and this one had.
+    Kill {
+        /// The client's serial.
+        serial: ClientSerial,
+    },
     /// A connection of the receiving core that has not logged in has to make way for a later one.
     MakeWay {
         /// The connection's number.

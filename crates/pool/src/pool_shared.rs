@@ -1,9 +1,9 @@
 //! The part of one pool that all cores share.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::ids::{Core, PoolId};
+use crate::ids::{ClientSerial, Core, PoolId};
 use crate::parts::Parts;
 use crate::settings::PoolSettings;
 use crate::time::Now;
@@ -22,6 +22,8 @@ pub struct PoolShared<P: Parts> {
     pub protocol: P::PoolShared,
     /// Number of times that the pool's servers were to be connected anew.
     reconnects: AtomicU32,
+    /// The serial below which clients were to be killed.
+    killed: AtomicU64,
     /// Whether the pool's user or database is not configured any more.
     removed: AtomicBool,
     /// Number of servers that are logged in, over all cores and on the way between them.
@@ -45,6 +47,7 @@ impl<P: Parts> PoolShared<P> {
             user,
             protocol,
             reconnects: AtomicU32::new(0),
+            killed: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             live: AtomicU32::new(0),
             settings: RwLock::new(settings),
@@ -70,6 +73,17 @@ impl<P: Parts> PoolShared<P> {
     /// under another number is closed when it comes free.
     pub fn reconnects(&self) -> u32 {
         self.reconnects.load(Relaxed)
+    }
+
+    /// Orders that the clients with serials below this one are killed, wherever they are.
+    pub(crate) fn kill_below(&self, serial: u64) {
+        self.killed.fetch_max(serial, Relaxed);
+    }
+
+    /// Whether a client was to be killed. A client on its way between two cores has missed the
+    /// command that they got.
+    pub(crate) fn has_killed(&self, client: ClientSerial) -> bool {
+        client.0 < self.killed.load(Relaxed)
     }
 
     /// Whether the pool's user or database is not configured any more. The pool's clients leave,

@@ -210,17 +210,6 @@ pub trait Protocol: Background + Views {
     fn turn_of_nobody_begins(server: &mut Self::Server) {
         let _ = server;
     }
-    // Clients that move.
-
-    /// Whether a client that waits for nothing and has no server may move to another core.
-    fn may_travel(session: &Self::Client) -> bool;
-    /// Packs the session of a client that may move to another core.
-    fn pack(session: Self::Client) -> Self::Traveller;
-    /// Unpacks a client's session on the core to which the client has moved.
-    fn unpack(core_state: &mut CoreState<Self>, traveller: Self::Traveller) -> Self::Client;
-
-    // Requests on servers that several clients use.
-
     /// Whether a client that holds a server, and has sent one request, has got nothing of the reply
     /// but what [`Client::drop_from_request`] knows of.
     fn is_unanswered(client: &Self::Client, server: &Self::Server) -> bool {
@@ -266,5 +255,21 @@ pub trait Protocol: Background + Views {
     /// Takes a server in from another core.
     fn arrive(step: &mut Step<'_, Self>, session: &mut Self::Server) {
         let _ = (step, session);
+    }
+
+    // Clients that move between cores: all three methods, or none.
+
+    /// Whether a client that waits for nothing and has no server may move to another core.
+    fn may_travel(session: &Self::Client) -> bool {
+        let _ = session;
+        false
+    }
+    /// Packs the session of a client that may move to another core.
+    fn pack(session: Self::Client) -> Self::Traveller {
+        unreachable!("this client may not move: {session:?}")
+    }
+    /// Unpacks a client's session on the core to which the client has moved.
+    fn unpack(core_state: &mut CoreState<Self>, traveller: Self::Traveller) -> Self::Client {
+        unreachable!("to {core_state:?}, no client moves: {traveller:?}")
     }
 }

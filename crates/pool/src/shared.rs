@@ -93,6 +93,18 @@ impl<P: Parts> Shared<P> {
         }
     }
 
+    /// Pauses a database, or all, and orders that its clients are killed, including clients on the
+    /// way between cores.
+    pub fn kill(&self, database: Option<&Arc<str>>) {
+        self.set_paused(database, true);
+        let next = self.serial();
+        for pool in lock(&self.pools).iter() {
+            if database.is_none_or(|database| *database == pool.database) {
+                pool.kill_below(next);
+            }
+        }
+    }
+
     /// Orders that servers at a host are connected anew, as they come free.
     pub fn renew(&self, host: &str) {
         for pool in lock(&self.pools).iter() {

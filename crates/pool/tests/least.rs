@@ -34,6 +34,7 @@ struct Idle;
 impl Parts for Bytes {
     type Client = Phase;
     type Server = ServerSession;
+    type Traveller = ();
     type Login = ();
     type Job = ();
     type Idle = Idle;

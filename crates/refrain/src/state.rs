@@ -75,7 +75,7 @@ impl State {
 
     /// Closes all clients and servers of a database, or all, and pauses it.
     pub(crate) fn kill(&self, database: Option<Arc<str>>) {
-        self.shared.set_paused(database.as_ref(), true);
+        self.shared.kill(database.as_ref());
         self.post.command(&Command::Kill(database));
     }
 

@@ -221,7 +221,8 @@ impl Link<'_> {
         }
     }
 
-    /// Asks for the columns of a copy that a client's Parse did not make: autoprepare asks for none.
+    /// Asks for the columns of a copy that a client's Parse did not make: autoprepare asks for
+    /// none.
     pub(crate) fn ask_of_copy(&mut self, statement: &Statement) {
         let slot = self.pipe.server.session.statements.peek(statement.id);
         let unknown = |found: &Found| found.asked == 0 && found.columns.parse().is_some();

@@ -25,6 +25,7 @@ impl<P: Protocol> Step<'_, P> {
             }
             CoreMessage::Room { pool } => self.grow(pool),
             CoreMessage::Cancel { conn, key } => self.cancel_client(conn, &key),
+            CoreMessage::Kill { serial } => self.kill_client(serial),
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),
@@ -221,10 +222,16 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
+    /// Kills a client if it is at this core. If it has just come to a core that had the command
+    /// before, that core hears of it again.
     fn kill_client(&mut self, serial: ClientSerial) {
         let found = self.engine.connections.clients().find(|client| client.serial == serial);
         if let Some(conn) = found.map(|client| client.conn) {
-            self.end_client(conn, DisconnectReason::Killed);
+            return self.end_client(conn, DisconnectReason::Killed);
+        }
+        let place = self.engine.core_state.shared.moved.kill(serial);
+        if let Some((core, _)) = place.filter(|(core, _)| *core != self.engine.core_state.core) {
+            self.ports.act(Action::Tell { core, message: CoreMessage::Kill { serial } });
         }
     }
 }

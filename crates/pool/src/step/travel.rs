@@ -1,5 +1,5 @@
-//! Clients that move between cores: a client that does nothing at this moment leaves a core that has
-//! too much to do, or joins those of another core that has little.
+//! Clients that move between cores: a client that does nothing at this moment leaves a core that
+//! has too much to do, or joins those of another core that has little.
 //!
 //! The program decides when and how many ([`crate::Event::GiveClients`]), since it knows how busy
 //! the cores are. A client may move while nothing of it is under way: it has no server, waits for
@@ -89,6 +89,7 @@ impl<P: Protocol> Step<'_, P> {
             requested: client.requested,
             session: P::pack(client.session),
         };
+        self.engine.core_state.shared.moved.departs(traveller.pid, traveller.serial);
         let transfer = Box::new(Transfer(Moving::Client(traveller)));
         self.ports.act(Action::HandOver { conn, to, transfer });
         true
@@ -119,12 +120,16 @@ impl<P: Protocol> Step<'_, P> {
         client.key = traveller.key;
         client.connected = traveller.connected;
         client.requested = traveller.requested;
-        shared.moved.note(client.pid, client.serial, core, conn);
+        let killed = !shared.moved.arrives(client.pid, client.serial, (core, conn))
+            || traveller.pool.has_killed(client.serial);
         self.engine.connections.set(conn, Connection::Client(Box::new(client)));
         self.engine.clients += 1;
         // A command that ends clients may have come to this core first.
         if self.engine.core_state.draining {
             return self.end_client(conn, DisconnectReason::Shutdown);
+        }
+        if killed {
+            return self.end_client(conn, DisconnectReason::Killed);
         }
         if removed {
             return self.end_client(conn, DisconnectReason::Removed);

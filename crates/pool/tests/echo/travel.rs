@@ -92,3 +92,41 @@ fn a_client_that_arrives_in_a_shutdown_leaves() {
     assert!(!world.is_there(anna));
     assert!(world.engine(0).is_drained() && world.engine(1).is_drained());
 }
+
+#[test]
+fn a_kill_reaches_a_client_on_the_way() {
+    let mut world = World::of_cores(2, "");
+    let anna = world.client_at(0);
+    world.event(0, Event::GiveClients { to: Core(1), most: 1 });
+    world.shared.kill(None);
+    world.command(&Command::Kill(None));
+    assert!(!world.is_there(anna));
+    world.command(&Command::Resume(None));
+    world.shared.set_paused(None, false);
+    let bob = world.client_at(0);
+    give(&mut world, 1);
+    assert_eq!(world.asks(bob, "later"), "later\n", "who came later is not killed");
+}
+
+#[test]
+fn one_client_can_be_killed_on_the_way() {
+    let mut world = World::of_cores(2, "");
+    let [anna, bob] = [0; 2].map(|core| world.client_at(core));
+    let serial = world.client_part(anna).serial();
+    world.event(0, Event::GiveClients { to: Core(1), most: 2 });
+    world.command(&Command::KillClient(serial));
+    assert!(!world.is_there(anna) && world.is_there(bob));
+}
+
+#[test]
+fn a_client_can_be_killed_that_has_left_before_the_command_and_come_behind_it() {
+    let mut world = World::of_cores(2, "");
+    let anna = world.client_at(0);
+    let serial = world.client_part(anna).serial();
+    world.event(1, Event::Command(Command::KillClient(serial)));
+    give(&mut world, 1);
+    assert!(world.is_there(anna));
+    world.event(0, Event::Command(Command::KillClient(serial)));
+    world.settle();
+    assert!(!world.is_there(anna));
+}

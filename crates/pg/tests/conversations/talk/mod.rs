@@ -214,7 +214,8 @@ impl Conversation {
     pub(crate) fn commands(&self, command: Command) {
         let mut world = self.0.borrow_mut();
         match &command {
-            Command::Pause(of) | Command::Kill(of) => world.shared.set_paused(of.as_ref(), true),
+            Command::Pause(of) => world.shared.set_paused(of.as_ref(), true),
+            Command::Kill(of) => world.shared.kill(of.as_ref()),
             Command::Resume(of) => world.shared.set_paused(of.as_ref(), false),
             Command::Reconnect(of) => world.shared.reconnect(of.as_ref()),
             Command::Reload(options) => world.shared.reload(options.clone()),
