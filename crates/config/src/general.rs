@@ -124,7 +124,8 @@ table! {
 
     /// Threads that serve connections.
     ///
-    /// `cores` starts one for each core that the process may use.
+    /// `cores` starts one for each core that the process may use. As few of them as the load needs
+    /// get clients: the next one does when those before it are busy for most of the time.
     workers: Workers = "cores" ["1" to "1024"],
         Restart, takes ["1", "8"], not ["0", "all"];
 

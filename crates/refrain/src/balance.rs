@@ -17,19 +17,19 @@ pub(crate) type Thousandths = u32;
 /// The load at which a core gets no more new clients while another has less.
 const FULL: Thousandths = 700;
 /// The load at which a core gives clients away.
-const OVERLOADED: Thousandths = 850;
+const OVERLOADED: Thousandths = 900;
 /// The most that a core has to do that gets clients of an overloaded one.
 const HAS_ROOM: Thousandths = 600;
-/// The part of its load that clients of the last core in use bring to another core, at least: spread
-/// thin, the same requests cost up to twice as much. Whether it was more shows afterwards.
+/// The part of its load that clients of the last core in use bring to another core, at least:
+/// spread thin, the same requests cost up to twice as much. Whether it was more shows afterwards.
 const MERGED: Thousandths = 500;
 /// The load of a core that is hardly used, and stays as it is.
 const HARDLY_USED: Thousandths = 10;
 /// The load that a new client is taken to bring until the core's load has been measured again.
-const NEW_CLIENT: Thousandths = 5;
+const NEW_CLIENT: Thousandths = 1;
 
 /// The number of decisions in a row at which a core has to be overloaded to give clients away.
-const OVERLOADED_FOR: u32 = 3;
+const OVERLOADED_FOR: u32 = 10;
 /// The number of decisions after an order without another, until its effect has been measured.
 const PAUSE: u32 = 6;
 /// The number of decisions in a row at which the last core has to be needless, at first.
@@ -63,7 +63,7 @@ impl Order {
     }
 }
 
-/// What was decided before.
+/// The policy: what it decided before, and what it waits for.
 #[derive(Debug)]
 pub(crate) struct Policy {
     /// The load that new clients are taken to bring to each core.
@@ -178,18 +178,18 @@ mod tests {
     #[test]
     fn the_first_core_is_filled_before_the_next() {
         let mut policy = Policy::new(3);
-        assert_eq!(policy.place(&[690, 0, 0]), Core(0));
-        assert_eq!(policy.place(&[690, 0, 0]), Core(1));
+        assert_eq!(policy.place(&[699, 0, 0]), Core(0));
+        assert_eq!(policy.place(&[699, 0, 0]), Core(1));
         assert_eq!(policy.place(&[900, 800, 710]), Core(2));
     }
 
     #[test]
     fn a_burst_is_spread_before_it_is_measured() {
         let mut policy = Policy::new(2);
-        let placed: Vec<_> = (0..400).map(|_| policy.place(&[0, 0])).collect();
+        let placed: Vec<_> = (0..2_000).map(|_| policy.place(&[0, 0])).collect();
         let first = placed.iter().filter(|core| **core == Core(0)).count();
-        assert_eq!(placed[..140], [Core(0); 140]);
-        assert_eq!(first, 200);
+        assert_eq!(placed[..700], [Core(0); 700]);
+        assert_eq!(first, 1_000);
         // A second later the burst is forgotten: the load says how much it is.
         decide(&mut policy, 11, &[50, 50]);
         assert_eq!(policy.place(&[50, 50]), Core(0));
@@ -198,18 +198,18 @@ mod tests {
     #[test]
     fn an_overloaded_core_gives_half_to_an_unused_one() {
         let mut policy = Policy::new(2);
-        assert_eq!(decide(&mut policy, 2, &[1000, 0]), []);
+        assert_eq!(decide(&mut policy, OVERLOADED_FOR - 1, &[1000, 0]), []);
         assert_eq!(decide(&mut policy, 1, &[1000, 0]), [order(0, 1, 500)]);
         assert_eq!(decide(&mut policy, PAUSE, &[1000, 0]), []);
-        assert_eq!(decide(&mut policy, 3, &[1000, 500]), [order(0, 1, 250)]);
+        assert_eq!(decide(&mut policy, OVERLOADED_FOR, &[1000, 500]), [order(0, 1, 250)]);
     }
 
     #[test]
     fn a_short_overload_moves_nobody() {
         let mut policy = Policy::new(2);
         for _ in 0..10 {
-            assert_eq!(decide(&mut policy, 2, &[1000, 0]), []);
-            assert_eq!(decide(&mut policy, 1, &[500, 0]), []);
+            assert_eq!(decide(&mut policy, OVERLOADED_FOR - 1, &[1000, 0]), []);
+            assert_eq!(decide(&mut policy, 1, &[800, 0]), []);
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let mut policy = Policy::new(3);
         let orders = decide(&mut policy, 20, &[600, 500, 500]);
         assert_eq!(orders, [order(2, 1, 800)]);
-        assert_eq!(decide(&mut policy, 1_000, &[300, 200, 5]), [], "what is left does not matter");
+        assert_eq!(decide(&mut policy, 1_000, &[300, 5, 5]), [], "what is left does not matter");
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
         let loads = Loads::new(2);
         let mut now = Now(10_000_000);
         let mut orders = Vec::new();
-        for _ in 0..10 {
+        for _ in 0..15 {
             now = Now(now.0 + PERIOD_US);
             orders.extend(loads.measured(Core(0), now, 1000));
             orders.extend(loads.measured(Core(1), now, 0));

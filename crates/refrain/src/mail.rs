@@ -31,7 +31,8 @@ pub(crate) enum Mail {
     Accepted { socket: Socket, peer: Peer },
     /// An order to give clients to another core.
     Give(Order),
-    /// A server or client that another core's engine hands over, with bytes that came while it was detached.
+    /// A server or client that another core's engine hands over, with bytes that came while it was
+    /// detached.
     Arrived { socket: Socket, transfer: Box<Transfer>, early: Vec<u8> },
     /// A server that is an SQLite session, handed over by another core's engine.
     Moved { session: Box<SqliteSession>, transfer: Box<Transfer> },
