@@ -38,6 +38,15 @@ pub enum WaitingFor {
     Turn,
 }
 
+/// The process ID that a client is told. It names a core and a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ProcessId {
+    /// Where the client is.
+    OfPlace(u32),
+    /// Where the client has logged in; it has moved since.
+    OfFirstPlace(u32),
+}
+
 /// A client of Refrain.
 #[derive(Debug)]
 pub struct Client<P: Parts> {
@@ -72,10 +81,8 @@ pub struct Client<P: Parts> {
     pub(crate) ended: Option<Now>,
     /// Whether a cancel request came before the server began with the client's request.
     pub cancel_wanted: bool,
-    /// The process ID that the client is told. It names the client's first core and connection.
-    pub(crate) pid: u32,
-    /// Whether the client has come from another core.
-    pub(crate) has_moved: bool,
+    /// The process ID that the client is told.
+    pub(crate) pid: ProcessId,
     /// The key that a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
     pub(crate) key: Box<[u8]>,
     /// When the client connected.
@@ -112,8 +119,7 @@ impl<P: Parts> Client<P> {
             paused: false,
             ended: None,
             cancel_wanted: false,
-            pid: pid_of(core, conn),
-            has_moved: false,
+            pid: ProcessId::OfPlace(pid_of(core, conn)),
             key: Box::default(),
             connected: now,
             requested: now,
@@ -171,7 +177,9 @@ impl<P: Parts> Client<P> {
     /// Returns the process ID that the client is told. A cancel request names the client by it, at
     /// whichever core the client is.
     pub fn pid(&self) -> u32 {
-        self.pid
+        match self.pid {
+            ProcessId::OfPlace(pid) | ProcessId::OfFirstPlace(pid) => pid,
+        }
     }
 
     /// Sets the key that a cancel request for the client must show.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::client::{Client, WaitingFor};
+use crate::client::{Client, ProcessId, WaitingFor};
 use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
@@ -175,8 +175,8 @@ impl<P: Protocol> Step<'_, P> {
         let clients = self.engine.clients.checked_sub(1);
         self.engine.clients = clients.expect("no more clients leave than came");
         self.engine.core_state.shared.lobby.go(client.counted, &client.peer, client.serial);
-        if client.has_moved {
-            self.engine.core_state.shared.moved.forget(client.pid, client.serial);
+        if let ProcessId::OfFirstPlace(pid) = client.pid {
+            self.engine.core_state.shared.moved.forget(pid, client.serial);
         }
         if let Some(pool) = self.engine.core_state.find_pool(client.pool) {
             let shared = pool.shared.clone();

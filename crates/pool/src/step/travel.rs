@@ -6,7 +6,7 @@
 //! nothing, has sent no part of a message, and has got all replies. The protocol packs and unpacks
 //! what it knows of the client ([`Protocol::pack`], [`Protocol::unpack`]).
 
-use crate::client::{Client, Phase, WaitingFor};
+use crate::client::{Client, Phase, ProcessId, WaitingFor};
 use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
@@ -78,12 +78,12 @@ impl<P: Protocol> Step<'_, P> {
         pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
         pool.counters.pool.client_moves += 1;
         let traveller = Traveller {
+            pid: client.pid(),
             serial: client.serial,
             peer: client.peer,
             counted: client.counted,
             pool: pool.shared.clone(),
             inbox: client.inbox,
-            pid: client.pid,
             key: client.key,
             connected: client.connected,
             requested: client.requested,
@@ -115,12 +115,11 @@ impl<P: Protocol> Step<'_, P> {
         client.counted = traveller.counted;
         client.pool = traveller.pool.id;
         client.inbox = traveller.inbox;
-        client.pid = traveller.pid;
-        client.has_moved = true;
+        client.pid = ProcessId::OfFirstPlace(traveller.pid);
         client.key = traveller.key;
         client.connected = traveller.connected;
         client.requested = traveller.requested;
-        let killed = !shared.moved.arrives(client.pid, client.serial, (core, conn))
+        let killed = !shared.moved.arrives(traveller.pid, client.serial, (core, conn))
             || traveller.pool.has_killed(client.serial);
         self.engine.connections.set(conn, Connection::Client(Box::new(client)));
         self.engine.clients += 1;

@@ -61,14 +61,17 @@ struct Worker {
     ports: Ports<Echo>,
 }
 
+/// The place of an end in the lists: whether it is a client, and its number.
+type Place = (bool, usize);
+
 /// All cores, and the peers at their connections.
 pub(crate) struct World {
     workers: Vec<Worker>,
     clients: Vec<End>,
     servers: Vec<End>,
-    ends: HashMap<(usize, Conn), (bool, usize)>,
+    ends: HashMap<(usize, Conn), Place>,
     mail: Vec<(usize, CoreMessage)>,
-    transfers: Vec<(usize, (bool, usize), Box<Transfer<Echo>>)>,
+    transfers: Vec<(usize, Place, Box<Transfer<Echo>>)>,
     pub(crate) shared: Arc<Shared<Echo>>,
     pub(crate) now: Now,
     pub(crate) notes: Vec<Note>,
