@@ -125,9 +125,18 @@ table! {
     /// Threads that serve connections.
     ///
     /// `cores` starts one for each core that the process may use. As few of them as the load needs
-    /// get clients: the next one does when those before it are busy for most of the time.
+    /// get clients (`worker_load`).
     workers: Workers = "cores" ["1" to "1024"],
         Restart, takes ["1", "8"], not ["0", "all"];
+
+    /// Percentage of its time in which a thread is busy before the next one gets new clients.
+    ///
+    /// Many clients on few threads cost less CPU than the same clients on many threads: each call
+    /// of the kernel sends and receives for more of them. When a thread is busy for another 20 % of
+    /// its time, clients move from there to another thread, and back when they need it no more.
+    /// With `0` clients are spread over all threads as they come, and none moves.
+    worker_load: u32 = "70" ["0" to "80"],
+        Restart, takes ["0", "50"], not ["81", "-1", "half"];
 
     /// Kernel interface for socket I/O.
     ///

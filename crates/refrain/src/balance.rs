@@ -14,12 +14,10 @@ use refrain_pool::ids::Core;
 /// thread runs.
 pub(crate) type Thousandths = u32;
 
-/// The load at which a core gets no more new clients while another has less.
-const FULL: Thousandths = 700;
-/// The load at which a core gives clients away.
-const OVERLOADED: Thousandths = 900;
-/// The most that a core has to do that gets clients of an overloaded one.
-const HAS_ROOM: Thousandths = 600;
+/// The load beyond that of a full core at which a core gives clients away.
+const OVERLOADED: Thousandths = 200;
+/// The part of the load of a full core that a core has at most that gets such clients.
+const HAS_ROOM: Thousandths = 857;
 /// The part of its load that clients of the last core in use bring to another core, at least:
 /// spread thin, the same requests cost up to twice as much. Whether it was more shows afterwards.
 const MERGED: Thousandths = 500;
@@ -66,6 +64,8 @@ impl Order {
 /// The policy: what it decided before, and what it waits for.
 #[derive(Debug)]
 pub(crate) struct Policy {
+    /// The load at which a core gets no more new clients while another has less.
+    full: Thousandths,
     /// The load that new clients are taken to bring to each core.
     expected: Vec<Thousandths>,
     overloaded_for: u32,
@@ -79,9 +79,10 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Makes the policy for so many cores.
-    pub(crate) fn new(cores: usize) -> Self {
+    /// Makes the policy for so many cores, which get no more new clients at this load.
+    pub(crate) fn new(cores: usize, full: Thousandths) -> Self {
         Self {
+            full,
             expected: vec![0; cores],
             overloaded_for: 0,
             needless_for: 0,
@@ -95,7 +96,7 @@ impl Policy {
     /// least to do. A burst of clients is spread before any of them has done anything.
     pub(crate) fn place(&mut self, loads: &[Thousandths]) -> Core {
         let expected = |core: usize| loads[core].saturating_add(self.expected[core]);
-        let first = (0..loads.len()).find(|&core| expected(core) < FULL);
+        let first = (0..loads.len()).find(|&core| expected(core) < self.full);
         let chosen = first.or_else(|| (0..loads.len()).min_by_key(|&core| expected(core)));
         let chosen = chosen.unwrap_or(0);
         self.expected[chosen] = self.expected[chosen].saturating_add(NEW_CLIENT);
@@ -111,6 +112,9 @@ impl Policy {
             self.pause -= 1;
             return None;
         }
+        if self.full == 0 {
+            return None;
+        }
         let order = self.relieve(loads).or_else(|| self.give_back(loads));
         if order.is_some() {
             (self.pause, self.overloaded_for, self.needless_for) = (PAUSE, 0, 0);
@@ -122,7 +126,8 @@ impl Policy {
     fn relieve(&mut self, loads: &[Thousandths]) -> Option<Order> {
         let from = (0..loads.len()).max_by_key(|&core| loads[core])?;
         let to = (0..loads.len()).min_by_key(|&core| loads[core])?;
-        if loads[from] < OVERLOADED || loads[to] > HAS_ROOM {
+        let (least, most) = (self.full + OVERLOADED, self.full * HAS_ROOM / 1000);
+        if loads[from] < least || loads[to] > most {
             self.overloaded_for = 0;
             return None;
         }
@@ -140,7 +145,7 @@ impl Policy {
     /// Has the last core in use give its clients to the others, if they have room for them all.
     fn give_back(&mut self, loads: &[Thousandths]) -> Option<Order> {
         let from = (0..loads.len()).rfind(|&core| loads[core] > HARDLY_USED)?;
-        let room = |core: &usize| FULL.saturating_sub(loads[*core]);
+        let room = |core: &usize| self.full.saturating_sub(loads[*core]);
         let all: Thousandths = (0..from).map(|core| room(&core)).sum();
         let needs = loads[from] * MERGED / 1000;
         if all < needs || from == 0 {
@@ -166,6 +171,8 @@ fn core(index: usize) -> Core {
 mod tests {
     use super::*;
 
+    const FULL: Thousandths = 700;
+
     /// Lets the policy decide so often on the same load; returns the orders.
     fn decide(policy: &mut Policy, times: u32, loads: &[Thousandths]) -> Vec<Order> {
         (0..times).filter_map(|_| policy.decide(loads)).collect()
@@ -177,15 +184,24 @@ mod tests {
 
     #[test]
     fn the_first_core_is_filled_before_the_next() {
-        let mut policy = Policy::new(3);
+        let mut policy = Policy::new(3, FULL);
         assert_eq!(policy.place(&[699, 0, 0]), Core(0));
         assert_eq!(policy.place(&[699, 0, 0]), Core(1));
         assert_eq!(policy.place(&[900, 800, 710]), Core(2));
     }
 
     #[test]
+    fn clients_are_spread_and_stay_if_that_is_wanted() {
+        let mut policy = Policy::new(3, 0);
+        let placed: Vec<_> = (0..6).map(|_| policy.place(&[0, 0, 0]).0).collect();
+        assert_eq!(placed, [0, 1, 2, 0, 1, 2]);
+        assert_eq!(decide(&mut policy, 1_000, &[1000, 0, 0]), []);
+        assert_eq!(decide(&mut policy, 1_000, &[300, 200, 100]), []);
+    }
+
+    #[test]
     fn a_burst_is_spread_before_it_is_measured() {
-        let mut policy = Policy::new(2);
+        let mut policy = Policy::new(2, FULL);
         let placed: Vec<_> = (0..2_000).map(|_| policy.place(&[0, 0])).collect();
         let first = placed.iter().filter(|core| **core == Core(0)).count();
         assert_eq!(placed[..700], [Core(0); 700]);
@@ -197,7 +213,7 @@ mod tests {
 
     #[test]
     fn an_overloaded_core_gives_half_to_an_unused_one() {
-        let mut policy = Policy::new(2);
+        let mut policy = Policy::new(2, FULL);
         assert_eq!(decide(&mut policy, OVERLOADED_FOR - 1, &[1000, 0]), []);
         assert_eq!(decide(&mut policy, 1, &[1000, 0]), [order(0, 1, 500)]);
         assert_eq!(decide(&mut policy, PAUSE, &[1000, 0]), []);
@@ -206,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_short_overload_moves_nobody() {
-        let mut policy = Policy::new(2);
+        let mut policy = Policy::new(2, FULL);
         for _ in 0..10 {
             assert_eq!(decide(&mut policy, OVERLOADED_FOR - 1, &[1000, 0]), []);
             assert_eq!(decide(&mut policy, 1, &[800, 0]), []);
@@ -215,17 +231,17 @@ mod tests {
 
     #[test]
     fn clients_stay_if_all_cores_have_much_to_do() {
-        let mut policy = Policy::new(2);
+        let mut policy = Policy::new(2, FULL);
         assert_eq!(decide(&mut policy, 1_000, &[1000, 900]), []);
         assert_eq!(decide(&mut policy, 1_000, &[600, 600]), []);
     }
 
     #[test]
     fn the_last_core_gives_back_what_the_others_have_room_for() {
-        let mut policy = Policy::new(3);
+        let mut policy = Policy::new(3, FULL);
         assert_eq!(decide(&mut policy, 19, &[300, 200, 150]), []);
         assert_eq!(decide(&mut policy, 1, &[300, 200, 150]), [order(2, 1, 1000)]);
-        let mut policy = Policy::new(3);
+        let mut policy = Policy::new(3, FULL);
         let orders = decide(&mut policy, 20, &[600, 500, 500]);
         assert_eq!(orders, [order(2, 1, 800)]);
         assert_eq!(decide(&mut policy, 1_000, &[300, 5, 5]), [], "what is left does not matter");
@@ -233,13 +249,13 @@ mod tests {
 
     #[test]
     fn load_that_does_not_fit_elsewhere_stays() {
-        let mut policy = Policy::new(2);
+        let mut policy = Policy::new(2, FULL);
         assert_eq!(decide(&mut policy, 1_000, &[600, 300]), []);
     }
 
     #[test]
     fn clients_that_were_needed_there_go_back_ever_more_rarely() {
-        let mut policy = Policy::new(2);
+        let mut policy = Policy::new(2, FULL);
         let mut waits = Vec::new();
         for _ in 0..4 {
             let mut wait = 0;

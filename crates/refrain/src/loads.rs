@@ -36,9 +36,11 @@ struct Shared {
 }
 
 impl Loads {
-    pub(crate) fn new(cores: usize) -> Self {
+    /// Makes the loads of so many cores, which get no more new clients when they are busy for `full`
+    /// percent of the time.
+    pub(crate) fn new(cores: usize, full: u32) -> Self {
         let loads = (0..cores).map(|_| Load::default()).collect();
-        let policy = Mutex::new(Policy::new(cores));
+        let policy = Mutex::new(Policy::new(cores, 10 * full));
         Self(Arc::new(Shared { cores: loads, due: AtomicU64::new(0), policy }))
     }
 
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn clients_are_counted_where_they_go() {
-        let loads = Loads::new(2);
+        let loads = Loads::new(2, 70);
         assert_eq!((loads.choose(Now(0)), loads.choose(Now(0))), (Core(0), Core(0)));
         loads.add(Core(1));
         assert_eq!(loads.total(), 3);
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn one_core_decides_for_all_once_in_a_period() {
-        let loads = Loads::new(2);
+        let loads = Loads::new(2, 70);
         let mut now = Now(10_000_000);
         let mut orders = Vec::new();
         for _ in 0..15 {
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_core_that_sleeps_has_nothing_to_do() {
-        let loads = Loads::new(2);
+        let loads = Loads::new(2, 70);
         loads.measured(Core(0), Now(5_000_000), 1000);
         loads.measured(Core(0), Now(5_000_000), 1000);
         assert_eq!(loads.choose(Now(5_000_001)), Core(1));

@@ -100,7 +100,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let shared = Shared::new(Arc::clone(&options), cores, &mut fill_random);
     shared.lobby.set_room(shares.room());
     let door = Door { shared: Arc::clone(&shared), gate: shares.gate() };
-    let loads = Loads::new(usize::from(cores));
+    let loads = Loads::new(usize::from(cores), options.general.worker_load);
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
     let (parser_queue, parser) = parser::open(Arc::clone(&post))?;

@@ -1,6 +1,8 @@
 //! The most important tests once more, with each kernel driver and on several cores.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use refrain_differ::msg::Msg;
 
@@ -155,4 +157,67 @@ fn a_server_goes_to_the_core_whose_client_waits() {
     }
     pids.dedup();
     assert_eq!(pids.len(), 1, "one server for all");
+}
+
+/// The time within which clients of a core that has too much to do move.
+const MOVED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Opens a session with a setting and a statement of its own.
+fn mover(proxy: &Proxy, database: &'static str, client: usize) -> Session {
+    let mut session = proxy.open(database);
+    session.run(&format!("set application_name = 'mover {client}'"));
+    let statement = parse("s", "select current_setting('application_name'), $1");
+    assert_eq!(session.ask(&[statement, Msg::Sync]).words(), "1 Z(I)");
+    session
+}
+
+/// Runs the session's statement until it is over.
+fn runs_until(mut session: Session, client: usize, over: &AtomicBool) {
+    for round in 0.. {
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        let asks = [bind("s", &[&format!("{round}")]), execute(), Msg::Sync];
+        let row = format!("2 D(mover {client},{round}) C(SELECT 1) Z(I)");
+        assert_eq!(session.ask(&asks).words(), row);
+    }
+}
+
+/// Clients of a busy core move to another one, in the middle of their sessions, and lose nothing.
+fn clients_move(driver: &str, database: &'static str) {
+    let config = Config::over(cluster(Version::V15)).general("driver", &format!("{driver:?}"));
+    let config = config.general("workers", "2").general("worker_load", "3");
+    let proxy = config.pool("pool_size", "4").start();
+    let over = &AtomicBool::new(false);
+    let sessions: Vec<_> = (0..8).map(|client| mover(&proxy, database, client)).collect();
+    thread::scope(|scope| {
+        let threads: Vec<_> = sessions
+            .into_iter()
+            .enumerate()
+            .map(|(client, session)| scope.spawn(move || runs_until(session, client, over)))
+            .collect();
+        let started = Instant::now();
+        while proxy.counter("client_moves") == 0 && started.elapsed() < MOVED_WITHIN {
+            thread::sleep(Duration::from_millis(20));
+        }
+        thread::sleep(Duration::from_millis(300));
+        over.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert_ne!(proxy.counter("client_moves"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
+}
+
+#[test]
+fn epoll_and_clients_that_move() {
+    clients_move("epoll", database("kernel_epoll_move"));
+}
+
+#[test]
+fn io_uring_and_clients_that_move() {
+    if has_uring() {
+        clients_move("uring", database("kernel_uring_move"));
+    } else {
+        println!("this kernel has no io_uring for us");
+    }
 }

@@ -60,6 +60,8 @@ impl Config {
         let (general, pool, server) = (empty(), empty(), empty());
         let config = Self { general, pool, server, name: "*".to_owned(), more: String::new() };
         let config = config.general("auth", "\"trust\"").general("workers", "1");
+        // Where there are several workers, each has clients.
+        let config = config.general("worker_load", "0");
         let config = config.general("admin_users", "[\"postgres\"]").pool("pool_size", "1");
         let port = cluster.port().to_string();
         config.server("host", &format!("{:?}", cluster.host())).server("port", &port)
@@ -71,6 +73,7 @@ impl Config {
         let (general, pool, server) = (empty(), empty(), empty());
         let config = Self { general, pool, server, name: "*".to_owned(), more: String::new() };
         let config = config.general("auth", "\"trust\"").general("workers", "2");
+        let config = config.general("worker_load", "0");
         config.server("backend", "\"sqlite\"").server("path", "\"it.db\"")
     }
 
