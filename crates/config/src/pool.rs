@@ -237,8 +237,8 @@ table! {
     /// nothing, calls no volatile function, and shows nothing of its session. Refrain asks a server
     /// about each statement that is used often, and again about once a minute; `SHOW STATEMENTS`
     /// has the answers. For PostgreSQL only, and not in session mode.
-    share_servers: ShareServers = "off",
-        Reload, takes ["reads"], not ["on", "all"];
+    share_servers: ShareServers = "reads",
+        Reload, takes ["off"], not ["on", "all"];
 
     /// Requests of clients that share a server at most, counting the one that it works on.
     share_depth: u32 = "16" ["2" to "256"],

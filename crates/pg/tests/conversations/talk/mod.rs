@@ -54,9 +54,11 @@ pub(crate) struct Party {
 /// Returns a whole file of options with these of the pool, one `name = value` per line. Refrain
 /// does not ask servers about functions, unless these options say so.
 pub(crate) fn options(pool: &str) -> String {
-    let tracks = if pool.contains("track_functions") { "" } else { "track_functions = \"off\"\n" };
+    let unless = |name, text| if pool.contains(name) { "" } else { text };
+    let tracks = unless("track_functions", "track_functions = \"off\"\n");
+    let shares = unless("share_servers", "share_servers = \"off\"\n");
     format!(
-        "auth = \"trust\"\n[pool]\n{tracks}{pool}\n\
+        "auth = \"trust\"\n[pool]\n{tracks}{shares}{pool}\n\
          [databases.\"*\"]\nurl = \"postgres://u@127.0.0.1:1\"\n"
     )
 }
