@@ -36,8 +36,8 @@ struct Shared {
 }
 
 impl Loads {
-    /// Makes the loads of so many cores, which get no more new clients when they are busy for `full`
-    /// percent of the time.
+    /// Makes the loads of so many cores, which get no more new clients when they are busy for
+    /// `full` percent of the time.
     pub(crate) fn new(cores: usize, full: u32) -> Self {
         let loads = (0..cores).map(|_| Load::default()).collect();
         let policy = Mutex::new(Policy::new(cores, 10 * full));
