@@ -40,8 +40,9 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
-    Part { name: "drivers-shared", run: through_shared_servers, drives: true },
+    Part { name: "drivers-shared-15", run: || through_shared_servers(Version::V15), drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
+    Part { name: "drivers-shared-18", run: || through_shared_servers(Version::V18), drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
@@ -194,9 +195,9 @@ fn through_proxy(version: Version) -> Result<Tally> {
 }
 
 /// Runs client libraries through a pool that shares servers.
-fn through_shared_servers() -> Result<Tally> {
+fn through_shared_servers(version: Version) -> Result<Tally> {
     let program = built("refrain", "refrain")?;
-    let cluster = Cluster::start(Version::V15, &[])?;
+    let cluster = Cluster::start(version, &[])?;
     let proxy = Refrain::start_as(&program, &sharing(&cluster, 20))?;
     Ok(driven(DRIVERS, &proxy))
 }
