@@ -52,6 +52,7 @@ mod notifications;
 mod sqlite;
 mod files;
 mod beneath;
+mod capacity;
 mod forgotten;
 mod autoprepare_rules;
 mod autoprepare_stale;

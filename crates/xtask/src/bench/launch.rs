@@ -52,6 +52,12 @@ pub enum Driver {
 }
 
 impl Driver {
+    /// Parses a name as [`Driver::name`] returns it.
+    pub fn parse(name: &str) -> Result<Driver, String> {
+        let known = [Driver::Uring, Driver::Epoll].into_iter().find(|d| d.name() == name);
+        known.ok_or_else(|| "expected uring or epoll".to_owned())
+    }
+
     /// Returns the value of the option `driver`.
     pub fn name(self) -> &'static str {
         match self {
@@ -74,9 +80,8 @@ impl Contender {
             "pgbouncer" => return Ok(Contender::Pgbouncer),
             _ => name.split_once('-').unwrap_or((name, "1")),
         };
-        let driver = [Driver::Uring, Driver::Epoll].into_iter().find(|d| d.name() == driver);
-        match (driver, workers.parse()) {
-            (Some(driver), Ok(workers @ 1..)) => Ok(Contender::Refrain { driver, workers }),
+        match (Driver::parse(driver), workers.parse()) {
+            (Ok(driver), Ok(workers @ 1..)) => Ok(Contender::Refrain { driver, workers }),
             _ => Err("expected direct, pgbouncer, uring, epoll, uring-2 (two workers), …".into()),
         }
     }
@@ -130,7 +135,8 @@ impl Running {
             }
             Contender::Refrain { driver, workers } => {
                 let dir = new_dir()?;
-                let text = refrain_config(cluster, port, driver, workers, shape);
+                let text = refrain_top(port, driver, workers)
+                    + &refrain_pool((cluster.host(), cluster.port()), shape);
                 fs::write(dir.join("config.toml"), text)?;
                 let mut program = Command::new(release()?);
                 program.arg(dir.join("config.toml")).current_dir(&dir);
@@ -145,6 +151,27 @@ impl Running {
                 Running { contender, port, process: None, dir: Some(dir) }.run(&program, "INT")
             }
         }
+    }
+
+    /// Starts the proxy on these cores, over the server at `server` of 127.0.0.1.
+    pub fn start_on(
+        cores: &[usize],
+        driver: Driver,
+        workers: u32,
+        server: u16,
+        pool_size: u32,
+    ) -> Result<Running> {
+        let (port, dir) = (free_port()?, new_dir()?);
+        let shape = Shape { pool_size, more: "", top: "" };
+        let text =
+            refrain_top(port, driver, workers) + &refrain_pool(("127.0.0.1", server), &shape);
+        fs::write(dir.join("config.toml"), text)?;
+        let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+        let mut program = Command::new("taskset");
+        program.args(["--cpu-list", &cores.join(",")]).arg(release()?);
+        program.arg(dir.join("config.toml")).current_dir(&dir);
+        let contender = Contender::refrain(driver, workers);
+        Running { contender, port, process: None, dir: Some(dir) }.run(&program, "TERM")
     }
 
     /// Starts the proxy over an SQLite file instead of a cluster. `more` has lines for the
@@ -204,18 +231,10 @@ impl Drop for Running {
     }
 }
 
-fn refrain_config(
-    cluster: &Cluster,
-    port: u16,
-    driver: Driver,
-    workers: u32,
-    shape: &Shape,
-) -> String {
+fn refrain_pool((host, server): (&str, u16), shape: &Shape) -> String {
     let Shape { pool_size, more, top } = shape;
-    let (host, server) = (cluster.host(), cluster.port());
-    let own = refrain_top(port, driver, workers);
     format!(
-        "{own}{top}\n\
+        "{top}\n\
          [pool]\npool_mode = \"transaction\"\npool_size = {pool_size}\n{more}\n\n\
          [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{server}\"\n"
     )

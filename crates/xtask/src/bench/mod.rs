@@ -9,10 +9,12 @@ pub mod launch;
 mod pgbench;
 mod facts;
 mod report;
+mod turns;
 mod rounds;
 mod syscalls;
 mod idle;
 mod instructions;
+pub mod capacity;
 mod printed;
 mod sqlite_wire;
 mod sqlite_writes;
@@ -46,6 +48,8 @@ enum What {
     },
     /// Count the engine's instructions per transaction, by valgrind.
     Instructions,
+    /// Measure how much more two workers carry than one, with a stub in place of PostgreSQL.
+    Capacity(capacity::Plan),
     /// Measure how long autoprepare's analysis of a query takes.
     Template,
     /// Measure what the cache of SQLite statements saves, beside rusqlite and go-sqlite3.
@@ -65,6 +69,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::Syscalls) => ("bench-syscalls", syscalls::run()?),
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
         Some(What::Instructions) => ("bench-instructions", instructions::run()?),
+        // This build is not optimised: its clients would be slower than the proxy.
+        Some(What::Capacity(_)) if cfg!(debug_assertions) => return capacity::run_optimised(),
+        Some(What::Capacity(plan)) => ("bench-capacity", plan.run()?),
         Some(What::Template) => {
             let hit_and_analysis = [("refrain-sql", "normalize"), ("refrain-grammar", "analyse")];
             ("bench-template", printed::run(&hit_and_analysis)?)

@@ -116,6 +116,11 @@ impl Session {
         self.send(&message(b'X', &[]))
     }
 
+    /// Returns the connection, of which every reply has been read.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream.into_inner()
+    }
+
     /// Closes the connection without Terminate.
     pub fn vanish(&self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);

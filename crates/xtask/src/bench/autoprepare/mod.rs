@@ -5,7 +5,6 @@
 //! every round, and only ratios within a round count. Each part starts its own proxies, so that no
 //! part finds prepared statements of another.
 
-mod turns;
 mod workload;
 
 use std::fmt::Write as _;
@@ -23,8 +22,8 @@ use super::pgbench::{self, Load, Mode, Outcome, Pgbench, Until};
 use super::report::{CPU, Figures, SERVER_CPU, TPS, table};
 use super::rounds::{POOL_SIZE, SCALE, measured};
 use super::session::Session;
+use super::turns::Turns;
 
-use self::turns::Turns;
 use self::workload::Workload;
 
 /// Number of clients in the parts about throughput.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use anyhow::Result;
 
-use crate::bench::report::{Figures, Pick, median};
+use super::report::{Figures, Pick, median};
 
 /// Figures of each variant in each round.
 pub(super) struct Turns<V> {
