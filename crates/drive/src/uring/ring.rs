@@ -60,6 +60,8 @@ pub(super) struct Ring {
     /// Requests for which the queue had no room. They go in before any later one.
     backlog: VecDeque<squeue::Entry>,
     enabled: bool,
+    /// The flags of each call.
+    flags: EnterFlags,
 }
 
 impl Ring {
@@ -80,7 +82,14 @@ impl Ring {
         if !parameters.is_feature_ext_arg() || !parameters.is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(Ring { ring, backlog: VecDeque::new(), enabled: false })
+        // Sockets are no disks: a worker that waits for them is idle. Without the flag, the kernel
+        // counts the time as waiting for I/O, and does some accounting at each wait.
+        let flags = match parameters.is_feature_no_iowait() {
+            true => EnterFlags::NO_IOWAIT,
+            false => EnterFlags::empty(),
+        };
+        let flags = flags | EnterFlags::GETEVENTS | EnterFlags::EXT_ARG;
+        Ok(Ring { ring, backlog: VecDeque::new(), enabled: false, flags })
     }
 
     fn setup(
@@ -173,6 +182,7 @@ impl Ring {
 
     /// Calls `io_uring_enter` once. Returns how many requests the kernel took.
     fn call(&mut self, wait: Option<Duration>) -> io::Result<usize> {
+        let flags = self.flags.bits();
         let (submitter, queue, completions) = self.ring.split();
         let requests = queue.len();
         let at_once = wait.is_some_and(|wait| wait.is_zero()) || !completions.is_empty();
@@ -182,11 +192,10 @@ impl Ring {
             Some(limit) if !at_once => SubmitArgs::new().timespec(limit),
             _ => SubmitArgs::new(),
         };
-        let flags = EnterFlags::GETEVENTS | EnterFlags::EXT_ARG;
         // SAFETY: the flags call for an argument of this type, and the time it points to is a
         // local.
         let answer = unsafe {
-            submitter.enter(requests as u32, u32::from(!at_once), flags.bits(), Some(&arguments))
+            submitter.enter(requests as u32, u32::from(!at_once), flags, Some(&arguments))
         };
         match answer {
             Err(error) => match error.raw_os_error() {

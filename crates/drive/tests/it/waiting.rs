@@ -101,3 +101,39 @@ on_both! {
         .unwrap();
     }
 }
+
+/// Returns how many tasks of the whole machine wait for a disk, as its load monitors count them.
+fn blocked() -> u32 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let line = stat.lines().find_map(|line| line.strip_prefix("procs_blocked "));
+    line.unwrap().parse().unwrap()
+}
+
+/// True if this kernel can tell a wait for sockets from a wait for a disk: from 6.15 on.
+fn tells_waits_apart() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(15))
+}
+
+on_both! {
+    fn a_driver_that_waits_is_idle(driven) {
+        // Enough of them to see through whatever else the machine does.
+        const DRIVERS: u32 = 64;
+        if !tells_waits_apart() {
+            return;
+        }
+        let before = blocked();
+        let others = (0..DRIVERS).map(|_| driven.another()).collect::<Vec<_>>();
+        let wakers = others.iter().map(|other| other.kernel.waker()).collect::<Vec<_>>();
+        let threads = others.into_iter().map(|mut other| {
+            thread::spawn(move || other.kernel.turn(Some(GUARD), &mut |_| {}).unwrap())
+        });
+        let threads = threads.collect::<Vec<_>>();
+        thread::sleep(Duration::from_millis(100));
+        let during = blocked();
+        wakers.iter().for_each(|waker| waker.wake());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(during < before + DRIVERS / 2, "{before} before, {during} while they wait");
+    }
+}
