@@ -51,10 +51,11 @@ pub(super) struct Plan {
     #[arg(long, default_value_t = 5)]
     warmup: u32,
     /// Number of clients.
-    #[arg(long, default_value_t = 64, value_parser = at_least_one())]
+    #[arg(long, default_value_t = 128, value_parser = at_least_one())]
     clients: usize,
-    /// Number of segments that each client has under way.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one().range(..=64))]
+    /// Number of segments that each client has under way. With one, the stub and the clients are
+    /// about as busy as two workers, and the proxy waits for them.
+    #[arg(long, default_value_t = 2, value_parser = at_least_one().range(..=64))]
     depth: usize,
     /// The proxy's driver: uring or epoll.
     #[arg(long, default_value = "uring", value_parser = Driver::parse)]
