@@ -1,0 +1,164 @@
+//! Cache: the shards, and what they have in common.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::Seed;
+use crate::fill::{Asker, Fill, Found, Kept, Waiter};
+use crate::shard::{Ask, Reply, Shard};
+use crate::terms::Terms;
+use crate::topics::TopicSet;
+
+/// Shards: enough that cores seldom wait for each other, and few enough that a large reply fits.
+const SHARDS: usize = 16;
+
+/// Counts of the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Replies.
+    pub entries: u64,
+    /// Bytes that they take, with the cache's own tables.
+    pub bytes: u64,
+    /// Replies that are being fetched.
+    pub flights: u64,
+    /// Replies that had to make room.
+    pub evicted: u64,
+    /// Replies that were asked for and were out of date.
+    pub outdated: u64,
+    /// Replies that were asked for and were too old.
+    pub expired: u64,
+    /// Replies that were dropped since nobody gets them any more.
+    pub swept: u64,
+}
+
+impl Stats {
+    fn add(&mut self, other: Self) {
+        let Self { entries, bytes, flights, evicted, outdated, expired, swept } = other;
+        self.entries += entries;
+        self.bytes += bytes;
+        self.flights += flights;
+        self.evicted += evicted;
+        self.outdated += outdated;
+        self.expired += expired;
+        self.swept += swept;
+    }
+}
+
+/// Replies in memory, shared by all cores.
+#[derive(Debug)]
+pub struct Cache {
+    shards: Box<[Mutex<Shard>]>,
+    seed: Seed,
+    /// The shard that is swept next.
+    swept: AtomicU64,
+}
+
+impl Cache {
+    /// Makes an empty cache. `limit` is the number of bytes that it takes at most; `queues` are
+    /// those that the replies of each queue take at most.
+    pub fn new(seed: Seed, limit: usize, queues: &[usize]) -> Self {
+        let (limit, queues) = shares(limit, queues);
+        let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(limit, &queues)));
+        Self {
+            shards: shards.collect(),
+            seed,
+            swept: AtomicU64::new(0),
+        }
+    }
+
+    /// Drops all replies and takes other limits.
+    pub fn configure(&self, limit: usize, queues: &[usize]) {
+        let (limit, queues) = shares(limit, queues);
+        self.shards.iter().for_each(|shard| lock(shard).configure(limit, &queues));
+    }
+
+    /// Looks for a reply, and appends it to `out` if there is one. `topics` are those that the
+    /// reply depends on.
+    #[inline]
+    pub fn look(
+        &self,
+        key: &[u8],
+        topics: &Arc<TopicSet>,
+        terms: &Terms,
+        now: u64,
+        asker: Asker,
+        out: &mut Vec<u8>,
+    ) -> Found {
+        let mut hasher = self.seed.build_hasher();
+        hasher.write(key);
+        let hash = hasher.finish();
+        let ask = Ask { hash, key, topics, terms, now, asker };
+        let (found, long) = lock(self.shard(hash)).look(&ask, out);
+        if let Some((data, key_bytes)) = long {
+            out.extend_from_slice(&data[key_bytes..]);
+        }
+        found
+    }
+
+    /// Ends a fill with its reply, which is kept if nothing has changed since it was asked for.
+    /// Returns those that wait for it.
+    pub fn store(
+        &self,
+        fill: &Fill,
+        bytes: &[u8],
+        terms: &Terms,
+        took: u64,
+        empty: bool,
+    ) -> (Kept, Vec<Waiter>) {
+        let reply = Reply { bytes, terms, took, empty, refused: false };
+        lock(self.shard(fill.hash)).store(fill, &reply)
+    }
+
+    /// Ends a fill whose reply cannot be kept. For as long as it would have been fresh, askers go
+    /// to the server at once. Returns those that wait for it.
+    pub fn refuse(&self, fill: &Fill, terms: &Terms) -> Vec<Waiter> {
+        let reply = Reply { bytes: &[], terms, took: 0, empty: false, refused: true };
+        lock(self.shard(fill.hash)).store(fill, &reply).1
+    }
+
+    /// Ends a fill without a reply. Returns those that wait for it: one of them is to fetch it.
+    pub fn abandon(&self, fill: &Fill) -> Vec<Waiter> {
+        lock(self.shard(fill.hash)).abandon(fill)
+    }
+
+    /// Drops replies that are given to nobody any more, among `most` entries of one shard.
+    pub fn sweep(&self, now: u64, most: usize) {
+        let shard = self.swept.fetch_add(1, Relaxed) as usize % SHARDS;
+        lock(&self.shards[shard]).sweep(now, most);
+    }
+
+    /// Returns the bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).bytes()).sum()
+    }
+
+    /// Returns its counts.
+    pub fn stats(&self) -> Stats {
+        let mut all = Stats::default();
+        self.shards.iter().for_each(|shard| all.add(lock(shard).stats()));
+        all
+    }
+
+    #[inline]
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[(hash >> 40) as usize % SHARDS]
+    }
+
+    /// Checks that tables and counts agree, for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn check(&self) {
+        self.shards.iter().for_each(|shard| lock(shard).check());
+    }
+}
+
+/// Returns the limits of one shard.
+fn shares(limit: usize, queues: &[usize]) -> (usize, Vec<usize>) {
+    (limit / SHARDS, queues.iter().map(|most| most / SHARDS).collect())
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}

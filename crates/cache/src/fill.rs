@@ -1,0 +1,90 @@
+//! What is said about a key: who asks, what was found, and the fill that a miss begins.
+
+use std::sync::Arc;
+
+use crate::topics::TopicSet;
+
+/// One that waits for a reply that another fetches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The core where it waits.
+    pub core: u16,
+    /// The number of the client there.
+    pub client: u64,
+    /// The number of the client's request: a request that is over waits for nothing.
+    pub request: u64,
+}
+
+/// One that asks for a reply.
+#[derive(Clone, Copy, Debug)]
+pub enum Asker {
+    /// It fetches the reply itself if nobody else does, and else waits.
+    Waits(Waiter),
+    /// It fetches the reply itself in any case: it has waited for long enough.
+    Alone,
+    /// It wants no reply that is there already, but fetches another.
+    Fetches,
+}
+
+/// A reply that was found.
+#[derive(Debug)]
+pub struct Hit {
+    /// The time since it was asked for, in microseconds.
+    pub age: u64,
+    /// The time that it took to fetch it, in microseconds.
+    pub took: u64,
+    /// Set if it is stale, and the asker is the one who has another fetched.
+    pub refresh: Option<Box<Fill>>,
+    /// Whether it is stale.
+    pub stale: bool,
+}
+
+/// The outcome of a look.
+#[derive(Debug)]
+pub enum Found {
+    /// The reply was appended.
+    Hit(Hit),
+    /// The asker fetches the reply.
+    Miss(Box<Fill>),
+    /// Another fetches the reply: the asker is told when it is there, or will not come.
+    Wait,
+    /// The asker goes to the server, and its reply is not kept: another is being fetched, or the
+    /// last one could not be kept, or a topic is in doubt.
+    Alone,
+}
+
+/// A reply that is being fetched.
+#[derive(Debug)]
+pub struct Fill {
+    pub(crate) hash: u64,
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) topics: Arc<TopicSet>,
+    pub(crate) stamp: u64,
+    pub(crate) asked: u64,
+    pub(crate) queue: u16,
+    /// Tells it from others of its key; never used twice.
+    pub(crate) number: u64,
+}
+
+impl Fill {
+    /// Returns the time at which the reply was asked for, in microseconds.
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// Whether nothing that the reply depends on has changed since it was asked for.
+    pub fn is_current(&self) -> bool {
+        self.topics.sure_stamp() == Some(self.stamp)
+    }
+}
+
+/// What became of a reply that was fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is kept.
+    Yes,
+    /// Something that it depends on has changed meanwhile.
+    Changed,
+    /// There is no room for it.
+    Large,
+}
