@@ -8,7 +8,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::database::{Database, DatabaseKeys};
+use crate::cache::{Cache, CacheOptions, CacheRule};
+use crate::database::{Database, DatabaseKeys, Host};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
@@ -24,6 +25,9 @@ use crate::value::{Entry, Given};
 const POOL: &str = "pool";
 const DATABASES: &str = "databases";
 const USERS: &str = "users";
+const CACHE: &str = "cache";
+/// The rules within the table of the cache.
+const RULES: &str = "rules";
 
 impl Options {
     /// Reads the text of a configuration file.
@@ -159,7 +163,7 @@ struct Builder {
 
 impl Builder {
     fn options(&mut self, root: &[Entry]) -> Options {
-        let is_section = |entry: &Entry| [POOL, DATABASES, USERS].contains(&entry.name.as_str());
+        let is_section = |entry: &Entry| [POOL, DATABASES, USERS, CACHE].contains(&entry.name.as_str());
         let (sections, top): (Vec<_>, Vec<_>) = root.iter().cloned().partition(is_section);
         let top = Section { path: String::new(), name: "", line: None, entries: &top };
         let general: General = self.keys(&top, None);
@@ -181,7 +185,8 @@ impl Builder {
 
         self.user_rules(&of_users, &users, &databases);
         self.somebody_and_something(&general, &of_users, &of_databases);
-        let mut options = Options { general, defaults, databases, users };
+        let cache = self.cache(&sections, &databases);
+        let mut options = Options { general, defaults, cache, databases, users };
         options.databases.sort_by(|one, other| one.name.cmp(&other.name));
         options.users.sort_by(|one, other| one.name.cmp(&other.name));
         options
@@ -221,6 +226,56 @@ impl Builder {
             }
         }
         found
+    }
+
+    /// Reads the table of the cache, with its rules.
+    fn cache(&mut self, sections: &[Entry], databases: &[Database]) -> Cache {
+        let mut cache = Cache::default();
+        let found: Vec<Entry> = sections.iter().filter(|it| it.name == CACHE).cloned().collect();
+        for section in self.sections("", &found) {
+            let is_rules = |entry: &Entry| entry.name == RULES;
+            let (rules, own): (Vec<_>, Vec<_>) = section.entries.iter().cloned().partition(is_rules);
+            let own = Section { entries: &own, path: section.path.clone(), ..section };
+            cache.options = self.keys::<CacheOptions>(&own, None);
+            for Entry { line, given, .. } in &rules {
+                cache.rules.extend(self.cache_rules(*line, given, databases));
+            }
+        }
+        cache
+    }
+
+    /// Reads the rules of the cache.
+    fn cache_rules(
+        &mut self,
+        line: Option<usize>,
+        given: &Given,
+        databases: &[Database],
+    ) -> Vec<CacheRule> {
+        let path = dotted(CACHE, RULES);
+        let Given::List(items) = given else {
+            self.fail(line, path.clone(), format!("expected tables: [[{path}]]"));
+            return Vec::new();
+        };
+        let mut rules = Vec::new();
+        for item in items {
+            let Given::Table(entries) = item else {
+                self.fail(line, path.clone(), format!("expected tables: [[{path}]]"));
+                continue;
+            };
+            let line = entries.iter().find_map(|entry| entry.line).or(line);
+            let section = Section { path: path.clone(), name: RULES, line, entries };
+            let rule = self.keys::<CacheRule>(&section, None);
+            // A look into SQLite costs no more than one into the cache.
+            let sqlite = |it: &&Database| matches!(it.server.host, Host::Sqlite(_));
+            let named = |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
+            let mut meant = databases.iter().filter(named).peekable();
+            if meant.peek().is_some() && meant.all(|it| sqlite(&it)) {
+                let message = "applies to SQLite databases, whose replies are not cached";
+                self.fail(section.line_of("database"), dotted(&path, "database"), message);
+            }
+            rules.push(rule);
+        }
+        rules
     }
 
     /// Reads a section: its own keys, and pool options if `pool` is given.

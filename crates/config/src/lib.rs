@@ -25,6 +25,7 @@ mod table;
 mod general;
 mod pool;
 mod sqlite;
+mod cache;
 mod database;
 mod user;
 mod error;
@@ -37,6 +38,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency};
 pub use crate::database::{Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::cache::Cache;
 use crate::database::{Database, Server};
 use crate::general::{AuthMethod, General};
 use crate::pool::PoolOptions;
@@ -14,6 +15,8 @@ pub struct Options {
     pub general: General,
     /// The `[pool]` table: the options of every pool, unless its database or user overrides them.
     pub defaults: PoolOptions,
+    /// The result cache.
+    pub cache: Cache,
     /// Databases, sorted by name.
     pub databases: Vec<Database>,
     /// Users, sorted by name.

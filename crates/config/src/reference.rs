@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::cache::{CacheOptions, CacheRule};
 use crate::database::DatabaseKeys;
 use crate::general::General;
 use crate::pool::PoolOptions;
@@ -102,6 +103,16 @@ const USERS: (&str, &str) = (
      their own. Pool options may stand here too.",
 );
 
+const CACHE: (&str, &str) = (
+    "The result cache: `[cache]`",
+    "Refrain keeps the replies to reads for which there is a rule, and answers the same reads from \
+     memory.",
+);
+const CACHE_RULES: (&str, &str) = (
+    "Rules of the cache: `[[cache.rules]]`",
+    "The first rule that applies to a client and its statement counts. Without a rule, nothing is kept.",
+);
+
 /// Returns the text of `docs/config.md`.
 pub fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
@@ -109,6 +120,8 @@ pub fn reference() -> String {
     chapter::<PoolOptions>(&mut text, POOLS);
     chapter::<DatabaseKeys>(&mut text, DATABASES);
     chapter::<UserKeys>(&mut text, USERS);
+    chapter::<CacheOptions>(&mut text, CACHE);
+    chapter::<CacheRule>(&mut text, CACHE_RULES);
     text
 }
 

@@ -1,5 +1,6 @@
 //! The changes that a reload would make, and `SHOW CONFIG`.
 
+use crate::cache::CacheRule;
 use crate::database::{Database, DatabaseKeys};
 use crate::general::General;
 use crate::options::Options;
@@ -43,6 +44,8 @@ impl Options {
     pub fn rows(&self) -> Vec<ConfigRow> {
         let mut rows = config_rows(&self.general);
         rows.extend(config_rows(&self.defaults));
+        let of_cache = config_rows(&self.cache.options);
+        rows.extend(of_cache.into_iter().map(|row| ConfigRow { key: "cache.memory", ..row }));
         rows
     }
 
@@ -51,6 +54,8 @@ impl Options {
         let mut changes = Vec::new();
         compare("", &self.general, &new.general, &mut changes);
         compare("pool.", &self.defaults, &new.defaults, &mut changes);
+        compare("cache.", &self.cache.options, &new.cache.options, &mut changes);
+        compare_rules(&self.cache.rules, &new.cache.rules, &mut changes);
         let databases = Entries { section: "databases", name: |d: &Database| &d.name };
         for (path, old, new) in databases.in_both(&self.databases, &new.databases, &mut changes) {
             compare(&path, &DatabaseKeys::of(old), &DatabaseKeys::of(new), &mut changes);
@@ -95,6 +100,21 @@ fn compare<T: Table>(path: &str, old: &T, new: &T, changes: &mut Vec<Change>) {
             new: Some((row.show)(new)),
             when: row.when,
         });
+    }
+}
+
+/// Compares the rules of the cache, by their numbers.
+fn compare_rules(old: &[CacheRule], new: &[CacheRule], changes: &mut Vec<Change>) {
+    for number in 0..old.len().max(new.len()) {
+        let key = format!("cache.rules.{}", number + 1);
+        match (old.get(number), new.get(number)) {
+            (Some(old), Some(new)) => compare(&format!("{key}."), old, new, changes),
+            (old, new) => {
+                let there = |rule: Option<&CacheRule>| rule.map(|_| "present".to_owned());
+                let (old, new) = (there(old), there(new));
+                changes.push(Change { key, old, new, when: When::Reload });
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::cache::{CacheOptions, CacheRule};
 use crate::database::DatabaseKeys;
 use crate::general::General;
 use crate::pool::PoolOptions;
@@ -61,6 +62,8 @@ fn every_row_keeps_the_rules() {
     check::<PoolOptions>();
     check::<DatabaseKeys>();
     check::<UserKeys>();
+    check::<CacheOptions>();
+    check::<CacheRule>();
 }
 
 /// In a URL, an option is identified by its name alone.

@@ -1,0 +1,113 @@
+//! The result cache: its memory, and the rules that say which replies it keeps.
+
+use std::time::Duration;
+
+use crate::table::table;
+use crate::value::{Percent, choice};
+
+choice! {
+    /// Writes after which a kept reply is not given any more.
+    Consistency {
+        /// None: a reply is given until its time is over.
+        Ttl = "ttl",
+        /// Those of the client that asks.
+        Session = "session",
+        /// All that pass through Refrain, before the writer hears of its commit.
+        Writes = "writes",
+    }
+}
+
+/// The result cache.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Cache {
+    /// Options of the cache as a whole.
+    pub options: CacheOptions,
+    /// The rules, in order: the first that matches counts.
+    pub rules: Vec<CacheRule>,
+}
+
+table! {
+    /// Options of the result cache as a whole.
+    pub struct CacheOptions;
+
+    /// Memory that kept replies take at most, with all that the cache needs for them.
+    ///
+    /// A change drops all kept replies.
+    memory: usize = "64MiB" ["1MiB" to "1024GiB"],
+        Reload, takes ["1GiB"], not ["1KiB", "unlimited"];
+}
+
+table! {
+    /// A rule: which replies are kept, and for how long.
+    pub struct CacheRule;
+
+    /// Name of the rule, for the console and the metrics; the default is its number.
+    name: Option<String>,
+        Reload, takes ["products"], not [];
+
+    /// Database, as clients name it, to which the rule applies; the default is every database.
+    database: Option<String>,
+        Reload, takes ["shop"], not [];
+
+    /// User to whom the rule applies; the default is every user.
+    user: Option<String>,
+        Reload, takes ["app"], not [];
+
+    /// Text of the statements to which the rule applies; the default is every statement.
+    ///
+    /// The text is compared without its literals: `select * from t where id = 1` stands for the
+    /// same statement with any other number as well.
+    statement: Option<String>,
+        Reload, takes ["select 1"], not [];
+
+    /// Time for which a reply is given to others, from its request on.
+    ttl: Duration = "1min" ["1ms" to "365d"],
+        Reload, takes ["250ms", "1d"], not ["0s", "never", "60"];
+
+    /// Time for which a reply without rows is given; the default is `ttl`.
+    empty_ttl: Option<Duration> = "never" ["1ms" to "365d"],
+        Reload, takes ["1s"], not ["0s", "60"];
+
+    /// Random part by which the time may be shorter.
+    ///
+    /// Without it, replies that were fetched together would have to be fetched again together.
+    jitter: Percent = "10%" ["0%" to "90%"],
+        Reload, takes ["0%", "50%"], not ["0.1", "100%"];
+
+    /// Bytes of a reply that is kept, at most; longer ones pass without delay.
+    max_result_size: usize = "256KiB" ["64B" to "64MiB"],
+        Reload, takes ["1MiB"], not ["1B", "unlimited"];
+
+    /// Memory that the replies of this rule take at most.
+    memory: Option<usize> = "unlimited" ["64KiB" to "1024GiB"],
+        Reload, takes ["8MiB"], not ["1KiB"];
+
+    /// Writes after which a reply is not given any more.
+    ///
+    /// `writes`: all that pass through Refrain to the same database, before the writer hears of its
+    /// commit. `session`: those of the client that asks, so that each client reads what it has
+    /// written. `ttl`: none. Refrain does not see writes that go to the database by other ways.
+    consistency: Consistency = "writes",
+        Reload, takes ["session", "ttl"], not ["none"];
+
+    /// Name of a group of users who get each other's replies.
+    ///
+    /// The default is that only clients whose servers log in as the same user do. Users of one
+    /// group must have the same rights and the same default settings.
+    share_group: Option<String>,
+        Reload, takes ["readers"], not [];
+
+    /// Tags by which replies can be dropped together.
+    tags: Vec<String> = "",
+        Reload, takes ["catalog, prices"], not [];
+}
+
+impl CacheRule {
+    /// Whether the rule applies to a user of a database.
+    pub fn applies(&self, database: &str, user: &str) -> bool {
+        let is = |wanted: &Option<String>, given: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted == given)
+        };
+        is(&self.database, database) && is(&self.user, user)
+    }
+}
