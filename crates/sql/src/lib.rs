@@ -43,6 +43,8 @@ pub mod normalize;
 
 pub mod reads;
 
+pub mod writes;
+
 pub use calls::VAGUE;
 pub use drain::databases_to_drain;
 pub use name::{MAX_NAME, Name};

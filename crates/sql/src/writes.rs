@@ -1,0 +1,167 @@
+//! Which texts may write, as far as a text shows, and which values name a moment.
+//!
+//! A cache of results has to know both: after a write, what it keeps is out of date; and a value
+//! that PostgreSQL reads as the present moment means something else each time.
+
+use crate::lex::{Lexer, TokenKind};
+use crate::scan::{Kind, Scan};
+use crate::traits::Traits;
+
+/// Commands of one statement that write no rows, by their first words.
+const HARMLESS: &[&str] = &[
+    "abort",
+    "begin",
+    "checkpoint",
+    "close",
+    "commit",
+    "deallocate",
+    "discard",
+    "end",
+    "listen",
+    "lock",
+    "notify",
+    "prepare",
+    "release",
+    "reset",
+    "rollback",
+    "savepoint",
+    "set",
+    "show",
+    "start",
+    "unlisten",
+];
+/// Commands that write rows only if one of [`WRITING`] is in them.
+const READING: &[&str] = &["explain", "select", "table", "values", "with"];
+/// Words without which a query writes no rows itself.
+const WRITING: &[&str] =
+    &["analyse", "analyze", "call", "copy", "delete", "execute", "insert", "into", "merge", "update"];
+/// Strings that PostgreSQL reads as a moment or a day that depends on the present.
+const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];
+
+/// True if a text may write rows or change the schema, as far as it shows: the functions behind
+/// operators, casts and views are not seen.
+pub fn may_write(text: &[u8], scan: &Scan, backslash: bool) -> bool {
+    match scan.kind {
+        Kind::Empty => return false,
+        Kind::Select => return scan.calls != 0 || scan.traits.contains(Traits::DDL),
+        Kind::Many | Kind::Insert | Kind::Update | Kind::Delete | Kind::Execute(_) => return true,
+        _ => {}
+    }
+    let mut lexer = Lexer::new(text, backslash);
+    let mut first = None;
+    let (mut reads, mut writes) = (false, false);
+    while let Some(token) = lexer.significant() {
+        let word = token.of(text);
+        if first.is_none() {
+            // A query in parentheses.
+            if token.kind == TokenKind::Open {
+                continue;
+            }
+            first = Some(token);
+            if is_among(HARMLESS, word) {
+                return ends_prepared(text, &mut lexer);
+            }
+            reads = token.kind == TokenKind::Word && is_among(READING, word);
+        }
+        writes |= token.kind == TokenKind::Word && is_among(WRITING, word);
+    }
+    !reads || writes || scan.calls != 0
+}
+
+/// True if COMMIT or ROLLBACK ends a transaction that another session has prepared.
+fn ends_prepared(text: &[u8], lexer: &mut Lexer<'_>) -> bool {
+    let next = lexer.significant();
+    next.is_some_and(|token| token.of(text).eq_ignore_ascii_case(b"prepared"))
+}
+
+fn is_among(words: &[&str], word: &[u8]) -> bool {
+    words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// True if PostgreSQL may read a value as a moment that depends on the present: `now`, `today`,
+/// `tomorrow` or `yesterday` stands in it as a word of its own.
+pub fn names_moment(value: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(skipped) = value[at..].iter().position(|byte| byte.is_ascii_alphabetic()) {
+        let begin = at + skipped;
+        let letters = value[begin..].iter().position(|byte| !byte.is_ascii_alphabetic());
+        let end = letters.map_or(value.len(), |letters| begin + letters);
+        let word = &value[begin..end];
+        if MOMENTS.iter().any(|moment| word.eq_ignore_ascii_case(moment)) {
+            return true;
+        }
+        at = end;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::scan;
+
+    #[test]
+    fn what_may_write() {
+        let writes = |text: &str| may_write(text.as_bytes(), &scan(text.as_bytes()), false);
+        for text in [
+            "insert into t values (1)",
+            "update t set a = 1",
+            "delete from t",
+            "with x as (delete from t returning *) select * from x",
+            "select f(1)",
+            "select 1 into t",
+            "call p()",
+            "do $$ begin end $$",
+            "copy t from stdin",
+            "merge into t using u on true when matched then delete",
+            "truncate t",
+            "create table t (a int)",
+            "grant select on t to public",
+            "commit prepared 'x'",
+            "rollback prepared 'x'",
+            "explain analyze delete from t",
+            "execute s",
+            "fetch all from c",
+            "select 1; select 2",
+            "(select f(1))",
+            "vacuum t",
+            "refresh materialized view m",
+        ] {
+            assert!(writes(text), "{text}");
+        }
+        for text in [
+            "",
+            "select * from t where a = 1",
+            "select count(*), max(a) from t",
+            "with x as (select 1) select * from x",
+            "(select 1) union (select 2)",
+            "table t",
+            "values (1)",
+            "begin",
+            "start transaction",
+            "commit",
+            "rollback",
+            "rollback to savepoint s",
+            "set search_path = a",
+            "set local x.y = 'update'",
+            "show all",
+            "explain select * from t",
+            "listen x",
+            "savepoint s",
+            "discard all",
+            "deallocate all",
+        ] {
+            assert!(!writes(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_name_a_moment() {
+        for value in ["now", " Now ", "today", "TOMORROW 12:00", "yesterday", "10:00today"] {
+            assert!(names_moment(value.as_bytes()), "{value}");
+        }
+        for value in ["", "know", "nowhere", "2020-01-01", "todays", "infinity", "epoch", "a"] {
+            assert!(!names_moment(value.as_bytes()), "{value}");
+        }
+    }
+}
