@@ -60,11 +60,7 @@ impl Cache {
     pub fn new(seed: Seed, limit: usize, queues: &[usize]) -> Self {
         let (limit, queues) = shares(limit, queues);
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(limit, &queues)));
-        Self {
-            shards: shards.collect(),
-            seed,
-            swept: AtomicU64::new(0),
-        }
+        Self { shards: shards.collect(), seed, swept: AtomicU64::new(0) }
     }
 
     /// Drops all replies and takes other limits.

@@ -36,6 +36,6 @@ pub use cache::{Cache, Stats};
 pub use fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 pub use numbers::Numbers;
 pub use terms::Terms;
-pub use topics::{Topic, Topics, TopicSet};
+pub use topics::{Topic, TopicSet, Topics};
 /// The hash of keys.
 pub type Seed = foldhash::fast::SeedableRandomState;

@@ -161,12 +161,10 @@ impl Shard {
         // this asker came.
         let same = self.flights.state(ask.hash, ask.key) == Fetched::As(stamp);
         match ask.asker {
-            Asker::Waits(waiter) if same => {
-                match self.flights.wait(ask.hash, ask.key, waiter) {
-                    true => Found::Wait,
-                    false => Found::Alone,
-                }
-            }
+            Asker::Waits(waiter) if same => match self.flights.wait(ask.hash, ask.key, waiter) {
+                true => Found::Wait,
+                false => Found::Alone,
+            },
             Asker::Alone if same => Found::Alone,
             Asker::Waits(_) | Asker::Alone | Asker::Fetches => Found::Miss(self.fill(ask, stamp)),
         }

@@ -63,7 +63,8 @@ impl Terms {
         if self.jitter == 0 {
             return 0;
         }
-        let most = (ttl / WHOLE) * u64::from(self.jitter) + (ttl % WHOLE) * u64::from(self.jitter) / WHOLE;
+        let most =
+            (ttl / WHOLE) * u64::from(self.jitter) + (ttl % WHOLE) * u64::from(self.jitter) / WHOLE;
         (most / WHOLE) * (hash >> 48) + (most % WHOLE) * (hash >> 48) / WHOLE
     }
 }
@@ -89,8 +90,10 @@ mod tests {
     #[test]
     fn jitter_shortens_the_time_by_a_part_at_most() {
         let terms = Terms { ttl: 1_000_000_000, jitter: 6554, ..terms() };
-        let shortened: Vec<u64> =
-            [0, u64::MAX / 2, u64::MAX].iter().map(|hash| terms.shortened(terms.ttl, *hash)).collect();
+        let shortened: Vec<u64> = [0, u64::MAX / 2, u64::MAX]
+            .iter()
+            .map(|hash| terms.shortened(terms.ttl, *hash))
+            .collect();
         assert_eq!(shortened[0], 0);
         assert!(shortened[1] > 49_000_000 && shortened[1] < 51_000_000);
         assert!(shortened[2] > 99_000_000 && shortened[2] < 100_100_000);

@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use refrain_cache::{Asker, Cache, Fill, Found, Kept, Seed, Terms, Topic, TopicSet, Topics, Waiter};
+use refrain_cache::{
+    Asker, Cache, Fill, Found, Kept, Seed, Terms, Topic, TopicSet, Topics, Waiter,
+};
 
 /// Small random numbers.
 struct Random(u64);
@@ -115,7 +117,8 @@ impl World {
             Found::Miss(fill) => self.fills.push((number, fill, now)),
             Found::Wait => {
                 let Asker::Waits(waiter) = asker else { panic!("it waits without asking") };
-                let is_same = |fill: &(u64, Box<Fill>, Vec<(usize, u64)>)| fill.0 == number && fill.2 == now;
+                let is_same =
+                    |fill: &(u64, Box<Fill>, Vec<(usize, u64)>)| fill.0 == number && fill.2 == now;
                 assert!(self.fills.iter().any(is_same), "it waits for nothing");
                 self.waiting.insert(waiter.client, number);
                 self.waits += 1;

@@ -163,7 +163,8 @@ struct Builder {
 
 impl Builder {
     fn options(&mut self, root: &[Entry]) -> Options {
-        let is_section = |entry: &Entry| [POOL, DATABASES, USERS, CACHE].contains(&entry.name.as_str());
+        let is_section =
+            |entry: &Entry| [POOL, DATABASES, USERS, CACHE].contains(&entry.name.as_str());
         let (sections, top): (Vec<_>, Vec<_>) = root.iter().cloned().partition(is_section);
         let top = Section { path: String::new(), name: "", line: None, entries: &top };
         let general: General = self.keys(&top, None);
@@ -234,7 +235,8 @@ impl Builder {
         let found: Vec<Entry> = sections.iter().filter(|it| it.name == CACHE).cloned().collect();
         for section in self.sections("", &found) {
             let is_rules = |entry: &Entry| entry.name == RULES;
-            let (rules, own): (Vec<_>, Vec<_>) = section.entries.iter().cloned().partition(is_rules);
+            let (rules, own): (Vec<_>, Vec<_>) =
+                section.entries.iter().cloned().partition(is_rules);
             let own = Section { entries: &own, path: section.path.clone(), ..section };
             cache.options = self.keys::<CacheOptions>(&own, None);
             for Entry { line, given, .. } in &rules {
@@ -267,7 +269,8 @@ impl Builder {
             let rule = self.keys::<CacheRule>(&section, None);
             // A look into SQLite costs no more than one into the cache.
             let sqlite = |it: &&Database| matches!(it.server.host, Host::Sqlite(_));
-            let named = |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
+            let named =
+                |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
             let mut meant = databases.iter().filter(named).peekable();
             if meant.peek().is_some() && meant.all(|it| sqlite(&it)) {
                 let message = "applies to SQLite databases, whose replies are not cached";

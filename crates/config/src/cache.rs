@@ -102,6 +102,53 @@ table! {
         Reload, takes ["catalog, prices"], not [];
 }
 
+/// The rules that apply to a user of a database.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolCache {
+    /// Whether there are rules for anybody, so that writes have to be noted.
+    pub is_on: bool,
+    /// The rules, in order.
+    pub rules: Vec<PoolRule>,
+}
+
+/// A rule as it applies to a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolRule {
+    /// Its name, or else its number.
+    pub name: String,
+    /// The number of its own quota of memory, from 1; zero if it has none.
+    pub quota: u16,
+    /// What it says.
+    pub rule: CacheRule,
+}
+
+impl Cache {
+    /// Returns the rules that apply to a user of a database.
+    pub fn of(&self, database: &str, user: &str) -> PoolCache {
+        let mut quota = 0;
+        let mut rules = Vec::new();
+        for (number, rule) in self.rules.iter().enumerate() {
+            let own = rule.memory.is_some();
+            quota += u16::from(own);
+            if rule.applies(database, user) {
+                let name = rule.name.clone().unwrap_or_else(|| (number + 1).to_string());
+                rules.push(PoolRule {
+                    name,
+                    quota: if own { quota } else { 0 },
+                    rule: rule.clone(),
+                });
+            }
+        }
+        PoolCache { is_on: !self.rules.is_empty(), rules }
+    }
+
+    /// Returns the limits of memory: that of all rules without a quota, and then the quotas.
+    pub fn limits(&self) -> Vec<usize> {
+        let quotas = self.rules.iter().filter_map(|rule| rule.memory);
+        std::iter::once(self.options.memory).chain(quotas).collect()
+    }
+}
+
 impl CacheRule {
     /// Whether the rule applies to a user of a database.
     pub fn applies(&self, database: &str, user: &str) -> bool {

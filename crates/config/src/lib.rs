@@ -38,7 +38,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency};
+pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
 pub use crate::database::{Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, PoolCache};
 use crate::database::{Database, Server};
 use crate::general::{AuthMethod, General};
 use crate::pool::PoolOptions;
@@ -30,6 +30,8 @@ pub struct ResolvedPool {
     pub server: Server,
     /// The options of the database, overridden by those of the user.
     pub options: PoolOptions,
+    /// The rules of the cache.
+    pub cache: PoolCache,
     /// Server connections over all pools of the database.
     pub max_database_connections: Option<u32>,
     /// Clients of the database.
@@ -85,6 +87,7 @@ impl Options {
         Some(ResolvedPool {
             server,
             options: known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool)),
+            cache: self.cache.of(database, user),
             max_database_connections: entry.max_connections,
             max_database_client_connections: entry.max_client_connections,
             max_user_connections: known.and_then(|user| user.max_connections),

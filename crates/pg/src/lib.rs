@@ -19,6 +19,7 @@ mod settings;
 mod statements;
 mod normalized;
 mod reads;
+mod results;
 mod pipeline;
 mod state;
 mod relay;

@@ -5,6 +5,8 @@
 
 use std::fmt::Debug;
 
+use refrain_config::Options;
+
 use crate::settings::PoolSettings;
 use crate::stats::CounterSet;
 use crate::time::Now;
@@ -52,7 +54,7 @@ pub trait Parts: Sized + Debug + 'static {
     /// Makes the part of a core that has seen nothing yet.
     fn core() -> Self::Core;
     /// Makes the part that the cores share, with random bytes from `entropy`.
-    fn shared(entropy: &mut dyn FnMut(&mut [u8])) -> Self::Shared;
+    fn shared(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> Self::Shared;
     /// Makes the shared part of a pool of this database.
     fn pool_shared(
         shared: &Self::Shared,
@@ -76,9 +78,9 @@ pub trait Parts: Sized + Debug + 'static {
         let _ = pool;
         false
     }
-    /// Forgets what depends on the options, which have changed.
-    fn options_changed(shared: &Self::Shared) {
-        let _ = shared;
+    /// Puts new options into force, and forgets what depends on the old ones.
+    fn options_changed(shared: &Self::Shared, options: &Options) {
+        let _ = (shared, options);
     }
     /// Forgets what no core uses any more.
     fn sweep(shared: &Self::Shared) {

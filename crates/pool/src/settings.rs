@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use refrain_config::{Host, Options, PoolOptions, Server};
+use refrain_config::{Host, Options, PoolCache, PoolOptions, Server};
 
 /// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
     /// The options: those of the database and the user, laid over the defaults.
     pub options: PoolOptions,
+    /// The rules of the result cache.
+    pub cache: PoolCache,
     /// The host of the pool's servers.
     pub host: Arc<Host>,
     /// Whether the servers are PostgreSQL's.
@@ -36,10 +38,12 @@ impl PoolSettings {
     pub fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user).filter(|_| options.admits(user))?;
         let server = resolved.server;
+        let is_postgres = !matches!(server.host, Host::Sqlite(_));
         Some(Arc::new(Self {
             options: resolved.options,
+            cache: if is_postgres { resolved.cache } else { PoolCache::default() },
             host: Arc::new(server.host.clone()),
-            is_postgres: !matches!(server.host, Host::Sqlite(_)),
+            is_postgres,
             server,
             database_max: resolved.max_database_connections,
             user_max: resolved.max_user_connections,

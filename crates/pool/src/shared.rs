@@ -45,7 +45,7 @@ impl<P: Parts> Shared<P> {
             lobby: Lobby::default(),
             counts: Counts::default(),
             moved: Moved::default(),
-            protocol: P::shared(entropy),
+            protocol: P::shared(&options, entropy),
             options: RwLock::new(options),
             pools: Mutex::default(),
             pauses: Mutex::default(),
@@ -61,7 +61,7 @@ impl<P: Parts> Shared<P> {
     /// Puts new options into force, here and for every pool.
     pub fn reload(&self, options: Arc<Options>) {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
-        P::options_changed(&self.protocol);
+        P::options_changed(&self.protocol, &options);
         for pool in lock(&self.pools).iter() {
             pool.configure(PoolSettings::of(&options, &pool.database, &pool.user));
         }

@@ -33,8 +33,9 @@ const HARMLESS: &[&str] = &[
 /// Commands that write rows only if one of [`WRITING`] is in them.
 const READING: &[&str] = &["explain", "select", "table", "values", "with"];
 /// Words without which a query writes no rows itself.
-const WRITING: &[&str] =
-    &["analyse", "analyze", "call", "copy", "delete", "execute", "insert", "into", "merge", "update"];
+const WRITING: &[&str] = &[
+    "analyse", "analyze", "call", "copy", "delete", "execute", "insert", "into", "merge", "update",
+];
 /// Strings that PostgreSQL reads as a moment or a day that depends on the present.
 const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];
 

@@ -73,6 +73,32 @@ refrain_pool::counters! {
     reads_verified,
     /// Times that a prepared statement turned out not to be a read.
     reads_refused,
+    /// Requests that were answered from the cache.
+    cache_hits,
+    /// Time that servers took for the replies that were given from the cache, in microseconds.
+    cache_saved_us,
+    /// Requests for which there is a rule of the cache, and whose reply was not kept.
+    cache_misses,
+    /// Replies that were put into the cache.
+    cache_fills,
+    /// Replies that were not put into the cache, because of a write while they were fetched.
+    cache_fills_outdated,
+    /// Replies that were not put into the cache: errors, notices, and those that are too long.
+    cache_fills_refused,
+    /// Transactions that made replies in the cache void, or may have.
+    cache_voids,
+    /// Requests past the cache, because they are not one whole segment that runs one statement.
+    cache_bypass_form,
+    /// Requests past the cache, because of the client's session.
+    cache_bypass_session,
+    /// Requests past the cache, because no rule applies to their statements.
+    cache_bypass_rule,
+    /// Requests past the cache, because it is not known yet whether their statements are reads.
+    cache_bypass_unknown,
+    /// Requests past the cache, because their statements are no reads or show the present time.
+    cache_bypass_statement,
+    /// Requests past the cache, because one of their values may stand for the present time.
+    cache_bypass_moment,
     /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }

@@ -33,6 +33,7 @@ impl Link<'_> {
         let Some(cached) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
         };
+        self.pipe.sends_statement(&cached.statement);
         // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
         // each Bind. That one must exist under the client's name (E51).
         self.lend_name(&cached.statement)?;
@@ -111,6 +112,7 @@ impl Link<'_> {
     /// its own error (E34), so that the transaction fails as it would without Refrain.
     fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
         self.hide_unnamed(bind.statement);
+        self.pipe.sends_unknown();
         let old = bind.names_bytes();
         self.rewritten_header(message, old, old);
         let safe = self.not_ours(bind.statement);

@@ -120,6 +120,7 @@ impl Link<'_> {
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
                 self.ends_early();
+                self.pipe.sends_unknown();
                 let calls = self.suspect_function(message.body());
                 let seq = self.pipe.server.session.outstanding.next_seq();
                 self.client.session.evidence.send(calls, seq..seq + 1);

@@ -66,6 +66,7 @@ impl Link<'_> {
         message: &Message<'_>,
         bind: &Bind<'_>,
     ) -> Result<usize, Stop> {
+        self.pipe.sends_unknown();
         let cached = self.find_unmanaged(bind.statement)?;
         let mut portal = None;
         if let Some(cached) = cached {

@@ -56,6 +56,13 @@ impl Link<'_> {
         seq
     }
 
+    /// Returns the end of what is queued to the client, if what comes behind it is to be kept.
+    #[inline]
+    pub(crate) fn kept_from(&mut self) -> Option<usize> {
+        let keeps = self.client.session.results.is_filling();
+        keeps.then(|| self.pipe.ports.out(self.client.conn()).len())
+    }
+
     /// Makes the changes by requests up to and including `seq` final.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {

@@ -73,6 +73,9 @@ impl Pipeline<'_> {
             // planned since the command ran was planned for the old one.
             self.pool().shared.protocol.schema_change();
         }
+        if self.server.session.transaction.is_writing() {
+            self.writes_take_effect();
+        }
         let session = &mut self.server.session;
         drop(session.transaction.end_defining(&session.outstanding));
         if session.transaction.take_defaults() {

@@ -134,6 +134,7 @@ impl<'a> Reader<'a> for Link<'a> {
         let status = Status::read(body)?;
         let settled = self.pipe.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
         self.take_reported();
+        self.note_own_write();
         self.pipe.becomes_ready(status);
         if status == Status::Idle {
             let outstanding = &self.pipe.server.session.outstanding;

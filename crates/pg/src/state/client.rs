@@ -9,6 +9,7 @@ use crate::ground::ids::Segment;
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::Place;
 use crate::pipeline::evidence::Evidence;
+use crate::results::of_client::ClientResults;
 use crate::settings::session::Settings;
 use crate::state::client::login::Login;
 use crate::state::client::pins::ClientPins;
@@ -45,6 +46,8 @@ pub struct ClientSession {
     pub(crate) read: Option<Rc<CachedStatement>>,
     /// The bytes of the read's replies that have come before the present input of the server.
     pub(crate) read_bytes: u64,
+    /// What its replies have to do with the cache.
+    pub(crate) results: ClientResults,
     /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
@@ -66,6 +69,7 @@ impl ClientSession {
             expected_run: None,
             read: None,
             read_bytes: 0,
+            results: ClientResults::default(),
             portals: Portals::default(),
             pins: ClientPins::default(),
             suspicion: Suspicion::default(),

@@ -24,6 +24,8 @@ pub struct CorePart {
     pub(crate) scratch: Vec<u8>,
     /// For the literals of a text.
     pub(crate) spans: Vec<Span>,
+    /// For the key of a reply.
+    pub(crate) result_key: Vec<u8>,
     /// When the core last looked for statements that may be reads.
     pub(crate) looked_for_reads: Now,
 }
@@ -39,6 +41,7 @@ impl CorePart {
             nothing,
             scratch: Vec::new(),
             spans: Vec::new(),
+            result_key: Vec::new(),
             looked_for_reads: Now(0),
         }
     }

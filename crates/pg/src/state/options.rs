@@ -11,7 +11,7 @@ pub(crate) fn autoprepares(pool: &Pool) -> bool {
     pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_postgres
 }
 
-/// Whether Refrain finds out which statements are reads.
+/// Whether reads share servers.
 pub(crate) fn shares_reads(pool: &Pool) -> bool {
     let options = &pool.settings.options;
     options.share_servers == ShareServers::Reads
@@ -19,9 +19,19 @@ pub(crate) fn shares_reads(pool: &Pool) -> bool {
         && pool.settings.is_postgres
 }
 
+/// Whether there are rules of the cache for a pool.
+pub(crate) fn caches(pool: &Pool) -> bool {
+    !pool.settings.cache.rules.is_empty() && pool.settings.options.pool_mode != PoolMode::Session
+}
+
+/// Whether Refrain finds out which statements are reads.
+pub(crate) fn finds_reads(pool: &Pool) -> bool {
+    shares_reads(pool) || caches(pool)
+}
+
 /// Whether servers do jobs.
 pub(crate) fn has_jobs(pool: &Pool) -> bool {
-    autoprepares(pool) || shares_reads(pool)
+    autoprepares(pool) || finds_reads(pool)
 }
 
 /// Returns whether Refrain looks for state that functions have left in servers' sessions.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use refrain_config::Options;
 use refrain_pool::Parts;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::time::Now;
@@ -93,8 +94,8 @@ impl Parts for Pg {
         CorePart::new()
     }
 
-    fn shared(entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
-        SharedPart::new(entropy)
+    fn shared(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
+        SharedPart::new(options, entropy)
     }
 
     fn pool_shared(shared: &SharedPart, settings: &PoolSettings, database: &str) -> PoolSharedPart {
@@ -113,8 +114,8 @@ impl Parts for Pg {
         pool.has_waiting()
     }
 
-    fn options_changed(shared: &SharedPart) {
-        shared.options_changed();
+    fn options_changed(shared: &SharedPart, options: &Options) {
+        shared.options_changed(options);
     }
 
     fn sweep(shared: &SharedPart) {

@@ -8,6 +8,7 @@ use refrain_pool::Conn;
 use crate::normalized::queries::NormalizedQueries;
 use crate::pipeline::calls::Calls;
 use crate::reads::queue::ReadQueue;
+use crate::results::of_pool::PoolResults;
 use crate::settings::session::Settings;
 
 /// Most bytes of accepted startup settings; beyond it all are forgotten.
@@ -20,6 +21,8 @@ pub struct PoolPart {
     pub(crate) normalized_queries: NormalizedQueries,
     /// The statements about which a server is to be asked whether they are reads.
     pub(crate) reads: ReadQueue,
+    /// The rules of the cache, once a client has asked for a reply.
+    pub(crate) results: Option<Box<PoolResults>>,
     /// Clients whose query strings wait for news of their normalized queries.
     awaiting_analysis: Vec<Conn>,
     /// Clients whose wait for such news is over: their input is to be read again.

@@ -9,6 +9,7 @@ use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Password, Salted, Secret};
 use crate::pipeline::schema::{Defining, Schema};
+use crate::results::writing::DatabaseTopics;
 use crate::settings::session::{ServerParameters, Settings};
 
 /// Number of catalogs whose newest objects a look asks for.
@@ -26,6 +27,8 @@ pub struct PoolSharedPart {
     /// The database's count of possible schema changes, over all its pools. Autoprepared statements
     /// are verified again when it changes; clients' own statements use the schema version.
     schema: Arc<Schema>,
+    /// What replies that are kept depend on.
+    database: DatabaseTopics,
     /// Counts the changes, certain or possible, of functions and triggers that passed through
     /// Refrain.
     code: AtomicU64,
@@ -47,10 +50,15 @@ struct ServerLogin {
 
 impl PoolSharedPart {
     /// Makes the part of a new pool.
-    pub(crate) fn new(settings: &PoolSettings, schema: Arc<Schema>) -> Self {
+    pub(crate) fn new(
+        settings: &PoolSettings,
+        schema: Arc<Schema>,
+        database: DatabaseTopics,
+    ) -> Self {
         Self {
             schema_version: AtomicU64::new(0),
             schema,
+            database,
             code: AtomicU64::new(0),
             newest: Default::default(),
             server_parameters: Mutex::new(None),
@@ -155,6 +163,12 @@ impl PoolSharedPart {
             self.begin_schema_version();
             self.change_code();
         }
+    }
+
+    /// Returns what replies that are kept depend on.
+    #[inline]
+    pub(crate) fn database(&self) -> &DatabaseTopics {
+        &self.database
     }
 
     /// Returns the count of possible changes of the schema.

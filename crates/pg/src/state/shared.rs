@@ -10,6 +10,8 @@ use refrain_pool::settings::PoolSettings;
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret};
 use crate::ground::ids::EnvId;
 use crate::pipeline::schema::Schema;
+use crate::results::store::ResultStore;
+use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::{self, Registry};
@@ -25,19 +27,23 @@ pub struct SharedPart {
     /// Changes of schema, by the database where they were made.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
     auth_seed: AuthSeed,
+    /// Replies that are kept.
+    pub(crate) results: Arc<ResultStore>,
 }
 
 impl SharedPart {
     /// Makes the part at the start, with random bytes from `entropy`.
-    pub(crate) fn new(entropy: &mut dyn FnMut(&mut [u8])) -> Self {
+    pub(crate) fn new(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> Self {
         let mut nonce = [0; 8];
         entropy(&mut nonce);
         let mut seed = [0; 16];
         entropy(&mut seed);
         let mut auth_seed = [0; 32];
         entropy(&mut auth_seed);
+        let seed = registry::seed(seed);
         Self {
-            registry: Registry::new(u64::from_le_bytes(nonce), registry::seed(seed)),
+            results: ResultStore::new(options, &seed),
+            registry: Registry::new(u64::from_le_bytes(nonce), seed),
             credentials: Mutex::default(),
             environments: Mutex::default(),
             next_environment: AtomicU64::new(1),
@@ -48,13 +54,16 @@ impl SharedPart {
 
     /// Makes the shared part of a pool of this database.
     pub(crate) fn pool_shared(&self, settings: &PoolSettings, database: &str) -> PoolSharedPart {
-        let schema = lock(&self.schemas).entry(settings.place(database)).or_default().clone();
-        PoolSharedPart::new(settings, schema)
+        let place = settings.place(database);
+        let topics = DatabaseTopics::new(&self.results, &place);
+        let schema = lock(&self.schemas).entry(place).or_default().clone();
+        PoolSharedPart::new(settings, schema, topics)
     }
 
-    /// Forgets the credentials: the options have changed.
-    pub(crate) fn options_changed(&self) {
+    /// Forgets the credentials, and bounds the cache: the options have changed.
+    pub(crate) fn options_changed(&self, options: &Options) {
         lock(&self.credentials).clear();
+        self.results.configure(options);
     }
 
     /// Forgets unused environments and schemas.

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use refrain_pool::ids::PoolId;
 use refrain_sql::lex::Lexer;
+use refrain_sql::writes::may_write;
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::{Fields, field};
 
@@ -66,6 +67,8 @@ pub struct Statement {
     schema_changes: AtomicU64,
     /// Memory of a server that a plan takes for partitions, in bytes, as far as it is known.
     partitions: AtomicUsize,
+    /// Whether it may write, as far as the text shows.
+    pub(crate) writes: bool,
     /// Whether it is a read.
     pub(crate) verdict: Verdict,
     counts: Counts,
@@ -136,6 +139,7 @@ impl Statement {
             env: identity.env,
             tail: identity.tail.into(),
             names: names(text, &scan),
+            writes: may_write(text, &scan, false),
             scan,
             returns: columns::may_change(text),
             name: name.into(),

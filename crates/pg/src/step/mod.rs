@@ -7,6 +7,7 @@ pub(crate) mod farewell;
 pub(crate) mod local;
 pub(crate) mod shared_read;
 pub(crate) mod share;
+pub(crate) mod answer;
 pub(crate) mod serving;
 pub(crate) mod server_input;
 pub(crate) mod console;

@@ -65,6 +65,7 @@ impl Background for Pg {
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
         Step { step }.look_for_reads();
+        Step { step }.tick_results();
         let core_state = &mut step.engine.core_state;
         if sweep {
             core_state.protocol.sweep();

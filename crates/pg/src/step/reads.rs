@@ -14,7 +14,7 @@ use refrain_sql::reads::{Mentioned, Objection, may_be_read};
 use crate::engine::Step;
 use crate::pipeline::job::JobError;
 use crate::reads::queue::{Asked, Candidate};
-use crate::state::options::shares_reads;
+use crate::state::options::finds_reads;
 use crate::state::parts::{Action, Pool};
 use crate::state::requests::{ReadCase, Request};
 use crate::statements::of_core::CachedStatement;
@@ -37,7 +37,7 @@ impl Step<'_, '_> {
         }
         let version = |pool: &Pool| (pool.shared.id, pool.shared.protocol.schema_changes());
         let sharing: Vec<(PoolId, u64)> =
-            core_state.pools().filter(|pool| shares_reads(pool)).map(version).collect();
+            core_state.pools().filter(|pool| finds_reads(pool)).map(version).collect();
         if sharing.is_empty() {
             return;
         }

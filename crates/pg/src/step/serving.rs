@@ -31,7 +31,33 @@ impl Link<'_> {
     }
 }
 
+/// How a segment is served that `serve_alone` does not answer.
+enum Served {
+    /// From the cache: this number of bytes has been handled.
+    Answered(usize),
+    /// By a server that works for others.
+    Shared,
+    /// By a server of the client's own, which it has now.
+    Lent,
+    /// The client waits.
+    Waits,
+}
+
 impl Step<'_, '_> {
+    /// Finds out how the client's next segment is served: from the cache, or by which server.
+    #[inline]
+    fn serve_by_server(&mut self, conn: Conn, input: &[u8]) -> Served {
+        if let Some(used) = self.answer(conn, input) {
+            Served::Answered(used)
+        } else if self.share(conn, input) {
+            Served::Shared
+        } else if self.step.lend(conn).is_some() {
+            Served::Lent
+        } else {
+            Served::Waits
+        }
+    }
+
     /// Handles as much of a client's input as possible. Returns the number of bytes handled.
     #[inline]
     pub(crate) fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
@@ -51,9 +77,12 @@ impl Step<'_, '_> {
                         return at;
                     }
                     Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server if self.share(conn, &input[at..]) => return input.len(),
-                    Need::Server if self.step.lend(conn).is_some() => {}
-                    Need::Server => return at,
+                    Need::Server => match self.serve_by_server(conn, &input[at..]) {
+                        Served::Answered(used) => at += used,
+                        Served::Shared => return input.len(),
+                        Served::Lent => {}
+                        Served::Waits => return at,
+                    },
                 }
                 continue;
             };
@@ -116,7 +145,12 @@ impl Step<'_, '_> {
     ) -> (usize, bool) {
         let mut link = self.linked(client, server);
         let oldest = link.pipe.server.session.outstanding.oldest();
+        let kept = link.kept_from();
         let (used, halt) = link.replies(input);
+        if let Some(from) = kept {
+            self.keep_reply(client, from, halt == Halt::Ready);
+            link = self.linked(client, server);
+        }
         link.pipe.pool().counters.pool.bytes_sent += used as u64;
         // Amid a COPY from the client no reply comes before its data. A client that waits has to be
         // read again: its next message is data, or ends the session.

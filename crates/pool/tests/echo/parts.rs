@@ -97,6 +97,6 @@ impl Parts for Echo {
         ServerSession::default()
     }
     fn core() {}
-    fn shared(_entropy: &mut dyn FnMut(&mut [u8])) {}
+    fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}
     fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
 }

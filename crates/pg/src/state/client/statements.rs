@@ -297,6 +297,11 @@ impl ClientStatements {
         self.unnamed = None;
     }
 
+    /// Replaces the unnamed statement, for good: nothing is outstanding.
+    pub(crate) fn set_unnamed(&mut self, statement: ClientStatement) {
+        self.unnamed = Some(statement);
+    }
+
     /// Drops the unnamed statement, for good: nothing of it is outstanding.
     pub(crate) fn drop_unnamed(&mut self) {
         self.unnamed = None;

@@ -4,6 +4,7 @@ use refrain_sql::Traits;
 
 use crate::pipeline::outstanding::Outstanding;
 use crate::pipeline::schema::{DEFINES, Defining};
+use crate::results::writing::Writing;
 
 /// Changes that a server's transaction may have made beyond its session. Other sessions see them
 /// once the transaction is over: whoever reads that ReadyForQuery takes them, and spreads them.
@@ -15,6 +16,8 @@ pub(crate) struct TransactionChanges {
     defining: Option<Defining>,
     /// Whether a command may have changed the defaults of new sessions.
     defaults: bool,
+    /// The writes that it may have made, where replies are kept that they may make wrong.
+    writing: Option<Box<Writing>>,
 }
 
 impl TransactionChanges {
@@ -34,6 +37,28 @@ impl TransactionChanges {
     #[inline]
     pub(crate) fn end_defining(&mut self, outstanding: &Outstanding) -> Option<Defining> {
         self.defining.take_if(|_| !outstanding.intersects(DEFINES))
+    }
+
+    /// Whether it may have written anything.
+    #[inline]
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Returns the writes that it may have made, which `begin` makes if there are none yet.
+    pub(crate) fn write(&mut self, begin: impl FnOnce() -> Writing) -> &mut Writing {
+        self.writing.get_or_insert_with(|| Box::new(begin()))
+    }
+
+    /// Voids the replies that its writes may make wrong.
+    pub(crate) fn void(&self) {
+        self.writing.iter().for_each(|writing| writing.void());
+    }
+
+    /// Ends its writes, at the end of a transaction, and voids the replies that they may make
+    /// wrong.
+    pub(crate) fn end_writes(&mut self, outstanding: &Outstanding) {
+        drop(self.writing.take_if(|writing| writing.end(|segment| outstanding.is_over(segment))));
     }
 
     /// Notes that a command may have changed the schema.

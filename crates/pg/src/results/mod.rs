@@ -1,0 +1,16 @@
+//! Results: the replies to reads that the cache keeps, by the rules of a pool.
+//!
+//! A client without a server whose input is one whole segment that runs one read may get the reply
+//! from memory: [`crate::step::answer`] decides that. A reply that is not there is fetched as
+//! without a cache, and kept when its ReadyForQuery comes. What writes notes that before its client
+//! hears of it: [`writing`].
+
+pub(crate) mod store;
+pub(crate) mod writing;
+pub(crate) mod timeless;
+pub(crate) mod rule;
+pub(crate) mod texts;
+pub(crate) mod of_pool;
+pub(crate) mod segment;
+pub(crate) mod reply;
+pub(crate) mod of_client;

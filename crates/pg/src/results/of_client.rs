@@ -1,0 +1,173 @@
+//! ClientResults: what a client's replies have to do with the cache.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use refrain_cache::{Fill, Kept, Waiter};
+use refrain_pool::Now;
+
+use crate::results::reply::{Progress, progress};
+use crate::results::rule::Rule;
+use crate::results::store::ResultStore;
+use crate::settings::session::{Settings, is_harmless};
+
+/// A reply that a client's server gives, and that is to be kept.
+#[derive(Debug)]
+struct Filling {
+    store: Arc<ResultStore>,
+    /// `None` once the fill has ended.
+    fill: Option<Box<Fill>>,
+    rule: Rc<Rule>,
+    /// What the client has got of the reply.
+    sent: Vec<u8>,
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        if let Some(fill) = &self.fill {
+            self.store.abandon(fill);
+        }
+    }
+}
+
+/// What became of a reply that was to be kept.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// More of it is to come.
+    Pending,
+    /// It is kept, or was out of date when it came.
+    Ended(Kept, Vec<Waiter>),
+    /// It cannot be kept.
+    Refused(Vec<Waiter>),
+}
+
+/// Settings with a number, and the defaults to which they belong.
+#[derive(Debug)]
+struct Scope {
+    settings: Arc<Settings>,
+    defaults: Arc<Settings>,
+    place: u64,
+    number: u64,
+}
+
+/// A client's part in the cache.
+#[derive(Debug, Default)]
+pub(crate) struct ClientResults {
+    scope: Option<Box<Scope>>,
+    filling: Option<Box<Filling>>,
+    /// When its last write ended, in microseconds.
+    wrote: u64,
+}
+
+impl ClientResults {
+    /// Returns the number of the database and of the settings under which the client's texts run.
+    #[inline]
+    pub(crate) fn scope(
+        &mut self,
+        store: &ResultStore,
+        place: u64,
+        settings: &Arc<Settings>,
+        defaults: &Arc<Settings>,
+    ) -> u64 {
+        match &self.scope {
+            Some(known)
+                if Arc::ptr_eq(&known.settings, settings)
+                    && Arc::ptr_eq(&known.defaults, defaults)
+                    && known.place == place =>
+            {
+                known.number
+            }
+            _ => self.find_scope(store, place, settings, defaults),
+        }
+    }
+
+    #[cold]
+    fn find_scope(
+        &mut self,
+        store: &ResultStore,
+        place: u64,
+        settings: &Arc<Settings>,
+        defaults: &Arc<Settings>,
+    ) -> u64 {
+        let mut bytes = b"settings ".to_vec();
+        bytes.extend_from_slice(&place.to_le_bytes());
+        for some in [settings, defaults] {
+            for (name, value) in some.iter().filter(|(name, _)| !is_harmless(name)) {
+                bytes.extend_from_slice(name);
+                bytes.push(0);
+                bytes.extend_from_slice(value);
+                bytes.push(0);
+            }
+            bytes.push(0);
+        }
+        let number = store.numbers.number(&bytes);
+        let (settings, defaults) = (settings.clone(), defaults.clone());
+        self.scope = Some(Box::new(Scope { settings, defaults, place, number }));
+        number
+    }
+
+    /// Returns when its last write ended, in microseconds; zero if it has written nothing.
+    pub(crate) fn wrote(&self) -> u64 {
+        self.wrote
+    }
+
+    /// Notes that a write of its has ended.
+    pub(crate) fn note_write(&mut self, now: Now) {
+        self.wrote = now.0 + 1;
+    }
+
+    /// Whether the reply to its request is to be kept.
+    #[inline]
+    pub(crate) fn is_filling(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    /// Has the reply to the client's next segment kept.
+    pub(crate) fn begin(&mut self, store: &Arc<ResultStore>, fill: Box<Fill>, rule: Rc<Rule>) {
+        let (store, fill, sent) = (store.clone(), Some(fill), Vec::new());
+        self.filling = Some(Box::new(Filling { store, fill, rule, sent }));
+    }
+
+    /// Takes the bytes that the client gets next. `ready` says whether a server has just become
+    /// ready.
+    pub(crate) fn sent(&mut self, bytes: &[u8], ready: bool, now: Now) -> Outcome {
+        let Some(filling) = &mut self.filling else { return Outcome::Pending };
+        // RowDescription and the like come on top of what counts.
+        let most = filling.rule.most;
+        if filling.sent.len() + bytes.len() > most {
+            return self.refuse();
+        }
+        filling.sent.extend_from_slice(bytes);
+        if !ready {
+            return Outcome::Pending;
+        }
+        match progress(&filling.sent) {
+            Progress::More => Outcome::Pending,
+            Progress::Other => self.give_up(),
+            Progress::Whole(body) => {
+                let Some(fill) = filling.fill.take() else { return self.give_up() };
+                let took = now.0.saturating_sub(fill.asked());
+                let (terms, bytes) = (&filling.rule.terms, &filling.sent[body.bytes]);
+                let (kept, waiters) =
+                    filling.store.cache.store(&fill, bytes, terms, took, body.empty);
+                self.filling = None;
+                Outcome::Ended(kept, waiters)
+            }
+        }
+    }
+
+    /// Does not keep the reply: it is too long.
+    fn refuse(&mut self) -> Outcome {
+        let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
+        let waiters =
+            filling.fill.take().map(|fill| filling.store.cache.refuse(&fill, &filling.rule.terms));
+        Outcome::Refused(waiters.unwrap_or_default())
+    }
+
+    /// Does not keep the reply, which says nothing of the next one.
+    pub(crate) fn give_up(&mut self) -> Outcome {
+        let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
+        let waiters = filling.fill.take().map(|fill| filling.store.cache.abandon(&fill));
+        Outcome::Refused(waiters.unwrap_or_default())
+    }
+}

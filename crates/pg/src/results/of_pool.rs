@@ -1,0 +1,162 @@
+//! PoolResults: the rules of a pool on one core, and what follows from them for each statement.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use refrain_cache::{Seed, TopicSet};
+use refrain_pool::settings::PoolSettings;
+use refrain_sql::reads::may_be_read;
+
+use crate::results::rule::Rule;
+use crate::results::store::ResultStore;
+use crate::results::texts::{self, Seen, TextStatement, TextStatements};
+use crate::results::timeless::is_timeless;
+use crate::results::writing::DatabaseTopics;
+use crate::statements::of_core::CachedStatement;
+use crate::statements::of_server::IdHasher;
+use crate::statements::statement::Statement;
+
+/// Most statements whose plans are remembered.
+const PLANS_MAX: usize = 16 * 1024;
+
+/// The reason why a reply is neither looked for nor kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bypass {
+    /// The input is not one whole segment that runs one statement.
+    Form,
+    /// The session has state of its own, or its settings are not known.
+    Session,
+    /// No rule applies to the statement.
+    Rule,
+    /// Whether the statement is a read is not known yet.
+    Unknown,
+    /// The statement is no read, or does not mean the same at any time.
+    Statement,
+    /// A value names the present moment.
+    Moment,
+}
+
+/// How the replies to a statement are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) rule: Rc<Rule>,
+    pub(crate) topics: Arc<TopicSet>,
+    /// The number of the statement, of its text and the types of its parameters.
+    pub(crate) number: u64,
+}
+
+/// The rules of a pool on one core.
+#[derive(Debug)]
+pub(crate) struct PoolResults {
+    /// The settings of which the rules are.
+    settings: Arc<PoolSettings>,
+    store: Arc<ResultStore>,
+    seed: Seed,
+    place: u64,
+    rules: Vec<Rc<Rule>>,
+    plans: HashMap<u64, Result<Rc<Plan>, Bypass>, BuildHasherDefault<IdHasher>>,
+    /// The statements that stand for query strings.
+    pub(crate) texts: TextStatements,
+}
+
+impl PoolResults {
+    /// Makes the rules of a pool with these settings.
+    #[cold]
+    pub(crate) fn new(
+        settings: Arc<PoolSettings>,
+        store: &Arc<ResultStore>,
+        seed: &Seed,
+        database: &DatabaseTopics,
+    ) -> Self {
+        let rules = settings.cache.rules.iter();
+        let rules = rules.map(|rule| Rc::new(Rule::new(store, seed, rule, &settings, database)));
+        Self {
+            rules: rules.collect(),
+            settings,
+            store: store.clone(),
+            seed: seed.clone(),
+            place: database.place,
+            plans: HashMap::default(),
+            texts: TextStatements::default(),
+        }
+    }
+
+    /// Whether the rules are those of these settings: a reload may have replaced them.
+    #[inline]
+    pub(crate) fn is_of(&self, settings: &Arc<PoolSettings>) -> bool {
+        Arc::ptr_eq(&self.settings, settings)
+    }
+
+    /// Returns the cache.
+    pub(crate) fn store(&self) -> &ResultStore {
+        &self.store
+    }
+
+    /// Returns the number of the database.
+    pub(crate) fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// Remembers the statement that stands for a text.
+    pub(crate) fn add_text(
+        &mut self,
+        seen: Seen<'_>,
+        cached: Rc<CachedStatement>,
+    ) -> TextStatement {
+        self.texts.add(&self.store, seen, cached)
+    }
+
+    /// Returns how the replies to a statement are kept, as of this count of schema changes. `text`
+    /// is the number of the text if the statement stands for texts with other literals too.
+    #[inline]
+    pub(crate) fn plan(
+        &mut self,
+        cached: &CachedStatement,
+        schema_changes: u64,
+        text: Option<u64>,
+    ) -> Result<Rc<Plan>, Bypass> {
+        let statement = &cached.statement;
+        if !statement.is_read(schema_changes) {
+            return Err(why_not(cached, schema_changes));
+        }
+        // A client may prepare the very text that stands for others: then its literals are fixed.
+        let id = 2 * statement.id + u64::from(text.is_some());
+        if let Some(plan) = self.plans.get(&id) {
+            return plan.clone();
+        }
+        let plan = self.make(statement, text);
+        if self.plans.len() >= PLANS_MAX {
+            self.plans.clear();
+        }
+        self.plans.insert(id, plan.clone());
+        plan
+    }
+
+    #[cold]
+    fn make(&self, statement: &Statement, text: Option<u64>) -> Result<Rc<Plan>, Bypass> {
+        let store = &self.store;
+        let number = text.unwrap_or_else(|| texts::number(store, &self.seed, statement.text()));
+        let rule = self.rules.iter().find(|rule| rule.applies(number)).ok_or(Bypass::Rule)?;
+        if statement.scan.calls > 0 || !is_timeless(statement.text(), text.is_none()) {
+            return Err(Bypass::Statement);
+        }
+        let of_statement = || store.numbers.number(&[b"statement ", &*statement.tail].concat());
+        let number = if text.is_some() { number } else { of_statement() };
+        let topics = store.topics.set(rule.topics.clone());
+        Ok(Rc::new(Plan { rule: rule.clone(), topics, number }))
+    }
+}
+
+/// Returns the reason why a statement is not known to be a read. A use counts: a statement that is
+/// used often is asked about.
+#[cold]
+fn why_not(cached: &CachedStatement, schema_changes: u64) -> Bypass {
+    let undecided = cached.statement.verdict.known(schema_changes).is_none();
+    if undecided && may_be_read(&cached.statement.scan) {
+        Bypass::Unknown
+    } else {
+        Bypass::Statement
+    }
+}

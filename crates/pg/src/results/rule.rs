@@ -1,0 +1,85 @@
+//! Rule: a rule of the configuration as a pool uses it.
+
+use refrain_cache::{Seed, Terms, Topic};
+use refrain_config::{CacheRule, Consistency, PoolRule};
+use refrain_pool::settings::PoolSettings;
+
+use crate::results::store::ResultStore;
+use crate::results::texts;
+use crate::results::writing::DatabaseTopics;
+
+/// Parts of a whole for [`Terms::jitter`].
+const WHOLE: u32 = 1 << 16;
+
+/// A rule.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// What it says of times and of memory.
+    pub(crate) terms: Terms,
+    /// Bytes of a reply, at most.
+    pub(crate) most: usize,
+    /// The users who get each other's replies, as a number.
+    pub(crate) whose: u64,
+    /// Whether a client reads what it has written.
+    pub(crate) own_writes: bool,
+    /// The topics of all its replies.
+    pub(crate) topics: Vec<Topic>,
+    /// The number of the text that it applies to; `None` for any.
+    statement: Option<u64>,
+}
+
+impl Rule {
+    /// Makes a rule of a pool's settings.
+    pub(crate) fn new(
+        store: &ResultStore,
+        seed: &Seed,
+        of: &PoolRule,
+        settings: &PoolSettings,
+        database: &DatabaseTopics,
+    ) -> Self {
+        let PoolRule { name, quota, rule } = of;
+        let group = match &rule.share_group {
+            Some(group) => format!("group {group}"),
+            None => format!("user {}", settings.server.user.as_deref().unwrap_or_default()),
+        };
+        let mut topics = vec![
+            store.topics.topic(b"all"),
+            store.topics.topic(format!("rule {name}").as_bytes()),
+            database.schema.clone(),
+        ];
+        let tags = rule.tags.iter().map(|tag| store.topics.topic(format!("tag {tag}").as_bytes()));
+        topics.extend(tags);
+        if rule.consistency == Consistency::Writes {
+            topics.push(database.writes.clone());
+        }
+        Self {
+            terms: terms(rule, *quota),
+            most: rule.max_result_size,
+            whose: store.numbers.number(group.as_bytes()),
+            own_writes: rule.consistency == Consistency::Session,
+            topics,
+            statement: rule
+                .statement
+                .as_ref()
+                .map(|text| texts::number(store, seed, text.trim().as_bytes())),
+        }
+    }
+
+    /// Whether it applies to the text of this number.
+    pub(crate) fn applies(&self, text: u64) -> bool {
+        self.statement.is_none_or(|statement| statement == text)
+    }
+}
+
+fn terms(rule: &CacheRule, quota: u16) -> Terms {
+    let us = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let percent = u32::from(rule.jitter.0);
+    Terms {
+        ttl: us(rule.ttl),
+        empty_ttl: us(rule.empty_ttl.unwrap_or(rule.ttl)),
+        stale: 0,
+        jitter: u16::try_from(percent * WHOLE / 100).unwrap_or(u16::MAX),
+        queue: quota,
+        since: 0,
+    }
+}

@@ -1,0 +1,167 @@
+//! Segment: a client's input as one segment that runs one statement.
+
+use refrain_sql::writes::names_moment;
+use refrain_wire::Header;
+use refrain_wire::frame::HEADER_BYTES;
+use refrain_wire::front::{self as read, Bind, Parse};
+use refrain_wire::tag::front;
+
+/// A segment that runs one statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'a> {
+    pub(crate) form: Form<'a>,
+    /// Its bytes.
+    pub(crate) bytes: usize,
+}
+
+/// The messages of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form<'a> {
+    /// A query string.
+    Query(&'a [u8]),
+    /// Perhaps a Parse of the unnamed statement, then a Bind of the unnamed portal, perhaps a
+    /// Describe of it, an Execute without a limit of rows, and a Sync.
+    Extended {
+        /// The body of the Parse behind the name, if there is one.
+        parse: Option<&'a [u8]>,
+        /// The name of the statement.
+        name: &'a [u8],
+        /// The body of the Bind behind the names: formats and values.
+        values: &'a [u8],
+        /// Whether the client asks for the columns.
+        describes: bool,
+    },
+}
+
+impl<'a> Segment<'a> {
+    /// Reads the first segment of a client's input; `None` if it is not whole, or runs something
+    /// else than one statement.
+    #[inline]
+    pub(crate) fn read(input: &'a [u8]) -> Option<Self> {
+        let mut rest = Messages { input, at: 0 };
+        let (tag, body) = rest.next()?;
+        let form = match tag {
+            front::QUERY => Form::Query(read::query_text(body).ok()?),
+            front::BIND => rest.bound(None, body)?,
+            front::PARSE => {
+                let parse = Parse::read(body).ok().filter(|parse| parse.name.is_empty())?;
+                let (_, bind) = rest.next().filter(|(tag, _)| *tag == front::BIND)?;
+                rest.bound(Some(parse.tail), bind)?
+            }
+            _ => return None,
+        };
+        Some(Self { form, bytes: rest.at })
+    }
+}
+
+/// The messages of a client's input that have arrived in full.
+struct Messages<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Messages<'a> {
+    /// Takes the next message: its tag and its body.
+    #[inline]
+    fn next(&mut self) -> Option<(u8, &'a [u8])> {
+        let rest = self.input.get(self.at..)?;
+        let header = Header::parse(rest).ok()??;
+        let body = rest.get(HEADER_BYTES..header.message_bytes())?;
+        self.at += header.message_bytes();
+        Some((header.tag, body))
+    }
+
+    /// Reads the messages behind a Bind up to the Sync.
+    #[inline]
+    fn bound(&mut self, parse: Option<&'a [u8]>, body: &'a [u8]) -> Option<Form<'a>> {
+        let bind = Bind::read(body, true).ok()??;
+        let named = bind.portal.is_empty() && (parse.is_none() || bind.statement.is_empty());
+        let values = &body[bind.names_bytes()..];
+        let (mut tag, mut body) = self.next()?;
+        let describes = tag == front::DESCRIBE;
+        if describes {
+            if body != b"P\0" {
+                return None;
+            }
+            (tag, body) = self.next()?;
+        }
+        // A limit of rows would leave the rest of the portal at a server.
+        let runs = tag == front::EXECUTE && *body == [0; 5];
+        let (tag, body) = self.next()?;
+        let whole = tag == front::SYNC && body.is_empty();
+        (named && runs && whole).then_some(Form::Extended {
+            parse,
+            name: bind.statement,
+            values,
+            describes,
+        })
+    }
+}
+
+/// True if a value of a Bind may be read as a moment that depends on the present, or the body is
+/// malformed. `values` is the body behind the names.
+pub(crate) fn binds_moment(values: &[u8]) -> bool {
+    binds_no_moment(values).is_none()
+}
+
+fn binds_no_moment(values: &[u8]) -> Option<()> {
+    let (formats, rest) = values.split_first_chunk::<2>()?;
+    let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;
+    let (count, mut rest) = rest.split_first_chunk::<2>()?;
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, value) = rest.split_first_chunk::<4>()?;
+        rest = value;
+        // A null has the length -1.
+        if let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) {
+            if names_moment(value.get(..length)?) {
+                return None;
+            }
+            rest = &value[length..];
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_wire::write;
+
+    fn bind(values: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write::message(&mut out, front::BIND, |out| {
+            out.extend_from_slice(b"\0s\0");
+            out.extend_from_slice(values);
+        });
+        out
+    }
+
+    #[test]
+    fn a_segment_that_runs_one_statement() {
+        let mut input = bind(&[0; 6]);
+        write::describe_portal(&mut input, b"");
+        write::execute(&mut input, b"");
+        write::sync(&mut input);
+        let bytes = input.len();
+        for cut in 0..bytes {
+            assert!(Segment::read(&input[..cut]).is_none());
+        }
+        write::query(&mut input, b"select 1");
+        let segment = Segment::read(&input).unwrap();
+        assert_eq!(segment.bytes, bytes);
+        assert!(matches!(segment.form, Form::Extended { name: b"s", describes: true, .. }));
+        let query = Segment::read(&input[bytes..]).unwrap();
+        assert!(matches!(query.form, Form::Query(b"select 1")));
+    }
+
+    #[test]
+    fn values_that_name_a_moment() {
+        let value = |text: &[u8]| {
+            let length = u32::try_from(text.len()).unwrap().to_be_bytes();
+            [&[0, 0, 0, 2, 0xff, 0xff, 0xff, 0xff][..], &length, text, &[0, 0]].concat()
+        };
+        assert!(binds_moment(&value(b" Today")));
+        assert!(!binds_moment(&value(b"yes")));
+        assert!(binds_moment(&value(b"yes")[..10]));
+    }
+}

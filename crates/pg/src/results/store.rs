@@ -1,0 +1,93 @@
+//! ResultStore: the cache with what all pools need beside it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use refrain_cache::{Cache, Fill, Numbers, Topic, Topics, Waiter};
+use refrain_config::Options;
+use refrain_pool::Now;
+
+use crate::statements::registry::Seed;
+
+/// Bytes of texts, settings and names that have numbers, at most.
+const NUMBERS_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Time for which a commit may go on whose server has gone, in microseconds.
+const GRACE_US: u64 = 2_000_000;
+/// Entries that one tick looks at.
+const SWEPT: usize = 1024;
+
+/// The cache with what all pools need beside it.
+#[derive(Debug)]
+pub(crate) struct ResultStore {
+    pub(crate) cache: Cache,
+    pub(crate) topics: Topics,
+    pub(crate) numbers: Numbers,
+    /// The limits in force.
+    limits: Mutex<Vec<usize>>,
+    /// Writes of unknown outcome, and the time until which they may still take effect. It is set
+    /// by the first tick that sees the write.
+    doubts: Mutex<Vec<(Topic, Option<Now>)>>,
+    /// Clients that wait for a reply that nobody fetches any more.
+    stranded: Mutex<Vec<Waiter>>,
+}
+
+impl ResultStore {
+    /// Makes an empty one.
+    pub(crate) fn new(options: &Options, seed: &Seed) -> Arc<Self> {
+        let limits = options.cache.limits();
+        Arc::new(Self {
+            cache: Cache::new(seed.clone(), limits[0], &limits),
+            topics: Topics::new(seed.clone()),
+            numbers: Numbers::new(seed.clone(), NUMBERS_BYTES_MAX),
+            limits: Mutex::new(limits),
+            doubts: Mutex::default(),
+            stranded: Mutex::default(),
+        })
+    }
+
+    /// Puts new options into force. Other limits drop all replies.
+    pub(crate) fn configure(&self, options: &Options) {
+        let limits = options.cache.limits();
+        let mut known = lock(&self.limits);
+        if *known != limits {
+            self.cache.configure(limits[0], &limits);
+            *known = limits;
+        }
+    }
+
+    /// Notes a write whose outcome is unknown: for a while, nothing that it may change is kept.
+    pub(crate) fn doubt(&self, topic: &Topic) {
+        topic.begin_doubt();
+        lock(&self.doubts).push((topic.clone(), None));
+    }
+
+    /// Ends a fill of which no reply will come.
+    pub(crate) fn abandon(&self, fill: &Fill) {
+        lock(&self.stranded).append(&mut self.cache.abandon(fill));
+    }
+
+    /// Does what a tick does: ends doubts, and drops replies that nobody gets any more. Returns the
+    /// clients of this core that wait for a reply that nobody fetches.
+    pub(crate) fn tick(&self, now: Now, core: u16) -> Vec<Waiter> {
+        lock(&self.doubts).retain_mut(|(topic, until)| {
+            let over = until.get_or_insert(Now(now.0 + GRACE_US)).0 <= now.0;
+            if over {
+                topic.end_doubt();
+            }
+            !over
+        });
+        self.cache.sweep(now.0, SWEPT);
+        let mut own = Vec::new();
+        lock(&self.stranded).retain(|waiter| {
+            let here = waiter.core == core;
+            if here {
+                own.push(*waiter);
+            }
+            !here
+        });
+        own
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

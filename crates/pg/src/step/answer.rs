@@ -1,0 +1,351 @@
+//! Answers from the cache, for a client that has no server.
+//!
+//! A segment is answered here only if all of it can be: it is one read for which there is a rule,
+//! and nothing of the client's session is a server's alone. Otherwise the whole segment goes to a
+//! server, and if its reply is to be kept, the generations of what the reply depends on are noted
+//! here, before anything is sent.
+
+use std::rc::Rc;
+
+use refrain_cache::{Asker, Found, Hit, Waiter};
+use refrain_config::PoolMode;
+use refrain_pool::ids::Conn;
+use refrain_sql::normalize;
+use refrain_sql::writes::names_moment;
+use refrain_wire::back::Status;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::engine::Step;
+use crate::results::of_client::Outcome;
+use crate::results::of_pool::{Bypass, Plan, PoolResults};
+use crate::results::segment::{Form, Segment, binds_moment};
+use crate::results::texts::{LITERALS_MAX, Seen, TextStatement};
+use crate::state::parts::{Client, CoreState};
+use crate::statements::columns::{Columns, Shape};
+use crate::statements::of_client::{ClientRef, ClientStatement};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::Identity;
+
+/// A client's request, as far as it decides which reply it gets.
+struct Wanted<'a> {
+    plan: Rc<Plan>,
+    form: Form<'a>,
+    /// The statement that the client's unnamed statement is from now on.
+    unnamed: Option<Rc<CachedStatement>>,
+}
+
+/// Kinds of replies, which are never taken for each other.
+const SIMPLE: u8 = 0;
+const ROWS: u8 = 1;
+const DESCRIBED: u8 = 2;
+
+impl Step<'_, '_> {
+    /// Answers the first segment of a client's input from the cache. Returns its bytes, or `None`
+    /// if the segment has to go to a server.
+    #[inline]
+    pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let client = self.step.engine.connections.client(conn)?;
+        let pool = self.step.engine.core_state.pool_in_use(client.pool());
+        if pool.settings.cache.rules.is_empty() {
+            return None;
+        }
+        match self.answer_by_rule(conn, input) {
+            Ok(answered) => answered,
+            Err(bypass) => {
+                self.count_bypass(conn, bypass);
+                None
+            }
+        }
+    }
+
+    fn answer_by_rule(&mut self, conn: Conn, input: &[u8]) -> Result<Option<usize>, Bypass> {
+        let now = self.step.now;
+        let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
+        // The request is read once more, since its first server has gone.
+        if client.session.results.is_filling() {
+            return Ok(None);
+        }
+        let core_state = &mut self.step.engine.core_state;
+        let segment = Segment::read(input).filter(|_| client.inbox.rest == 0);
+        let segment = segment.ok_or(Bypass::Form)?;
+        let session = core_state.pool_in_use(client.pool()).settings.options.pool_mode;
+        if !client.session.may_share() || session == PoolMode::Session {
+            return Err(Bypass::Session);
+        }
+        let mut key = std::mem::take(&mut core_state.protocol.result_key);
+        key.clear();
+        let wanted = wanted(core_state, client, segment.form, &mut key);
+        let found = wanted.map(|wanted| {
+            let asker = Asker::Alone;
+            let out = self.step.ports.out(conn);
+            let before = out.len();
+            let terms = refrain_cache::Terms {
+                since: since(&wanted.plan, client),
+                ..wanted.plan.rule.terms
+            };
+            write_heads(out, wanted.form);
+            let store = &core_state.shared.protocol.results;
+            let found = store.cache.look(&key, &wanted.plan.topics, &terms, now.0, asker, out);
+            if !matches!(found, Found::Hit(_)) {
+                out.truncate(before);
+            }
+            (wanted, found)
+        });
+        core_state.protocol.result_key = key;
+        let (wanted, found) = found?;
+        let counters = &mut core_state.pool_in_use(client.pool()).counters;
+        match found {
+            Found::Hit(Hit { took, .. }) => {
+                write::ready(self.step.ports.out(conn), Status::Idle);
+                client.note_reply(now);
+                counters.pool.queries += 1;
+                counters.protocol.cache_hits += 1;
+                counters.protocol.cache_saved_us += took;
+                hit(client, wanted);
+                return Ok(Some(segment.bytes));
+            }
+            Found::Miss(fill) => {
+                counters.protocol.cache_misses += 1;
+                let store = &core_state.shared.protocol.results;
+                client.session.results.begin(store, fill, wanted.plan.rule.clone());
+            }
+            Found::Wait | Found::Alone => counters.protocol.cache_misses += 1,
+        }
+        Ok(None)
+    }
+
+    /// Counts a request that the cache has nothing to do with.
+    #[cold]
+    fn count_bypass(&mut self, conn: Conn, bypass: Bypass) {
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let counters =
+            &mut self.step.engine.core_state.pool_in_use(client.pool()).counters.protocol;
+        match bypass {
+            Bypass::Form => counters.cache_bypass_form += 1,
+            Bypass::Session => counters.cache_bypass_session += 1,
+            Bypass::Rule => counters.cache_bypass_rule += 1,
+            Bypass::Unknown => counters.cache_bypass_unknown += 1,
+            Bypass::Statement => counters.cache_bypass_statement += 1,
+            Bypass::Moment => counters.cache_bypass_moment += 1,
+        }
+    }
+
+    /// Keeps what a client has got of a reply that is to be kept: all of its output behind `from`.
+    #[cold]
+    pub(crate) fn keep_reply(&mut self, conn: Conn, from: usize, ready: bool) {
+        let now = self.step.now;
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let out = self.step.ports.out(conn);
+        let outcome = client.session.results.sent(out.get(from..).unwrap_or_default(), ready, now);
+        let counters =
+            &mut self.step.engine.core_state.pool_in_use(client.pool()).counters.protocol;
+        let waiters = match outcome {
+            Outcome::Pending => return,
+            Outcome::Ended(kept, waiters) => {
+                match kept {
+                    refrain_cache::Kept::Yes => counters.cache_fills += 1,
+                    refrain_cache::Kept::Changed => counters.cache_fills_outdated += 1,
+                    refrain_cache::Kept::Large => counters.cache_fills_refused += 1,
+                }
+                waiters
+            }
+            Outcome::Refused(waiters) => {
+                counters.cache_fills_refused += 1;
+                waiters
+            }
+        };
+        self.wake(waiters);
+    }
+
+    /// Does what the cache has to do at a tick.
+    pub(crate) fn tick_results(&mut self) {
+        let core_state = &self.step.engine.core_state;
+        let stranded = core_state.shared.protocol.results.tick(self.step.now, core_state.core().0);
+        self.wake(stranded);
+    }
+
+    fn wake(&mut self, waiters: Vec<Waiter>) {
+        drop(waiters);
+    }
+}
+
+/// Returns the earliest request of whose reply a client may get.
+fn since(plan: &Plan, client: &Client) -> u64 {
+    if plan.rule.own_writes { client.session.results.wrote() } else { 0 }
+}
+
+/// Writes the replies to Parse and Bind.
+#[inline]
+fn write_heads(out: &mut Vec<u8>, form: Form<'_>) {
+    if let Form::Extended { parse, .. } = form {
+        if parse.is_some() {
+            write::bare(out, back::PARSE_COMPLETE);
+        }
+        write::bare(out, back::BIND_COMPLETE);
+    }
+}
+
+/// Changes a client's unnamed statement as the server would have.
+#[inline]
+fn hit(client: &mut Client, wanted: Wanted<'_>) {
+    match (wanted.form, wanted.unnamed) {
+        // PostgreSQL drops the unnamed statement at any query string (E17).
+        (Form::Query(_), _) => client.session.statements.drop_unnamed(),
+        (Form::Extended { .. }, Some(cached)) => {
+            let generation = cached.statement.generation();
+            let columns = cached.columns().unwrap_or_default();
+            let statement = ClientStatement::new(ClientRef::new(cached), generation, columns);
+            client.session.statements.set_unnamed(statement);
+        }
+        (Form::Extended { .. }, None) => {}
+    }
+}
+
+/// Finds how the reply to a request is kept, and writes its key.
+#[inline]
+fn wanted<'a>(
+    core_state: &mut CoreState,
+    client: &mut Client,
+    form: Form<'a>,
+    key: &mut Vec<u8>,
+) -> Result<Wanted<'a>, Bypass> {
+    let pool = core_state.pool_in_use(client.pool());
+    let schema_changes = pool.shared.protocol.schema_changes();
+    let mut results = match pool.protocol.results.take() {
+        Some(results) if results.is_of(&pool.settings) => results,
+        _ => {
+            let (settings, shared) = (pool.settings.clone(), pool.shared.clone());
+            let protocol = &core_state.shared.protocol;
+            let (store, seed) = (&protocol.results, protocol.registry.seed());
+            Box::new(PoolResults::new(settings, store, seed, shared.protocol.database()))
+        }
+    };
+    let wanted = match form {
+        Form::Query(text) => {
+            of_query(&mut results, core_state, client, (text, form), schema_changes, key)
+        }
+        Form::Extended { .. } => {
+            of_statement(&mut results, core_state, client, form, schema_changes, key)
+        }
+    };
+    core_state.pool_in_use(client.pool()).protocol.results = Some(results);
+    wanted
+}
+
+/// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
+#[inline]
+fn begin_key(results: &PoolResults, client: &mut Client, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
+    let session = &mut client.session;
+    let (settings, defaults) = (session.settings.expected(), &session.settings.defaults().settings);
+    let scope = session.results.scope(results.store(), results.place(), settings, defaults);
+    for number in [scope, plan.rule.whose, plan.number] {
+        key.extend_from_slice(&number.to_le_bytes());
+    }
+    key.push(kind);
+}
+
+/// Finds the plan for a query string.
+#[inline]
+fn of_query<'a>(
+    results: &mut PoolResults,
+    core_state: &mut CoreState,
+    client: &mut Client,
+    (text, form): (&[u8], Form<'a>),
+    schema_changes: u64,
+    key: &mut Vec<u8>,
+) -> Result<Wanted<'a>, Bypass> {
+    let mut spans = std::mem::take(&mut core_state.protocol.spans);
+    let seed = core_state.shared.protocol.registry.seed();
+    let env = client.session.settings.env();
+    let literals = normalize::normalize(text, seed, LITERALS_MAX, &mut spans);
+    let planned = literals.map_err(|_| Bypass::Statement).and_then(|hash| {
+        let seen = Seen { text, spans: &spans, key: hash, env };
+        let known = match results.texts.find(seen) {
+            Some(known) => known.clone(),
+            None => add_text(results, core_state, client, seen)?,
+        };
+        known.cached.count_use();
+        let plan = results.plan(&known.cached, schema_changes, Some(known.number))?;
+        begin_key(results, client, &plan, SIMPLE, key);
+        for span in &spans {
+            let literal = span.of(text);
+            if span.class.is_string() && names_moment(literal) {
+                return Err(Bypass::Moment);
+            }
+            key.extend_from_slice(&(literal.len() as u32).to_le_bytes());
+            key.extend_from_slice(literal);
+        }
+        Ok(Wanted { plan, form, unnamed: None })
+    });
+    core_state.protocol.spans = spans;
+    planned
+}
+
+/// Finds the statement that stands for a text that was not seen before.
+#[cold]
+fn add_text(
+    results: &mut PoolResults,
+    core_state: &mut CoreState,
+    client: &Client,
+    seen: Seen<'_>,
+) -> Result<TextStatement, Bypass> {
+    let settings = client.session.settings.expected();
+    let plain = settings.reads.encoding.is_utf8() || seen.text.is_ascii();
+    if !plain || settings.reads.backslash {
+        return Err(Bypass::Session);
+    }
+    // A Parse of the text, without parameters.
+    let tail = [seen.text, &[0; 3]].concat();
+    let identity = Identity { pool: client.pool(), env: seen.env, tail: &tail };
+    let registry = &core_state.shared.protocol.registry;
+    let cached = core_state.protocol.statements.intern(registry, identity, settings);
+    Ok(results.add_text(seen, cached))
+}
+
+/// Finds the plan for a statement that is bound to values.
+#[inline]
+fn of_statement<'a>(
+    results: &mut PoolResults,
+    core_state: &mut CoreState,
+    client: &mut Client,
+    form: Form<'a>,
+    schema_changes: u64,
+    key: &mut Vec<u8>,
+) -> Result<Wanted<'a>, Bypass> {
+    let Form::Extended { parse, name, values, describes } = form else { return Err(Bypass::Form) };
+    let (cached, columns, parameters) = match parse {
+        Some(tail) => {
+            let (pool, env) = (client.pool(), client.session.settings.env());
+            let identity = Identity { pool, env, tail };
+            let registry = &core_state.shared.protocol.registry;
+            let found = core_state.protocol.statements.find(registry, identity);
+            let cached = found.ok_or(Bypass::Unknown)?;
+            let columns = cached.columns().ok_or(Bypass::Unknown)?;
+            (cached, columns, 0)
+        }
+        None => {
+            let own = client.session.statements.get(name).ok_or(Bypass::Statement)?;
+            (own.held.cached().clone(), own.columns, own.parameters)
+        }
+    };
+    if cached.statement.env != client.session.settings.env() {
+        return Err(Bypass::Session);
+    }
+    cached.count_use();
+    let plan = results.plan(&cached, schema_changes, None)?;
+    if binds_moment(values) {
+        return Err(Bypass::Moment);
+    }
+    let Shape { types, whole } = match columns {
+        Columns::Known(shape) => shape,
+        Columns::Fixed => Shape { types: 0, whole: 0 },
+        Columns::Of { .. } => return Err(Bypass::Unknown),
+    };
+    begin_key(results, client, &plan, if describes { DESCRIBED } else { ROWS }, key);
+    for number in [types, whole, parameters] {
+        key.extend_from_slice(&number.to_le_bytes());
+    }
+    key.extend_from_slice(values);
+    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached) })
+}
