@@ -10,6 +10,7 @@ use crate::results::reply::{Progress, progress};
 use crate::results::rule::Rule;
 use crate::results::store::ResultStore;
 use crate::settings::session::{Settings, is_harmless};
+use crate::statements::columns::Columns;
 
 /// A reply that a client's server gives, and that is to be kept.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ struct Filling {
     /// `None` once the fill has ended.
     fill: Option<Box<Fill>>,
     rule: Rc<Rule>,
+    /// Whether the request has a Parse of its own: then its columns are kept with the reply.
+    parses: bool,
     /// What the client has got of the reply.
     sent: Vec<u8>,
 }
@@ -123,14 +126,26 @@ impl ClientResults {
     }
 
     /// Has the reply to the client's next segment kept.
-    pub(crate) fn begin(&mut self, store: &Arc<ResultStore>, fill: Box<Fill>, rule: Rc<Rule>) {
+    pub(crate) fn begin(
+        &mut self,
+        store: &Arc<ResultStore>,
+        fill: Box<Fill>,
+        rule: Rc<Rule>,
+        parses: bool,
+    ) {
         let (store, fill, sent) = (store.clone(), Some(fill), Vec::new());
-        self.filling = Some(Box::new(Filling { store, fill, rule, sent }));
+        self.filling = Some(Box::new(Filling { store, fill, rule, parses, sent }));
     }
 
     /// Takes the bytes that the client gets next. `ready` says whether a server has just become
-    /// ready.
-    pub(crate) fn sent(&mut self, bytes: &[u8], ready: bool, now: Now) -> Outcome {
+    /// ready, and `unnamed` which columns the client's unnamed statement has.
+    pub(crate) fn sent(
+        &mut self,
+        bytes: &[u8],
+        ready: bool,
+        unnamed: Option<Columns>,
+        now: Now,
+    ) -> Outcome {
         let Some(filling) = &mut self.filling else { return Outcome::Pending };
         // RowDescription and the like come on top of what counts.
         let most = filling.rule.most;
@@ -145,9 +160,14 @@ impl ClientResults {
             Progress::More => Outcome::Pending,
             Progress::Other => self.give_up(),
             Progress::Whole(body) => {
+                filling.sent.truncate(body.bytes.end);
+                if filling.parses {
+                    let Some(Columns::Known(columns)) = unnamed else { return self.give_up() };
+                    columns.write(&mut filling.sent);
+                }
                 let Some(fill) = filling.fill.take() else { return self.give_up() };
                 let took = now.0.saturating_sub(fill.asked());
-                let (terms, bytes) = (&filling.rule.terms, &filling.sent[body.bytes]);
+                let (terms, bytes) = (&filling.rule.terms, &filling.sent[body.bytes.start..]);
                 let (kept, waiters) =
                     filling.store.cache.store(&fill, bytes, terms, took, body.empty);
                 self.filling = None;

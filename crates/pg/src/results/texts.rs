@@ -1,15 +1,15 @@
 //! TextStatements: the statements that stand for query strings that differ only in their literals.
 //!
-//! One text of them is a statement like those that clients prepare: whether it is a read is found
-//! out in the same way. The number of a text is that of the bytes outside of its literals; with the
-//! literals it says all that the text says.
+//! One text stands for them, with literals of no meaning. It is a statement like those that clients
+//! prepare: whether it is a read is found out in the same way, by what it names. No server gets it.
+//! The number of that text says with the literals all that a query string says.
 
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use hashlink::LruCache;
 use refrain_cache::Seed;
-use refrain_sql::normalize::{self, Key, Sample, Span};
+use refrain_sql::normalize::{self, Class, Key, Sample, Span};
 
 use crate::ground::ids::EnvId;
 use crate::results::store::ResultStore;
@@ -52,11 +52,19 @@ pub(crate) struct Seen<'a> {
     pub(crate) env: EnvId,
 }
 
+impl Seen<'_> {
+    /// Returns the text's place in the table. Texts that are read under other settings have others.
+    #[inline]
+    fn place(&self) -> Key {
+        Key(self.key.0 ^ self.env.0.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
 impl TextStatements {
     /// Returns the statement that stands for a text.
     #[inline]
     pub(crate) fn find(&mut self, seen: Seen<'_>) -> Option<&TextStatement> {
-        let found = self.table.get(&seen.key)?;
+        let found = self.table.get(&seen.place())?;
         (found.env == seen.env && found.sample.matches(seen.text, seen.spans)).then_some(found)
     }
 
@@ -67,26 +75,41 @@ impl TextStatements {
         seen: Seen<'_>,
         cached: Rc<CachedStatement>,
     ) -> TextStatement {
-        let number = store.numbers.number(&outside(seen.text, seen.spans));
+        let number = number_of(store, &canonical(seen.text, seen.spans));
         let sample = Rc::new(Sample::new(seen.text, seen.spans));
         let statement = TextStatement { sample, env: seen.env, number, cached };
-        self.table.insert(seen.key, statement.clone());
+        self.table.insert(seen.place(), statement.clone());
         statement
     }
 }
 
-/// Returns the bytes of a text outside of its literals, with the class of each literal in its place.
-fn outside(text: &[u8], spans: &[Span]) -> Vec<u8> {
-    let mut bytes = b"text ".to_vec();
+/// Returns a text with other literals: the same for all texts that differ only in these.
+pub(crate) fn canonical(text: &[u8], spans: &[Span]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
     let mut at = 0;
     for span in spans {
         bytes.extend_from_slice(text.get(at..span.start as usize).unwrap_or_default());
-        // No text has a zero byte.
-        bytes.extend_from_slice(&[0, span.class as u8]);
+        bytes.extend_from_slice(match span.class {
+            Class::Int4 => b"0",
+            Class::Int4Edge => b"2147483648",
+            Class::Int8 => b"4294967296",
+            Class::Int8Edge => b"9223372036854775808",
+            Class::Numeric => b"0.5",
+            Class::Str => b"''",
+            Class::EStr => b"E''",
+            Class::Dollar => b"$$$$",
+            Class::Bit => b"B''",
+            Class::Hex => b"X''",
+        });
         at = span.end as usize;
     }
     bytes.extend_from_slice(text.get(at..).unwrap_or_default());
     bytes
+}
+
+/// Returns the number of a canonical text.
+fn number_of(store: &ResultStore, canonical: &[u8]) -> u64 {
+    store.numbers.number(&[b"text ", canonical].concat())
 }
 
 /// Returns the number of a text, without its literals where they can be told.
@@ -95,5 +118,26 @@ pub(crate) fn number(store: &ResultStore, seed: &Seed, text: &[u8]) -> u64 {
     if normalize::normalize(text, seed, LITERALS_MAX, &mut spans).is_err() {
         spans.clear();
     }
-    store.numbers.number(&outside(text, &spans))
+    number_of(store, &canonical(text, &spans))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_differ_only_in_literals_have_one_canonical_text_which_is_its_own() {
+        let of = |text: &str| {
+            let mut spans = Vec::new();
+            let found = normalize::normalize(text.as_bytes(), &Seed::default(), 99, &mut spans);
+            assert!(found.is_ok(), "{text}");
+            String::from_utf8(canonical(text.as_bytes(), &spans)).unwrap()
+        };
+        let all = "select 1, 2147483648, 5000000000, 9223372036854775808, 1e9, 'a', E'\\n', \
+                   $x$y$x$, B'01', X'ff' from t";
+        let canonical = of(all);
+        assert_eq!(of(&canonical), canonical);
+        assert_eq!(of("select 7 from t where a='x'"), of("select 12345 from t where a='it''s'"));
+        assert_ne!(of("select 7 from t"), of("select '7' from t"));
+    }
 }

@@ -45,6 +45,28 @@ pub(crate) struct Found {
     pub(crate) asked: u64,
 }
 
+impl Shape {
+    /// Bytes of [`Self::write`].
+    pub(crate) const BYTES: usize = 16;
+
+    /// Appends it to a reply that is kept.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.types.to_le_bytes());
+        out.extend_from_slice(&self.whole.to_le_bytes());
+    }
+
+    /// Takes it from the end of a reply that was kept.
+    pub(crate) fn take(out: &mut Vec<u8>) -> Option<Self> {
+        let (rest, last) = out.split_last_chunk::<{ Self::BYTES }>()?;
+        let (types, whole) = last.split_first_chunk::<8>()?;
+        let whole = whole.first_chunk::<8>()?;
+        let shape = Self { types: u64::from_le_bytes(*types), whole: u64::from_le_bytes(*whole) };
+        let length = rest.len();
+        out.truncate(length);
+        Some(shape)
+    }
+}
+
 impl Columns {
     /// Returns the number of the Parse whose columns are not known, if these are such.
     pub(crate) fn parse(self) -> Option<u64> {

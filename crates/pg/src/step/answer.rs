@@ -20,7 +20,7 @@ use crate::engine::Step;
 use crate::results::of_client::Outcome;
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Segment, binds_moment};
-use crate::results::texts::{LITERALS_MAX, Seen, TextStatement};
+use crate::results::texts::{LITERALS_MAX, Seen, TextStatement, canonical};
 use crate::state::parts::{Client, CoreState};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -37,8 +37,10 @@ struct Wanted<'a> {
 
 /// Kinds of replies, which are never taken for each other.
 const SIMPLE: u8 = 0;
-const ROWS: u8 = 1;
-const DESCRIBED: u8 = 2;
+const BOUND: u8 = 1;
+const PARSED: u8 = 2;
+/// Added if the client asks for the columns.
+const DESCRIBED: u8 = 4;
 
 impl Step<'_, '_> {
     /// Answers the first segment of a client's input from the cache. Returns its bytes, or `None`
@@ -97,18 +99,20 @@ impl Step<'_, '_> {
         let counters = &mut core_state.pool_in_use(client.pool()).counters;
         match found {
             Found::Hit(Hit { took, .. }) => {
-                write::ready(self.step.ports.out(conn), Status::Idle);
+                let out = self.step.ports.out(conn);
+                hit(client, wanted, out);
+                write::ready(out, Status::Idle);
                 client.note_reply(now);
                 counters.pool.queries += 1;
                 counters.protocol.cache_hits += 1;
                 counters.protocol.cache_saved_us += took;
-                hit(client, wanted);
                 return Ok(Some(segment.bytes));
             }
             Found::Miss(fill) => {
                 counters.protocol.cache_misses += 1;
                 let store = &core_state.shared.protocol.results;
-                client.session.results.begin(store, fill, wanted.plan.rule.clone());
+                let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
+                client.session.results.begin(store, fill, rule, parses);
             }
             Found::Wait | Found::Alone => counters.protocol.cache_misses += 1,
         }
@@ -137,7 +141,9 @@ impl Step<'_, '_> {
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let out = self.step.ports.out(conn);
-        let outcome = client.session.results.sent(out.get(from..).unwrap_or_default(), ready, now);
+        let unnamed = client.session.statements.unnamed().map(|own| own.columns);
+        let bytes = out.get(from..).unwrap_or_default();
+        let outcome = client.session.results.sent(bytes, ready, unnamed, now);
         let counters =
             &mut self.step.engine.core_state.pool_in_use(client.pool()).counters.protocol;
         let waiters = match outcome {
@@ -188,13 +194,14 @@ fn write_heads(out: &mut Vec<u8>, form: Form<'_>) {
 
 /// Changes a client's unnamed statement as the server would have.
 #[inline]
-fn hit(client: &mut Client, wanted: Wanted<'_>) {
+fn hit(client: &mut Client, wanted: Wanted<'_>, out: &mut Vec<u8>) {
     match (wanted.form, wanted.unnamed) {
         // PostgreSQL drops the unnamed statement at any query string (E17).
         (Form::Query(_), _) => client.session.statements.drop_unnamed(),
         (Form::Extended { .. }, Some(cached)) => {
             let generation = cached.statement.generation();
-            let columns = cached.columns().unwrap_or_default();
+            // The columns stand behind the reply of a request with a Parse.
+            let columns = Shape::take(out).map(Columns::Known).unwrap_or_default();
             let statement = ClientStatement::new(ClientRef::new(cached), generation, columns);
             client.session.statements.set_unnamed(statement);
         }
@@ -295,8 +302,8 @@ fn add_text(
     if !plain || settings.reads.backslash {
         return Err(Bypass::Session);
     }
-    // A Parse of the text, without parameters.
-    let tail = [seen.text, &[0; 3]].concat();
+    // A Parse of the text that stands for it, without parameters.
+    let tail = [&canonical(seen.text, seen.spans)[..], &[0; 3]].concat();
     let identity = Identity { pool: client.pool(), env: seen.env, tail: &tail };
     let registry = &core_state.shared.protocol.registry;
     let cached = core_state.protocol.statements.intern(registry, identity, settings);
@@ -314,19 +321,22 @@ fn of_statement<'a>(
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
     let Form::Extended { parse, name, values, describes } = form else { return Err(Bypass::Form) };
-    let (cached, columns, parameters) = match parse {
+    let (cached, known) = match parse {
         Some(tail) => {
             let (pool, env) = (client.pool(), client.session.settings.env());
             let identity = Identity { pool, env, tail };
             let registry = &core_state.shared.protocol.registry;
             let found = core_state.protocol.statements.find(registry, identity);
-            let cached = found.ok_or(Bypass::Unknown)?;
-            let columns = cached.columns().ok_or(Bypass::Unknown)?;
-            (cached, columns, 0)
+            (found.ok_or(Bypass::Unknown)?, None)
         }
         None => {
             let own = client.session.statements.get(name).ok_or(Bypass::Statement)?;
-            (own.held.cached().clone(), own.columns, own.parameters)
+            let known = match own.columns {
+                Columns::Known(Shape { types, whole }) => [types, whole, own.parameters],
+                Columns::Fixed => [0, 0, own.parameters],
+                Columns::Of { .. } => return Err(Bypass::Unknown),
+            };
+            (own.held.cached().clone(), Some(known))
         }
     };
     if cached.statement.env != client.session.settings.env() {
@@ -337,13 +347,10 @@ fn of_statement<'a>(
     if binds_moment(values) {
         return Err(Bypass::Moment);
     }
-    let Shape { types, whole } = match columns {
-        Columns::Known(shape) => shape,
-        Columns::Fixed => Shape { types: 0, whole: 0 },
-        Columns::Of { .. } => return Err(Bypass::Unknown),
-    };
-    begin_key(results, client, &plan, if describes { DESCRIBED } else { ROWS }, key);
-    for number in [types, whole, parameters] {
+    let kind = if parse.is_some() { PARSED } else { BOUND };
+    begin_key(results, client, &plan, if describes { kind | DESCRIBED } else { kind }, key);
+    // What the client knows of its statement, which the server compares with what it finds.
+    for number in known.into_iter().flatten() {
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.extend_from_slice(values);

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use refrain_config::Options;
 use refrain_pool::client::Phase;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Now, Parts};
