@@ -9,9 +9,9 @@ use crate::topics::TopicSet;
 pub struct Waiter {
     /// The core where it waits.
     pub core: u16,
-    /// The number of the client there.
+    /// The number of its connection there.
     pub client: u64,
-    /// The number of the client's request: a request that is over waits for nothing.
+    /// A number that tells it from others that have the connection's number later.
     pub request: u64,
 }
 

@@ -36,6 +36,9 @@ pub enum WaitingFor {
     /// The client's request is under way on a server that others use as well. The client is read on
     /// when the request is answered.
     Turn,
+    /// Another client fetches the reply to the same request. The client is told when that is there,
+    /// or will not come.
+    Fetch,
 }
 
 /// The process ID that a client is told. It names a core and a connection.
@@ -161,6 +164,12 @@ impl<P: Parts> Client<P> {
     #[inline]
     pub fn waiting_for(&self) -> WaitingFor {
         self.waiting_for
+    }
+
+    /// Keeps the client's input unread until another has fetched the reply
+    /// ([`crate::Step::fetched`]).
+    pub fn await_fetch(&mut self) {
+        self.waiting_for = WaitingFor::Fetch;
     }
 
     /// Keeps the client's input unread until replies have come ([`crate::Step::unblock`]).

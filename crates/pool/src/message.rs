@@ -59,6 +59,13 @@ pub enum CoreMessage {
         /// The database's name at the server.
         database: Arc<[u8]>,
     },
+    /// The reply that a client of the receiving core waits for was fetched, or will not come.
+    Fetched {
+        /// The client's connection.
+        conn: Conn,
+        /// The client's serial: another client may have the connection's number by now.
+        serial: ClientSerial,
+    },
     /// A server of the pool is logged in: logins that waited for one go on.
     ServerReached {
         /// The pool.

@@ -79,6 +79,8 @@ refrain_pool::counters! {
     cache_saved_us,
     /// Requests for which there is a rule of the cache, and whose reply was not kept.
     cache_misses,
+    /// Times that a request waited for a reply that another client fetched.
+    cache_waits,
     /// Replies that were put into the cache.
     cache_fills,
     /// Replies that were not put into the cache, because of a write while they were fetched.

@@ -12,6 +12,10 @@ use crate::results::store::ResultStore;
 use crate::settings::session::{Settings, is_harmless};
 use crate::statements::columns::Columns;
 
+/// Time for which a request waits for a reply that another client fetches, in microseconds. Behind
+/// that it goes to a server: the other may wait for a lock.
+const WAIT_US: u64 = 5_000_000;
+
 /// A reply that a client's server gives, and that is to be kept.
 #[derive(Debug)]
 struct Filling {
@@ -60,6 +64,8 @@ pub(crate) struct ClientResults {
     filling: Option<Box<Filling>>,
     /// When its last write ended, in microseconds.
     wrote: u64,
+    /// The time until which its request may wait for a reply that another fetches.
+    waits_until: Option<Now>,
 }
 
 impl ClientResults {
@@ -107,6 +113,19 @@ impl ClientResults {
         let (settings, defaults) = (settings.clone(), defaults.clone());
         self.scope = Some(Box::new(Scope { settings, defaults, place, number }));
         number
+    }
+
+    /// Returns the time until which the client's request may wait for a reply that another fetches,
+    /// `None` if that is over.
+    pub(crate) fn may_wait(&mut self, now: Now) -> Option<Now> {
+        let until = *self.waits_until.get_or_insert(Now(now.0 + WAIT_US));
+        (now < until).then_some(until)
+    }
+
+    /// Notes that the request waits for nothing any more.
+    #[inline]
+    pub(crate) fn waits_no_more(&mut self) {
+        self.waits_until = None;
     }
 
     /// Returns when its last write ended, in microseconds; zero if it has written nothing.

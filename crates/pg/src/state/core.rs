@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use refrain_cache::Waiter;
+
 use refrain_pool::Now;
 use refrain_sql::normalize::Span;
 
@@ -26,6 +28,8 @@ pub struct CorePart {
     pub(crate) spans: Vec<Span>,
     /// For the key of a reply.
     pub(crate) result_key: Vec<u8>,
+    /// Clients that wait for a reply that another fetches, and until when; some may have left.
+    pub(crate) awaiting_fetch: Vec<(Waiter, Now)>,
     /// When the core last looked for statements that may be reads.
     pub(crate) looked_for_reads: Now,
 }
@@ -42,6 +46,7 @@ impl CorePart {
             scratch: Vec::new(),
             spans: Vec::new(),
             result_key: Vec::new(),
+            awaiting_fetch: Vec::new(),
             looked_for_reads: Now(0),
         }
     }

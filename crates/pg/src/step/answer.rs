@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use refrain_cache::{Asker, Found, Hit, Waiter};
 use refrain_config::PoolMode;
-use refrain_pool::ids::Conn;
+use refrain_pool::client::WaitingFor;
+use refrain_pool::ids::{ClientSerial, Conn, Core};
 use refrain_sql::normalize;
 use refrain_sql::writes::names_moment;
 use refrain_wire::back::Status;
@@ -27,6 +28,16 @@ use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Identity;
 
+/// Whether a segment was answered from the cache.
+pub(crate) enum Answered {
+    /// It was: this number of bytes has been handled.
+    Now(usize),
+    /// It will be: another client fetches the reply.
+    Later,
+    /// It goes to a server.
+    No,
+}
+
 /// A client's request, as far as it decides which reply it gets.
 struct Wanted<'a> {
     plan: Rc<Plan>,
@@ -43,30 +54,26 @@ const PARSED: u8 = 2;
 const DESCRIBED: u8 = 4;
 
 impl Step<'_, '_> {
-    /// Answers the first segment of a client's input from the cache. Returns its bytes, or `None`
-    /// if the segment has to go to a server.
+    /// Answers the first segment of a client's input from the cache, if it can.
     #[inline]
-    pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
-        let client = self.step.engine.connections.client(conn)?;
+    pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
+        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
         let pool = self.step.engine.core_state.pool_in_use(client.pool());
         if pool.settings.cache.rules.is_empty() {
-            return None;
+            return Answered::No;
         }
-        match self.answer_by_rule(conn, input) {
-            Ok(answered) => answered,
-            Err(bypass) => {
-                self.count_bypass(conn, bypass);
-                None
-            }
-        }
+        self.answer_by_rule(conn, input).unwrap_or_else(|bypass| {
+            self.count_bypass(conn, bypass);
+            Answered::No
+        })
     }
 
-    fn answer_by_rule(&mut self, conn: Conn, input: &[u8]) -> Result<Option<usize>, Bypass> {
+    fn answer_by_rule(&mut self, conn: Conn, input: &[u8]) -> Result<Answered, Bypass> {
         let now = self.step.now;
         let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
         // The request is read once more, since its first server has gone.
         if client.session.results.is_filling() {
-            return Ok(None);
+            return Ok(Answered::No);
         }
         let core_state = &mut self.step.engine.core_state;
         let segment = Segment::read(input).filter(|_| client.inbox.rest == 0);
@@ -75,11 +82,13 @@ impl Step<'_, '_> {
         if !client.session.may_share() || session == PoolMode::Session {
             return Err(Bypass::Session);
         }
+        let own_waiter = waiter(core_state.core(), client);
         let mut key = std::mem::take(&mut core_state.protocol.result_key);
         key.clear();
         let wanted = wanted(core_state, client, segment.form, &mut key);
         let found = wanted.map(|wanted| {
-            let asker = Asker::Alone;
+            let until = client.session.results.may_wait(now);
+            let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
             let out = self.step.ports.out(conn);
             let before = out.len();
             let terms = refrain_cache::Terms {
@@ -97,6 +106,14 @@ impl Step<'_, '_> {
         core_state.protocol.result_key = key;
         let (wanted, found) = found?;
         let counters = &mut core_state.pool_in_use(client.pool()).counters;
+        if matches!(found, Found::Wait) {
+            counters.protocol.cache_waits += 1;
+            let until = client.session.results.may_wait(now).unwrap_or(now);
+            core_state.protocol.awaiting_fetch.push((own_waiter, until));
+            client.await_fetch();
+            return Ok(Answered::Later);
+        }
+        client.session.results.waits_no_more();
         match found {
             Found::Hit(Hit { took, .. }) => {
                 let out = self.step.ports.out(conn);
@@ -106,7 +123,7 @@ impl Step<'_, '_> {
                 counters.pool.queries += 1;
                 counters.protocol.cache_hits += 1;
                 counters.protocol.cache_saved_us += took;
-                return Ok(Some(segment.bytes));
+                return Ok(Answered::Now(segment.bytes));
             }
             Found::Miss(fill) => {
                 counters.protocol.cache_misses += 1;
@@ -116,7 +133,7 @@ impl Step<'_, '_> {
             }
             Found::Wait | Found::Alone => counters.protocol.cache_misses += 1,
         }
-        Ok(None)
+        Ok(Answered::No)
     }
 
     /// Counts a request that the cache has nothing to do with.
@@ -169,11 +186,45 @@ impl Step<'_, '_> {
         let core_state = &self.step.engine.core_state;
         let stranded = core_state.shared.protocol.results.tick(self.step.now, core_state.core().0);
         self.wake(stranded);
+        self.end_long_waits();
     }
 
-    fn wake(&mut self, waiters: Vec<Waiter>) {
-        drop(waiters);
+    /// Has clients go to a server that have waited for too long for a reply that another fetches.
+    fn end_long_waits(&mut self) {
+        let (now, engine) = (self.step.now, &mut *self.step.engine);
+        let (waiting, connections) =
+            (&mut engine.core_state.protocol.awaiting_fetch, &mut engine.connections);
+        let mut due = Vec::new();
+        waiting.retain(|(waiter, until)| {
+            let client = connections.client(conn_of(waiter));
+            let waits = client.is_some_and(|client| {
+                client.serial().0 == waiter.request && client.waiting_for() == WaitingFor::Fetch
+            });
+            if waits && *until <= now {
+                due.push(*waiter);
+            }
+            waits && *until > now
+        });
+        self.wake(due);
     }
+
+    /// Tells clients that the reply for which they wait is there, or will not come.
+    fn wake(&mut self, waiters: Vec<Waiter>) {
+        for waiter in waiters {
+            let Waiter { core, request, .. } = waiter;
+            self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
+        }
+    }
+}
+
+/// Returns the connection of a client that waits.
+fn conn_of(waiter: &Waiter) -> Conn {
+    Conn(u32::try_from(waiter.client).unwrap_or(u32::MAX))
+}
+
+/// Returns a client as one that waits.
+fn waiter(core: Core, client: &Client) -> Waiter {
+    Waiter { core: core.0, client: u64::from(client.conn().0), request: client.serial().0 }
 }
 
 /// Returns the earliest request of whose reply a client may get.

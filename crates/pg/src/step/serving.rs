@@ -12,6 +12,7 @@ use crate::pipeline::outstanding::Copying;
 use crate::relay::link::{Link, Stop};
 use crate::relay::reader::{Halt, Reader};
 use crate::state::options::shares_reads;
+use crate::step::answer::Answered;
 use crate::step::local::Need;
 
 impl Link<'_> {
@@ -47,14 +48,12 @@ impl Step<'_, '_> {
     /// Finds out how the client's next segment is served: from the cache, or by which server.
     #[inline]
     fn serve_by_server(&mut self, conn: Conn, input: &[u8]) -> Served {
-        if let Some(used) = self.answer(conn, input) {
-            Served::Answered(used)
-        } else if self.share(conn, input) {
-            Served::Shared
-        } else if self.step.lend(conn).is_some() {
-            Served::Lent
-        } else {
-            Served::Waits
+        match self.answer(conn, input) {
+            Answered::Now(used) => Served::Answered(used),
+            Answered::Later => Served::Waits,
+            Answered::No if self.share(conn, input) => Served::Shared,
+            Answered::No if self.step.lend(conn).is_some() => Served::Lent,
+            Answered::No => Served::Waits,
         }
     }
 

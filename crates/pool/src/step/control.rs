@@ -27,6 +27,7 @@ impl<P: Protocol> Step<'_, P> {
             CoreMessage::Cancel { conn, key } => self.cancel_client(conn, &key),
             CoreMessage::Kill { serial } => self.kill_client(serial),
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
+            CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),
             CoreMessage::DatabaseDrained { database } => self.end_database_drain(&database),

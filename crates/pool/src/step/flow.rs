@@ -4,7 +4,8 @@
 use crate::client::{Phase, WaitingFor};
 use crate::engine::{Engine, Step};
 use crate::event::Action;
-use crate::ids::Conn;
+use crate::ids::{ClientSerial, Conn, Core};
+use crate::message::CoreMessage;
 use crate::protocol::Protocol;
 
 /// Bytes of input that Refrain holds for a client that waits, before it stops reading the client.
@@ -88,6 +89,24 @@ impl<P: Protocol> Step<'_, P> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         client.waiting_for = WaitingFor::Nothing;
         self.read_on(conn);
+    }
+
+    /// Tells a client, on whatever core, that the reply for which it waits was fetched, or will not
+    /// come.
+    pub fn tell_fetched(&mut self, core: Core, conn: Conn, serial: ClientSerial) {
+        if core == self.engine.core_state.core {
+            self.fetched(conn, serial);
+        } else {
+            self.ports.act(Action::Tell { core, message: CoreMessage::Fetched { conn, serial } });
+        }
+    }
+
+    /// Reads on a client that has waited for a reply that another has fetched.
+    pub fn fetched(&mut self, conn: Conn, serial: ClientSerial) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if client.serial == serial && client.waiting_for == WaitingFor::Fetch {
+            self.unblock(conn);
+        }
     }
 
     /// Schedules a client's input to be handled before the step ends.

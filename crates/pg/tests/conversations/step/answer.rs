@@ -91,8 +91,15 @@ impl Scene {
         Self::with(way, caching("pool_size = 2", rules))
     }
 
+    fn new_on(cores: u16, way: Way, rules: &[&str]) -> Self {
+        Self::of(way, Conversation::on_cores(cores, caching("pool_size = 2", rules)))
+    }
+
     fn with(way: Way, options: String) -> Self {
-        let talk = Conversation::new(options);
+        Self::of(way, Conversation::new(options))
+    }
+
+    fn of(way: Way, talk: Conversation) -> Self {
         let (alice, server) = (talk.client(), talk.server(1));
         if way == Way::Named {
             alice.uses(&server, "s", READ, "~1");
@@ -616,4 +623,99 @@ fn a_client_that_leaves_leaves_no_fill_behind() {
         assert_eq!(scene.talk.counters().protocol.cache_fills, 0);
         scene.goes_to_a_server(&scene.bob, "1");
     }
+}
+
+#[test]
+fn one_client_fetches_and_the_others_wait_and_get_the_same() {
+    for way in WAYS {
+        // S16.
+        let scene = Scene::known(way, &[RULE]);
+        scene.alice.sends(way.request("1"));
+        scene.bob.sends(way.request("1")).gets_nothing();
+        assert_eq!(scene.talk.connections(), 1);
+        scene.server_answers(&scene.alice, "1", "one");
+        scene.bob.gets(way.reply("one"));
+        let counters = scene.talk.counters().protocol;
+        assert_eq!((counters.cache_misses, counters.cache_waits, counters.cache_hits), (1, 1, 1));
+    }
+}
+
+#[test]
+fn an_error_is_not_shared_and_another_client_fetches() {
+    for way in WAYS {
+        let scene = Scene::known(way, &[RULE]);
+        scene.alice.sends(way.request("1"));
+        scene.bob.sends(way.request("1")).gets_nothing();
+        scene.server.forgets();
+        scene.alice.forgets();
+        scene.server.answers([error("57014", "canceled"), ready()]);
+        scene.alice.gets([error("57014", "canceled"), ready()]);
+        scene.server_answers(&scene.bob, "1", "one");
+        scene.hits(&scene.alice, "1", "one");
+    }
+}
+
+#[test]
+fn a_client_that_fetches_and_leaves_hands_over() {
+    for way in WAYS {
+        let scene = Scene::known(way, &[RULE]);
+        scene.alice.sends(way.request("1"));
+        scene.bob.sends(way.request("1")).gets_nothing();
+        scene.server.forgets();
+        scene.alice.forgets();
+        scene.alice.breaks();
+        scene.talk.waits(SECOND);
+        assert!(!scene.talk.server(2).forgets().is_empty());
+        scene.bob.forgets();
+    }
+}
+
+#[test]
+fn who_comes_behind_a_write_does_not_wait_for_a_reply_from_before_it() {
+    for way in WAYS {
+        let scene = Scene::known(way, &[RULE]);
+        scene.alice.sends(way.request("1"));
+        scene.server.forgets();
+        scene.alice.forgets();
+        let carol = scene.talk.client();
+        carol.sends([query(UPDATE)]);
+        let (second, done) = (scene.talk.server(2), [complete("UPDATE 1"), ready()]);
+        second.gets([query(UPDATE)]).answers(done.clone());
+        carol.gets(done);
+        // The row that alice is being sent is the old one.
+        scene.bob.sends(way.request("1"));
+        assert!(!second.forgets().is_empty());
+        scene.bob.forgets();
+    }
+}
+
+#[test]
+fn nobody_waits_for_longer_than_the_bound() {
+    for way in WAYS {
+        let scene = Scene::known(way, &[RULE]);
+        scene.alice.sends(way.request("1"));
+        scene.server.forgets();
+        scene.alice.forgets();
+        scene.bob.sends(way.request("1")).gets_nothing();
+        scene.talk.waits(4 * SECOND);
+        scene.bob.gets_nothing();
+        assert_eq!(scene.talk.connections(), 1);
+        scene.talk.waits(2 * SECOND);
+        assert!(!scene.talk.server(2).forgets().is_empty());
+        scene.bob.forgets();
+    }
+}
+
+#[test]
+fn clients_of_other_cores_wait_and_hit_as_well() {
+    let scene = Scene::new_on(2, Way::Simple, &[RULE]).becomes_known();
+    let carol = scene.talk.client_on(1);
+    carol.sends(Way::Simple.request("1"));
+    // The verdict is shared; the text is new to the core.
+    scene.talk.server(2).gets(Way::Simple.sent("1"));
+    scene.alice.sends(Way::Simple.request("1")).gets_nothing();
+    scene.talk.server(2).answers(Way::Simple.reply("one"));
+    carol.gets(Way::Simple.reply("one"));
+    scene.alice.gets(Way::Simple.reply("one"));
+    scene.hits(&scene.bob, "1", "one");
 }
