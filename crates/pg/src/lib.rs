@@ -30,7 +30,9 @@ mod login;
 mod step;
 
 pub use ground::{ids, stats};
+pub use refrain_cache::Stats as CacheStats;
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
+pub use results::store::Flush;
 pub use state::parts::{
     Action, ClientView, Counters, Engine, Event, Output, PoolShared, PoolView, Ports, ServerView,
     Shared, Snapshot, Transfer,

@@ -55,7 +55,10 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
         "Version of Refrain, and the kernel driver that it uses (uring or epoll).",
     );
     text.sample("refrain_info", &version, 1);
-    let gauges: [(&str, &str, u64); 8] = [
+    let cache = state.shared.protocol.cache_stats();
+    let gauges: [(&str, &str, u64); 10] = [
+        ("cache_entries", "Replies in the result cache.", cache.entries),
+        ("cache_bytes", "Memory used by the result cache, in bytes.", cache.bytes),
         ("uptime_seconds", "Seconds since Refrain started.", uptime / 1_000_000),
         ("cores", "Worker threads.", state.post.cores().len() as u64),
         ("cores_answering", "Worker threads that answered this scrape.", snapshots.len() as u64),

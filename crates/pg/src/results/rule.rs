@@ -4,7 +4,7 @@ use refrain_cache::{Seed, Terms, Topic};
 use refrain_config::{CacheRule, Consistency, PoolRule};
 use refrain_pool::settings::PoolSettings;
 
-use crate::results::store::ResultStore;
+use crate::results::store::{ALL, ResultStore, rule_topic, tag_topic};
 use crate::results::texts;
 use crate::results::writing::DatabaseTopics;
 
@@ -43,11 +43,11 @@ impl Rule {
             None => format!("user {}", settings.server.user.as_deref().unwrap_or_default()),
         };
         let mut topics = vec![
-            store.topics.topic(b"all"),
-            store.topics.topic(format!("rule {name}").as_bytes()),
+            store.topics.topic(ALL),
+            store.topics.topic(rule_topic(name).as_bytes()),
             database.schema.clone(),
         ];
-        let tags = rule.tags.iter().map(|tag| store.topics.topic(format!("tag {tag}").as_bytes()));
+        let tags = rule.tags.iter().map(|tag| store.topics.topic(tag_topic(tag).as_bytes()));
         topics.extend(tags);
         if rule.consistency == Consistency::Writes {
             topics.push(database.writes.clone());

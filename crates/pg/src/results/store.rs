@@ -15,6 +15,17 @@ const GRACE_US: u64 = 2_000_000;
 /// Entries that one tick looks at.
 const SWEPT: usize = 1024;
 
+/// The replies that are to be voided.
+#[derive(Clone, Copy, Debug)]
+pub enum Flush<'a> {
+    /// All.
+    All,
+    /// Those of the rule of this name.
+    Rule(&'a str),
+    /// Those of rules with this tag.
+    Tag(&'a str),
+}
+
 /// The cache with what all pools need beside it.
 #[derive(Debug)]
 pub(crate) struct ResultStore {
@@ -54,6 +65,17 @@ impl ResultStore {
         }
     }
 
+    /// Voids replies. False if there is no such rule or tag.
+    pub(crate) fn flush(&self, what: Flush<'_>) -> bool {
+        let topic = match what {
+            Flush::All => Some(self.topics.topic(ALL)),
+            Flush::Rule(name) => self.topics.find(rule_topic(name).as_bytes()),
+            Flush::Tag(tag) => self.topics.find(tag_topic(tag).as_bytes()),
+        };
+        topic.iter().for_each(Topic::void);
+        topic.is_some()
+    }
+
     /// Notes a write whose outcome is unknown: for a while, nothing that it may change is kept.
     pub(crate) fn doubt(&self, topic: &Topic) {
         topic.begin_doubt();
@@ -86,6 +108,19 @@ impl ResultStore {
         });
         own
     }
+}
+
+/// The name of the topic of all replies.
+pub(crate) const ALL: &[u8] = b"all";
+
+/// Returns the name of the topic of a rule.
+pub(crate) fn rule_topic(name: &str) -> String {
+    format!("rule {name}")
+}
+
+/// Returns the name of the topic of a tag.
+pub(crate) fn tag_topic(tag: &str) -> String {
+    format!("tag {tag}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

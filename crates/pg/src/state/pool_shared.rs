@@ -165,6 +165,11 @@ impl PoolSharedPart {
         }
     }
 
+    /// Voids all replies of the database in the cache.
+    pub fn flush_results(&self) {
+        self.database.schema.void();
+    }
+
     /// Returns what replies that are kept depend on.
     #[inline]
     pub(crate) fn database(&self) -> &DatabaseTopics {

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use refrain_cache::Stats;
 use refrain_config::{Options, UserSecret};
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret};
 use crate::ground::ids::EnvId;
 use crate::pipeline::schema::Schema;
-use crate::results::store::ResultStore;
+use crate::results::store::{Flush, ResultStore};
 use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;
 use crate::state::pool_shared::PoolSharedPart;
@@ -70,6 +71,16 @@ impl SharedPart {
     pub(crate) fn sweep(&self) {
         lock(&self.environments).sweep();
         lock(&self.schemas).retain(|_, schema| Arc::strong_count(schema) > 1);
+    }
+
+    /// Returns the counts of the cache.
+    pub fn cache_stats(&self) -> Stats {
+        self.results.cache.stats()
+    }
+
+    /// Voids replies in the cache. False if there is no such rule or tag.
+    pub fn flush_results(&self, what: Flush<'_>) -> bool {
+        self.results.flush(what)
     }
 
     /// Returns the credential of a user. An unknown user gets one that no proof satisfies.

@@ -54,14 +54,17 @@ const PARSED: u8 = 2;
 const DESCRIBED: u8 = 4;
 
 impl Step<'_, '_> {
-    /// Answers the first segment of a client's input from the cache, if it can.
+    /// Whether there are rules of the cache for a client's pool.
     #[inline]
+    pub(crate) fn has_rules(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let pool = client.pool();
+        !self.step.engine.core_state.pool_in_use(pool).settings.cache.rules.is_empty()
+    }
+
+    /// Answers the first segment of a client's input from the cache, if it can.
+    #[inline(never)]
     pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
-        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
-        let pool = self.step.engine.core_state.pool_in_use(client.pool());
-        if pool.settings.cache.rules.is_empty() {
-            return Answered::No;
-        }
         self.answer_by_rule(conn, input).unwrap_or_else(|bypass| {
             self.count_bypass(conn, bypass);
             Answered::No

@@ -32,31 +32,7 @@ impl Link<'_> {
     }
 }
 
-/// How a segment is served that `serve_alone` does not answer.
-enum Served {
-    /// From the cache: this number of bytes has been handled.
-    Answered(usize),
-    /// By a server that works for others.
-    Shared,
-    /// By a server of the client's own, which it has now.
-    Lent,
-    /// The client waits.
-    Waits,
-}
-
 impl Step<'_, '_> {
-    /// Finds out how the client's next segment is served: from the cache, or by which server.
-    #[inline]
-    fn serve_by_server(&mut self, conn: Conn, input: &[u8]) -> Served {
-        match self.answer(conn, input) {
-            Answered::Now(used) => Served::Answered(used),
-            Answered::Later => Served::Waits,
-            Answered::No if self.share(conn, input) => Served::Shared,
-            Answered::No if self.step.lend(conn).is_some() => Served::Lent,
-            Answered::No => Served::Waits,
-        }
-    }
-
     /// Handles as much of a client's input as possible. Returns the number of bytes handled.
     #[inline]
     pub(crate) fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
@@ -76,12 +52,23 @@ impl Step<'_, '_> {
                         return at;
                     }
                     Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server => match self.serve_by_server(conn, &input[at..]) {
-                        Served::Answered(used) => at += used,
-                        Served::Shared => return input.len(),
-                        Served::Lent => {}
-                        Served::Waits => return at,
-                    },
+                    Need::Server => {
+                        if self.has_rules(conn) {
+                            match self.answer(conn, &input[at..]) {
+                                Answered::Now(used) => {
+                                    at += used;
+                                    continue;
+                                }
+                                Answered::Later => return at,
+                                Answered::No => {}
+                            }
+                        }
+                        if self.share(conn, &input[at..]) {
+                            return input.len();
+                        } else if self.step.lend(conn).is_none() {
+                            return at;
+                        }
+                    }
                 }
                 continue;
             };

@@ -9,7 +9,7 @@ use refrain_wire::write;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
-use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting, autoprepare};
+use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting, autoprepare, cache};
 use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
@@ -24,6 +24,8 @@ pub(super) struct Entry {
 
 /// The beginning of a command that has a query of PostgreSQL's behind it.
 const EXPLAIN: &[&str] = &["explain", "autoprepare"];
+
+const FLUSH: &str = "FLUSH AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|TAG <tag>]";
 
 /// Messages to send now; `None` if the reply follows later.
 type Answer = Result<Option<Vec<u8>>, Refusal>;
@@ -40,7 +42,7 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "kill", admin: true, usage: "KILL [<db>]", run: kill },
     Entry { name: "kill_client", admin: true, usage: "KILL_CLIENT <client_id>", run: kill_client },
     Entry { name: "explain", admin: false, usage: "EXPLAIN AUTOPREPARE <sql>", run: explain },
-    Entry { name: "flush", admin: true, usage: "FLUSH AUTOPREPARE", run: flush },
+    Entry { name: "flush", admin: true, usage: FLUSH, run: flush },
     Entry {
         name: "shutdown",
         admin: true,
@@ -75,7 +77,12 @@ fn answer(desk: &mut Desk, question: &Question) -> Answer {
 }
 
 fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let [what] = arguments else { return Err(Refusal::syntax(&question.query)) };
+    let what = match arguments {
+        [what] => what,
+        // Listings of the cache have names of two words.
+        [first, second] if first.is("cache") => &first.and(second),
+        _ => return Err(Refusal::syntax(&question.query)),
+    };
     let mut out = Vec::new();
     if what.is("help") {
         text::notice(&mut out, "Console usage", &help());
@@ -200,6 +207,10 @@ fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
 
 fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
+        [what, rest @ ..] if what.is("cache") => {
+            cache::flush(&desk.state, &question.query, rest)?;
+            Ok(Some(text::done("FLUSH")))
+        }
         [what] if what.is("autoprepare") => {
             desk.state.post.command(&Command::Flush);
             Ok(Some(text::done("FLUSH")))

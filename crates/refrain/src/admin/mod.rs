@@ -21,6 +21,7 @@ mod own;
 mod sqlite;
 mod autoprepare;
 mod sharing;
+mod cache;
 mod show;
 mod commands;
 

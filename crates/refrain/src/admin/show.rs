@@ -1,12 +1,15 @@
 //! The table of all listings.
 
 use super::table::{Listing, Pair, Show, text};
-use super::{autoprepare, own, pgbouncer, sharing, sockets, sqlite};
+use super::{autoprepare, cache, own, pgbouncer, sharing, sockets, sqlite};
 
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("active_sockets", &sockets::ACTIVE_SOCKETS),
     ("autoprepare", &autoprepare::TEMPLATES),
+    ("cache", &cache::CACHE),
+    ("cache bypass", &cache::BYPASS),
+    ("cache memory", &cache::MEMORY),
     ("clients", &sockets::CLIENTS),
     ("config", &pgbouncer::CONFIG),
     ("counters", &own::COUNTERS),

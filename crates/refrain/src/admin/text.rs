@@ -85,6 +85,11 @@ pub(super) struct Word {
 }
 
 impl Word {
+    /// Returns this keyword and the next one as one, with a blank between them.
+    pub(super) fn and(&self, next: &Self) -> Self {
+        Self { text: format!("{} {}", self.text, next.text), quoted: self.quoted || next.quoted }
+    }
+
     /// True if it is this keyword, in upper or lower case. A quoted word is a name and never a
     /// keyword.
     pub(super) fn is(&self, keyword: &str) -> bool {

@@ -1,0 +1,114 @@
+//! The result cache in the console: its listings, and FLUSH CACHE.
+
+use refrain_pg::{Counters, Flush};
+
+use super::own::ratio;
+use super::table::{Listing, Pair, bigint, text};
+use super::text::{Refusal, Word};
+use super::view::Pool;
+use crate::state::State;
+
+/// A counter of the pool.
+type Count = fn(&Counters) -> u64;
+
+/// The reasons for which requests go past the cache, by pool.
+const REASONS: &[(&str, Count)] = &[
+    ("form", |counters| counters.protocol.cache_bypass_form),
+    ("session", |counters| counters.protocol.cache_bypass_session),
+    ("rule", |counters| counters.protocol.cache_bypass_rule),
+    ("unknown", |counters| counters.protocol.cache_bypass_unknown),
+    ("statement", |counters| counters.protocol.cache_bypass_statement),
+    ("moment", |counters| counters.protocol.cache_bypass_moment),
+];
+
+/// `SHOW CACHE`: what the cache does for each pool.
+pub(super) const CACHE: Listing<Pool> = Listing {
+    columns: &[
+        text("database", |pool| pool.sum.database.to_string()),
+        text("user", |pool| pool.sum.user.to_string()),
+        bigint("hits", |pool| pool.sum.counters.protocol.cache_hits),
+        bigint("misses", |pool| pool.sum.counters.protocol.cache_misses),
+        text("hit_ratio", |pool| {
+            let counters = &pool.sum.counters.protocol;
+            ratio(counters.cache_hits, counters.cache_misses)
+        }),
+        bigint("waits", |pool| pool.sum.counters.protocol.cache_waits),
+        bigint("fills", |pool| pool.sum.counters.protocol.cache_fills),
+        bigint("fills_outdated", |pool| pool.sum.counters.protocol.cache_fills_outdated),
+        bigint("fills_refused", |pool| pool.sum.counters.protocol.cache_fills_refused),
+        bigint("voids", |pool| pool.sum.counters.protocol.cache_voids),
+        bigint("bypass", |pool| REASONS.iter().map(|(_, count)| count(&pool.sum.counters)).sum()),
+        bigint("saved_us", |pool| pool.sum.counters.protocol.cache_saved_us),
+    ],
+    rows: |view| view.pools(),
+};
+
+/// A reason for which requests of a pool go past the cache.
+pub(super) struct Bypass {
+    database: String,
+    user: String,
+    reason: &'static str,
+    requests: u64,
+}
+
+/// `SHOW CACHE BYPASS`: why requests go past the cache.
+pub(super) const BYPASS: Listing<Bypass> = Listing {
+    columns: &[
+        text("database", |row| row.database.clone()),
+        text("user", |row| row.user.clone()),
+        text("reason", |row| row.reason.to_owned()),
+        bigint("requests", |row| row.requests),
+    ],
+    rows: |view| view.pools().iter().flat_map(reasons).collect(),
+};
+
+fn reasons(pool: &Pool) -> Vec<Bypass> {
+    let row = |(reason, count): &(&'static str, Count)| Bypass {
+        database: pool.sum.database.to_string(),
+        user: pool.sum.user.to_string(),
+        reason,
+        requests: count(&pool.sum.counters),
+    };
+    REASONS.iter().map(row).filter(|row| row.requests > 0).collect()
+}
+
+/// `SHOW CACHE MEMORY`: what the cache holds, over all pools.
+pub(super) const MEMORY: Listing<Pair> = Listing {
+    columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
+    rows: |view| {
+        let stats = view.state.shared.protocol.cache_stats();
+        vec![
+            Pair::new("limit_bytes", view.options.cache.options.memory),
+            Pair::new("bytes", stats.bytes),
+            Pair::new("entries", stats.entries),
+            Pair::new("being_fetched", stats.flights),
+            Pair::new("evicted", stats.evicted),
+            Pair::new("outdated", stats.outdated),
+            Pair::new("expired", stats.expired),
+            Pair::new("swept", stats.swept),
+        ]
+    },
+};
+
+/// Carries out FLUSH CACHE with these words behind it.
+pub(super) fn flush(state: &State, query: &str, words: &[Word]) -> Result<(), Refusal> {
+    let shared = &state.shared;
+    let (what, name, found) = match words {
+        [] => ("", "", shared.protocol.flush_results(Flush::All)),
+        [kind, name] if kind.is("database") => {
+            let pools = shared.pools();
+            let own: Vec<_> = pools.iter().filter(|pool| *pool.database == *name.text).collect();
+            own.iter().for_each(|pool| pool.protocol.flush_results());
+            ("database", &*name.text, !own.is_empty())
+        }
+        [kind, name] if kind.is("rule") => {
+            ("rule", &*name.text, shared.protocol.flush_results(Flush::Rule(&name.text)))
+        }
+        [kind, name] if kind.is("tag") => {
+            ("tag", &*name.text, shared.protocol.flush_results(Flush::Tag(&name.text)))
+        }
+        _ => return Err(Refusal::syntax(query)),
+    };
+    let unknown = || Refusal::new("42704", format!("no {what} {name:?} is in use"));
+    found.then_some(()).ok_or_else(unknown)
+}

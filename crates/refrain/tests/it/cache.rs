@@ -1,0 +1,369 @@
+//! The result cache over PostgreSQL: what changes a result voids it, whoever makes the change and
+//! however, and nobody reads what was overwritten before the read began.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refrain_differ::msg::Msg;
+
+use crate::session::{Session, bind, execute, parse};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+
+const RULE: &str = "[[cache.rules]]\nttl = \"10min\"\n";
+
+/// A way of asking.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Simple,
+    Unnamed,
+    Named,
+}
+
+const WAYS: [Way; 3] = [Way::Simple, Way::Unnamed, Way::Named];
+
+impl Way {
+    /// Returns the first column of the first row of a query without parameters, or the error.
+    fn read(self, session: &mut Session, text: &str) -> String {
+        let reply = match self {
+            Self::Simple => session.query(text),
+            Self::Unnamed => session.ask(&[parse("", text), bind("", &[]), execute(), Msg::Sync]),
+            Self::Named => session.ask(&[bind("s", &[]), execute(), Msg::Sync]),
+        };
+        reply.words()
+    }
+
+    /// Prepares what is to be read.
+    fn prepare(self, session: &mut Session, text: &str) {
+        if matches!(self, Self::Named) {
+            session.ask(&[parse("s", text), Msg::Sync]);
+        }
+    }
+}
+
+/// Runs the program with a rule for everything, and servers enough.
+fn caching(rules: &str) -> Proxy {
+    let config = Config::over(cluster(Version::V15)).pool("pool_size", "8");
+    config.general("workers", "2").pool("track_functions", "\"off\"").more(rules).start()
+}
+
+/// Reads until a reply comes from the cache. Returns the reply.
+fn warm(proxy: &Proxy, way: Way, session: &mut Session, text: &str) -> String {
+    let mut reply = String::new();
+    let before = proxy.counter("cache_hits");
+    eventually("the reply is kept", || {
+        reply = way.read(session, text);
+        proxy.counter("cache_hits") > before
+    });
+    reply
+}
+
+/// Changes that void the replies to reads of `t`: SQL before, the change, and what it is.
+const CHANGES: &[(&str, &str)] = &[
+    ("", "update t set b = b || 'x' where a = 1"),
+    ("", "with x as (update t set b = b || 'x' returning a) select * from x"),
+    ("", "begin; update t set b = 'block' where a = 1; commit"),
+    ("", "delete from t where a = 1"),
+    ("", "truncate t"),
+    ("", "insert into t values (0, 'zero')"),
+    ("", "merge into t using (values (1)) v (a) on t.a = v.a when matched then update set b = 'm'"),
+    ("", "alter table t rename b to c; alter table t add b text default 'new'"),
+    ("", "drop table t; create table t as select 1 as a, 'again'::text as b"),
+    ("", "do $$ begin update t set b = 'do'; end $$"),
+    (
+        "create function f() returns int language sql as 'update t set b = ''f'' returning 1'",
+        "select f()",
+    ),
+    ("create procedure p() language sql as 'update t set b = ''p'''", "call p()"),
+    (
+        "create table u (a int);
+         create function g() returns trigger language plpgsql as
+             $$ begin update t set b = 'trigger'; return new; end $$;
+         create trigger g after insert on u for each row execute function g()",
+        "insert into u values (1)",
+    ),
+    (
+        "create table parent (a int primary key); insert into parent values (1), (2);
+         alter table t add foreign key (a) references parent on delete cascade",
+        "delete from parent where a = 1",
+    ),
+    (
+        "create table u (a int); create rule r as on insert to u do also delete from t",
+        "insert into u values (1)",
+    ),
+    ("prepare w as update t set b = 'execute'", "execute w"),
+    ("", "create schema postgres; create table postgres.t as select 1 as a, 'path'::text as b"),
+    ("", "copy t from program 'echo 0 , zero' with (delimiter ',')"),
+];
+
+#[test]
+fn whatever_changes_a_result_voids_it() {
+    let text = "select b from t order by a limit 1";
+    for way in WAYS {
+        let proxy = caching(RULE);
+        let name = database("cache_changes");
+        for (setup, change) in CHANGES {
+            let mut direct = Session::open(addr(cluster(Version::V15)), name);
+            direct.run(
+                "drop schema if exists postgres, public cascade; create schema public;
+                 create table t (a int, b text); insert into t values (1, 'one'), (2, 'two')",
+            );
+            direct.run(&format!("select 1; {setup}"));
+            let (mut reader, mut writer) = (proxy.open(name), proxy.open(name));
+            if setup.starts_with("prepare") {
+                writer.run(setup);
+            }
+            // The tables are others by now, though nothing has told Refrain.
+            writer.run("grant select on t to public");
+            way.prepare(&mut reader, text);
+            let before = warm(&proxy, way, &mut reader, text);
+            writer.run(change);
+            let after = way.read(&mut reader, text);
+            let mut fresh = Session::open(addr(cluster(Version::V15)), name);
+            way.prepare(&mut fresh, text);
+            let due = way.read(&mut fresh, text);
+            assert_ne!(before, due, "{change}");
+            assert!(
+                after == due || after.starts_with("E(0A000)"),
+                "{way:?} {change}: {after} {due}"
+            );
+        }
+    }
+}
+
+#[test]
+fn settings_users_and_paths_have_replies_of_their_own() {
+    let name = database("cache_settings");
+    let proxy = caching(RULE);
+    let mut direct = Session::open(addr(cluster(Version::V15)), name);
+    direct.run(
+        "create schema one; create schema two; create table one.t as select 'one' as v;
+         create table two.t as select 'two' as v; create table m as select timestamptz
+         '2020-02-03 04:05:06+00' as t, 0.1::float8 + 0.2 as f, '\\x41'::bytea as y, interval '1 day' as i",
+    );
+    let sets = [
+        "set timezone = 'Asia/Tokyo'",
+        "set datestyle = 'German'",
+        "set extra_float_digits = 0",
+        "set bytea_output = 'escape'",
+        "set intervalstyle = 'iso_8601'",
+        "set search_path = two",
+        "set app.tenant = '5'",
+        "set role pg_monitor",
+    ];
+    for way in WAYS {
+        for text in ["select t, f, y, i from m", "select v from t"] {
+            for set in sets {
+                let mut sessions = [proxy.open(name), proxy.open(name)];
+                let mut twin = Session::open(addr(cluster(Version::V15)), name);
+                for session in sessions.iter_mut().chain([&mut twin]) {
+                    session.run("set search_path = one, public");
+                }
+                for session in sessions.iter_mut().chain([&mut twin]) {
+                    way.prepare(session, text);
+                }
+                let [one, two] = &mut sessions;
+                warm(&proxy, way, one, text);
+                for session in [&mut *two, &mut twin] {
+                    session.run(set);
+                }
+                for _ in 0..3 {
+                    assert_eq!(way.read(two, text), way.read(&mut twin, text), "{way:?} {set}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_shows_the_present_or_the_session_is_never_kept() {
+    let name = database("cache_present");
+    let proxy = caching(RULE);
+    let (mut one, mut two) = (proxy.open(name), proxy.open(name));
+    one.run("create table t as select 1 as a; create sequence s; create temp table own (a int)");
+    for text in [
+        "select clock_timestamp()",
+        "select now()",
+        "select current_timestamp, a from t",
+        "select 'now'::timestamptz",
+        "select random()",
+        "select nextval('s')",
+        "select pg_backend_pid()",
+        "select txid_current()",
+        "select a from t for update",
+        "select count(*) from pg_stat_activity",
+        "select xmin from t",
+    ] {
+        for _ in 0..12 {
+            two.query(text);
+            thread::sleep(Duration::from_millis(15));
+        }
+        thread::sleep(Duration::from_millis(250));
+        (0..4).for_each(|_| drop(two.query(text)));
+        assert_eq!(proxy.counter("cache_hits"), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_hundred_clients_on_a_cold_key_are_one_execution() {
+    let name = database("cache_stampede");
+    let proxy = caching("[[cache.rules]]\nttl = \"2s\"\njitter = \"0%\"\n");
+    let text = "select count(*) from t a, t b where a.a + b.a > ";
+    let mut first = proxy.open(name);
+    first.run("create table t as select generate_series(1, 2000) as a");
+    warm(&proxy, Way::Simple, &mut first, &format!("{text} 1"));
+    let mut sessions: Vec<Session> = (0..100).map(|_| proxy.open(name)).collect();
+    for round in 2..4 {
+        // Cold, and then expired.
+        for _ in 0..2 {
+            let (misses, begun) = (proxy.counter("cache_misses"), Instant::now());
+            let text = format!("{text} {round}");
+            sessions.iter_mut().for_each(|it| it.send(&[crate::session::query(&text)]));
+            let replies: Vec<String> = sessions.iter_mut().map(|it| it.ready().words()).collect();
+            assert!(replies.iter().all(|reply| *reply == replies[0]), "{replies:?}");
+            assert_eq!(proxy.counter("cache_misses"), misses + 1);
+            println!("100 clients took {:?}", begun.elapsed());
+            thread::sleep(Duration::from_millis(2100));
+        }
+    }
+}
+
+/// A row that a writer counts up: the values that are surely visible, and that may be.
+#[derive(Default)]
+struct Row {
+    acknowledged: AtomicU64,
+    begun: AtomicU64,
+}
+
+/// Rounds of the race; `REFRAIN_RACE` sets another number.
+fn rounds() -> u64 {
+    std::env::var("REFRAIN_RACE").ok().and_then(|it| it.parse().ok()).unwrap_or(300)
+}
+
+/// Counts a row up, in the ways in which clients write.
+fn write(session: &mut Session, row: usize, value: u64) {
+    let text = format!("update t set b = {value} where a = {row}");
+    match value % 5 {
+        0 => session.run(&text),
+        1 => {
+            session.run("begin");
+            session.run(&text);
+            session.run("commit");
+        }
+        2 => drop(session.ask(&[parse("", &text), bind("", &[]), execute(), Msg::Sync])),
+        3 => session.run(&format!("select f({row}, {value})")),
+        _ => {
+            session.run("begin");
+            session.run(&format!("update t set b = -1 where a = {row}"));
+            session.run("rollback");
+            session.run(&format!("begin; {text}; commit"));
+        }
+    }
+}
+
+/// Reads a row until `over`. Returns the number of reads.
+fn read(session: &mut Session, way: Way, number: usize, row: &Row, over: &AtomicBool) -> u64 {
+    let text = format!("select b from t where a = {number}");
+    way.prepare(session, &text);
+    let mut reads = 0;
+    while !over.load(SeqCst) {
+        let least = row.acknowledged.load(SeqCst);
+        let words = way.read(session, &text);
+        let most = row.begun.load(SeqCst);
+        let value = words.split_once("D(").and_then(|(_, rest)| rest.split_once(')'));
+        let value: u64 =
+            value.and_then(|(value, _)| value.parse().ok()).unwrap_or_else(|| panic!("{words}"));
+        assert!((least..=most).contains(&value), "{way:?}: {value} is not in {least}..={most}");
+        reads += 1;
+    }
+    reads
+}
+
+#[test]
+fn no_read_misses_a_write_that_was_acknowledged_before_it() {
+    const ROWS: usize = 3;
+    let name = database("cache_race");
+    let proxy = caching(RULE);
+    let mut direct = Session::open(addr(cluster(Version::V15)), name);
+    direct.run(
+        "create table t as select generate_series(0, 2) as a, 0::bigint as b;
+         create function f(int, bigint) returns void language sql as
+             'update t set b = $2 where a = $1'",
+    );
+    let rows: [Row; ROWS] = Default::default();
+    let over = AtomicBool::new(false);
+    let reads = thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for (number, row) in rows.iter().enumerate() {
+            for way in WAYS {
+                let (mut session, over) = (proxy.open(name), &over);
+                readers.push(scope.spawn(move || read(&mut session, way, number, row, over)));
+            }
+        }
+        let mut writer = proxy.open(name);
+        for value in 1..=rounds() {
+            for (number, row) in rows.iter().enumerate() {
+                row.begun.store(value, SeqCst);
+                write(&mut writer, number, value);
+                row.acknowledged.store(value, SeqCst);
+            }
+            // Replies are to be given as well as voided.
+            thread::sleep(Duration::from_micros(200 * (value % 20)));
+        }
+        over.store(true, SeqCst);
+        readers.into_iter().map(|it| it.join().unwrap()).sum::<u64>()
+    });
+    let hits = proxy.counter("cache_hits");
+    let (fills, outdated) = (proxy.counter("cache_fills"), proxy.counter("cache_fills_outdated"));
+    println!("{reads} reads, {hits} from the cache; {fills} fills, {outdated} outdated");
+    assert!(hits > reads / 20 && fills > 0, "{hits} of {reads}");
+}
+
+#[test]
+fn rules_for_sqlite_are_refused() {
+    let text = "auth = \"trust\"\n[databases.a]\nbackend = \"sqlite\"\npath = \"a.db\"\n[[cache.rules]]\nttl = \"1s\"";
+    let error = refrain_config::Options::from_toml(text).unwrap_err().to_string();
+    assert!(error.contains("SQLite databases, whose replies are not cached"), "{error}");
+}
+
+#[test]
+fn the_console_shows_the_cache_and_flushes_it() {
+    let name = database("cache_console");
+    let rules = "[[cache.rules]]\nname = \"few\"\nstatement = \"select a from few\"\n\
+                 [[cache.rules]]\ntags = [\"many\"]\n";
+    let proxy = caching(rules);
+    let mut client = proxy.open(name);
+    client.run("create table few as select 1 as a; create table many as select 2 as a");
+    let mut console = proxy.open("refrain");
+    let texts = ["select a from few", "select a from many"];
+    for (flush, voids) in [
+        ("flush cache".to_owned(), [true, true]),
+        ("flush cache rule few".to_owned(), [true, false]),
+        ("flush cache rule 2".to_owned(), [false, true]),
+        ("flush cache tag many".to_owned(), [false, true]),
+        (format!("flush cache database {name}"), [true, true]),
+    ] {
+        for text in texts {
+            warm(&proxy, Way::Simple, &mut client, text);
+        }
+        console.run(&flush);
+        for (text, voids) in texts.iter().zip(voids) {
+            let misses = proxy.counter("cache_misses");
+            client.run(text);
+            assert_eq!(proxy.counter("cache_misses") - misses, u64::from(voids), "{flush} {text}");
+        }
+    }
+    let error = console.query("flush cache rule none").words();
+    assert!(error.starts_with("E(42704)"), "{error}");
+    let memory = console.query("show cache memory").words();
+    assert!(
+        memory.contains("D(limit_bytes,67108864)") && memory.contains("D(entries,2)"),
+        "{memory}"
+    );
+    let pools = proxy.show("cache");
+    assert_eq!(pools[0]["database"], name);
+    assert!(pools[0]["hits"].parse::<u64>().unwrap() > 0);
+    let reasons: Vec<String> =
+        console.query("show cache bypass").words().split(' ').map(str::to_owned).collect();
+    assert!(reasons.iter().any(|row| row.contains("unknown")), "{reasons:?}");
+}
