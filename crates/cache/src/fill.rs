@@ -1,4 +1,4 @@
-//! What is said about a key: who asks, what was found, and the fill that a miss begins.
+//! Fill: a reply that is being fetched, and the words about a key: who asks, and the outcome.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Fill {
     }
 }
 
-/// What became of a reply that was fetched.
+/// The fate of a reply that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It is kept.

@@ -28,7 +28,7 @@ pub(crate) struct Flights {
 /// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetched {
-    /// Nobody fetches it.
+    /// No asker fetches it.
     Not,
     /// Somebody does, as of these generations.
     As(u64),

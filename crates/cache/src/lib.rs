@@ -29,12 +29,14 @@ mod fill;
 mod entry;
 mod queue;
 mod flights;
+mod stats;
 mod shard;
 mod cache;
 
-pub use cache::{Cache, Stats};
+pub use cache::Cache;
 pub use fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 pub use numbers::Numbers;
+pub use stats::Stats;
 pub use terms::Terms;
 pub use topics::{Topic, TopicSet, Topics};
 /// The hash of keys.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use crate::cache::Stats;
 use crate::entry::{Entry, Index, NONE, Place, Slab, USES_MAX, data_bytes};
 use crate::fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 use crate::flights::{Fetched, Flights};
 use crate::queue::{Ghosts, Queue};
+use crate::stats::Stats;
 use crate::terms::{Age, Terms};
 use crate::topics::TopicSet;
 

@@ -9,8 +9,9 @@ const TERMS: Terms =
 
 /// Returns the memory of the process that is resident, in bytes.
 fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("the kernel tells it");
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.expect("it is a number") * 4096
 }
 
 /// Fetches one reply. True if it was there.

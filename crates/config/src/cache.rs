@@ -10,9 +10,9 @@ choice! {
     Consistency {
         /// None: a reply is given until its time is over.
         Ttl = "ttl",
-        /// Those of the client that asks.
+        /// Writes of the client that asks.
         Session = "session",
-        /// All that pass through Refrain, before the writer hears of its commit.
+        /// All writes that pass through Refrain, before the writer hears of its commit.
         Writes = "writes",
     }
 }
@@ -118,7 +118,7 @@ pub struct PoolRule {
     pub name: String,
     /// The number of its own quota of memory, from 1; zero if it has none.
     pub quota: u16,
-    /// What it says.
+    /// The rule as configured.
     pub rule: CacheRule,
 }
 

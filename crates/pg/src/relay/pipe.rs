@@ -83,6 +83,14 @@ impl Pipeline<'_> {
         }
     }
 
+    /// Voids what a transaction has made wrong that is over.
+    #[cold]
+    pub(crate) fn writes_take_effect(&mut self) {
+        let session = &mut self.server.session;
+        session.transaction.end_writes(&session.outstanding);
+        self.pool().counters.protocol.cache_voids += 1;
+    }
+
     /// Notes that the defaults of new sessions have changed: servers of the same host are connected
     /// anew as they come free.
     #[cold]

@@ -238,6 +238,15 @@ impl<'a> Reader<'a> for Link<'a> {
 }
 
 impl Link<'_> {
+    /// Notes that a client's write is over, where replies are kept: from now on the client reads
+    /// what it has written.
+    #[inline]
+    fn note_own_write(&mut self) {
+        if self.pipe.server.session.transaction.is_writing() {
+            self.client.session.results.note_write(self.pipe.now);
+        }
+    }
+
     /// Decides whether the client gets a notice or a notification that comes now.
     fn may_pass(&self, tag: u8) -> Goes {
         self.pipe.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))

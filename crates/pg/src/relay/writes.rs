@@ -9,7 +9,6 @@ use refrain_sql::{Kind, Scan, Tag, Traits};
 use refrain_wire::back::Status;
 
 use crate::pipeline::schema::DEFINES;
-use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::results::writing::Writing;
 use crate::statements::statement::Statement;
@@ -69,24 +68,6 @@ impl Pipeline<'_> {
         let session = &self.server.session;
         if session.outstanding.status() == Status::Idle || tag == Tag::Commit {
             session.transaction.void();
-        }
-    }
-
-    /// Voids what a transaction has made wrong that is over.
-    #[cold]
-    pub(crate) fn writes_take_effect(&mut self) {
-        let session = &mut self.server.session;
-        session.transaction.end_writes(&session.outstanding);
-        self.pool().counters.protocol.cache_voids += 1;
-    }
-}
-
-impl Link<'_> {
-    /// Notes that a client's write is over: from now on the client reads what it has written.
-    #[inline]
-    pub(crate) fn note_own_write(&mut self) {
-        if self.pipe.server.session.transaction.is_writing() {
-            self.client.session.results.note_write(self.pipe.now);
         }
     }
 }

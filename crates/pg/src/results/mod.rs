@@ -8,8 +8,8 @@
 pub(crate) mod store;
 pub(crate) mod writing;
 pub(crate) mod timeless;
-pub(crate) mod rule;
 pub(crate) mod texts;
+pub(crate) mod rule;
 pub(crate) mod of_pool;
 pub(crate) mod segment;
 pub(crate) mod reply;

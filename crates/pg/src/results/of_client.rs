@@ -25,7 +25,7 @@ struct Filling {
     rule: Rc<Rule>,
     /// Whether the request has a Parse of its own: then its columns are kept with the reply.
     parses: bool,
-    /// What the client has got of the reply.
+    /// The part of the reply that the client has got.
     sent: Vec<u8>,
 }
 
@@ -37,7 +37,7 @@ impl Drop for Filling {
     }
 }
 
-/// What became of a reply that was to be kept.
+/// The fate of a reply that was to be kept.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// More of it is to come.

@@ -16,7 +16,7 @@ pub(crate) struct Body {
     pub(crate) empty: bool,
 }
 
-/// What a client has got of a reply.
+/// The state of a reply, by what its client has got of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// More is to come.

@@ -14,7 +14,7 @@ const WHOLE: u32 = 1 << 16;
 /// A rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// What it says of times and of memory.
+    /// Its times, and its part of the memory.
     pub(crate) terms: Terms,
     /// Bytes of a reply, at most.
     pub(crate) most: usize,

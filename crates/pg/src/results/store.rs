@@ -20,9 +20,9 @@ const SWEPT: usize = 1024;
 pub enum Flush<'a> {
     /// All.
     All,
-    /// Those of the rule of this name.
+    /// The replies of the rule of this name.
     Rule(&'a str),
-    /// Those of rules with this tag.
+    /// The replies of rules with this tag.
     Tag(&'a str),
 }
 

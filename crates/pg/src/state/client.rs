@@ -46,7 +46,7 @@ pub struct ClientSession {
     pub(crate) read: Option<Rc<CachedStatement>>,
     /// The bytes of the read's replies that have come before the present input of the server.
     pub(crate) read_bytes: u64,
-    /// What its replies have to do with the cache.
+    /// Its part in the cache of results.
     pub(crate) results: ClientResults,
     /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,

@@ -27,7 +27,7 @@ pub struct PoolSharedPart {
     /// The database's count of possible schema changes, over all its pools. Autoprepared statements
     /// are verified again when it changes; clients' own statements use the schema version.
     schema: Arc<Schema>,
-    /// What replies that are kept depend on.
+    /// The topics on which replies that are kept depend.
     database: DatabaseTopics,
     /// Counts the changes, certain or possible, of functions and triggers that passed through
     /// Refrain.
@@ -170,7 +170,7 @@ impl PoolSharedPart {
         self.database.schema.void();
     }
 
-    /// Returns what replies that are kept depend on.
+    /// Returns the topics on which replies that are kept depend.
     #[inline]
     pub(crate) fn database(&self) -> &DatabaseTopics {
         &self.database

@@ -63,7 +63,6 @@ impl Step<'_, '_> {
     }
 
     /// Answers the first segment of a client's input from the cache, if it can.
-    #[inline(never)]
     pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
         self.answer_by_rule(conn, input).unwrap_or_else(|bypass| {
             self.count_bypass(conn, bypass);

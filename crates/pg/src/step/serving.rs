@@ -1,6 +1,8 @@
 //! The hot path of a step: a client's input goes to its server, the replies come back, and the
 //! server is free again.
 
+use std::ops::ControlFlow;
+
 use refrain_config::PoolMode;
 use refrain_pool::Conn;
 use refrain_pool::client::WaitingFor;
@@ -33,6 +35,19 @@ impl Link<'_> {
 }
 
 impl Step<'_, '_> {
+    /// Serves the client's next segment from the cache, or else by a server. Returns the number of
+    /// bytes handled, and whether to go on behind them.
+    #[inline(never)]
+    fn serve_by_rule(&mut self, conn: Conn, input: &[u8]) -> ControlFlow<usize, usize> {
+        match self.answer(conn, input) {
+            Answered::Now(used) => ControlFlow::Continue(used),
+            Answered::Later => ControlFlow::Break(0),
+            Answered::No if self.share(conn, input) => ControlFlow::Break(input.len()),
+            Answered::No if self.step.lend(conn).is_some() => ControlFlow::Continue(0),
+            Answered::No => ControlFlow::Break(0),
+        }
+    }
+
     /// Handles as much of a client's input as possible. Returns the number of bytes handled.
     #[inline]
     pub(crate) fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
@@ -52,23 +67,15 @@ impl Step<'_, '_> {
                         return at;
                     }
                     Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server => {
-                        if self.has_rules(conn) {
-                            match self.answer(conn, &input[at..]) {
-                                Answered::Now(used) => {
-                                    at += used;
-                                    continue;
-                                }
-                                Answered::Later => return at,
-                                Answered::No => {}
-                            }
-                        }
-                        if self.share(conn, &input[at..]) {
-                            return input.len();
-                        } else if self.step.lend(conn).is_none() {
-                            return at;
+                    Need::Server if self.has_rules(conn) => {
+                        match self.serve_by_rule(conn, &input[at..]) {
+                            ControlFlow::Continue(used) => at += used,
+                            ControlFlow::Break(used) => return at + used,
                         }
                     }
+                    Need::Server if self.share(conn, &input[at..]) => return input.len(),
+                    Need::Server if self.step.lend(conn).is_some() => {}
+                    Need::Server => return at,
                 }
                 continue;
             };

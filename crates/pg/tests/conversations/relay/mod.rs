@@ -13,5 +13,6 @@ mod reports;
 mod to_client;
 mod to_nobody;
 mod to_server;
+mod writes;
 mod turn;
 mod words;

@@ -7,40 +7,40 @@ use refrain_sql::reads::{Mentioned, Objection};
 use crate::step::reads::{answer, question};
 use crate::talk::*;
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// A read as clients prepare it, and as a query string.
-const READ: &str = "select a from t where b = $1";
-const RULE: &str = "ttl = \"10s\"\njitter = \"0%\"";
-const UPDATE: &str = "update t set a = 2";
+pub(crate) const READ: &str = "select a from t where b = $1";
+pub(crate) const RULE: &str = "ttl = \"10s\"\njitter = \"0%\"";
+pub(crate) const UPDATE: &str = "update t set a = 2";
 
 /// A way of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     Simple,
     Named,
     Unnamed,
 }
 
-const WAYS: [Way; 3] = [Way::Simple, Way::Named, Way::Unnamed];
+pub(crate) const WAYS: [Way; 3] = [Way::Simple, Way::Named, Way::Unnamed];
 
 /// A server of two, and clients who have read from it so often that the read is known to be one.
-struct Scene {
-    talk: Conversation,
-    way: Way,
-    alice: Party,
-    bob: Party,
-    server: Party,
+pub(crate) struct Scene {
+    pub(crate) talk: Conversation,
+    pub(crate) way: Way,
+    pub(crate) alice: Party,
+    pub(crate) bob: Party,
+    pub(crate) server: Party,
 }
 
 /// Returns options with these rules of the cache.
-fn caching(pool: &str, rules: &[&str]) -> String {
+pub(crate) fn caching(pool: &str, rules: &[&str]) -> String {
     let rules = rules.iter().map(|rule| format!("\n[[cache.rules]]\n{rule}\n"));
     options(pool) + &rules.collect::<String>()
 }
 
 impl Way {
     /// Returns what a client sends to read a value.
-    fn request(self, value: &str) -> Vec<Line> {
+    pub(crate) fn request(self, value: &str) -> Vec<Line> {
         match self {
             Self::Simple => vec![query(&format!("select a from t where b = '{value}'"))],
             Self::Named => vec![bind_value("", "s", value), execute(""), sync()],
@@ -55,7 +55,7 @@ impl Way {
     }
 
     /// Returns what the server gets for that.
-    fn sent(self, value: &str) -> Vec<Line> {
+    pub(crate) fn sent(self, value: &str) -> Vec<Line> {
         match self {
             Self::Named => vec![bind_value("", "~1", value), execute(""), sync()],
             Self::Simple | Self::Unnamed => self.request(value),
@@ -63,7 +63,7 @@ impl Way {
     }
 
     /// Returns the reply.
-    fn reply(self, value: &str) -> Vec<Line> {
+    pub(crate) fn reply(self, value: &str) -> Vec<Line> {
         let rows = [row(&[value]), complete("SELECT 1"), ready()];
         let heads = match self {
             Self::Simple => vec![columns(&["a"])],
@@ -74,32 +74,32 @@ impl Way {
     }
 
     /// Returns the reply up to where the server does something else than to complete the request.
-    fn begun(self, value: &str) -> Vec<Line> {
+    pub(crate) fn begun(self, value: &str) -> Vec<Line> {
         let reply = self.reply(value);
         reply[..reply.len() - 2].to_vec()
     }
 
     /// Returns the reply without that of the Parse which Refrain may answer itself.
-    fn answered(self, value: &str) -> Vec<Line> {
+    pub(crate) fn answered(self, value: &str) -> Vec<Line> {
         let reply = self.reply(value);
         if self == Self::Unnamed { reply[1..].to_vec() } else { reply }
     }
 }
 
 impl Scene {
-    fn new(way: Way, rules: &[&str]) -> Self {
+    pub(crate) fn new(way: Way, rules: &[&str]) -> Self {
         Self::with(way, caching("pool_size = 2", rules))
     }
 
-    fn new_on(cores: u16, way: Way, rules: &[&str]) -> Self {
+    pub(crate) fn new_on(cores: u16, way: Way, rules: &[&str]) -> Self {
         Self::of(way, Conversation::on_cores(cores, caching("pool_size = 2", rules)))
     }
 
-    fn with(way: Way, options: String) -> Self {
+    pub(crate) fn with(way: Way, options: String) -> Self {
         Self::of(way, Conversation::new(options))
     }
 
-    fn of(way: Way, talk: Conversation) -> Self {
+    pub(crate) fn of(way: Way, talk: Conversation) -> Self {
         let (alice, server) = (talk.client(), talk.server(1));
         if way == Way::Named {
             alice.uses(&server, "s", READ, "~1");
@@ -118,7 +118,7 @@ impl Scene {
     }
 
     /// Has Refrain find out that the read is one.
-    fn becomes_known(self) -> Self {
+    pub(crate) fn becomes_known(self) -> Self {
         self.talk.waits(SECOND);
         let mentioned = Mentioned { relations: vec!["\"t\"".to_owned()], ..Mentioned::default() };
         self.talk.read(self.talk.read_case(), Ok(mentioned));
@@ -127,20 +127,20 @@ impl Scene {
         self
     }
 
-    fn known(way: Way, rules: &[&str]) -> Self {
+    pub(crate) fn known(way: Way, rules: &[&str]) -> Self {
         Self::new(way, rules).becomes_known()
     }
 
     /// A client reads, and a server answers.
     #[track_caller]
-    fn asks_server(&self, client: &Party, value: &str, found: &str) {
+    pub(crate) fn asks_server(&self, client: &Party, value: &str, found: &str) {
         client.sends(self.way.request(value));
         self.server_answers(client, value, found);
     }
 
     /// The server gets the read and answers it. It may have the unnamed statement already.
     #[track_caller]
-    fn server_answers(&self, client: &Party, value: &str, found: &str) {
+    pub(crate) fn server_answers(&self, client: &Party, value: &str, found: &str) {
         let got = self.server.forgets();
         let sent = self.way.sent(value);
         if got == sent {
@@ -154,7 +154,7 @@ impl Scene {
 
     /// A client reads, and gets what is kept: no server hears of it.
     #[track_caller]
-    fn hits(&self, client: &Party, value: &str, found: &str) {
+    pub(crate) fn hits(&self, client: &Party, value: &str, found: &str) {
         client.sends(self.way.request(value));
         assert!(client.has_got() > 0, "{:?}", self.talk.counters().protocol);
         client.gets(self.way.reply(found));
@@ -163,7 +163,7 @@ impl Scene {
 
     /// A client reads, and some server gets the read.
     #[track_caller]
-    fn goes_to_a_server(&self, client: &Party, value: &str) {
+    pub(crate) fn goes_to_a_server(&self, client: &Party, value: &str) {
         client.sends(self.way.request(value));
         let servers = (1..=self.talk.connections()).map(|number| self.talk.connection(number));
         let got: usize = servers.filter(|it| !it.is_closed()).map(|it| it.forgets().len()).sum();
@@ -173,7 +173,7 @@ impl Scene {
 
     /// A client does something at the server.
     #[track_caller]
-    fn does(&self, client: &Party, text: &str, tag: &str) {
+    pub(crate) fn does(&self, client: &Party, text: &str, tag: &str) {
         client.asks(&self.server, text, [complete(tag), ready()]);
     }
 }
@@ -276,46 +276,6 @@ fn a_shorter_time_acts_on_what_is_kept() {
 }
 
 #[test]
-fn a_write_of_another_client_voids_before_its_client_hears_of_it() {
-    for way in WAYS {
-        let scene = Scene::known(way, &[RULE]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.bob.sends([query(UPDATE)]);
-        scene.server.gets([query(UPDATE)]);
-        // Nobody can know yet that the write has taken effect.
-        scene.hits(&scene.alice, "1", "one");
-        scene.server.answers([complete("UPDATE 1")]);
-        scene.bob.gets([complete("UPDATE 1")]);
-        scene.alice.sends(way.request("1")).gets_nothing();
-        let second = scene.talk.server(2);
-        if way == Way::Named {
-            second.gets([parse("~1", READ), describe_statement("~1"), flush()]);
-            second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
-        }
-        second.gets(way.sent("1")).answers(way.reply("two"));
-        scene.alice.gets(way.reply("two"));
-        scene.server.answers([ready()]);
-        scene.bob.gets([ready()]);
-        // The write may have been committed behind the read.
-        scene.goes_to_a_server(&scene.alice, "1");
-    }
-}
-
-#[test]
-fn a_write_in_a_block_voids_when_the_block_ends() {
-    for way in WAYS {
-        let scene = Scene::known(way, &[RULE]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.bob.opens_block(&scene.server);
-        scene.bob.asks(&scene.server, UPDATE, [complete("UPDATE 1"), ready_in_block()]);
-        scene.hits(&scene.alice, "1", "one");
-        scene.bob.commits(&scene.server);
-        scene.asks_server(&scene.alice, "1", "two");
-        scene.hits(&scene.bob, "1", "two");
-    }
-}
-
-#[test]
 fn nothing_is_kept_or_given_in_a_transaction() {
     for way in WAYS {
         // S2: what a transaction reads may be rolled back.
@@ -355,82 +315,6 @@ fn a_reply_that_a_write_overtakes_is_not_kept() {
         scene.alice.gets(way.reply("one"));
         assert_eq!(scene.talk.counters().protocol.cache_fills_outdated, 1);
         scene.goes_to_a_server(&scene.alice, "1");
-    }
-}
-
-#[test]
-fn whatever_may_write_voids() {
-    for text in [
-        "insert into t values (1)",
-        "with x as (delete from t returning a) select * from x",
-        "select f(1)",
-        "call p()",
-        "do $$ begin end $$",
-        "truncate t",
-        "create table u ()",
-        "commit prepared 'x'",
-        "execute s",
-        "explain analyze delete from t",
-    ] {
-        let scene = Scene::known(Way::Unnamed, &[RULE]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.bob.sends([query(text)]);
-        scene.server.gets([query(text)]).answers([complete("X"), ready()]);
-        scene.bob.gets([complete("X"), ready()]);
-        scene.bob.forgets();
-        scene.goes_to_a_server(&scene.alice, "1");
-    }
-    for text in ["begin", "commit", "show all", "select 1", "listen x"] {
-        let scene = Scene::known(Way::Unnamed, &[RULE]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.bob.sends([query(text)]);
-        scene.server.gets([query(text)]).answers([complete("X"), ready()]);
-        scene.bob.gets([complete("X"), ready()]);
-        scene.hits(&scene.alice, "1", "one");
-    }
-}
-
-#[test]
-fn a_prepared_write_and_a_function_call_void() {
-    let scene = Scene::known(Way::Simple, &[RULE]);
-    scene.asks_server(&scene.alice, "1", "one");
-    scene.bob.sends([parse("", UPDATE), bind("", ""), execute(""), sync()]);
-    scene.server.gets([parse("", UPDATE), bind("", ""), execute(""), sync()]);
-    let done = [parse_complete(), bind_complete(), complete("UPDATE 1"), ready()];
-    scene.server.answers(done.clone());
-    scene.bob.gets(done);
-    scene.asks_server(&scene.alice, "1", "one");
-    scene.bob.sends([function_call(7)]);
-    scene.server.gets([function_call(7)]).answers([function_result(), ready()]);
-    scene.bob.gets([function_result(), ready()]);
-    scene.asks_server(&scene.alice, "1", "one");
-    scene.hits(&scene.bob, "1", "one");
-}
-
-#[test]
-fn nothing_is_kept_for_a_while_after_a_write_of_unknown_outcome() {
-    for way in WAYS {
-        // S7: the server goes before it has told how the write ended.
-        let scene = Scene::known(way, &[RULE]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.bob.sends([query(UPDATE)]);
-        scene.server.gets([query(UPDATE)]).breaks();
-        scene.bob.forgets();
-        let second = {
-            scene.alice.sends(way.request("1"));
-            scene.talk.server(2)
-        };
-        if way == Way::Named {
-            second.gets([parse("~1", READ), describe_statement("~1"), flush()]);
-            second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
-        }
-        second.gets(way.sent("1")).answers(way.reply("one"));
-        scene.alice.gets(way.reply("one"));
-        let scene = Scene { server: second, ..scene };
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.talk.waits(3 * SECOND);
-        scene.asks_server(&scene.alice, "1", "two");
-        scene.hits(&scene.alice, "1", "two");
     }
 }
 
@@ -539,33 +423,6 @@ fn users_get_each_others_replies_only_where_a_rule_says_so() {
             carol.gets_nothing();
             scene.talk.server(2).forgets();
         }
-    }
-}
-
-#[test]
-fn with_consistency_by_time_writes_void_nothing_and_rights_do() {
-    for way in WAYS {
-        let scene = Scene::known(way, &[&format!("{RULE}\nconsistency = \"ttl\"")]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.does(&scene.alice, UPDATE, "UPDATE 1");
-        scene.hits(&scene.alice, "1", "one");
-        // S12.
-        scene.does(&scene.alice, "revoke select on t from u", "REVOKE");
-        scene.goes_to_a_server(&scene.alice, "1");
-    }
-}
-
-#[test]
-fn with_consistency_by_session_a_client_reads_what_it_has_written() {
-    for way in WAYS {
-        let scene = Scene::known(way, &[&format!("{RULE}\nconsistency = \"session\"")]);
-        scene.asks_server(&scene.alice, "1", "one");
-        scene.does(&scene.bob, UPDATE, "UPDATE 1");
-        scene.hits(&scene.alice, "1", "one");
-        scene.talk.waits(Duration::from_millis(1));
-        scene.asks_server(&scene.bob, "1", "two");
-        scene.hits(&scene.bob, "1", "two");
-        scene.hits(&scene.alice, "1", "two");
     }
 }
 

@@ -1,7 +1,7 @@
 //! One module for each file of `src/step` that decides something, here and in the crate of the
 //! pool.
 
-mod answer;
+pub(crate) mod answer;
 mod cancel;
 mod console;
 mod control;
