@@ -68,12 +68,25 @@ fn without_comments(sql: &str, out: &mut Vec<u8>) {
         .for_each(|line| out.extend_from_slice(line.as_bytes()));
 }
 
+/// What a row of the answer says of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remark {
+    /// It is no read.
+    No(Objection),
+    /// It may show the present time, or what is the session's own.
+    Present,
+}
+
 /// Returns a row of the answer: the number of the statement, `None` for all of them, and the
-/// objection. An objection that is not known here is [`Objection::Server`].
-pub(crate) fn objection(row: &[u8]) -> Option<(Option<usize>, Objection)> {
+/// remark. A remark that is not known here is [`Objection::Server`].
+pub(crate) fn remark(row: &[u8]) -> Option<(Option<usize>, Remark)> {
     let (number, name) = std::str::from_utf8(row).ok()?.split_once(' ')?;
     let number: i64 = number.parse().ok()?;
-    Some((usize::try_from(number).ok(), Objection::named(name).unwrap_or(Objection::Server)))
+    let remark = match name {
+        "present" => Remark::Present,
+        name => Remark::No(Objection::named(name).unwrap_or(Objection::Server)),
+    };
+    Some((usize::try_from(number).ok(), remark))
 }
 
 /// True if a type among these is not the system's own. They are as a Parse has them: their number,
@@ -102,9 +115,10 @@ mod tests {
 
     #[test]
     fn rows_of_the_answer() {
-        assert_eq!(objection(b"3 volatile"), Some((Some(3), Objection::Volatile)));
-        assert_eq!(objection(b"-1 cast"), Some((None, Objection::Cast)));
-        assert_eq!(objection(b"0 what"), Some((Some(0), Objection::Server)));
-        assert_eq!(objection(b"volatile"), None);
+        assert_eq!(remark(b"3 volatile"), Some((Some(3), Remark::No(Objection::Volatile))));
+        assert_eq!(remark(b"-1 cast"), Some((None, Remark::No(Objection::Cast))));
+        assert_eq!(remark(b"0 what"), Some((Some(0), Remark::No(Objection::Server))));
+        assert_eq!(remark(b"1 present"), Some((Some(1), Remark::Present)));
+        assert_eq!(remark(b"volatile"), None);
     }
 }

@@ -46,6 +46,36 @@ f(n, o) AS (
     SELECT w.n, (pg_catalog.regexp_matches(w.q,
         ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g'))[1]::pg_catalog.oid
     FROM w),
+-- Stable functions that may show the present: those of users, and of the system's own all that are
+-- not known to depend on their arguments and on settings alone.
+s AS MATERIALIZED (
+    SELECT p.oid, p.proname, p.proargtypes FROM pg_catalog.pg_proc p
+    WHERE p.provolatile = 's' AND (p.oid >= 16384 OR p.proname NOT IN (
+        'array_to_json', 'array_to_string', 'concat', 'concat_ws', 'convert', 'convert_from',
+        'convert_to', 'date', 'date_part', 'date_trunc', 'extract', 'format', 'generate_series',
+        'json_agg', 'json_build_array', 'json_build_object', 'json_object_agg',
+        'json_populate_record', 'json_populate_recordset', 'json_to_record', 'json_to_recordset',
+        'jsonb_agg', 'jsonb_build_array', 'jsonb_build_object', 'jsonb_object_agg',
+        'jsonb_populate_record', 'jsonb_populate_recordset', 'jsonb_to_record',
+        'jsonb_to_recordset', 'length', 'make_timestamptz', 'numeric', 'overlaps',
+        'quote_literal', 'quote_nullable', 'row_to_json', 'time', 'timestamp', 'timestamptz',
+        'timetz', 'timezone', 'to_char', 'to_date', 'to_json', 'to_jsonb', 'to_number',
+        'to_timestamp'))),
+-- The statements that may show the present: no objection, but their results are not kept.
+p(n) AS (
+    SELECT m.n FROM m, s WHERE m.k = 'f' AND s.proname = m.t
+    UNION
+    SELECT m.n FROM m, s, pg_catalog.pg_type y
+    WHERE m.k = 'a' AND s.proname = m.t AND y.oid = s.proargtypes[0] AND y.typtype IN ('c', 'd', 'p')
+    UNION
+    SELECT f.n FROM f, s WHERE s.oid = f.o AND f.o >= 16384
+    UNION
+    SELECT e.n FROM s, (
+        SELECT w.n, (pg_catalog.regexp_matches(w.q,
+            ':(?:funcid|aggfnoid|winfnoid) (\d+)', 'g'))[1]::pg_catalog.oid FROM w) e(n, o)
+    WHERE s.oid = e.o
+    UNION
+    SELECT w.n FROM w WHERE w.q LIKE '%SQLVALUEFUNCTION%'),
 -- The statements that may check the constraint of a domain: those that know a type of the user's.
 d(n) AS (
     SELECT m.n FROM m WHERE m.k = 'p'
@@ -87,6 +117,8 @@ SELECT x.n || ' ' || x.why FROM (
         SELECT FROM pg_catalog.pg_constraint k, v, LATERAL pg_catalog.regexp_matches(
             k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') e(o)
         WHERE k.contypid <> 0 AND v.oid = e.o[1]::pg_catalog.oid)
+    UNION
+    SELECT p.n, 'present' FROM p
     -- What any statement may run.
     UNION
     SELECT -1, 'volatile' FROM pg_catalog.pg_operator o, v

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::ground::ids::EnvId;
-use crate::reads::question;
+use crate::reads::question::{self, Remark};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
+use crate::statements::verdict::Read;
 
 /// Most statements that wait. Those beyond are looked at another time.
 const DUE_MAX: usize = 256;
@@ -89,15 +90,15 @@ pub(crate) struct Asked {
     pub(crate) candidates: Vec<Candidate>,
     /// The count of schema changes when the server was asked.
     pub(crate) schema_changes: u64,
-    /// The first objection to each.
-    objections: Vec<Option<Objection>>,
+    /// The first objection to each, or else what kind of read it is.
+    found: Vec<Result<Read, Objection>>,
 }
 
 impl Asked {
     /// Begins a question about these statements.
     fn new(candidates: Vec<Candidate>, schema_changes: u64) -> Self {
-        let objections = vec![None; candidates.len()];
-        Self { candidates, schema_changes, objections }
+        let found = vec![Ok(Read::Timeless); candidates.len()];
+        Self { candidates, schema_changes, found }
     }
 
     /// Returns settings of the statements' parse environment.
@@ -115,17 +116,20 @@ impl Asked {
 
     /// Takes a row of the answer.
     pub(crate) fn hears(&mut self, row: &[u8]) {
-        let Some((number, objection)) = question::objection(row) else { return };
-        let all = 0..self.objections.len();
+        let Some((number, remark)) = question::remark(row) else { return };
+        let all = 0..self.found.len();
         let range = number.map_or(all, |number| number..number + 1);
-        for slot in self.objections.get_mut(range).unwrap_or_default() {
-            slot.get_or_insert(objection);
+        for found in self.found.get_mut(range).unwrap_or_default() {
+            match (remark, &found) {
+                (_, Err(_)) => {}
+                (Remark::No(objection), Ok(_)) => *found = Err(objection),
+                (Remark::Present, Ok(_)) => *found = Ok(Read::Present),
+            }
         }
     }
 
     /// Returns the statements, each with what was found.
-    pub(crate) fn found(self) -> impl Iterator<Item = (Candidate, Result<(), Objection>)> {
-        let found = self.objections.into_iter().map(|it| it.map_or(Ok(()), Err));
-        self.candidates.into_iter().zip(found)
+    pub(crate) fn found(self) -> impl Iterator<Item = (Candidate, Result<Read, Objection>)> {
+        self.candidates.into_iter().zip(self.found)
     }
 }

@@ -135,7 +135,13 @@ impl ClientResults {
 
     /// Notes that a write of its has ended.
     pub(crate) fn note_write(&mut self, now: Now) {
-        self.wrote = now.0 + 1;
+        // A read that was asked for at the same moment may have come before the write.
+        self.has_written(now.0 + 1);
+    }
+
+    /// Notes that its last write ended before this time.
+    pub(crate) fn has_written(&mut self, wrote: u64) {
+        self.wrote = wrote;
     }
 
     /// Whether the reply to its request is to be kept.

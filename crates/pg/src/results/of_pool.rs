@@ -118,7 +118,7 @@ impl PoolResults {
         text: Option<u64>,
     ) -> Result<Rc<Plan>, Bypass> {
         let statement = &cached.statement;
-        if !statement.is_read(schema_changes) {
+        if !statement.verdict.is_timeless(schema_changes) {
             return Err(why_not(cached, schema_changes));
         }
         // A client may prepare the very text that stands for others: then its literals are fixed.
@@ -149,8 +149,7 @@ impl PoolResults {
     }
 }
 
-/// Returns the reason why a statement is not known to be a read. A use counts: a statement that is
-/// used often is asked about.
+/// Returns the reason why a statement is not known to be a read that is timeless.
 #[cold]
 fn why_not(cached: &CachedStatement, schema_changes: u64) -> Bypass {
     let undecided = cached.statement.verdict.known(schema_changes).is_none();

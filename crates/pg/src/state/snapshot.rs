@@ -108,7 +108,7 @@ impl StatementView {
 fn read(statement: &Statement, schema_changes: u64) -> String {
     let scanned = if may_be_read(&statement.scan) { None } else { Some(Err(Objection::Kind)) };
     match scanned.or_else(|| statement.verdict.known(schema_changes)) {
-        Some(Ok(())) => "yes".to_owned(),
+        Some(Ok(_)) => "yes".to_owned(),
         Some(Err(objection)) => format!("no: {}", objection.reason().name),
         None if statement.verdict.was_asked() => "asked".to_owned(),
         None => "unknown".to_owned(),

@@ -12,15 +12,26 @@ use refrain_sql::reads::{OBJECTIONS, Objection};
 
 /// Bits of a verdict's word that say what was found; the rest is the count of schema changes.
 const TAG_BITS: u32 = 8;
-/// The tag of a read; zero stands for nothing, and an objection comes behind it.
-const READ: u64 = 1;
+/// The tags of reads; zero stands for nothing, and an objection comes behind them.
+const TIMELESS: u64 = 1;
+const PRESENT: u64 = 2;
 /// The tag of the first objection.
-const OBJECTION: u64 = 2;
+const OBJECTION: u64 = 3;
 
 /// Time for which a verdict counts, in microseconds.
 const AGE_US: u64 = 60_000_000;
 /// Time after which a question without an answer is asked again, in microseconds.
 const PATIENCE_US: u64 = 5_000_000;
+
+/// A kind of read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// The catalog knows nothing by which its result could depend on the time or on the session,
+    /// but for settings.
+    Timeless,
+    /// It may show the present time, or what is the session's own.
+    Present,
+}
 
 /// Whether a statement is a read.
 #[derive(Debug, Default)]
@@ -35,16 +46,25 @@ impl Verdict {
     /// True if the statement is known to be a read as of this count of schema changes.
     #[inline]
     pub(crate) fn is_read(&self, schema_changes: u64) -> bool {
-        self.found.load(Relaxed) == word(schema_changes, READ)
+        let found = self.found.load(Relaxed);
+        found == word(schema_changes, TIMELESS) || found == word(schema_changes, PRESENT)
+    }
+
+    /// True if the statement is known to be a read of which the catalog says that it is timeless.
+    #[inline]
+    pub(crate) fn is_timeless(&self, schema_changes: u64) -> bool {
+        self.found.load(Relaxed) == word(schema_changes, TIMELESS)
     }
 
     /// Returns what is known as of this count of schema changes.
-    pub(crate) fn known(&self, schema_changes: u64) -> Option<Result<(), Objection>> {
+    pub(crate) fn known(&self, schema_changes: u64) -> Option<Result<Read, Objection>> {
         let found = self.found.load(Relaxed);
         let tag = found % (1 << TAG_BITS);
         let current = found == word(schema_changes, tag);
-        if tag == READ {
-            return current.then_some(Ok(()));
+        match tag {
+            TIMELESS => return current.then_some(Ok(Read::Timeless)),
+            PRESENT => return current.then_some(Ok(Read::Present)),
+            _ => {}
         }
         let index = usize::try_from(tag.checked_sub(OBJECTION)?).ok()?;
         let (objection, _) = OBJECTIONS.get(index)?;
@@ -79,8 +99,12 @@ impl Verdict {
     }
 
     /// Records a verdict that was found as of this count of schema changes.
-    pub(crate) fn learn(&self, found: Result<(), Objection>, schema_changes: u64, now: Now) {
-        let tag = found.map_or_else(|objection| OBJECTION + objection as u64, |()| READ);
+    pub(crate) fn learn(&self, found: Result<Read, Objection>, schema_changes: u64, now: Now) {
+        let tag = match found {
+            Ok(Read::Timeless) => TIMELESS,
+            Ok(Read::Present) => PRESENT,
+            Err(objection) => OBJECTION + objection as u64,
+        };
         self.found.store(word(schema_changes, tag), Relaxed);
         self.due.store(now.0 + AGE_US, Relaxed);
     }
@@ -104,8 +128,12 @@ mod tests {
     fn a_verdict_counts_for_one_state_of_the_schema() {
         let verdict = Verdict::default();
         assert_eq!((verdict.known(0), verdict.is_read(0)), (None, false));
-        verdict.learn(Ok(()), 7, Now(1));
-        assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Ok(())), true));
+        verdict.learn(Ok(Read::Timeless), 7, Now(1));
+        assert!(verdict.is_timeless(7) && !verdict.is_timeless(8));
+        assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Ok(Read::Timeless)), true));
+        verdict.learn(Ok(Read::Present), 7, Now(1));
+        assert!(!verdict.is_timeless(7));
+        assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Ok(Read::Present)), true));
         assert_eq!((verdict.known(8), verdict.is_read(8)), (None, false));
         for (objection, _) in OBJECTIONS {
             verdict.learn(Err(*objection), 7, Now(1));
@@ -121,7 +149,7 @@ mod tests {
         let verdict = Verdict::default();
         assert!(verdict.begin(0, Now(1)) && !verdict.begin(0, Now(2)));
         assert!(verdict.begin(0, Now(1 + PATIENCE_US)));
-        verdict.learn(Ok(()), 0, Now(10 + PATIENCE_US));
+        verdict.learn(Ok(Read::Timeless), 0, Now(10 + PATIENCE_US));
         assert!(!verdict.begin(0, Now(9 + PATIENCE_US + AGE_US)));
         assert!(verdict.begin(0, Now(10 + PATIENCE_US + AGE_US)));
         assert!(verdict.is_read(0), "the old verdict counts until there is a new one");
@@ -130,7 +158,7 @@ mod tests {
     #[test]
     fn one_core_asks_at_once_about_a_verdict_that_is_void() {
         let verdict = Verdict::default();
-        verdict.learn(Ok(()), 3, Now(1));
+        verdict.learn(Ok(Read::Timeless), 3, Now(1));
         assert!(!verdict.begin(3, Now(2)));
         assert!(verdict.begin(4, Now(2)) && !verdict.begin(4, Now(3)));
         verdict.learn(Err(Objection::Locks), 4, Now(4));

@@ -21,7 +21,7 @@ use crate::engine::Step;
 use crate::results::of_client::Outcome;
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Segment, binds_moment};
-use crate::results::texts::{LITERALS_MAX, Seen, TextStatement, canonical};
+use crate::results::texts::{LITERALS_MAX, Seen, TextStatement, canonical, uncommented};
 use crate::state::parts::{Client, CoreState};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -315,6 +315,8 @@ fn of_query<'a>(
     schema_changes: u64,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
+    let uncommented = uncommented(text);
+    let text = uncommented.as_deref().unwrap_or(text);
     let mut spans = std::mem::take(&mut core_state.protocol.spans);
     let seed = core_state.shared.protocol.registry.seed();
     let env = client.session.settings.env();

@@ -126,7 +126,7 @@ pub(super) fn conclude(pool: &mut Pool, asked: Asked, refused: Option<JobError>,
         };
         candidate.statement.verdict.learn(found, schema_changes, now);
         match found {
-            Ok(()) => pool.counters.protocol.reads_verified += 1,
+            Ok(_) => pool.counters.protocol.reads_verified += 1,
             Err(_) => pool.counters.protocol.reads_refused += 1,
         }
     }

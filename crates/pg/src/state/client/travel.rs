@@ -24,19 +24,23 @@ pub struct TravellingSession {
     settings: ClientSettings,
     statements: TravellingStatements,
     suspicion: Suspicion,
+    /// When its last write ended.
+    wrote: u64,
 }
 
 impl TravellingSession {
     /// Packs the session of a client that [may travel](ClientSession::may_travel).
     pub(crate) fn pack(session: ClientSession) -> Self {
-        let ClientSession { login, settings, statements, suspicion, .. } = session;
-        Self { login, settings, statements: statements.pack(), suspicion }
+        let ClientSession { login, settings, statements, suspicion, results, .. } = session;
+        let wrote = results.wrote();
+        Self { login, settings, statements: statements.pack(), suspicion, wrote }
     }
 
     /// Unpacks the session on the core at which it has arrived.
     pub(crate) fn unpack(self, core: &mut CorePart, shared: &SharedPart) -> ClientSession {
         let mut session = ClientSession::new(&core.nothing, Now(0));
-        let Self { login, mut settings, statements, suspicion } = self;
+        let Self { login, mut settings, statements, suspicion, wrote } = self;
+        session.results.has_written(wrote);
         session.statements = statements.unpack(|statement, settings| {
             let own = core.settings(shared, Settings::edit(settings));
             core.statements.intern(&shared.registry, statement.identity(), &own)

@@ -148,3 +148,14 @@ fn with_consistency_by_session_a_client_reads_what_it_has_written() {
         scene.hits(&scene.alice, "1", "two");
     }
 }
+
+#[test]
+fn a_client_that_moves_still_reads_what_it_has_written() {
+    let rule = format!("{RULE}\nconsistency = \"session\"");
+    let scene = Scene::new_on(2, Way::Simple, &[&rule]).becomes_known();
+    scene.asks_server(&scene.bob, "1", "one");
+    scene.does(&scene.alice, UPDATE, "UPDATE 1");
+    scene.talk.gives_clients(0, 1);
+    assert_eq!(scene.alice.core(), 1);
+    scene.goes_to_a_server(&scene.alice, "1");
+}

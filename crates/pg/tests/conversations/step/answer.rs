@@ -576,3 +576,14 @@ fn clients_of_other_cores_wait_and_hit_as_well() {
     scene.alice.gets(Way::Simple.reply("one"));
     scene.hits(&scene.bob, "1", "one");
 }
+
+#[test]
+fn comments_that_differ_with_each_request_do_not_part_replies() {
+    let scene = Scene::known(Way::Simple, &[RULE]);
+    scene.asks_server(&scene.alice, "1", "one");
+    for number in 0..3 {
+        let text = format!("select a from t where b = '1' /*traceparent='00-{number}'*/");
+        scene.bob.sends([query(&text)]).gets(Way::Simple.reply("one"));
+    }
+    scene.server.gets_nothing();
+}
