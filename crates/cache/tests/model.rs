@@ -35,6 +35,9 @@ struct Known {
     empty: bool,
 }
 
+/// A fill under way: its key, and the generations at its request.
+type Under = (u64, Box<Fill>, Vec<(usize, u64)>);
+
 struct World {
     random: Random,
     cache: Cache,
@@ -43,8 +46,7 @@ struct World {
     doubts: Vec<u64>,
     sets: Vec<(Vec<usize>, Arc<TopicSet>)>,
     stored: HashMap<u64, Known>,
-    /// Fills under way: their key, and the generations at their request.
-    fills: Vec<(u64, Box<Fill>, Vec<(usize, u64)>)>,
+    fills: Vec<Under>,
     waiting: HashMap<u64, u64>,
     now: u64,
     serial: u64,
@@ -117,8 +119,7 @@ impl World {
             Found::Miss(fill) => self.fills.push((number, fill, now)),
             Found::Wait => {
                 let Asker::Waits(waiter) = asker else { panic!("it waits without asking") };
-                let is_same =
-                    |fill: &(u64, Box<Fill>, Vec<(usize, u64)>)| fill.0 == number && fill.2 == now;
+                let is_same = |fill: &Under| fill.0 == number && fill.2 == now;
                 assert!(self.fills.iter().any(is_same), "it waits for nothing");
                 self.waiting.insert(waiter.client, number);
                 self.waits += 1;

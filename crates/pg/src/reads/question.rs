@@ -68,7 +68,7 @@ fn without_comments(sql: &str, out: &mut Vec<u8>) {
         .for_each(|line| out.extend_from_slice(line.as_bytes()));
 }
 
-/// What a row of the answer says of a statement.
+/// The remark of a row of the answer about a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remark {
     /// It is no read.

@@ -94,8 +94,8 @@ pub(crate) fn uncommented(text: &[u8]) -> Option<Vec<u8>> {
 #[cold]
 fn without_comments(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
-    let (mut lexer, mut at) = (Lexer::new(text, false), 0);
-    while let Some(token) = lexer.next() {
+    let mut at = 0;
+    for token in Lexer::new(text, false) {
         if token.kind == TokenKind::BlockComment {
             bytes.extend_from_slice(&text[at..token.start as usize]);
             // What it parts stays apart.
