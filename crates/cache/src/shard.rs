@@ -207,12 +207,15 @@ impl Shard {
         let whole = [&*fill.key, reply.bytes].concat();
         let most = self.queues.get(fill.queue as usize).map_or(0, |queue| queue.most);
         let bytes = data_bytes(whole.len()) + size_of::<Option<Entry>>();
-        if bytes > most.min(self.limit / REPLY_PART) {
-            return (Kept::Large, waiters);
+        let large = bytes > most.min(self.limit / REPLY_PART);
+        if large {
+            // Nobody is to wait for it the next time.
+            self.put(fill, &Reply { bytes: &[], refused: true, ..*reply }, fill.key.clone());
+        } else {
+            self.put(fill, reply, whole.into());
         }
-        self.put(fill, reply, whole.into());
         self.make_room(fill.queue);
-        (Kept::Yes, waiters)
+        (if large { Kept::Large } else { Kept::Yes }, waiters)
     }
 
     fn put(&mut self, fill: &Fill, reply: &Reply<'_>, data: Arc<[u8]>) {

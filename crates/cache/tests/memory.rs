@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_cache::{Asker, Cache, Found, Seed, Terms, TopicSet, Topics};
+use refrain_cache::{Asker, Cache, Found, Kept, Seed, Terms, TopicSet, Topics, Waiter};
 
 const TERMS: Terms =
     Terms { ttl: u64::MAX, empty_ttl: u64::MAX, stale: 0, jitter: 0, queue: 0, since: 0 };
@@ -105,4 +105,22 @@ fn a_quota_is_kept_and_others_do_not_pay() {
     for key in 0..5000 {
         assert!(fetch(&cache, &set, key, &[1; 64], &mut out));
     }
+}
+
+/// A reply that is too large for the cache is fetched by each asker at once: nobody waits for it.
+#[test]
+fn nobody_waits_for_a_reply_that_is_too_large() {
+    let topics = Topics::new(Seed::default());
+    let set = topics.set(vec![topics.topic(b"all")]);
+    let limit = 4 << 20;
+    let cache = Cache::new(Seed::default(), limit, &[limit]);
+    let waiter = Waiter { core: 0, client: 1, request: 1 };
+    let mut out = Vec::new();
+    let mut look = || cache.look(b"key", &set, &TERMS, 0, Asker::Waits(waiter), &mut out);
+    let Found::Miss(fill) = look() else { panic!("it is not there") };
+    assert!(matches!(look(), Found::Wait));
+    let (kept, waiters) = cache.store(&fill, &vec![1; 1 << 20], &TERMS, 1, false);
+    assert_eq!((kept, waiters), (Kept::Large, vec![waiter]));
+    assert!(matches!(look(), Found::Alone));
+    assert!(out.is_empty());
 }

@@ -75,6 +75,8 @@ table! {
         Reload, takes ["0%", "50%"], not ["0.1", "100%"];
 
     /// Bytes of a reply that is kept, at most; longer ones pass without delay.
+    ///
+    /// No reply is kept that takes more than a 64th of the cache's `memory`, or of the rule's.
     max_result_size: usize = "256KiB" ["64B" to "64MiB"],
         Reload, takes ["1MiB"], not ["1B", "unlimited"];
 

@@ -27,10 +27,22 @@ struct Filling {
     parses: bool,
     /// The part of the reply that the client has got.
     sent: Vec<u8>,
+    /// How many bytes of it count for the store.
+    held: usize,
+}
+
+impl Filling {
+    /// Counts what the client has got so far. False if the replies under way have too many bytes.
+    fn hold(&mut self) -> bool {
+        let more = self.sent.len() - self.held;
+        self.held += more;
+        self.store.hold(more)
+    }
 }
 
 impl Drop for Filling {
     fn drop(&mut self) {
+        self.store.release(self.held);
         if let Some(fill) = &self.fill {
             self.store.abandon(fill);
         }
@@ -158,8 +170,8 @@ impl ClientResults {
         rule: Rc<Rule>,
         parses: bool,
     ) {
-        let (store, fill, sent) = (store.clone(), Some(fill), Vec::new());
-        self.filling = Some(Box::new(Filling { store, fill, rule, parses, sent }));
+        let (store, fill, sent, held) = (store.clone(), Some(fill), Vec::new(), 0);
+        self.filling = Some(Box::new(Filling { store, fill, rule, parses, sent, held }));
     }
 
     /// Takes the bytes that the client gets next. `ready` says whether a server has just become
@@ -178,11 +190,10 @@ impl ClientResults {
             return self.refuse();
         }
         filling.sent.extend_from_slice(bytes);
-        if !ready {
-            return Outcome::Pending;
-        }
-        match progress(&filling.sent) {
-            Progress::More => Outcome::Pending,
+        let progress = if ready { progress(&filling.sent) } else { Progress::More };
+        match progress {
+            Progress::More if filling.hold() => Outcome::Pending,
+            Progress::More => self.give_up(),
             Progress::Other => self.give_up(),
             Progress::Whole(body) => {
                 filling.sent.truncate(body.bytes.end);

@@ -1,5 +1,6 @@
 //! ResultStore: the cache with what all pools need beside it.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_cache::{Cache, Fill, Numbers, Topic, Topics, Waiter};
@@ -12,6 +13,9 @@ use crate::statements::registry::Seed;
 const NUMBERS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Time for which a commit may go on whose server has gone, in microseconds.
 const GRACE_US: u64 = 2_000_000;
+/// Replies of which more is to come take at most this part of the cache's limit beside it. Those
+/// beyond are not kept.
+const PENDING_PART: usize = 16;
 /// Entries that one tick looks at.
 const SWEPT: usize = 1024;
 
@@ -37,6 +41,9 @@ pub(crate) struct ResultStore {
     /// Writes of unknown outcome, and the time until which they may still take effect. It is set
     /// by the first tick that sees the write.
     doubts: Mutex<Vec<(Topic, Option<Now>)>>,
+    /// Bytes of replies of which more is to come, and how many there may be.
+    pending: AtomicUsize,
+    pending_max: AtomicUsize,
     /// Clients that wait for a reply that nobody fetches any more.
     stranded: Mutex<Vec<Waiter>>,
 }
@@ -49,6 +56,8 @@ impl ResultStore {
             cache: Cache::new(seed.clone(), limits[0], &limits),
             topics: Topics::new(seed.clone()),
             numbers: Numbers::new(seed.clone(), NUMBERS_BYTES_MAX),
+            pending: AtomicUsize::new(0),
+            pending_max: AtomicUsize::new(limits[0] / PENDING_PART),
             limits: Mutex::new(limits),
             doubts: Mutex::default(),
             stranded: Mutex::default(),
@@ -61,8 +70,20 @@ impl ResultStore {
         let mut known = lock(&self.limits);
         if *known != limits {
             self.cache.configure(limits[0], &limits);
+            self.pending_max.store(limits[0] / PENDING_PART, Relaxed);
             *known = limits;
         }
+    }
+
+    /// Counts bytes of a reply of which more is to come. False if there are too many.
+    pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let before = self.pending.fetch_add(bytes, Relaxed);
+        before + bytes <= self.pending_max.load(Relaxed)
+    }
+
+    /// Counts bytes out that [`Self::hold`] has counted.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.pending.fetch_sub(bytes, Relaxed);
     }
 
     /// Voids replies. False if there is no such rule or tag.

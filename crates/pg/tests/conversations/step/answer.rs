@@ -587,3 +587,28 @@ fn comments_that_differ_with_each_request_do_not_part_replies() {
     }
     scene.server.gets_nothing();
 }
+
+#[test]
+fn replies_that_arrive_in_pieces_are_kept_while_there_is_room_for_them() {
+    let limit = "[cache]\nmemory = \"16MiB\"\n";
+    let scene = Scene::with(Way::Simple, caching("pool_size = 8", &[RULE]) + limit).becomes_known();
+    let (long, short) = ("x".repeat(180_000), "y".repeat(1000));
+    // Six of them are more than a sixteenth of the limit.
+    let clients: Vec<Party> = (1..7).map(|_| scene.talk.client()).collect();
+    for (number, client) in (1..7).zip(&clients) {
+        client.sends(Way::Simple.request(&number.to_string()));
+        let server = scene.talk.server(number);
+        server.forgets();
+        server.answers([columns(&["a"]), row(&[&long])]);
+    }
+    for (number, client) in (1..7).zip(&clients) {
+        let server = scene.talk.server(number);
+        server.answers([row(&[&short]), complete("SELECT 2"), ready()]);
+        assert_eq!(client.forgets().len(), 5);
+    }
+    let counters = scene.talk.counters().protocol;
+    assert_eq!((counters.cache_fills, counters.cache_fills_refused), (5, 1));
+    scene.bob.sends(Way::Simple.request("1"));
+    assert_eq!(scene.bob.forgets().len(), 5);
+    scene.server.gets_nothing();
+}
