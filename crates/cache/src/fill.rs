@@ -22,8 +22,6 @@ pub enum Asker {
     Waits(Waiter),
     /// It fetches the reply itself in any case: it has waited for long enough.
     Alone,
-    /// It wants no reply that is there already, but fetches another.
-    Fetches,
 }
 
 /// A reply that was found.
@@ -33,10 +31,6 @@ pub struct Hit {
     pub age: u64,
     /// The time that it took to fetch it, in microseconds.
     pub took: u64,
-    /// Set if it is stale, and the asker is the one who has another fetched.
-    pub refresh: Option<Box<Fill>>,
-    /// Whether it is stale.
-    pub stale: bool,
 }
 
 /// The outcome of a look.

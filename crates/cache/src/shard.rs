@@ -9,7 +9,7 @@ use crate::fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 use crate::flights::{Fetched, Flights};
 use crate::queue::{Ghosts, Queue};
 use crate::stats::Stats;
-use crate::terms::{Age, Terms};
+use crate::terms::Terms;
 use crate::topics::TopicSet;
 
 /// Bytes of a reply that is copied under the lock, at most.
@@ -106,7 +106,6 @@ impl Shard {
     #[inline]
     pub(crate) fn look(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) -> (Found, Option<Long>) {
         if let Some(index) = self.find(ask.hash, ask.key)
-            && !matches!(ask.asker, Asker::Fetches)
             && let Some((hit, long)) = self.hit(index, ask, out)
         {
             return (hit, long);
@@ -127,29 +126,20 @@ impl Shard {
             self.stats.outdated += 1;
             return None;
         }
-        let age = ask.terms.age(entry.asked, entry.empty, ask.hash, ask.now);
-        if age == Age::Dead {
+        if !ask.terms.allow(entry.asked, entry.empty, ask.hash, ask.now) {
             self.stats.expired += 1;
             return None;
         }
         if entry.refused {
-            return (age == Age::Fresh).then_some((Found::Alone, None));
+            return Some((Found::Alone, None));
         }
         entry.uses = entry.uses.saturating_add(1).min(USES_MAX);
-        let mut hit = Hit {
-            age: ask.now.saturating_sub(entry.asked),
-            took: u64::from(entry.took),
-            refresh: None,
-            stale: age == Age::Stale,
-        };
+        let hit = Hit { age: ask.now.saturating_sub(entry.asked), took: u64::from(entry.took) };
         let mut long = None;
         if entry.reply().len() <= COPIED_MAX {
             out.extend_from_slice(entry.reply());
         } else {
             long = Some((entry.data.clone(), entry.key_bytes as usize));
-        }
-        if hit.stale {
-            hit.refresh = self.begin(ask);
         }
         Some((Found::Hit(hit), long))
     }
@@ -166,15 +156,8 @@ impl Shard {
                 false => Found::Alone,
             },
             Asker::Alone if same => Found::Alone,
-            Asker::Waits(_) | Asker::Alone | Asker::Fetches => Found::Miss(self.fill(ask, stamp)),
+            Asker::Waits(_) | Asker::Alone => Found::Miss(self.fill(ask, stamp)),
         }
-    }
-
-    /// Begins to fetch a reply, if nobody does.
-    fn begin(&mut self, ask: &Ask<'_>) -> Option<Box<Fill>> {
-        let stamp = ask.topics.sure_stamp()?;
-        let free = self.flights.state(ask.hash, ask.key) == Fetched::Not;
-        free.then(|| self.fill(ask, stamp))
     }
 
     fn fill(&mut self, ask: &Ask<'_>, stamp: u64) -> Box<Fill> {

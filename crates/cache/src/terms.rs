@@ -13,8 +13,6 @@ pub struct Terms {
     pub ttl: u64,
     /// The same for a reply without rows.
     pub empty_ttl: u64,
-    /// The time after that in which it is given while another is fetched.
-    pub stale: u64,
     /// The part of the time by which it may be shorter, so that replies that were asked for
     /// together are not due together; in 65,536ths.
     pub jitter: u16,
@@ -25,36 +23,19 @@ pub struct Terms {
     pub since: u64,
 }
 
-/// The state of a reply at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Age {
-    Fresh,
-    Stale,
-    Dead,
-}
-
 impl Terms {
-    /// Judges a reply that was asked for at `asked`.
+    /// Whether a reply that was asked for at `asked` may be given.
     #[inline]
-    pub(crate) fn age(&self, asked: u64, empty: bool, hash: u64, now: u64) -> Age {
+    pub(crate) fn allow(&self, asked: u64, empty: bool, hash: u64, now: u64) -> bool {
         let ttl = if empty { self.empty_ttl } else { self.ttl };
         let ttl = ttl - self.shortened(ttl, hash);
-        let old = now.saturating_sub(asked);
-        if asked < self.since {
-            Age::Dead
-        } else if old < ttl {
-            Age::Fresh
-        } else if old < ttl.saturating_add(self.stale) {
-            Age::Stale
-        } else {
-            Age::Dead
-        }
+        asked >= self.since && now.saturating_sub(asked) < ttl
     }
 
     /// Returns the time from which on a reply that was asked for at `asked` is given to nobody.
     pub(crate) fn dies(&self, asked: u64, empty: bool) -> u64 {
         let ttl = if empty { self.empty_ttl } else { self.ttl };
-        asked.saturating_add(ttl).saturating_add(self.stale)
+        asked.saturating_add(ttl)
     }
 
     /// Returns the time by which a reply is fresh for less than `ttl`: the same for one key.
@@ -74,17 +55,16 @@ mod tests {
     use super::*;
 
     fn terms() -> Terms {
-        Terms { ttl: 100, empty_ttl: 10, stale: 50, jitter: 0, queue: 0, since: 0 }
+        Terms { ttl: 100, empty_ttl: 10, jitter: 0, queue: 0, since: 0 }
     }
 
     #[test]
-    fn a_reply_is_fresh_then_stale_then_dead() {
+    fn a_reply_is_given_for_a_time_and_not_to_who_has_written_since() {
         let terms = terms();
-        let at = |now| terms.age(1000, false, 0, now);
-        assert_eq!((at(1000), at(1099)), (Age::Fresh, Age::Fresh));
-        assert_eq!((at(1100), at(1149), at(1150)), (Age::Stale, Age::Stale, Age::Dead));
-        assert_eq!(terms.age(1000, true, 0, 1010), Age::Stale);
-        assert_eq!(Terms { since: 1001, ..terms }.age(1000, false, 0, 1000), Age::Dead);
+        let at = |now| terms.allow(1000, false, 0, now);
+        assert!(at(1000) && at(1099) && !at(1100));
+        assert!(terms.allow(1000, true, 0, 1009) && !terms.allow(1000, true, 0, 1010));
+        assert!(!Terms { since: 1001, ..terms }.allow(1000, false, 0, 1000));
     }
 
     #[test]

@@ -76,7 +76,8 @@ table! {
 
     /// Bytes of a reply that is kept, at most; longer ones pass without delay.
     ///
-    /// No reply is kept that takes more than a 64th of the cache's `memory`, or of the rule's.
+    /// No reply is kept that takes more than a 64th of the cache's `memory`, or a 16th of the
+    /// rule's.
     max_result_size: usize = "256KiB" ["64B" to "64MiB"],
         Reload, takes ["1MiB"], not ["1B", "unlimited"];
 
