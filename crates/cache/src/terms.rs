@@ -16,7 +16,7 @@ pub struct Terms {
     /// The part of the time by which it may be shorter, so that replies that were asked for
     /// together are not due together; in 65,536ths.
     pub jitter: u16,
-    /// The queue that keeps the reply; see [`crate::Cache::queues`].
+    /// The queue that keeps the reply; see [`crate::Cache::new`].
     pub queue: u16,
     /// The earliest request of which the reply may be: a client that has written since the reply
     /// was asked for does not get it.
