@@ -78,15 +78,17 @@ pub(crate) enum Remark {
 }
 
 /// Returns a row of the answer: the number of the statement, `None` for all of them, and the
-/// remark. A remark that is not known here is [`Objection::Server`].
-pub(crate) fn remark(row: &[u8]) -> Option<(Option<usize>, Remark)> {
-    let (number, name) = std::str::from_utf8(row).ok()?.split_once(' ')?;
-    let number: i64 = number.parse().ok()?;
+/// remark. A remark that is not known here is [`Objection::Server`], and so is a row that is no
+/// answer at all, for all statements.
+pub(crate) fn remark(row: &[u8]) -> (Option<usize>, Remark) {
+    let row = std::str::from_utf8(row).unwrap_or_default();
+    let parts = row.split_once(' ').map(|(number, name)| (number.parse::<i64>(), name));
+    let Some((Ok(number), name)) = parts else { return (None, Remark::No(Objection::Server)) };
     let remark = match name {
         "present" => Remark::Present,
         name => Remark::No(Objection::named(name).unwrap_or(Objection::Server)),
     };
-    Some((usize::try_from(number).ok(), remark))
+    (usize::try_from(number).ok(), remark)
 }
 
 /// True if a type among these is not the system's own. They are as a Parse has them: their number,
@@ -115,10 +117,12 @@ mod tests {
 
     #[test]
     fn rows_of_the_answer() {
-        assert_eq!(remark(b"3 volatile"), Some((Some(3), Remark::No(Objection::Volatile))));
-        assert_eq!(remark(b"-1 cast"), Some((None, Remark::No(Objection::Cast))));
-        assert_eq!(remark(b"0 what"), Some((Some(0), Remark::No(Objection::Server))));
-        assert_eq!(remark(b"1 present"), Some((Some(1), Remark::Present)));
-        assert_eq!(remark(b"volatile"), None);
+        assert_eq!(remark(b"3 volatile"), (Some(3), Remark::No(Objection::Volatile)));
+        assert_eq!(remark(b"-1 cast"), (None, Remark::No(Objection::Cast)));
+        assert_eq!(remark(b"0 what"), (Some(0), Remark::No(Objection::Server)));
+        assert_eq!(remark(b"1 present"), (Some(1), Remark::Present));
+        for row in [&b"volatile"[..], b"4711", b"one present", b"\xff 1", b""] {
+            assert_eq!(remark(row), (None, Remark::No(Objection::Server)));
+        }
     }
 }

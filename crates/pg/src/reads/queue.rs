@@ -116,10 +116,11 @@ impl Asked {
 
     /// Takes a row of the answer.
     pub(crate) fn hears(&mut self, row: &[u8]) {
-        let Some((number, remark)) = question::remark(row) else { return };
+        let (number, remark) = question::remark(row);
         let all = 0..self.found.len();
-        let range = number.map_or(all, |number| number..number + 1);
-        for found in self.found.get_mut(range).unwrap_or_default() {
+        let one = number.filter(|number| all.contains(number));
+        let range = one.map_or(all, |number| number..number + 1);
+        for found in &mut self.found[range] {
             match (remark, &found) {
                 (_, Err(_)) => {}
                 (Remark::No(objection), Ok(_)) => *found = Err(objection),
