@@ -6,7 +6,8 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::fault::Fault;
-use crate::lang::{Item, Left, Statement, is_volatile};
+use crate::item::{Item, Left, is_volatile};
+use crate::lang::Statement;
 use crate::session::{Held, Prepared, Session, Transaction};
 use crate::state::REPORTED;
 use crate::state::State;

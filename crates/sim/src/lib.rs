@@ -32,6 +32,7 @@
 
 pub mod rng;
 mod lex;
+pub mod item;
 pub mod lang;
 pub mod plant;
 pub mod fault;
