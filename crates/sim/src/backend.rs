@@ -31,6 +31,8 @@ pub(crate) struct Backend {
     /// Number of the last appointment. Earlier appointments have no effect.
     pub(crate) number: u32,
     pub(crate) waits: bool,
+    /// Whether the message in work waits for the lock of another session.
+    pub(crate) waits_for_lock: bool,
     /// The client that sent the last message with a client's tag.
     pub(crate) owner: Option<usize>,
     /// The client of the current segment, if a message of the segment has a client's tag.

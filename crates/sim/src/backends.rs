@@ -46,6 +46,8 @@ impl World {
         self.links[id.0].connected = true;
         self.links[id.0].peer = Peer::Backend(Some(number));
         let mut session = Session::default();
+        session.rows = self.rows.clone();
+        session.number = number + 1;
         session.pretends = self.plant.is_some();
         session.is_blind = matches!(self.plant, Some(Plant::BlindReads | Plant::RunTwice));
         self.backends.push(Backend {
@@ -60,6 +62,7 @@ impl World {
             cancelled: false,
             number: 0,
             waits: false,
+            waits_for_lock: false,
             owner: None,
             segment: None,
             behind: BTreeSet::new(),
@@ -84,7 +87,7 @@ impl World {
         }
     }
 
-    fn appoint(&mut self, number: usize, delay: u64) {
+    pub(crate) fn appoint(&mut self, number: usize, delay: u64) {
         let backend = &mut self.backends[number];
         backend.waits = true;
         backend.number += 1;
@@ -151,6 +154,7 @@ impl World {
         self.links[link.0].up.send(bytes);
         self.links[link.0].up.closing = true;
         self.pump(link, Way::Up);
+        self.give_locks_up(number);
     }
 
     /// Ends a session with a FATAL error.
@@ -171,6 +175,7 @@ impl World {
         self.backends[number].stage = Stage::Over;
         let link = self.backends[number].link;
         self.links[link.0].up.kill();
+        self.give_locks_up(number);
     }
 
     fn backend_answers(&mut self, number: usize) {
@@ -190,6 +195,7 @@ impl World {
         if self.backends[number].session.has_ended() {
             self.backends[number].stage = Stage::Over;
             self.links[link.0].up.closing = true;
+            self.give_locks_up(number);
         }
         self.pump(link, Way::Up);
     }
@@ -202,7 +208,7 @@ impl World {
         }
         backend.waits = false;
         if let Some((tag, body, hit)) = backend.current.take() {
-            self.backend_handles(number, tag, &body, hit);
+            self.backend_tries(number, tag, body, hit);
         }
         while self.backends[number].stage == Stage::Serving && !self.backends[number].waits {
             if self.backends[number].input.is_malformed() {
@@ -219,10 +225,19 @@ impl World {
                 self.appoint(number, delay);
                 self.watch_patience(number, delay);
             } else {
-                self.backend_handles(number, tag, &body, false);
+                self.backend_tries(number, tag, body, false);
             }
         }
         self.backend_answers(number);
+    }
+
+    /// Lets a session handle a message, unless it has to wait for a lock.
+    fn backend_tries(&mut self, number: usize, tag: u8, body: Vec<u8>, hit: bool) {
+        if !hit && self.backends[number].session.must_wait(tag, &body) {
+            return self.wait_for_lock(number, tag, body);
+        }
+        self.backend_handles(number, tag, &body, hit);
+        self.look_at_locks();
     }
 
     /// Returns the time that a message takes, in microseconds.
@@ -312,6 +327,38 @@ impl World {
         }
         self.links[link.0].up.closing = true;
         self.pump(link, Way::Up);
+    }
+}
+
+impl World {
+    /// Has a server wait for the lock of another session.
+    pub(crate) fn wait_for_lock(&mut self, number: usize, tag: u8, body: Vec<u8>) {
+        self.trace.line(self.now, "server", &format!("{number}"), || "waits for a lock".to_owned());
+        let backend = &mut self.backends[number];
+        backend.current = Some((tag, body, false));
+        backend.waits = true;
+        backend.waits_for_lock = true;
+        backend.number += 1;
+        self.watch_patience(number, u64::MAX);
+    }
+
+    /// Lets the servers look that wait for locks, if a lock was given up.
+    pub(crate) fn look_at_locks(&mut self) {
+        if !self.rows.take_released() {
+            return;
+        }
+        for number in 0..self.backends.len() {
+            if std::mem::take(&mut self.backends[number].waits_for_lock) {
+                let delay = self.rng.below(20);
+                self.appoint(number, delay);
+            }
+        }
+    }
+
+    /// Rolls back what a session has not committed that has ended.
+    pub(crate) fn give_locks_up(&mut self, number: usize) {
+        self.rows.rollback(self.backends[number].session.number);
+        self.look_at_locks();
     }
 }
 

@@ -1,5 +1,7 @@
 //! A model client: its script, its oracle and its stage.
 
+use std::collections::HashMap;
+
 use refrain_config::PoolMode;
 use refrain_wire::startup;
 
@@ -38,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) script: Script,
     pub(crate) rng: Rng,
     pub(crate) input: Frames,
+    /// When the client has asked for rows, by the tags of its reads.
+    pub(crate) asked: HashMap<String, u64>,
     /// Bytes of the current unit that are not sent yet.
     pub(crate) outbox: Vec<u8>,
     pub(crate) units: u64,
@@ -61,9 +65,10 @@ pub(crate) struct Client {
 impl Client {
     /// Creates a client that is not connected yet.
     pub(crate) fn new(id: usize, slot: usize, plan: &Plan, rng: &mut Rng) -> Self {
+        // A client that may cancel waits for replies. So does one that is to share servers.
+        let waits = if plan.shares { 850 } else { 700 };
         let habits = Habits {
-            // A client that may cancel waits for replies.
-            patient: plan.rates.cancel > 0 && rng.chance(700),
+            patient: (plan.rates.cancel > 0 || plan.shares) && rng.chance(waits),
             blocks: plan.mode != PoolMode::Statement || rng.chance(50),
             resets: !plan.startup_settings,
             floods: plan.room >= 4_096,
@@ -90,6 +95,7 @@ impl Client {
             oracle: Oracle::begin(&settings),
             script,
             input: Frames::default(),
+            asked: HashMap::new(),
             outbox: Vec::new(),
             units: rng.range(1, plan.units),
             waits: false,

@@ -13,6 +13,7 @@ use crate::net::{LinkId, Peer, Way};
 use crate::oracle::show;
 use crate::plant::Plant;
 use crate::say::Say;
+use crate::script::Unit;
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
@@ -113,8 +114,9 @@ impl World {
         }
         if let Err(what) = self.clients[number].oracle.check(tag, body) {
             let awaits = self.clients[number].oracle.awaits();
-            self.violate("oracle", || format!("client {number} {what}; then {awaits}"));
+            return self.violate("oracle", || format!("client {number} {what}; then {awaits}"));
         }
+        self.check_rows(number, tag, body);
     }
 
     /// Checks that a FATAL error to a client has an excuse or is expected.
@@ -265,15 +267,20 @@ impl World {
                 return false;
             }
             let unit = client.script.end_block(&mut client.rng);
-            client.outbox = unit.bytes;
-            client.waits = unit.waits;
+            self.begin_unit(number, unit);
             return true;
         }
         client.units -= 1;
         let unit = client.script.unit(&mut client.rng);
+        self.begin_unit(number, unit);
+        true
+    }
+
+    fn begin_unit(&mut self, number: usize, unit: Unit) {
+        let client = &mut self.clients[number];
         client.outbox = unit.bytes;
         client.waits = unit.waits;
-        true
+        self.note_asked(number, unit.asked);
     }
 
     fn client_leaves(&mut self, number: usize) {

@@ -201,6 +201,7 @@ impl World {
         match action {
             Action::Connect { conn, .. } => {
                 let id = self.open(core, conn, Peer::Backend(None));
+                self.trace.line(self.now, "connect", &format!("{id:?}"), String::new);
                 let (least, most) = self.plan.latency;
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Connect(id));

@@ -8,6 +8,7 @@ use refrain_wire::write;
 use crate::fault::Fault;
 use crate::item::{Item, Left, is_volatile};
 use crate::lang::Statement;
+use crate::rows;
 use crate::session::{Held, Prepared, Session, Transaction};
 use crate::state::REPORTED;
 use crate::state::State;
@@ -34,7 +35,7 @@ impl Session {
     /// Checks what Parse and Bind check: that the statement's table exists.
     pub(crate) fn analyse(&self, statement: &Statement) -> Result<(), Fault> {
         let Statement::Select(_, Some(table)) = statement else { return Ok(()) };
-        if self.state.temps.contains(table) {
+        if self.state.temps.contains(table) || rows::is_table(table) {
             return Ok(());
         }
         Err(Fault::new("42P01", format!("relation \"{table}\" does not exist")))
@@ -179,7 +180,10 @@ impl Session {
                 self.holds.insert(name.clone(), Held { rows, kept: false });
                 Ok(Outcome::Tag("DECLARE CURSOR".to_owned()))
             }
-            other => self.command(other).map(|tag| Outcome::Tag(tag.to_owned())),
+            other => {
+                let result = self.change_rows(other).unwrap_or_else(|| self.command(other));
+                result.map(|tag| Outcome::Tag(tag.to_owned()))
+            }
         }
     }
 
@@ -360,12 +364,12 @@ impl Session {
         rows
     }
 
-    /// Returns what the catalog has against statements that mention these names. The only relations
-    /// that can be read are temporary.
+    /// Returns what the catalog has against statements that mention these names. Relations are
+    /// temporary, except those with rows.
     fn objections(&self, names: &[(String, String, String)]) -> Vec<Row> {
         let why = |kind: &str, name: &str| match kind {
             "f" => is_volatile(name.trim_matches('"')).then_some("volatile"),
-            "r" => Some("temporary"),
+            "r" => (!rows::is_table(name.trim_matches('"'))).then_some("temporary"),
             _ => None,
         };
         let names = names.iter().filter(|_| !self.is_blind);
@@ -426,6 +430,10 @@ impl Session {
                 self.setting(name)
             }
             Item::Fail(tag) => return Err(Fault::new("22012", format!("failed: {tag}"))),
+            Item::Version(table, key) => {
+                let row = (table.clone(), key.value(&[]).unwrap_or_default());
+                rows::show(&row, self.rows.version(self.number, &row))
+            }
             Item::Late(name, _) => {
                 return Err(Fault::new("42P02", format!("{name} has no value for a parameter")));
             }

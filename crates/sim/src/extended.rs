@@ -164,7 +164,7 @@ impl Session {
 }
 
 /// Returns the parameters of a Bind, all as text.
-fn arguments(rest: &[u8]) -> Option<Vec<String>> {
+pub(crate) fn arguments(rest: &[u8]) -> Option<Vec<String>> {
     let (formats, rest) = rest.split_first_chunk::<2>()?;
     let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;
     let (count, mut rest) = rest.split_first_chunk::<2>()?;

@@ -45,10 +45,12 @@ pub enum Feature {
     Definitions,
     /// Named statements that clients run one at a time: reads, most of them.
     Reads,
+    /// Rows with versions, which clients read, write and lock.
+    Rows,
 }
 
 /// All features.
-pub const FEATURES: [Feature; 21] = [
+pub const FEATURES: [Feature; 22] = [
     Feature::Simple,
     Feature::Errors,
     Feature::Blocks,
@@ -70,6 +72,7 @@ pub const FEATURES: [Feature; 21] = [
     Feature::Bulk,
     Feature::Definitions,
     Feature::Reads,
+    Feature::Rows,
 ];
 
 /// Returns the index of a feature among the weights.

@@ -31,6 +31,8 @@ pub enum Item {
     Next,
     /// `leave_lock()` and the like: a function that leaves state in the session.
     Leave(Left),
+    /// `version`, of the row of this table with this key.
+    Version(String, Argument),
     /// A function with parameters. Their values decide which item it is.
     Late(String, Vec<Argument>),
 }
@@ -60,6 +62,16 @@ pub enum Argument {
 }
 
 impl Argument {
+    /// Returns the number of a parameter; zero for a value.
+    pub(crate) fn param(&self) -> usize {
+        if let Self::Param(number) = self { *number } else { 0 }
+    }
+
+    /// Returns the argument with these values for parameters.
+    pub(crate) fn with(&self, values: &[String]) -> Self {
+        self.value(values).map_or_else(|| self.clone(), Self::Known)
+    }
+
     pub(crate) fn value(&self, values: &[String]) -> Option<String> {
         match self {
             Self::Known(text) => Some(text.clone()),
@@ -82,16 +94,17 @@ impl Item {
     pub(crate) fn params(&self) -> usize {
         match self {
             Self::Param(number) | Self::Dated(number) => *number,
-            Self::Late(_, arguments) => {
-                let of = |it: &Argument| if let Argument::Param(n) = it { *n } else { 0 };
-                arguments.iter().map(of).max().unwrap_or(0)
-            }
+            Self::Version(_, key) => key.param(),
+            Self::Late(_, arguments) => arguments.iter().map(Argument::param).max().unwrap_or(0),
             _ => 0,
         }
     }
 
     /// Returns the item with these values for its parameters.
     pub(crate) fn with(&self, values: &[String]) -> Self {
+        if let Self::Version(table, key) = self {
+            return Self::Version(table.clone(), key.with(values));
+        }
         let Self::Late(name, arguments) = self else { return self.clone() };
         let known: Option<Vec<_>> = arguments.iter().map(|it| it.value(values)).collect();
         let item = known.and_then(|known| function(name, &known));

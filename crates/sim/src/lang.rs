@@ -6,6 +6,7 @@
 
 use crate::item::{Argument, Item, function};
 use crate::lex::{Token, tokens};
+use crate::rows::{Need, is_table};
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub enum Statement {
     Select(Vec<Item>, Option<String>),
     /// INSERT of a value.
     Insert(Item),
+    /// UPDATE of the row of a table with a key, by a writer.
+    Update(String, Argument, Argument),
+    /// LOCK TABLE.
+    Lock(String),
     /// A text with a syntax error.
     Wrong(String),
     /// The engine's question why a text cannot be prepared. The answer has no rows.
@@ -91,7 +96,7 @@ impl Statement {
     /// Whether the statement changes nothing, so that it may run twice, and beside others.
     pub fn is_read(&self) -> bool {
         let Self::Select(items, from) = self else { return false };
-        from.is_none() && !items.iter().any(Item::is_volatile)
+        from.as_deref().is_none_or(is_table) && !items.iter().any(Item::is_volatile)
     }
 
     /// Returns the number of parameters.
@@ -99,6 +104,7 @@ impl Statement {
         match self {
             Self::Select(items, _) => items.iter().map(Item::params).max().unwrap_or(0),
             Self::Insert(item) => item.params(),
+            Self::Update(_, key, writer) => key.param().max(writer.param()),
             _ => 0,
         }
     }
@@ -110,7 +116,25 @@ impl Statement {
             Self::Select(items, from) => {
                 Self::Select(items.iter().map(|item| item.with(values)).collect(), from.clone())
             }
+            Self::Update(table, key, writer) => {
+                Self::Update(table.clone(), key.with(values), writer.with(values))
+            }
             other => other.clone(),
+        }
+    }
+
+    /// Returns what the statement needs of tables, once its parameters have values.
+    pub(crate) fn needs(&self) -> Vec<Need> {
+        let row = |table: &String, key: &Argument| Some((table.clone(), key.value(&[])?));
+        let read = |item: &Item| match item {
+            Item::Version(table, key) => row(table, key).map(Need::Read),
+            _ => None,
+        };
+        match self {
+            Self::Select(items, _) => items.iter().filter_map(read).collect(),
+            Self::Update(table, key, _) => row(table, key).map(Need::Write).into_iter().collect(),
+            Self::Lock(table) => vec![Need::All(table.clone())],
+            _ => Vec::new(),
         }
     }
 
@@ -182,6 +206,11 @@ impl Reader<'_> {
                 self.take("values");
                 self.sign('(').then_some(())?;
                 Statement::Insert(self.item()?)
+            }
+            "update" => return self.update(),
+            "lock" => {
+                self.take("table").then_some(())?;
+                Statement::Lock(self.word())
             }
             "begin" => Statement::Begin,
             "commit" | "end" => Statement::Commit,
@@ -290,7 +319,33 @@ impl Reader<'_> {
             items.push(self.item()?);
         }
         let from = self.take("from").then(|| self.word());
+        if self.take("where") {
+            let key = self.key()?;
+            let table = from.clone().unwrap_or_default();
+            for item in &mut items {
+                if matches!(item, Item::Version(..)) {
+                    *item = Item::Version(table.clone(), key.clone());
+                }
+            }
+        }
         Some(Statement::Select(items, from))
+    }
+
+    fn update(&mut self) -> Option<Statement> {
+        let table = self.word();
+        // One more than the version before, and the writer.
+        ["set", "version"].iter().all(|word| self.take(word)).then_some(())?;
+        (self.sign('=') && self.take("version") && self.sign('+') && self.take("1"))
+            .then_some(())?;
+        (self.sign(',') && self.take("writer") && self.sign('=')).then_some(())?;
+        let writer = self.argument();
+        self.take("where").then_some(())?;
+        Some(Statement::Update(table, self.key()?, writer))
+    }
+
+    /// Reads `key = $1`, or a value in the place of the parameter.
+    fn key(&mut self) -> Option<Argument> {
+        (self.take("key") && self.sign('=')).then(|| self.argument())
     }
 
     /// Reads the names after each `UNION ALL SELECT`. A name that begins with `=` is not a setting.
@@ -347,6 +402,9 @@ impl Reader<'_> {
     }
 
     fn call(&mut self, name: &str) -> Option<Item> {
+        if name == "version" {
+            return Some(Item::Version(String::new(), Argument::Known(String::new())));
+        }
         let arguments = self.arguments();
         let late = Item::Late(name.to_owned(), arguments.clone());
         if late.params() > 0 {
@@ -379,6 +437,13 @@ mod tests {
         let repeat = Item::Repeat("ab".into(), 3);
         let values = ["no".to_owned(), "ab".to_owned()];
         assert_eq!(late[0].with(&values), select(vec![repeat, Item::Text("x".into())]));
+        let row = parse("select version, $1 from rows_a where key = $2");
+        let read = Need::Read(("rows_a".into(), "k".into()));
+        assert_eq!(row[0].params(), 2);
+        assert_eq!(row[0].with(&["c1-2".into(), "k".into()]).needs(), [read]);
+        let update = parse("update rows_a set version = version + 1, writer = $2 where key = $1");
+        let write = Need::Write(("rows_a".into(), "k".into()));
+        assert_eq!(update[0].with(&["k".into(), "c1-2".into()]).needs(), [write]);
         assert_eq!(parse("selec 1"), [Statement::Wrong("selec".into())]);
         assert_eq!(
             parse(

@@ -14,6 +14,7 @@
 //! | lending | a server lent to two clients, or with state of another client | `backends` |
 //! | statements | a Bind that reaches a server without its statement | `backends` |
 //! | reads | a statement that is no read on a shared server, or run twice | `reads` |
+//! | versions | reads that miss acknowledged writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
@@ -31,6 +32,8 @@
 #![forbid(unsafe_code)]
 
 pub mod rng;
+pub mod rows;
+pub mod versions;
 mod lex;
 pub mod item;
 pub mod lang;
@@ -39,8 +42,10 @@ pub mod fault;
 pub mod state;
 pub mod session;
 mod copy;
+mod row_commands;
 mod execute;
 mod extended;
+mod waits;
 mod messages;
 pub mod frames;
 pub mod oracle;
@@ -48,6 +53,7 @@ pub mod say;
 pub mod feature;
 pub mod script;
 mod units;
+mod row_units;
 pub mod plan;
 pub mod trace;
 pub mod net;
@@ -57,6 +63,7 @@ pub mod world;
 mod links;
 mod engines;
 mod reads;
+mod row_checks;
 mod backends;
 mod clients;
 mod delivery;

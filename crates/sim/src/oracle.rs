@@ -17,6 +17,7 @@ use refrain_wire::back::Fields;
 use refrain_wire::tag::{back, front};
 
 use crate::frames::Frames;
+use crate::rows::{self, RowId};
 use crate::session::Session;
 
 /// A message in the form in which messages are compared: tag and body.
@@ -141,6 +142,12 @@ impl Oracle {
         refused
     }
 
+    /// Returns what the client's transactions have written that are acknowledged by now: the row,
+    /// and the writer.
+    pub(crate) fn take_written(&mut self) -> Vec<(RowId, String)> {
+        self.session.rows.take_news()
+    }
+
     /// Returns the next expected message in words.
     pub fn awaits(&self) -> String {
         let next = self.expected.front();
@@ -214,7 +221,8 @@ pub fn is_cancelled(tag: u8, body: &[u8]) -> bool {
     tag == back::ERROR_RESPONSE && fields.sqlstate() == b"57014" && words.starts_with(b"cancel")
 }
 
-/// Returns a message without keys, process IDs and the position of errors, which may differ.
+/// Returns a message without keys, process IDs, the position of errors and the versions of rows,
+/// which may differ.
 fn normal(tag: u8, body: &[u8]) -> Message {
     let body = match tag {
         back::BACKEND_KEY_DATA => Vec::new(),
@@ -224,6 +232,11 @@ fn normal(tag: u8, body: &[u8]) -> Message {
             if let Some(at) = body.windows(2).position(|pair| pair == b"\0P") {
                 body.truncate(at);
             }
+            body
+        }
+        back::DATA_ROW => {
+            let mut body = body.to_vec();
+            rows::hide(&mut body);
             body
         }
         _ => body.to_vec(),

@@ -10,6 +10,7 @@ use refrain_config::{Options, PoolMode};
 use crate::feature::{FEATURES, Feature, index};
 use crate::plant::Plant;
 use crate::rng::Rng;
+use crate::versions::Staleness;
 
 /// The rates of faults, per thousand chances.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +92,8 @@ pub struct Plan {
     pub shares: bool,
     /// The time that a client waits behind another one, in microseconds.
     pub patience: u64,
+    /// The allowance of reads to miss acknowledged writes.
+    pub staleness: Staleness,
     /// Number of different process IDs of servers. Behind the proxy may be another pooler, whose
     /// process IDs need not be unique.
     pub pids: u32,
@@ -125,10 +128,12 @@ impl Plan {
             PoolMode::Statement,
         ]);
         let mode = if shares { PoolMode::Transaction } else { mode };
-        let pool_size = rng.range(1, 4);
+        let pool_size = rng.range(1, if shares { 3 } else { 4 });
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
-        let mut text = options(rng, mode, pool_size, buffer_high, max_waiting);
+        // Those that share a server need a statement that it has: a server is to keep some.
+        let statements = *rng.pick(if shares { &[4, 64, 64, 256] } else { &[1, 2, 4, 256] });
+        let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
             let bounded = plant != Some(Plant::EndlessPatience);
@@ -136,23 +141,20 @@ impl Plan {
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
         let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let rates = Rates::new(rng);
-        let piece = *rng.pick(&[6, 60, 1_000, 16_384, 16_384]);
+        let rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
+        let pieces = [6, 60, 1_000, 16_384, 16_384];
+        let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
         let mut weights = weights(rng);
         if piece < 1_000 {
             weights[index(Feature::Bulk)] = 0;
         }
-        let startup_settings = rng.chance(300);
+        let startup_settings = rng.chance(if shares { 100 } else { 300 });
         if startup_settings {
             // Through the proxy RESET and DISCARD ALL do not restore settings of a startup packet.
             weights[index(Feature::Discards)] = 0;
         }
         if shares {
-            // Most of what clients ask for has to be reads, or hardly anybody shares a server.
-            weights[index(Feature::Reads)] = 20 * weights.iter().sum::<u64>();
-            if rng.chance(750) {
-                ALONE.iter().for_each(|feature| weights[index(*feature)] = 0);
-            }
+            favour_reads(rng, &mut weights);
         }
         let slow_links = rng.chance(150);
         Self {
@@ -161,7 +163,7 @@ impl Plan {
             } else {
                 u16::try_from(rng.range(1, 3)).unwrap_or(1)
             },
-            slots: if shares { rng.index(30) + 6 } else { rng.index(7) + 1 },
+            slots: if shares { rng.index(32) + 8 } else { rng.index(7) + 1 },
             sessions: rng.index(3) + 1,
             units: if shares { rng.range(60, 300) } else { rng.range(3, 25) },
             users: if shares { 1 } else { rng.index(2) + 1 },
@@ -174,12 +176,13 @@ impl Plan {
             between: if rng.chance(200) { (100, 10_000) } else { (1, 100) },
             piece,
             room: *rng.pick(&[300, 4_096, 65_536, 1_000_000]),
-            think: *rng.pick(if shares { &[100, 2_000, 20_000] } else { &[10, 500, 5_000] }),
+            think: *rng.pick(if shares { &[20, 200, 2_000] } else { &[10, 500, 5_000] }),
             calm: rng.range(if shares { 500_000 } else { 50_000 }, 3_000_000),
             rates,
             startup_settings,
             shares,
             patience: 1_000 * patience,
+            staleness: Staleness::NONE,
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
@@ -188,6 +191,18 @@ impl Plan {
 }
 
 impl Rates {
+    /// Has most clients and servers live for long: those that share a server have to know its
+    /// statements.
+    fn spare_clients(self) -> Self {
+        Self {
+            client_reset: self.client_reset.min(1),
+            server_reset: self.server_reset.min(1),
+            shutdown: self.shutdown.min(1),
+            abrupt: self.abrupt.min(3),
+            ..self
+        }
+    }
+
     fn new(rng: &mut Rng) -> Self {
         let mut rate = |of_seeds: u64, most: u64| {
             if rng.chance(of_seeds) { rng.range(1, most) } else { 0 }
@@ -221,6 +236,15 @@ fn sharing(rng: &mut Rng, patience: u64) -> String {
     )
 }
 
+/// Has clients ask mostly for reads, or hardly anybody would share a server.
+fn favour_reads(rng: &mut Rng, weights: &mut [u64; FEATURES.len()]) {
+    weights[index(Feature::Reads)] = 20 * weights.iter().sum::<u64>();
+    weights[index(Feature::Rows)] = weights[index(Feature::Reads)] / 2;
+    if rng.chance(750) {
+        ALONE.iter().for_each(|feature| weights[index(*feature)] = 0);
+    }
+}
+
 fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {
     let mut weights = [0; FEATURES.len()];
     for weight in &mut weights {
@@ -230,7 +254,13 @@ fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {
     weights
 }
 
-fn options(rng: &mut Rng, mode: PoolMode, size: u64, high: usize, waiting: bool) -> String {
+fn options(
+    rng: &mut Rng,
+    mode: PoolMode,
+    (size, statements): (u64, u64),
+    high: usize,
+    waiting: bool,
+) -> String {
     let mode_name = match mode {
         PoolMode::Session => "session",
         PoolMode::Transaction => "transaction",
@@ -239,11 +269,10 @@ fn options(rng: &mut Rng, mode: PoolMode, size: u64, high: usize, waiting: bool)
     let managed = mode != PoolMode::Session || rng.chance(500);
     let low = high / 4;
     let min = if rng.chance(150) { 1 } else { 0 };
-    let statements = *rng.pick(&[1, 2, 4, 256]);
     let reserve = if rng.chance(100) { 1 } else { 0 };
     let lifetime = if rng.chance(100) { "1s" } else { "1h" };
     let mut text = format!(
-        "auth = \"trust\"\n[pool]\npool_mode = \"{mode_name}\"\npool_size = {size}\n\
+        "auth = \"trust\"\ncancel_timeout = \"500ms\"\n[pool]\npool_mode = \"{mode_name}\"\npool_size = {size}\n\
          min_pool_size = {min}\nreserve_pool_size = {reserve}\nreserve_pool_timeout = \"200ms\"\n\
          server_idle_timeout = \"2s\"\nserver_login_retry = \"50ms\"\nserver_connect_timeout = \"1s\"\n\
          server_lifetime = \"{lifetime}\"\nprepared_statements = {managed}\n\

@@ -10,6 +10,8 @@ use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
+use crate::rows::{Rows, Sight};
+
 /// The beginning of a text that the server only pretends to run.
 pub const MARK: &str = "--planted\n";
 
@@ -64,12 +66,18 @@ pub enum Plant {
     EarlyCancel,
     /// A client that has sent its request to another server gets the late replies too.
     LateReplies,
+    /// A server answers reads of rows from what it has seen first.
+    OldReads,
+    /// A server shows rows that are not committed.
+    DirtyReads,
+    /// A transaction's writes are lost at its COMMIT.
+    LostCommit,
     /// Clients wait behind others for a minute.
     EndlessPatience,
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 25] = [
+pub const PLANTS: [(&str, Plant); 28] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -94,6 +102,9 @@ pub const PLANTS: [(&str, Plant); 25] = [
     ("run-twice", Plant::RunTwice),
     ("early-cancel", Plant::EarlyCancel),
     ("late-replies", Plant::LateReplies),
+    ("old-reads", Plant::OldReads),
+    ("dirty-reads", Plant::DirtyReads),
+    ("lost-commit", Plant::LostCommit),
     ("endless-patience", Plant::EndlessPatience),
 ];
 
@@ -101,6 +112,16 @@ impl Plant {
     /// Returns the bug with this name.
     pub fn named(name: &str) -> Option<Self> {
         PLANTS.iter().find(|(known, _)| *known == name).map(|(_, plant)| *plant)
+    }
+
+    /// Returns the rows of the servers.
+    pub(crate) fn rows(self) -> Rows {
+        let sight = match self {
+            Self::OldReads => Sight::Old,
+            Self::DirtyReads => Sight::Dirty,
+            _ => Sight::Committed,
+        };
+        Rows::planted(sight, self == Self::LostCommit)
     }
 
     /// Changes the bytes that the engine sends to a server.

@@ -4,7 +4,11 @@
 //! replies: the oracle handles each unit in the same state as the server. The script avoids
 //! requests that no proxy can get right; a comment says so at each of them.
 
+use std::collections::BTreeSet;
+
 use crate::feature::{FEATURES, Feature, index};
+use crate::rng::Rng;
+use crate::rows::Need;
 use crate::say::Say;
 
 /// A unit of a script: messages that belong together.
@@ -12,6 +16,8 @@ use crate::say::Say;
 pub struct Unit {
     /// The messages.
     pub bytes: Vec<u8>,
+    /// The tags of reads of rows.
+    pub asked: Vec<String>,
     /// Whether the client waits for all replies before the next unit.
     pub waits: bool,
 }
@@ -50,6 +56,12 @@ pub struct Script {
     pub(crate) freezes: bool,
     /// Which of the texts of [`Feature::Reads`] the client has prepared.
     pub(crate) prepared: u8,
+    /// The names of statements of [`Feature::Rows`] that the client has prepared.
+    pub(crate) row_statements: BTreeSet<String>,
+    /// The lock that the open block has taken, as far as the script knows.
+    pub(crate) locked: Option<Need>,
+    /// The tags of reads of rows in the present unit.
+    pub(crate) asked: Vec<String>,
 }
 
 impl Script {
@@ -68,11 +80,24 @@ impl Script {
             later: None,
             freezes,
             prepared: 0,
+            row_statements: BTreeSet::new(),
+            locked: None,
+            asked: Vec::new(),
         }
     }
 
     pub(crate) fn tag(&mut self) -> String {
         self.request += 1;
         format!("c{}-{}", self.client, self.request)
+    }
+
+    /// Whether to begin a block for rows, or to end an open one. Most of what clients that share
+    /// servers ask for are reads, and a block is to be short all the same.
+    pub(crate) fn begins_or_ends_block(&self, feature: Feature, rng: &mut Rng) -> bool {
+        match feature {
+            Feature::Reads | Feature::Rows if self.in_block => rng.chance(250),
+            Feature::Rows => rng.chance(40),
+            _ => false,
+        }
     }
 }

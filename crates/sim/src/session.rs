@@ -16,6 +16,7 @@ use refrain_wire::write;
 
 use crate::fault::Fault;
 use crate::lang::{self, Statement};
+use crate::rows::Rows;
 use crate::state::{REPORTED, State};
 
 /// A prepared statement.
@@ -73,6 +74,9 @@ pub(crate) struct CopyIn {
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) out: Vec<u8>,
+    /// The rows of the server, and the session's number among those of the server.
+    pub(crate) rows: Rows,
+    pub(crate) number: usize,
     /// The number of bytes of `out` that a real server would have sent by now.
     pub(crate) ready: usize,
     pub(crate) base: BTreeMap<String, String>,
@@ -286,6 +290,7 @@ impl Session {
     /// Commits the transaction.
     pub(crate) fn commit(&mut self) {
         self.transaction = Transaction::None;
+        self.rows.commit(self.number);
         self.portals.clear();
         self.holds.values_mut().for_each(|held| held.kept = true);
         let state = &self.state;
@@ -308,6 +313,7 @@ impl Session {
             Transaction::Failed => (None, Transaction::Failed),
         };
         self.transaction = then;
+        self.rows.rollback(self.number);
         self.portals.clear();
         self.holds.retain(|_, held| held.kept);
         if let Some(saved) = saved {

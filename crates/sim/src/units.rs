@@ -35,7 +35,7 @@ impl Script {
     /// Returns the next unit.
     pub fn unit(&mut self, rng: &mut Rng) -> Unit {
         if let Some(bytes) = self.later.take() {
-            return Unit { bytes, waits: true };
+            return Unit { bytes, asked: Vec::new(), waits: true };
         }
         let total: u64 = self.weights.iter().sum();
         let mut at = rng.below(total);
@@ -47,16 +47,19 @@ impl Script {
             }
             at -= weight;
         }
-        self.write(feature, rng);
+        let turns = self.begins_or_ends_block(feature, rng);
+        self.write(if turns { Feature::Blocks } else { feature }, rng);
         let waits = self.habits.patient || self.later.is_some() || rng.chance(600);
-        Unit { bytes: std::mem::take(&mut self.say.0), waits }
+        let asked = std::mem::take(&mut self.asked);
+        Unit { bytes: std::mem::take(&mut self.say.0), asked, waits }
     }
 
     /// Returns a unit that ends an open transaction block.
     pub fn end_block(&mut self, rng: &mut Rng) -> Unit {
         self.in_block = false;
+        self.locked = None;
         self.say.query(if rng.chance(500) { "commit" } else { "rollback" });
-        Unit { bytes: std::mem::take(&mut self.say.0), waits: true }
+        Unit { bytes: std::mem::take(&mut self.say.0), asked: Vec::new(), waits: true }
     }
 
     fn write(&mut self, feature: Feature, rng: &mut Rng) {
@@ -82,6 +85,7 @@ impl Script {
             Feature::Bulk => self.bulk(rng),
             Feature::Definitions => self.definitions(rng),
             Feature::Reads => self.reads(rng),
+            Feature::Rows => self.rows(rng),
         }
     }
 
@@ -127,6 +131,7 @@ impl Script {
     pub(crate) fn block(&mut self, rng: &mut Rng) {
         if self.in_block {
             self.in_block = false;
+            self.locked = None;
             let end = *rng.pick(&["commit", "rollback"]);
             match rng.below(3) {
                 0 => self.say.parse("", end).bind("", "", &[]).execute("", 0).sync(),

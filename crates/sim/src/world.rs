@@ -26,7 +26,9 @@ use crate::net::{Link, LinkId, Way};
 use crate::plan::Plan;
 use crate::plant::Plant;
 use crate::rng::Rng;
+use crate::rows::Rows;
 use crate::trace::Trace;
+use crate::versions::Versions;
 
 /// An event of the world.
 #[derive(Debug)]
@@ -170,6 +172,9 @@ pub struct World {
     pub(crate) faults: Faults,
     /// The tags with which statements have run that are no reads.
     pub(crate) ran: HashSet<String>,
+    /// The rows of the servers, and what clients know of them.
+    pub(crate) rows: Rows,
+    pub(crate) versions: Versions,
     /// The server that was the first to begin a request, by the request's tag, for a planted bug.
     pub(crate) first: HashMap<String, usize>,
     /// How often clients shared a server, once the run has ended.
@@ -229,6 +234,8 @@ impl World {
             backends: Vec::new(),
             faults: Faults::default(),
             ran: HashSet::new(),
+            rows: plant.map_or_else(Rows::default, Plant::rows),
+            versions: Versions::default(),
             first: HashMap::new(),
             sharing: Sharing::default(),
             down_until: 0,
