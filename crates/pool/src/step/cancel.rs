@@ -25,7 +25,10 @@ impl<P: Protocol> Step<'_, P> {
     pub fn cancel_request(&mut self, pid: u32, key: &[u8]) {
         let shared = self.engine.core_state.shared.clone();
         let named = whose(pid).filter(|(core, _)| core.0 < shared.cores);
-        for (core, conn) in named.into_iter().chain(shared.moved.places(pid)) {
+        // A client that has come back may be where its ID says. A second request could hit what
+        // the client asks next.
+        let moved = shared.moved.places(pid).into_iter().filter(|place| Some(*place) != named);
+        for (core, conn) in named.into_iter().chain(moved) {
             if core == self.engine.core_state.core {
                 self.cancel_client(conn, key);
             } else {

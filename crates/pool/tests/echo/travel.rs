@@ -84,6 +84,21 @@ fn a_cancel_request_finds_a_client_that_has_moved() {
 }
 
 #[test]
+fn a_cancel_request_counts_once_for_a_client_that_has_come_back_to_its_place() {
+    let mut world = World::of_cores(2, "");
+    let (anna, line) = client(&mut world, 0);
+    give(&mut world, 1);
+    world.event(1, Event::GiveClients { to: Core(0), most: 1 });
+    world.settle();
+    assert_eq!((world.engine(0).client_count(), world.engine(1).client_count()), (1, 0));
+    world.asks(anna, "here");
+    world.servers_answer = false;
+    world.says(anna, "slow");
+    cancel(&mut world, 0, &line);
+    assert_eq!(world.counters(0).cancels, 1, "a second one could hit what she asks next");
+}
+
+#[test]
 fn a_client_that_arrives_in_a_shutdown_leaves() {
     let mut world = World::of_cores(2, "");
     let anna = world.client_at(0);
