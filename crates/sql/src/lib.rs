@@ -23,6 +23,12 @@ mod name;
 
 pub mod lex;
 
+pub mod comments;
+
+pub mod hint;
+
+pub mod moments;
+
 mod traits;
 
 mod rules;

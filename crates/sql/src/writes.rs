@@ -1,7 +1,6 @@
-//! Which texts may write, as far as a text shows, and which values name a moment.
+//! Which texts may write, as far as a text shows.
 //!
-//! A cache of results has to know both: after a write, what it keeps is out of date; and a value
-//! that PostgreSQL reads as the present moment means something else each time.
+//! After a write, what a cache of results keeps may be out of date.
 
 use crate::lex::{Lexer, TokenKind};
 use crate::scan::{Kind, Scan};
@@ -36,8 +35,6 @@ const READING: &[&str] = &["explain", "select", "table", "values", "with"];
 const WRITING: &[&str] = &[
     "analyse", "analyze", "call", "copy", "delete", "execute", "insert", "into", "merge", "update",
 ];
-/// Strings that PostgreSQL reads as a moment or a day that depends on the present.
-const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];
 
 /// True if a text may write rows or change the schema, as far as it shows: the functions behind
 /// operators, casts and views are not seen.
@@ -77,23 +74,6 @@ fn ends_prepared(text: &[u8], lexer: &mut Lexer<'_>) -> bool {
 
 fn is_among(words: &[&str], word: &[u8]) -> bool {
     words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
-}
-
-/// True if PostgreSQL may read a value as a moment that depends on the present: `now`, `today`,
-/// `tomorrow` or `yesterday` stands in it as a word of its own.
-pub fn names_moment(value: &[u8]) -> bool {
-    let mut at = 0;
-    while let Some(skipped) = value[at..].iter().position(|byte| byte.is_ascii_alphabetic()) {
-        let begin = at + skipped;
-        let letters = value[begin..].iter().position(|byte| !byte.is_ascii_alphabetic());
-        let end = letters.map_or(value.len(), |letters| begin + letters);
-        let word = &value[begin..end];
-        if MOMENTS.iter().any(|moment| word.eq_ignore_ascii_case(moment)) {
-            return true;
-        }
-        at = end;
-    }
-    false
 }
 
 #[cfg(test)]
@@ -153,16 +133,6 @@ mod tests {
             "deallocate all",
         ] {
             assert!(!writes(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn values_that_name_a_moment() {
-        for value in ["now", " Now ", "today", "TOMORROW 12:00", "yesterday", "10:00today"] {
-            assert!(names_moment(value.as_bytes()), "{value}");
-        }
-        for value in ["", "know", "nowhere", "2020-01-01", "todays", "infinity", "epoch", "a"] {
-            assert!(!names_moment(value.as_bytes()), "{value}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Segment: a client's input as one segment that runs one statement.
 
-use refrain_sql::writes::names_moment;
+use refrain_sql::moments::names_moment;
 use refrain_wire::Header;
 use refrain_wire::frame::HEADER_BYTES;
 use refrain_wire::front::{self as read, Bind, Parse};

@@ -4,7 +4,7 @@
 //! says which functions do ([`crate::reads`]); some words do so without a function.
 
 use refrain_sql::lex::{Lexer, TokenKind};
-use refrain_sql::writes::names_moment;
+use refrain_sql::moments::names_moment;
 
 /// Words that stand for the present time, for the session or for a place in the table.
 const PRESENT: &[&str] = &[

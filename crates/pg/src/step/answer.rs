@@ -12,7 +12,7 @@ use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::{ClientSerial, Conn, Core};
 use refrain_sql::normalize;
-use refrain_sql::writes::names_moment;
+use refrain_sql::moments::names_moment;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
