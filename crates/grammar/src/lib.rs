@@ -56,6 +56,9 @@ mod parse;
 
 mod reads;
 
+mod effect;
+
+pub use effect::effect;
 pub use explain::{Explained, Explanation, explain};
 pub use parse::{Fault, statement};
 pub use pg_query::{NodeEnum, protobuf};

@@ -160,6 +160,104 @@ const REFLECTING: &[&[u8]] = &[
 /// query string has one, a prepared statement several, and the transaction begins with the first.
 const CLOCK: &[&[u8]] = &[b"statement_timestamp"];
 
+/// Columns that each table has, but for `tableoid`, which says what the query says.
+const SYSTEM_COLUMNS: &[&str] = &["cmax", "cmin", "ctid", "xmax", "xmin"];
+
+/// Types to which a text is cast without becoming a date or time.
+const NO_DATES: &[&str] = &[
+    "bit", "bool", "box", "bpchar", "bytea", "cidr", "circle", "float4", "float8", "inet", "int2",
+    "int4", "int8", "interval", "json", "jsonb", "line", "lseg", "macaddr", "money", "name",
+    "numeric", "oid", "path", "point", "polygon", "regclass", "regtype", "text", "tsquery",
+    "tsvector", "uuid", "varbit", "varchar", "xml",
+];
+
+/// Functions that are known not to turn a text into a date or time.
+const KEEPING_TEXTS: &[&str] = &[
+    "abs",
+    "array_agg",
+    "array_length",
+    "array_position",
+    "array_to_string",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "btrim",
+    "cardinality",
+    "ceil",
+    "char_length",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "count",
+    "date_part",
+    "date_trunc",
+    "dense_rank",
+    "extract",
+    "first_value",
+    "floor",
+    "format",
+    "generate_series",
+    "greatest",
+    "json_agg",
+    "json_build_object",
+    "jsonb_agg",
+    "jsonb_build_object",
+    "lag",
+    "last_value",
+    "lead",
+    "least",
+    "left",
+    "length",
+    "lower",
+    "lpad",
+    "ltrim",
+    "max",
+    "md5",
+    "min",
+    "mod",
+    "ntile",
+    "percent_rank",
+    "position",
+    "power",
+    "rank",
+    "replace",
+    "right",
+    "round",
+    "row_number",
+    "row_to_json",
+    "rpad",
+    "rtrim",
+    "split_part",
+    "string_agg",
+    "string_to_array",
+    "strpos",
+    "substr",
+    "substring",
+    "sum",
+    "to_char",
+    "to_json",
+    "to_jsonb",
+    "to_tsquery",
+    "to_tsvector",
+    "trunc",
+    "unnest",
+    "upper",
+];
+
+pub(crate) fn is_system_column(name: &str) -> bool {
+    SYSTEM_COLUMNS.contains(&name)
+}
+
+/// True if no value of a type of this name is a date or time.
+pub(crate) fn is_no_date(name: &str) -> bool {
+    NO_DATES.contains(&name)
+}
+
+/// True if a function of this name does not turn a text into a date or time.
+pub(crate) fn keeps_texts(name: &str) -> bool {
+    KEEPING_TEXTS.contains(&name)
+}
+
 pub(crate) fn takes_any(function: &str) -> bool {
     ANY.contains(&function)
 }

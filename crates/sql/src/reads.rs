@@ -28,24 +28,42 @@ pub struct Mentioned {
     pub operators: Vec<String>,
     /// Types that it casts to.
     pub types: Vec<String>,
+    /// Why its results are not to be kept, as far as the text shows.
+    pub unkept: Option<Unkept>,
+    /// Whether it may turn texts into dates or times as it runs.
+    pub dates: bool,
 }
 
-macro_rules! objections {
-    ($($name:ident $key:literal: $text:literal;)*) => {
-        /// The reason why a statement is not a read.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+macro_rules! reasons {
+    ($(#[$doc:meta])* $type:ident $all:ident; $($name:ident $key:literal: $text:literal;)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
-        pub enum Objection {
+        pub enum $type {
             $(#[doc = $text] $name,)*
         }
 
-        /// All objections.
-        pub static OBJECTIONS: &[(Objection, Reason)] =
-            &[$((Objection::$name, Reason { name: $key, text: $text })),*];
+        #[doc = concat!("All values of [`", stringify!($type), "`], each with its name and its text.")]
+        pub static $all: &[($type, Reason)] =
+            &[$(($type::$name, Reason { name: $key, text: $text })),*];
+
+        impl $type {
+            /// Returns its name and the reason, for operators.
+            pub fn reason(self) -> &'static Reason {
+                &$all[self as usize].1
+            }
+
+            /// Returns the one of this name.
+            pub fn named(name: &str) -> Option<Self> {
+                $all.iter().find(|(_, reason)| reason.name == name).map(|(it, _)| *it)
+            }
+        }
     };
 }
 
-objections! {
+reasons! {
+    /// The reason why a statement is not a read.
+    Objection OBJECTIONS;
     // What the text shows.
     Kind "kind": "the text is not a single SELECT without effects on its session";
     Syntax "syntax": "PostgreSQL's grammar does not take the text";
@@ -71,17 +89,19 @@ objections! {
     Server "server": "the server refused the query about what the text mentions";
 }
 
+reasons! {
+    /// The reason why the result of a read is not to be kept. Of several, the last counts.
+    Unkept UNKEPT;
+    Stable "stable-function": "a function of the user's may read tables, or show the time or the session";
+    Session "session-value": "the text asks for the user, the schema or the database of the session";
+    Sample "sample": "a view samples a table";
+    Column "system-column": "a system column shows where and when a row was written";
+    Word "date-word": "a literal such as 'today' stands for another date each day";
+    Text "date-text": "a view turns texts into dates, and a text may stand for the present";
+    Clock "clock-function": "a function shows the time, the session or the catalog";
+}
+
 impl Objection {
-    /// Returns its name and the reason, for operators.
-    pub fn reason(self) -> &'static Reason {
-        &OBJECTIONS[self as usize].1
-    }
-
-    /// Returns the objection of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        OBJECTIONS.iter().find(|(_, reason)| reason.name == name).map(|(it, _)| *it)
-    }
-
     /// True if the text alone is the reason, so that no change of the schema ends it.
     pub fn is_of_text(self) -> bool {
         (self as u8) < Self::Temporary as u8
@@ -104,6 +124,11 @@ mod tests {
         for (index, (objection, reason)) in OBJECTIONS.iter().enumerate() {
             assert_eq!(*objection as usize, index);
             assert_eq!(Objection::named(reason.name), Some(*objection));
+        }
+        for (index, (unkept, reason)) in UNKEPT.iter().enumerate() {
+            assert_eq!((*unkept as usize, unkept.reason().name), (index, reason.name));
+            assert_eq!(Unkept::named(reason.name), Some(*unkept));
+            assert_eq!(Objection::named(reason.name), None);
         }
         assert!(Objection::Form.is_of_text() && !Objection::Temporary.is_of_text());
     }

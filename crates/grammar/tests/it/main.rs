@@ -4,6 +4,7 @@ mod text;
 
 mod rules;
 
+mod effect;
 mod reads;
 
 mod corpus;

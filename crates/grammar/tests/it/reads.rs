@@ -2,7 +2,7 @@
 
 use crate::text::on_its_thread;
 use refrain_grammar::read;
-use refrain_sql::reads::{Mentioned, Objection};
+use refrain_sql::reads::{Mentioned, Objection, Unkept};
 
 fn mentioned(text: &str) -> Mentioned {
     on_its_thread(|| read(text)).unwrap_or_else(|why| panic!("{text}: {why:?}"))
@@ -139,4 +139,56 @@ fn what_may_call_without_parentheses_is_found() {
     finds("select 1::s.d, cast(2 as \"D\"[]), e 'x'", |it| &it.types, &["D", "d", "e"]);
     finds("select * from f() as t(a d)", |it| &it.types, &["d"]);
     finds("select current_user, current_date, localtime(0)", |it| &it.functions, &[]);
+}
+
+const UNKEPT: &[(&str, Option<Unkept>)] = &[
+    ("select a, tableoid from t where b = 'epoch' and c = $1", None),
+    ("select current_date", Some(Unkept::Clock)),
+    ("select localtime(0), current_user", Some(Unkept::Clock)),
+    ("select 1 from t where d < current_timestamp(3)", Some(Unkept::Clock)),
+    ("select user", Some(Unkept::Session)),
+    ("select current_schema", Some(Unkept::Session)),
+    ("select 'now'", Some(Unkept::Word)),
+    ("select date 'today'", Some(Unkept::Word)),
+    ("select * from t where d = ' Tomorrow 10:00'", Some(Unkept::Word)),
+    (r"select e'\156ow'::timestamp", Some(Unkept::Word)),
+    (r"select u&'\006eow'::timestamp", Some(Unkept::Word)),
+    ("select u&'!006eow' uescape '!'", Some(Unkept::Word)),
+    ("select 'to'\n'day'::date", Some(Unkept::Word)),
+    ("select $$yesterday$$::date", Some(Unkept::Word)),
+    ("select '{now}'::timestamp[], '[today,)'::daterange", Some(Unkept::Word)),
+    ("select xmin from t", Some(Unkept::Column)),
+    ("select t.ctid from t", Some(Unkept::Column)),
+    ("select (t).xmax from t", Some(Unkept::Column)),
+    ("select ctid, current_date, 'now' from t", Some(Unkept::Clock)),
+];
+
+#[test]
+fn what_shows_the_present_or_the_session() {
+    for (text, unkept) in UNKEPT {
+        assert_eq!(mentioned(text).unkept, *unkept, "{text}");
+    }
+}
+
+#[test]
+fn texts_that_may_become_dates() {
+    for text in [
+        "select $1::date",
+        "select a::timestamptz from t",
+        "select cast($1 as s.d)",
+        "select date($1)",
+        "select f($1)",
+        "select ($1 || 'x')::timestamp[]",
+        "select * from json_to_recordset($1) as x(d date)",
+    ] {
+        assert!(mentioned(text).dates, "{text}");
+    }
+    for text in [
+        "select a from t where b = $1 and lower(c) like $2",
+        "select $1::text, $2::int, a::varchar(3) from t",
+        "select date '2020-01-01', '1'::timestamptz",
+        "select count(*), date_trunc('day', d) from t group by 2",
+    ] {
+        assert!(!mentioned(text).dates, "{text}");
+    }
 }
