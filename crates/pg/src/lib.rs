@@ -30,6 +30,7 @@ mod login;
 mod step;
 
 pub use ground::{ids, stats};
+pub use reads::{findings, question};
 pub use refrain_cache::Stats as CacheStats;
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
 pub use results::store::Flush;
@@ -38,5 +39,6 @@ pub use state::parts::{
     Shared, Snapshot, Transfer,
 };
 pub use state::{parts, requests, snapshot};
+pub use statements::verdict::Read;
 pub use statements::{registry, statement};
 pub use step::view::{statement_clients, statements};

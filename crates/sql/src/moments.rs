@@ -2,15 +2,13 @@
 //!
 //! What: `'now'::timestamp` is another value each time, and so are `today`, `tomorrow` and
 //! `yesterday`, in any case, among blanks and other parts of a date, in arrays, ranges and rows.
-//! [`names_moment`] looks at a value, [`literal_names_moment`] at a literal as a text has it, and
+//! [`names_moment`] looks at a value ([`crate::normalize::Span::names_moment`] at a literal), and
 //! [`Suspects`] says which parameters of a statement have to be looked at.
 //!
 //! What always holds: no moment is missed. PostgreSQL's reader of dates (`ParseDateTime`) takes
 //! the longest run of letters as a word, and looks up whole words; so these four count wherever
 //! they stand as a run of ASCII letters of their own. `epoch`, `infinity` and `allballs` do not
 //! depend on the present.
-
-use crate::lex::TokenKind;
 
 /// The words.
 const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];
@@ -27,33 +25,6 @@ pub fn names_moment(value: &[u8]) -> bool {
             return true;
         }
         at = end;
-    }
-    false
-}
-
-/// True if a literal, as it stands in a text with its quotes, may name a moment that depends on the
-/// present. One with escapes, or in parts, is not put together, and counts as one that does.
-pub fn literal_names_moment(kind: TokenKind, written: &[u8]) -> bool {
-    match kind {
-        TokenKind::Text => is_in_parts(written) || names_moment(written),
-        TokenKind::EscapeText => {
-            let inside = written.get(1..).unwrap_or_default();
-            written.contains(&b'\\') || is_in_parts(inside) || names_moment(inside)
-        }
-        // Any character may begin an escape.
-        TokenKind::UnicodeText => true,
-        TokenKind::DollarText => names_moment(written),
-        _ => false,
-    }
-}
-
-/// True if a string goes on behind its first closing quote. `written` begins with the opening one.
-fn is_in_parts(written: &[u8]) -> bool {
-    let mut inside = written.get(1..written.len().saturating_sub(1)).unwrap_or_default().iter();
-    while let Some(byte) = inside.next() {
-        if *byte == b'\'' && inside.next() != Some(&b'\'') {
-            return true;
-        }
     }
     false
 }
@@ -136,7 +107,6 @@ impl Suspects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lex::Lexer;
 
     #[test]
     fn values_that_name_a_moment() {
@@ -161,33 +131,6 @@ mod tests {
             ["", "know", "nowhere", "2020-01-01", "todays", "infinity", "epoch", "allballs", "a"]
         {
             assert!(!names_moment(value.as_bytes()), "{value}");
-        }
-    }
-
-    #[test]
-    fn literals_that_may_name_a_moment() {
-        let of = |text: &str| {
-            let token = Lexer::new(text.as_bytes(), false).next().unwrap();
-            assert_eq!(token.end as usize, text.len(), "{text}");
-            literal_names_moment(token.kind, token.of(text.as_bytes()))
-        };
-        for text in [
-            "'now'",
-            "$$now$$",
-            "$x$ today$x$",
-            r"e'\156ow'",
-            "E'now'",
-            "U&'\\006eow'",
-            "U&'!006eow'",
-            "'to'\n'day'",
-            "'to' -- x\n 'day'",
-            "e'to'\n'day'",
-        ] {
-            assert!(of(text), "{text}");
-        }
-        for text in ["'know'", "'it''s'", "''", "''''", "'a''' ", "$$a$$", "e'a''b'", "B'1'", "12"]
-        {
-            assert!(!of(text.trim_end()), "{text}");
         }
     }
 

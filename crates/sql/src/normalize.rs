@@ -40,6 +40,7 @@ use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
 
 use crate::lex::{Lexer, Token, TokenKind};
+use crate::moments::names_moment;
 use reason::Refusal;
 
 /// The kind of a literal's token, and the type of the constant that the server makes of it.
@@ -124,6 +125,21 @@ impl Span {
     pub fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
+
+    /// True if the literal is a string that may name a moment that depends on the present.
+    #[inline]
+    pub fn names_moment(&self, text: &[u8]) -> bool {
+        let literal = self.of(text);
+        match self.class {
+            // What is doubled or quotes is no letter.
+            Class::Str | Class::Dollar => names_moment(literal),
+            Class::EStr => {
+                let mut said = Vec::new();
+                value(self.class, literal, true, &mut said).is_err() || names_moment(&said)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A seeded hash of a text without its literals. See [`Sample`].
@@ -184,7 +200,7 @@ pub fn may_keep_all(text: &[u8]) -> Result<(), &'static Reason> {
             _ => {
                 let class = class(&lexer, token)?;
                 let span = Span { start: token.start, end: token.end, class };
-                if class.is_string() && plan::moves(span, text) {
+                if span.names_moment(text) {
                     return Refusal::Moving.reason();
                 }
             }

@@ -395,3 +395,22 @@ fn texts_that_may_keep_their_literals_and_parameters() {
         assert_eq!(has_plan(text.as_bytes()), why != "utility", "{text}");
     }
 }
+
+#[test]
+fn strings_that_name_a_moment() {
+    let names = |text: &str| {
+        let mut spans = Vec::new();
+        let seed = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
+        // Some are refused by this very test.
+        let _ = normalize(text.as_bytes(), &seed, 10, &mut spans);
+        spans.iter().any(|span| span.names_moment(text.as_bytes()))
+    };
+    let quoted = "select ' NOW '' ', 1";
+    for text in ["select 'now'", "select $$ today$$", r"select e'\156ow'", "select E'now'", quoted]
+    {
+        assert!(names(text), "{text}");
+    }
+    for text in ["select 'know'", r"select e'k\now'", "select 'it''s'", "select $$a$$, 12, b'1'"] {
+        assert!(!names(text), "{text}");
+    }
+}

@@ -6,5 +6,6 @@
 //! The result is the statement's [`crate::statements::verdict`]. All of this happens only where the
 //! option `share_servers` says so, and never on the way of a query: see [`crate::step::reads`].
 
-pub(crate) mod question;
+pub mod question;
+pub mod findings;
 pub(crate) mod queue;

@@ -1,8 +1,8 @@
-//! The question about reads: Refrain asks a server whether statements are reads, by the names that
-//! they mention.
+//! The question about statements: Refrain asks a server whether they are reads, whether their
+//! results may be kept, and what they may change, by the names that they mention.
 //!
 //! It is one query for several statements. Each row of the answer is the number of a statement and
-//! an objection to it; a negative number means all of them. A name stands for everything in the
+//! a [`Remark`] on it; a negative number means all of them. A name stands for everything in the
 //! database that has it: if one function of the name is volatile, in whatever schema, the statement
 //! is no read. What any statement may run without naming it (a cast, the function of an operator
 //! class, the input function of a type) must not be volatile anywhere in the database.
@@ -12,12 +12,15 @@
 //!
 //! The query sees through views: their rules name relations and functions by OID.
 
-use refrain_sql::reads::{Mentioned, Objection};
+use refrain_sql::effect::{Target, Way};
+use refrain_sql::reads::{Mentioned, Objection, Unkept};
 
 use crate::settings::session::write_literal;
 
 /// The first OID that is not the system's own.
 const FIRST_OWN: u32 = 16384;
+/// The OID of `time with time zone`, whose values depend on the offset of today.
+const TIMETZ: u32 = 1266;
 
 /// The question, in which the mentioned names are missing.
 const QUESTION: &str = include_str!("question.sql");
@@ -25,22 +28,23 @@ const QUESTION: &str = include_str!("question.sql");
 /// The place of the mentioned names in [`QUESTION`].
 const NAMES: &str = "$names";
 
-/// Writes the question about these statements. Each comes with the types of its parameters as its
-/// Parse gives them.
-pub(crate) fn question<'a>(statements: impl Iterator<Item = (&'a Mentioned, &'a [u8])>) -> Vec<u8> {
-    let (head, rest) = QUESTION.split_once(NAMES).unwrap_or_default();
-    let mut text = Vec::new();
-    without_comments(head, &mut text);
-    for (number, (mentioned, parameters)) in statements.enumerate() {
-        let mut row = |kind: u8, name: &str| {
-            let separator = if text.ends_with(b")") { "," } else { "" };
-            text.extend_from_slice(format!("{separator}({number},'{}',", kind as char).as_bytes());
-            write_literal(&mut text, name.as_bytes());
-            text.push(b')');
-        };
+/// What the question asks about a statement.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The names in its text.
+    pub mentioned: &'a Mentioned,
+    /// What it changes by name; nothing for a read.
+    pub targets: &'a [Target],
+    /// The types of its parameters as its Parse gives them.
+    pub parameters: &'a [u8],
+}
+
+impl Subject<'_> {
+    /// Calls `row` with the kind and the name of each row about the statement.
+    fn rows(&self, mut row: impl FnMut(u8, &str)) {
         // A statement that mentions nothing is asked about as well.
         row(b's', "");
-        let Mentioned { relations, with, functions, fields, operators, types } = mentioned;
+        let Mentioned { relations, with, functions, fields, operators, types, .. } = self.mentioned;
         let kinds = [
             (b'r', relations),
             (b'w', with),
@@ -52,9 +56,43 @@ pub(crate) fn question<'a>(statements: impl Iterator<Item = (&'a Mentioned, &'a 
         for (kind, names) in kinds {
             names.iter().for_each(|name| row(kind, name));
         }
-        if has_own_type(parameters) {
+        for target in self.targets {
+            row(letter(target.way), &target.relation);
+        }
+        let has = |is: fn(u32) -> bool| oids(self.parameters).any(is);
+        if has(|oid| oid >= FIRST_OWN) {
             row(b'p', "");
         }
+        if has(|oid| oid == TIMETZ) {
+            row(b't', "timetz");
+        }
+    }
+}
+
+/// Returns the kind of a row about a relation that is changed.
+fn letter(way: Way) -> u8 {
+    match way {
+        Way::Insert => b'i',
+        Way::Update => b'u',
+        Way::Delete => b'd',
+        Way::Truncate => b'c',
+        Way::TruncateCascade => b'e',
+        Way::Refresh => b'x',
+    }
+}
+
+/// Writes the question about these statements.
+pub fn question<'a>(statements: impl Iterator<Item = Subject<'a>>) -> Vec<u8> {
+    let (head, rest) = QUESTION.split_once(NAMES).unwrap_or_default();
+    let mut text = Vec::new();
+    without_comments(head, &mut text);
+    for (number, subject) in statements.enumerate() {
+        subject.rows(|kind, name| {
+            let separator = if text.ends_with(b")") { "," } else { "" };
+            text.extend_from_slice(format!("{separator}({number},'{}',", kind as char).as_bytes());
+            write_literal(&mut text, name.as_bytes());
+            text.push(b')');
+        });
     }
     without_comments(rest, &mut text);
     text
@@ -68,34 +106,47 @@ fn without_comments(sql: &str, out: &mut Vec<u8>) {
         .for_each(|line| out.extend_from_slice(line.as_bytes()));
 }
 
-/// The remark of a row of the answer about a statement.
+/// What a row of the answer says of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remark {
+pub enum Remark {
     /// It is no read.
     No(Objection),
-    /// It may show the present time, or what is the session's own.
-    Present,
+    /// Its result is not to be kept.
+    Unkept(Unkept),
+    /// Its result depends on the rows of the relation with this OID.
+    Reads(u32),
+    /// It may change rows of the relation with this OID, or of a child.
+    Writes(u32),
+    /// It may change anything in the database.
+    Anything,
 }
 
 /// Returns a row of the answer: the number of the statement, `None` for all of them, and the
 /// remark. A remark that is not known here is [`Objection::Server`], and so is a row that is no
 /// answer at all, for all statements.
-pub(crate) fn remark(row: &[u8]) -> (Option<usize>, Remark) {
+pub fn remark(row: &[u8]) -> (Option<usize>, Remark) {
     let row = std::str::from_utf8(row).unwrap_or_default();
-    let parts = row.split_once(' ').map(|(number, name)| (number.parse::<i64>(), name));
-    let Some((Ok(number), name)) = parts else { return (None, Remark::No(Objection::Server)) };
-    let remark = match name {
-        "present" => Remark::Present,
-        name => Remark::No(Objection::named(name).unwrap_or(Objection::Server)),
-    };
-    (usize::try_from(number).ok(), remark)
+    let parts = row.split_once(' ').map(|(number, said)| (number.parse::<i64>(), said));
+    let Some((Ok(number), said)) = parts else { return (None, Remark::No(Objection::Server)) };
+    (usize::try_from(number).ok(), said_of(said).unwrap_or(Remark::No(Objection::Server)))
 }
 
-/// True if a type among these is not the system's own. They are as a Parse has them: their number,
-/// and the OID of each.
-fn has_own_type(parameters: &[u8]) -> bool {
+fn said_of(said: &str) -> Option<Remark> {
+    match said.split_once(' ') {
+        Some(("reads", oid)) => oid.parse().ok().map(Remark::Reads),
+        Some(("writes", oid)) => oid.parse().ok().map(Remark::Writes),
+        Some(_) => None,
+        None if said == "anything" => Some(Remark::Anything),
+        None => Objection::named(said)
+            .map(Remark::No)
+            .or_else(|| Unkept::named(said).map(Remark::Unkept)),
+    }
+}
+
+/// Returns the OIDs of types as a Parse has them: their number, and then each of them.
+fn oids(parameters: &[u8]) -> impl Iterator<Item = u32> {
     let oids = parameters.get(2..).unwrap_or_default().as_chunks().0;
-    oids.iter().any(|oid| u32::from_be_bytes(*oid) >= FIRST_OWN)
+    oids.iter().map(|oid| u32::from_be_bytes(*oid))
 }
 
 #[cfg(test)]
@@ -106,12 +157,19 @@ mod tests {
     fn names_are_literals_and_statements_have_numbers() {
         let one = Mentioned { relations: vec!["\"o'clock\"".to_owned()], ..Mentioned::default() };
         let two = Mentioned { functions: vec!["g\\".to_owned()], ..Mentioned::default() };
-        let own = [&[0, 1][..], &FIRST_OWN.to_be_bytes()].concat();
-        let text = question([(&one, &[0, 0][..]), (&two, &own)].into_iter());
+        let own = [&[0, 2][..], &FIRST_OWN.to_be_bytes(), &TIMETZ.to_be_bytes()].concat();
+        let target = Target { relation: "t".to_owned(), way: Way::Update };
+        let subjects = [
+            Subject { mentioned: &one, targets: &[], parameters: &[0, 0] },
+            Subject { mentioned: &two, targets: &[target], parameters: &own },
+        ];
+        let text = question(subjects.into_iter());
         let text = String::from_utf8(text).unwrap();
-        let names =
-            r#"(VALUES (0,'s',''),(0,'r','"o''clock"'),(1,'s',''),(1,'f', E'g\\'),(1,'p','')),"#;
-        assert!(text.contains(names), "{text}");
+        let names = r#"(VALUES (0,'s',''),(0,'r','"o''clock"'),(1,'s',''),(1,'f', E'g\\'),"#;
+        assert!(
+            text.contains(&format!("{names}(1,'u','t'),(1,'p',''),(1,'t','timetz')),")),
+            "{text}"
+        );
         assert!(!text.contains(NAMES), "{text}");
     }
 
@@ -120,8 +178,12 @@ mod tests {
         assert_eq!(remark(b"3 volatile"), (Some(3), Remark::No(Objection::Volatile)));
         assert_eq!(remark(b"-1 cast"), (None, Remark::No(Objection::Cast)));
         assert_eq!(remark(b"0 what"), (Some(0), Remark::No(Objection::Server)));
-        assert_eq!(remark(b"1 present"), (Some(1), Remark::Present));
-        for row in [&b"volatile"[..], b"4711", b"one present", b"\xff 1", b""] {
+        assert_eq!(remark(b"1 date-word"), (Some(1), Remark::Unkept(Unkept::Word)));
+        assert_eq!(remark(b"1 reads 70000"), (Some(1), Remark::Reads(70000)));
+        assert_eq!(remark(b"1 writes 7"), (Some(1), Remark::Writes(7)));
+        assert_eq!(remark(b"1 anything"), (Some(1), Remark::Anything));
+        assert_eq!(remark(b"1 reads t"), (Some(1), Remark::No(Objection::Server)));
+        for row in [&b"volatile"[..], b"4711", b"one anything", b"\xff 1", b""] {
             assert_eq!(remark(row), (None, Remark::No(Objection::Server)));
         }
     }

@@ -16,23 +16,52 @@ v AS MATERIALIZED (
         OR p.proname LIKE 'pg\_stat\_get\_%' OR p.proname LIKE 'table\_to\_xml%'
         OR p.proname LIKE 'schema\_to\_xml%' OR p.proname LIKE 'database\_to\_xml%'
         OR p.proname LIKE 'pg\_input\_%')),
--- The relations, with those behind views, and the partitions and other children. CASE decides the
--- order: to_regclass fails for what is no name.
-r(n, o) AS (
-    SELECT m.n, CASE m.k WHEN 'r' THEN pg_catalog.to_regclass(m.t)::pg_catalog.oid END
-    FROM m WHERE m.k = 'r'
+-- The relations, and how they come: named or behind views (r), as partitions and other children
+-- (c), to be refreshed (x). CASE decides the order: to_regclass fails for what is no name.
+r(n, o, h) AS (
+    SELECT m.n, CASE WHEN m.k IN ('r', 'x') THEN pg_catalog.to_regclass(m.t)::pg_catalog.oid END, m.k
+    FROM m WHERE m.k IN ('r', 'x')
     UNION
-    SELECT r.n, x.o FROM r, LATERAL (
-        SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = r.o
+    SELECT r.n, x.o, x.h FROM r, LATERAL (
+        SELECT i.inhrelid, 'c' FROM pg_catalog.pg_inherits i WHERE i.inhparent = r.o
         UNION ALL
-        SELECT (pg_catalog.regexp_matches(q.ev_action::text, ':relid (\d+)', 'g'))[1]::pg_catalog.oid
+        SELECT (pg_catalog.regexp_matches(q.ev_action::text, ':relid (\d+)', 'g'))[1]::pg_catalog.oid, 'r'
         FROM pg_catalog.pg_class c, pg_catalog.pg_rewrite q
-        WHERE c.oid = r.o AND c.relkind = 'v' AND q.ev_class = c.oid AND q.ev_type = '1') x(o)),
--- The queries of the views.
+        WHERE c.oid = r.o AND (c.relkind = 'v' OR r.h = 'x') AND q.ev_class = c.oid AND q.ev_type = '1'
+        ) x(o, h)),
+-- The relations that a statement changes, and how: insert (i), update (u), delete (d), truncate (c,
+-- or e with CASCADE), refresh (x). An update may move a row to another partition.
+t(n, o, k) AS (
+    SELECT m.n, CASE WHEN m.k IN ('i', 'u', 'd', 'c', 'e', 'x')
+        THEN pg_catalog.to_regclass(m.t)::pg_catalog.oid END, m.k
+    FROM m WHERE m.k IN ('i', 'u', 'd', 'c', 'e', 'x')
+    UNION
+    SELECT t.n, x.o, x.k FROM t, LATERAL (
+        SELECT i.inhrelid, t.k FROM pg_catalog.pg_inherits i WHERE i.inhparent = t.o
+        UNION ALL
+        SELECT t.o, z.k FROM pg_catalog.pg_class c, (VALUES ('i'), ('d')) z(k)
+        WHERE t.k = 'u' AND c.oid = t.o AND c.relkind = 'p'
+        UNION ALL
+        SELECT (pg_catalog.regexp_matches(q.ev_action::text, ':relid (\d+)', 'g'))[1]::pg_catalog.oid, t.k
+        FROM pg_catalog.pg_class c, pg_catalog.pg_rewrite q
+        WHERE c.oid = t.o AND c.relkind = 'v' AND q.ev_class = c.oid AND q.ev_type = '1'
+        UNION ALL
+        SELECT f.conrelid, CASE WHEN t.k = 'e' THEN 'e' WHEN t.k = 'd' AND f.confdeltype = 'c' THEN 'd' ELSE 'u' END
+        FROM pg_catalog.pg_constraint f
+        WHERE f.contype = 'f' AND f.confrelid = t.o AND (t.k = 'e'
+            OR t.k = 'd' AND f.confdeltype IN ('c', 'n', 'd') OR t.k = 'u' AND f.confupdtype IN ('c', 'n', 'd'))
+        ) x(o, k)),
+-- Those whose rows change, seen from a query of any of them: a parent has its children's rows.
+u(n, o) AS (
+    SELECT t.n, t.o FROM t
+    UNION
+    SELECT u.n, i.inhparent FROM u, pg_catalog.pg_inherits i WHERE i.inhrelid = u.o),
+-- The queries of the views, and of what is refreshed.
 w(n, q) AS (
-    SELECT r.n, q.ev_action::text
-    FROM r, pg_catalog.pg_class c, pg_catalog.pg_rewrite q
-    WHERE c.oid = r.o AND c.relkind = 'v' AND q.ev_class = c.oid AND q.ev_type = '1'),
+    SELECT a.n, q.ev_action::text
+    FROM (SELECT r.n, r.o, r.h FROM r UNION SELECT t.n, t.o, 'r' FROM t) a, pg_catalog.pg_class c,
+        pg_catalog.pg_rewrite q
+    WHERE c.oid = a.o AND (c.relkind = 'v' OR a.h = 'x') AND q.ev_class = c.oid AND q.ev_type = '1'),
 -- The functions: those that are called, those that fields may be, those of operators, those in
 -- views.
 f(n, o) AS (
@@ -46,11 +75,75 @@ f(n, o) AS (
     SELECT w.n, (pg_catalog.regexp_matches(w.q,
         ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g'))[1]::pg_catalog.oid
     FROM w),
--- Stable functions that may show the present: those of users, and of the system's own all that are
--- not known to depend on their arguments and on settings alone.
+-- These, those of aggregates and of defaults of arguments, and those that run when a row changes:
+-- in triggers, constraints, defaults and policies.
+g(n, o) AS MATERIALIZED (
+    SELECT f.n, f.o FROM f
+    UNION
+    SELECT f.n, x.o FROM f, pg_catalog.pg_aggregate g, LATERAL (VALUES (g.aggtransfn), (g.aggfinalfn),
+        (g.aggcombinefn), (g.aggserialfn), (g.aggdeserialfn), (g.aggmtransfn), (g.aggminvtransfn),
+        (g.aggmfinalfn)) x(o)
+    WHERE g.aggfnoid = f.o AND f.o >= 16384
+    UNION
+    SELECT t.n, x.tgfoid FROM t, pg_catalog.pg_trigger x
+    WHERE x.tgrelid = t.o AND x.tgenabled <> 'D' AND x.tgtype::int4
+        & CASE t.k WHEN 'i' THEN 4 WHEN 'd' THEN 8 WHEN 'u' THEN 16 ELSE 32 END <> 0
+    UNION
+    SELECT e.n, (pg_catalog.regexp_matches(e.x, ':(?:funcid|opfuncid) (\d+)', 'g'))[1]::pg_catalog.oid
+    FROM (
+        SELECT f.n, p.proargdefaults::text FROM f, pg_catalog.pg_proc p
+        WHERE p.oid = f.o AND p.pronargdefaults > 0
+        UNION ALL
+        SELECT t.n, x.adbin::text FROM t, pg_catalog.pg_attrdef x WHERE x.adrelid = t.o
+        UNION ALL
+        SELECT t.n, x.conbin::text FROM t, pg_catalog.pg_constraint x WHERE x.conrelid = t.o
+        UNION ALL
+        SELECT t.n, x.tgqual::text FROM t, pg_catalog.pg_trigger x WHERE x.tgrelid = t.o
+        UNION ALL
+        SELECT a.n, z.x FROM (SELECT r.n, r.o FROM r UNION SELECT t.n, t.o FROM t) a,
+            pg_catalog.pg_policy x, LATERAL (VALUES (x.polqual::text), (x.polwithcheck::text)) z(x)
+        WHERE x.polrelid = a.o) e(n, x)),
+-- The bodies of the user's functions that can be judged by their words: they read no relation, and
+-- no word of them is hidden by quotes, comments or letters beyond ASCII.
+b(o, x) AS MATERIALIZED (
+    SELECT p.oid, y.x FROM pg_catalog.pg_proc p, pg_catalog.pg_language l, LATERAL (
+        SELECT pg_catalog.regexp_replace(pg_catalog.lower(p.prosrc COLLATE pg_catalog."C"),
+            '\mis\s+(not\s+)?distinct\s+from\M', '=', 'g')) y(x)
+    WHERE p.oid IN (SELECT g.o FROM g WHERE g.o >= 16384) AND l.oid = p.prolang
+        AND l.lanname IN ('plpgsql', 'sql') AND p.prosrc <> ''
+        AND p.prosrc COLLATE pg_catalog."C" !~ '["]|/\*|--[^\n]*\n\s*\(|[^\x01-\x7f]'
+        AND y.x !~ '\m(from|join|table|using|insert|update|delete|merge|truncate|copy|execute|call|do|create|alter|drop|grant|revoke|refresh|import|reassign|cluster)\M'),
+-- The words in them that may be the names of functions.
+z(o, t) AS MATERIALIZED (
+    SELECT b.o, (pg_catalog.regexp_matches(b.x, '([\w$]+)\s*\(', 'g'))[1] FROM b
+    UNION
+    SELECT b.o, (pg_catalog.regexp_matches(b.x, '\.\s*([\w$]+)', 'g'))[1] FROM b),
+-- The functions that may change rows: of the system's own those that run the text that they are
+-- given, of the user's the volatile ones, unless their words tell otherwise.
+e(oid) AS MATERIALIZED (
+    SELECT p.oid FROM pg_catalog.pg_proc p, pg_catalog.pg_language l WHERE l.oid = p.prolang AND (
+        p.oid >= 16384 AND p.provolatile = 'v' AND NOT (l.lanname = 'c' AND p.proname IN (
+            'gen_random_bytes', 'gen_random_uuid', 'gen_salt', 'moddatetime', 'uuid_generate_v1',
+            'uuid_generate_v1mc', 'uuid_generate_v4'))
+        OR p.oid < 16384 AND (p.proname IN ('ts_rewrite', 'ts_stat')
+            OR p.proname LIKE 'query\_to\_xml%' OR p.proname LIKE 'cursor\_to\_xml%'
+            OR p.proname LIKE 'table\_to\_xml%' OR p.proname LIKE 'schema\_to\_xml%'
+            OR p.proname LIKE 'database\_to\_xml%'))),
+-- The user's functions that change no rows, by their words: nothing that the words do not show is
+-- volatile either.
+h(o) AS MATERIALIZED (
+    SELECT b.o FROM b
+    WHERE NOT EXISTS (SELECT FROM z, e, pg_catalog.pg_proc p
+            WHERE z.o = b.o AND p.oid = e.oid AND p.proname = z.t)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator o, e WHERE o.oprcode = e.oid)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k, e, LATERAL pg_catalog.regexp_matches(
+                k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') x(o)
+            WHERE k.contypid <> 0 AND e.oid = x.o[1]::pg_catalog.oid)),
+-- Stable functions of the system's own that may show the present: all that are not known to depend
+-- on their arguments and on settings alone.
 s AS MATERIALIZED (
     SELECT p.oid, p.proname, p.proargtypes FROM pg_catalog.pg_proc p
-    WHERE p.provolatile = 's' AND (p.oid >= 16384 OR p.proname NOT IN (
+    WHERE p.provolatile = 's' AND p.oid < 16384 AND p.proname NOT IN (
         'array_to_json', 'array_to_string', 'concat', 'concat_ws', 'convert', 'convert_from',
         'convert_to', 'date', 'date_part', 'date_trunc', 'extract', 'format', 'generate_series',
         'json_agg', 'json_build_array', 'json_build_object', 'json_object_agg',
@@ -59,23 +152,38 @@ s AS MATERIALIZED (
         'jsonb_populate_record', 'jsonb_populate_recordset', 'jsonb_to_record',
         'jsonb_to_recordset', 'length', 'make_timestamptz', 'numeric', 'overlaps',
         'quote_literal', 'quote_nullable', 'row_to_json', 'time', 'timestamp', 'timestamptz',
-        'timetz', 'timezone', 'to_char', 'to_date', 'to_json', 'to_jsonb', 'to_number',
-        'to_timestamp'))),
--- The statements that may show the present: no objection, but their results are not kept.
-p(n) AS (
-    SELECT m.n FROM m, s WHERE m.k = 'f' AND s.proname = m.t
+        'timezone', 'to_char', 'to_date', 'to_json', 'to_jsonb', 'to_number', 'to_timestamp')),
+-- Reasons why a result is not to be kept. The offset of a time with time zone is that of today.
+p(n, why) AS (
+    SELECT m.n, 'clock-function' FROM m, s WHERE m.k = 'f' AND s.proname = m.t
     UNION
-    SELECT m.n FROM m, s, pg_catalog.pg_type y
+    SELECT m.n, 'clock-function' FROM m, s, pg_catalog.pg_type y
     WHERE m.k = 'a' AND s.proname = m.t AND y.oid = s.proargtypes[0] AND y.typtype IN ('c', 'd', 'p')
     UNION
-    SELECT f.n FROM f, s WHERE s.oid = f.o AND f.o >= 16384
-    UNION
-    SELECT e.n FROM s, (
+    SELECT e.n, 'clock-function' FROM s, (
         SELECT w.n, (pg_catalog.regexp_matches(w.q,
             ':(?:funcid|aggfnoid|winfnoid) (\d+)', 'g'))[1]::pg_catalog.oid FROM w) e(n, o)
     WHERE s.oid = e.o
     UNION
-    SELECT w.n FROM w WHERE w.q LIKE '%SQLVALUEFUNCTION%'),
+    SELECT m.n, 'clock-function' FROM m WHERE m.k = 't' AND m.t = 'timetz'
+    UNION
+    SELECT r.n, 'clock-function' FROM r, pg_catalog.pg_attribute a
+    WHERE a.attrelid = r.o AND a.attnum > 0 AND a.atttypid IN (1266, 1270)
+    UNION
+    SELECT w.n, x.why FROM w, LATERAL (VALUES (w.q LIKE '%SQLVALUEFUNCTION%', 'clock-function'),
+        (w.q LIKE '%TABLESAMPLECLAUSE%', 'sample'),
+        (w.q LIKE '%:varattno -%', 'system-column'),
+        (w.q ~ ':resulttype (1082|1083|1114|1184|1266) :resultcollid', 'date-text')) x(holds, why)
+    WHERE x.holds
+    -- Immutable functions may be marked so wrongly: their words have to show it.
+    UNION
+    SELECT g.n, 'stable-function' FROM g, pg_catalog.pg_proc p, pg_catalog.pg_language l
+    WHERE p.oid = g.o AND g.o >= 16384 AND l.oid = p.prolang AND NOT (p.provolatile = 'i'
+        AND (l.lanname IN ('c', 'internal') OR EXISTS (SELECT FROM b WHERE b.o = g.o
+            AND b.x !~ '\m(current_\w+|localtime\w*|session_user|user|system_user|now|today|tomorrow|yesterday|timetz)\M'
+            AND NOT EXISTS (SELECT FROM z, pg_catalog.pg_proc q WHERE z.o = b.o AND q.proname = z.t
+                AND (q.oid IN (SELECT s.oid FROM s) OR q.oid IN (SELECT v.oid FROM v)
+                    OR q.oid >= 16384)))))),
 -- The statements that may check the constraint of a domain: those that know a type of the user's.
 d(n) AS (
     SELECT m.n FROM m WHERE m.k = 'p'
@@ -85,20 +193,12 @@ d(n) AS (
     SELECT f.n FROM f, pg_catalog.pg_proc p, pg_catalog.unnest(p.proargtypes) u(y)
     WHERE p.oid = f.o AND u.y >= 16384
     UNION
-    SELECT r.n FROM r, pg_catalog.pg_attribute a
-    WHERE a.attrelid = r.o AND a.attnum > 0 AND a.atttypid >= 16384
+    SELECT a.n FROM (SELECT r.n, r.o FROM r UNION SELECT t.n, t.o FROM t) a, pg_catalog.pg_attribute x
+    WHERE x.attrelid = a.o AND x.attnum > 0 AND x.atttypid >= 16384
     UNION
     SELECT w.n FROM w WHERE w.q LIKE '%COERCETODOMAIN%')
 SELECT x.n || ' ' || x.why FROM (
-    SELECT f.n, v.why FROM f, v WHERE v.oid = f.o
-    UNION
-    SELECT f.n, v.why FROM f, pg_catalog.pg_aggregate g, v
-    WHERE g.aggfnoid = f.o AND f.o >= 16384 AND v.oid IN (g.aggtransfn, g.aggfinalfn, g.aggcombinefn,
-        g.aggserialfn, g.aggdeserialfn, g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn)
-    UNION
-    SELECT f.n, v.why FROM f, pg_catalog.pg_proc p, v, LATERAL pg_catalog.regexp_matches(
-        p.proargdefaults::text, ':(?:funcid|opfuncid) (\d+)', 'g') e(o)
-    WHERE p.oid = f.o AND p.pronargdefaults > 0 AND v.oid = e.o[1]::pg_catalog.oid
+    SELECT g.n, v.why FROM g, v WHERE v.oid = g.o
     UNION
     SELECT m.n, 'missing' FROM m
     WHERE CASE m.k WHEN 'r' THEN pg_catalog.to_regclass(m.t) IS NULL END
@@ -118,7 +218,25 @@ SELECT x.n || ' ' || x.why FROM (
             k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') e(o)
         WHERE k.contypid <> 0 AND v.oid = e.o[1]::pg_catalog.oid)
     UNION
-    SELECT p.n, 'present' FROM p
+    SELECT p.n, p.why FROM p
+    -- What a result depends on.
+    UNION
+    SELECT r.n, 'reads ' || r.o FROM r, pg_catalog.pg_class c
+    WHERE c.oid = r.o AND r.h = 'r' AND c.relkind <> 'v'
+    -- What a statement may change.
+    UNION
+    SELECT u.n, 'writes ' || u.o FROM u, pg_catalog.pg_class c
+    WHERE c.oid = u.o AND c.relkind <> 'v' AND c.relpersistence <> 't'
+    UNION
+    SELECT g.n, 'anything' FROM g, e WHERE e.oid = g.o AND g.o NOT IN (SELECT h.o FROM h)
+    UNION
+    SELECT t.n, 'anything' FROM t WHERE t.o IS NULL
+    UNION
+    SELECT t.n, 'anything' FROM t, pg_catalog.pg_class c, pg_catalog.pg_namespace s
+    WHERE c.oid = t.o AND s.oid = c.relnamespace AND (c.oid < 16384 OR s.nspname = 'information_schema'
+        OR c.relkind NOT IN ('r', 'p', 'v') AND NOT (c.relkind = 'm' AND t.k = 'x'))
+    UNION
+    SELECT t.n, 'anything' FROM t, pg_catalog.pg_rewrite q WHERE q.ev_class = t.o AND q.ev_type <> '1'
     -- What any statement may run.
     UNION
     SELECT -1, 'volatile' FROM pg_catalog.pg_operator o, v

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_sql::reads::{Mentioned, Objection};
+use refrain_sql::reads::Mentioned;
 
 use crate::ground::ids::EnvId;
-use crate::reads::question::{self, Remark};
+use crate::reads::findings::Findings;
+use crate::reads::question::{self, Subject};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
-use crate::statements::verdict::Read;
 
 /// Most statements that wait. Those beyond are looked at another time.
 const DUE_MAX: usize = 256;
@@ -90,14 +90,14 @@ pub(crate) struct Asked {
     pub(crate) candidates: Vec<Candidate>,
     /// The count of schema changes when the server was asked.
     pub(crate) schema_changes: u64,
-    /// The first objection to each, or else what kind of read it is.
-    found: Vec<Result<Read, Objection>>,
+    /// What is found about each.
+    found: Vec<Findings>,
 }
 
 impl Asked {
     /// Begins a question about these statements.
     fn new(candidates: Vec<Candidate>, schema_changes: u64) -> Self {
-        let found = vec![Ok(Read::Timeless); candidates.len()];
+        let found = candidates.iter().map(|it| Findings::new(it.mentioned.unkept)).collect();
         Self { candidates, schema_changes, found }
     }
 
@@ -110,7 +110,11 @@ impl Asked {
     pub(crate) fn question(&self) -> Vec<u8> {
         question::question(self.candidates.iter().map(|it| {
             let types = refrain_wire::frame::split_string(&it.statement.tail);
-            (&it.mentioned, types.map_or(&[][..], |(_, types)| types))
+            Subject {
+                mentioned: &it.mentioned,
+                targets: &[],
+                parameters: types.map_or(&[][..], |(_, types)| types),
+            }
         }))
     }
 
@@ -121,16 +125,12 @@ impl Asked {
         let one = number.filter(|number| all.contains(number));
         let range = one.map_or(all, |number| number..number + 1);
         for found in &mut self.found[range] {
-            match (remark, &found) {
-                (_, Err(_)) => {}
-                (Remark::No(objection), Ok(_)) => *found = Err(objection),
-                (Remark::Present, Ok(_)) => *found = Ok(Read::Present),
-            }
+            found.hears(remark, one.is_none());
         }
     }
 
     /// Returns the statements, each with what was found.
-    pub(crate) fn found(self) -> impl Iterator<Item = (Candidate, Result<Read, Objection>)> {
+    pub(crate) fn found(self) -> impl Iterator<Item = (Candidate, Findings)> {
         self.candidates.into_iter().zip(self.found)
     }
 }

@@ -8,15 +8,16 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use refrain_pool::Now;
-use refrain_sql::reads::{OBJECTIONS, Objection};
+use refrain_sql::reads::{OBJECTIONS, Objection, UNKEPT, Unkept};
 
 /// Bits of a verdict's word that say what was found; the rest is the count of schema changes.
 const TAG_BITS: u32 = 8;
-/// The tags of reads; zero stands for nothing, and an objection comes behind them.
+/// The tag of a read whose result may be kept; zero stands for nothing.
 const TIMELESS: u64 = 1;
-const PRESENT: u64 = 2;
+/// The tag of the first reason why the result of a read is not to be kept.
+const FIRST_UNKEPT: u64 = 2;
 /// The tag of the first objection.
-const OBJECTION: u64 = 3;
+const OBJECTION: u64 = FIRST_UNKEPT + UNKEPT.len() as u64;
 
 /// Time for which a verdict counts, in microseconds.
 const AGE_US: u64 = 60_000_000;
@@ -25,12 +26,12 @@ const PATIENCE_US: u64 = 5_000_000;
 
 /// A kind of read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
-    /// The catalog knows nothing by which its result could depend on the time or on the session,
-    /// but for settings.
+pub enum Read {
+    /// Nothing is known by which its result could depend on the time or on the session, but for
+    /// settings.
     Timeless,
-    /// It may show the present time, or what is the session's own.
-    Present,
+    /// Its result is not to be kept.
+    Unkept(Unkept),
 }
 
 /// Whether a statement is a read.
@@ -47,7 +48,8 @@ impl Verdict {
     #[inline]
     pub(crate) fn is_read(&self, schema_changes: u64) -> bool {
         let found = self.found.load(Relaxed);
-        found == word(schema_changes, TIMELESS) || found == word(schema_changes, PRESENT)
+        let tags = word(schema_changes, TIMELESS)..word(schema_changes, OBJECTION);
+        tags.contains(&found)
     }
 
     /// True if the statement is known to be a read of which the catalog says that it is timeless.
@@ -61,13 +63,14 @@ impl Verdict {
         let found = self.found.load(Relaxed);
         let tag = found % (1 << TAG_BITS);
         let current = found == word(schema_changes, tag);
-        match tag {
-            TIMELESS => return current.then_some(Ok(Read::Timeless)),
-            PRESENT => return current.then_some(Ok(Read::Present)),
-            _ => {}
+        let behind = |first| tag.checked_sub(first).and_then(|it| usize::try_from(it).ok());
+        if tag == TIMELESS {
+            return current.then_some(Ok(Read::Timeless));
         }
-        let index = usize::try_from(tag.checked_sub(OBJECTION)?).ok()?;
-        let (objection, _) = OBJECTIONS.get(index)?;
+        if let Some((unkept, _)) = behind(FIRST_UNKEPT).and_then(|index| UNKEPT.get(index)) {
+            return current.then_some(Ok(Read::Unkept(*unkept)));
+        }
+        let (objection, _) = behind(OBJECTION).and_then(|index| OBJECTIONS.get(index))?;
         (current || objection.is_of_text()).then_some(Err(*objection))
     }
 
@@ -102,7 +105,7 @@ impl Verdict {
     pub(crate) fn learn(&self, found: Result<Read, Objection>, schema_changes: u64, now: Now) {
         let tag = match found {
             Ok(Read::Timeless) => TIMELESS,
-            Ok(Read::Present) => PRESENT,
+            Ok(Read::Unkept(unkept)) => FIRST_UNKEPT + unkept as u64,
             Err(objection) => OBJECTION + objection as u64,
         };
         self.found.store(word(schema_changes, tag), Relaxed);
@@ -131,9 +134,13 @@ mod tests {
         verdict.learn(Ok(Read::Timeless), 7, Now(1));
         assert!(verdict.is_timeless(7) && !verdict.is_timeless(8));
         assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Ok(Read::Timeless)), true));
-        verdict.learn(Ok(Read::Present), 7, Now(1));
-        assert!(!verdict.is_timeless(7));
-        assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Ok(Read::Present)), true));
+        for (unkept, _) in UNKEPT {
+            let read = Ok(Read::Unkept(*unkept));
+            verdict.learn(read, 7, Now(1));
+            assert!(!verdict.is_timeless(7));
+            assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(read), true));
+            assert_eq!((verdict.known(8), verdict.is_read(8)), (None, false));
+        }
         assert_eq!((verdict.known(8), verdict.is_read(8)), (None, false));
         for (objection, _) in OBJECTIONS {
             verdict.learn(Err(*objection), 7, Now(1));

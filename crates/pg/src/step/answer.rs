@@ -12,7 +12,6 @@ use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::{ClientSerial, Conn, Core};
 use refrain_sql::normalize;
-use refrain_sql::moments::names_moment;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -332,7 +331,7 @@ fn of_query<'a>(
         begin_key(results, client, &plan, SIMPLE, key);
         for span in &spans {
             let literal = span.of(text);
-            if span.class.is_string() && names_moment(literal) {
+            if span.names_moment(text) {
                 return Err(Bypass::Moment);
             }
             key.extend_from_slice(&(literal.len() as u32).to_le_bytes());

@@ -122,7 +122,7 @@ pub(super) fn conclude(pool: &mut Pool, asked: Asked, refused: Option<JobError>,
                 continue;
             }
             Some(_) => Err(Objection::Server),
-            None => found,
+            None => found.read(),
         };
         candidate.statement.verdict.learn(found, schema_changes, now);
         match found {

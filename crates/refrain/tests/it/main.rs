@@ -45,6 +45,7 @@ mod start;
 mod statements;
 mod reads;
 mod sharing;
+mod catalog;
 mod cache;
 mod syncs;
 mod last_words;

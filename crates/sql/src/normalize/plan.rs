@@ -175,8 +175,8 @@ impl Plan {
     /// Returns the reason why this text of a normalized query must run as it is sent, although
     /// others need not. The caller asks for every new set of kept literals.
     pub fn refuses(&self, text: &[u8], spans: &[Span]) -> Option<&'static Reason> {
-        let mut strings = self.kept_spans(spans).filter(|span| span.class.is_string());
-        strings.any(|span| moves(span, text)).then_some(Refusal::Moving.row())
+        let moves = self.kept_spans(spans).any(|span| span.names_moment(text));
+        moves.then_some(Refusal::Moving.row())
     }
 
     /// Appends the text that is to be prepared to `out`.
@@ -262,17 +262,6 @@ struct Piece<'a> {
     from: usize,
     bytes: Cow<'a, [u8]>,
     copied: bool,
-}
-
-/// True if a string may name a time that moves, such as `now`.
-pub(super) fn moves(span: Span, text: &[u8]) -> bool {
-    let mut said = Vec::new();
-    if value(span.class, span.of(text), true, &mut said).is_err() {
-        return true;
-    }
-    let words = said.split(|byte| !byte.is_ascii_alphabetic());
-    let moving = ["now", "today", "tomorrow", "yesterday"];
-    words.into_iter().any(|word| moving.iter().any(|it| word.eq_ignore_ascii_case(it.as_bytes())))
 }
 
 /// Returns the number of characters in `text`.

@@ -1,0 +1,148 @@
+//! Findings: what a server has said of one statement, and what follows.
+
+use refrain_sql::reads::{Objection, Unkept};
+
+use crate::reads::question::Remark;
+use crate::statements::verdict::Read;
+
+/// The relations whose rows a statement may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// None.
+    Nothing,
+    /// Those with these OIDs, in order: parents and children, and what foreign keys reach, are
+    /// among them.
+    Relations(Vec<u32>),
+    /// Any of the database.
+    Anything,
+}
+
+/// What is said of a statement.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// The first objection.
+    objection: Option<Objection>,
+    unkept: Option<Unkept>,
+    reads: Vec<u32>,
+    writes: Vec<u32>,
+    anything: bool,
+}
+
+impl Findings {
+    /// Begins with what the text of a statement shows.
+    pub fn new(unkept: Option<Unkept>) -> Self {
+        Self { unkept, ..Self::default() }
+    }
+
+    /// Takes a remark. `on_all` says that it is about all statements.
+    pub fn hears(&mut self, remark: Remark, on_all: bool) {
+        match remark {
+            Remark::No(objection) => {
+                self.objection.get_or_insert(objection);
+                self.anything |= on_all || may_hide_writes(objection);
+            }
+            Remark::Unkept(unkept) => self.unkept = self.unkept.max(Some(unkept)),
+            Remark::Reads(oid) => self.reads.push(oid),
+            Remark::Writes(oid) => self.writes.push(oid),
+            Remark::Anything => self.anything = true,
+        }
+    }
+
+    /// Says whether the statement is a read, and of which kind.
+    pub fn read(&self) -> Result<Read, Objection> {
+        match (self.objection, self.unkept) {
+            (Some(objection), _) => Err(objection),
+            (None, Some(unkept)) => Ok(Read::Unkept(unkept)),
+            (None, None) => Ok(Read::Timeless),
+        }
+    }
+
+    /// Returns the OIDs of the relations on whose rows the result of the read depends, in order. A
+    /// read that calls functions of the user's may depend on others as well
+    /// ([`Unkept::Stable`]).
+    pub fn relations(&self) -> Vec<u32> {
+        sorted(&self.reads)
+    }
+
+    /// Says what the statement may change.
+    pub fn writes(&self) -> Writes {
+        if self.anything {
+            Writes::Anything
+        } else if self.writes.is_empty() {
+            Writes::Nothing
+        } else {
+            Writes::Relations(sorted(&self.writes))
+        }
+    }
+}
+
+/// True if something that the question does not see may change rows where this was found. What a
+/// volatile function may change is asked for, and so are the policies of row security.
+fn may_hide_writes(objection: Objection) -> bool {
+    !matches!(
+        objection,
+        Objection::Volatile
+            | Objection::Session
+            | Objection::Catalog
+            | Objection::Temporary
+            | Objection::Policies
+            | Objection::Relation
+            | Objection::Locking
+    )
+}
+
+fn sorted(oids: &[u32]) -> Vec<u32> {
+    let mut oids = oids.to_vec();
+    oids.sort_unstable();
+    oids.dedup();
+    oids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(remarks: &[(Remark, bool)]) -> Findings {
+        let mut findings = Findings::default();
+        remarks.iter().for_each(|(remark, on_all)| findings.hears(*remark, *on_all));
+        findings
+    }
+
+    #[test]
+    fn what_follows_for_a_read() {
+        assert_eq!(heard(&[]).read(), Ok(Read::Timeless));
+        let both = heard(&[
+            (Remark::Unkept(Unkept::Clock), false),
+            (Remark::Unkept(Unkept::Stable), false),
+            (Remark::Reads(7), false),
+            (Remark::Reads(3), false),
+            (Remark::Reads(7), false),
+        ]);
+        assert_eq!(
+            both.read(),
+            Ok(Read::Unkept(Unkept::Clock)),
+            "trust in functions is not enough"
+        );
+        assert_eq!(both.relations(), [3, 7]);
+        assert_eq!(Findings::new(Some(Unkept::Word)).read(), Ok(Read::Unkept(Unkept::Word)));
+        let objections =
+            [Objection::Locking, Objection::Volatile].map(|it| (Remark::No(it), false));
+        assert_eq!(heard(&objections).read(), Err(Objection::Locking));
+    }
+
+    #[test]
+    fn what_follows_for_a_write() {
+        assert_eq!(heard(&[]).writes(), Writes::Nothing);
+        let writes = [(Remark::Writes(9), false), (Remark::Writes(2), false)];
+        assert_eq!(heard(&writes).writes(), Writes::Relations(vec![2, 9]));
+        let anything = [writes[0], (Remark::Anything, false)];
+        assert_eq!(heard(&anything).writes(), Writes::Anything);
+        let volatile = Remark::No(Objection::Volatile);
+        assert_eq!(heard(&[(volatile, false)]).writes(), Writes::Nothing);
+        assert_eq!(heard(&[(volatile, true)]).writes(), Writes::Anything, "an operator, say");
+        for objection in [Objection::Missing, Objection::Domain, Objection::Cast, Objection::Server]
+        {
+            assert_eq!(heard(&[(Remark::No(objection), false)]).writes(), Writes::Anything);
+        }
+    }
+}
