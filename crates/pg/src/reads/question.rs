@@ -22,19 +22,23 @@ const FIRST_OWN: u32 = 16384;
 /// The OID of `time with time zone`, whose values depend on the offset of today.
 const TIMETZ: u32 = 1266;
 
-/// The question, in which the mentioned names are missing.
+/// The question, in which parts are missing.
 const QUESTION: &str = include_str!("question.sql");
-
-/// The place of the mentioned names in [`QUESTION`].
-const NAMES: &str = "$names";
+/// The part about the relations that are changed.
+const TARGETS: &str = include_str!("targets.sql");
+/// The rows of the answer about what is changed.
+const CHANGES: &str = include_str!("changes.sql");
+/// [`TARGETS`] if no statement is asked about what it may change, as most are not: these parts cost
+/// the server more than all others.
+const NO_TARGETS: &str = "t(n, o, k) AS (SELECT 0, 0::pg_catalog.oid, '' WHERE false),\n";
 
 /// What the question asks about a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The names in its text.
     pub mentioned: &'a Mentioned,
-    /// What it changes by name; nothing for a read.
-    pub targets: &'a [Target],
+    /// What it changes by name, if the question is what it may change: a SELECT may do so as well.
+    pub targets: Option<&'a [Target]>,
     /// The types of its parameters as its Parse gives them.
     pub parameters: &'a [u8],
 }
@@ -56,7 +60,7 @@ impl Subject<'_> {
         for (kind, names) in kinds {
             names.iter().for_each(|name| row(kind, name));
         }
-        for target in self.targets {
+        for target in self.targets.unwrap_or_default() {
             row(letter(target.way), &target.relation);
         }
         let has = |is: fn(u32) -> bool| oids(self.parameters).any(is);
@@ -83,27 +87,35 @@ fn letter(way: Way) -> u8 {
 
 /// Writes the question about these statements.
 pub fn question<'a>(statements: impl Iterator<Item = Subject<'a>>) -> Vec<u8> {
-    let (head, rest) = QUESTION.split_once(NAMES).unwrap_or_default();
-    let mut text = Vec::new();
-    without_comments(head, &mut text);
+    let (mut names, mut changes) = (Vec::new(), false);
     for (number, subject) in statements.enumerate() {
+        changes |= subject.targets.is_some();
         subject.rows(|kind, name| {
-            let separator = if text.ends_with(b")") { "," } else { "" };
-            text.extend_from_slice(format!("{separator}({number},'{}',", kind as char).as_bytes());
-            write_literal(&mut text, name.as_bytes());
-            text.push(b')');
+            let separator = if names.is_empty() { "" } else { "," };
+            names.extend_from_slice(format!("{separator}({number},'{}',", kind as char).as_bytes());
+            write_literal(&mut names, name.as_bytes());
+            names.push(b')');
         });
     }
-    without_comments(rest, &mut text);
+    let mut text = Vec::new();
+    for line in lines(QUESTION) {
+        match (line.trim_end(), line.split_once("$names")) {
+            ("$targets", _) if changes => text.extend(lines(TARGETS).flat_map(str::bytes)),
+            ("$targets", _) => text.extend_from_slice(NO_TARGETS.as_bytes()),
+            ("$changes", _) if changes => text.extend(lines(CHANGES).flat_map(str::bytes)),
+            ("$changes", _) => {}
+            (_, Some((head, rest))) => {
+                text.extend([head.as_bytes(), &names, rest.as_bytes()].concat());
+            }
+            (_, None) => text.extend_from_slice(line.as_bytes()),
+        }
+    }
     text
 }
 
-/// Writes SQL without the lines that are comments, and without indentation.
-fn without_comments(sql: &str, out: &mut Vec<u8>) {
-    let lines = sql.split_inclusive('\n').map(str::trim_start);
-    lines
-        .filter(|line| !line.starts_with("--"))
-        .for_each(|line| out.extend_from_slice(line.as_bytes()));
+/// Returns the lines of SQL that are no comments, without indentation.
+fn lines(sql: &str) -> impl Iterator<Item = &str> {
+    sql.split_inclusive('\n').map(str::trim_start).filter(|line| !line.starts_with("--"))
 }
 
 /// What a row of the answer says of a statement.
@@ -158,19 +170,18 @@ mod tests {
         let one = Mentioned { relations: vec!["\"o'clock\"".to_owned()], ..Mentioned::default() };
         let two = Mentioned { functions: vec!["g\\".to_owned()], ..Mentioned::default() };
         let own = [&[0, 2][..], &FIRST_OWN.to_be_bytes(), &TIMETZ.to_be_bytes()].concat();
-        let target = Target { relation: "t".to_owned(), way: Way::Update };
-        let subjects = [
-            Subject { mentioned: &one, targets: &[], parameters: &[0, 0] },
-            Subject { mentioned: &two, targets: &[target], parameters: &own },
-        ];
-        let text = question(subjects.into_iter());
-        let text = String::from_utf8(text).unwrap();
-        let names = r#"(VALUES (0,'s',''),(0,'r','"o''clock"'),(1,'s',''),(1,'f', E'g\\'),"#;
-        assert!(
-            text.contains(&format!("{names}(1,'u','t'),(1,'p',''),(1,'t','timetz')),")),
-            "{text}"
-        );
-        assert!(!text.contains(NAMES), "{text}");
+        let target = [Target { relation: "t".to_owned(), way: Way::Update }];
+        let asked = |targets| {
+            let one = Subject { mentioned: &one, targets: None, parameters: &[0, 0] };
+            let two = Subject { mentioned: &two, targets, parameters: &own };
+            String::from_utf8(question([one, two].into_iter())).unwrap()
+        };
+        let names = r#"(0,'s',''),(0,'r','"o''clock"'),(1,'s',''),(1,'f', E'g\\'),"#;
+        let (read, write) = (asked(None), asked(Some(&target[..])));
+        assert!(read.contains(&format!("{names}(1,'p',''),(1,'t','timetz')),")), "{read}");
+        assert!(write.contains(&format!("{names}(1,'u','t'),(1,'p',''),")), "{write}");
+        assert!(!read.contains("'anything'") && write.contains("'anything'"));
+        assert!(!read.contains("$names") && !write.contains("$names"));
     }
 
     #[test]

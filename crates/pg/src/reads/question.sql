@@ -29,33 +29,8 @@ r(n, o, h) AS (
         FROM pg_catalog.pg_class c, pg_catalog.pg_rewrite q
         WHERE c.oid = r.o AND (c.relkind = 'v' OR r.h = 'x') AND q.ev_class = c.oid AND q.ev_type = '1'
         ) x(o, h)),
--- The relations that a statement changes, and how: insert (i), update (u), delete (d), truncate (c,
--- or e with CASCADE), refresh (x). An update may move a row to another partition.
-t(n, o, k) AS (
-    SELECT m.n, CASE WHEN m.k IN ('i', 'u', 'd', 'c', 'e', 'x')
-        THEN pg_catalog.to_regclass(m.t)::pg_catalog.oid END, m.k
-    FROM m WHERE m.k IN ('i', 'u', 'd', 'c', 'e', 'x')
-    UNION
-    SELECT t.n, x.o, x.k FROM t, LATERAL (
-        SELECT i.inhrelid, t.k FROM pg_catalog.pg_inherits i WHERE i.inhparent = t.o
-        UNION ALL
-        SELECT t.o, z.k FROM pg_catalog.pg_class c, (VALUES ('i'), ('d')) z(k)
-        WHERE t.k = 'u' AND c.oid = t.o AND c.relkind = 'p'
-        UNION ALL
-        SELECT (pg_catalog.regexp_matches(q.ev_action::text, ':relid (\d+)', 'g'))[1]::pg_catalog.oid, t.k
-        FROM pg_catalog.pg_class c, pg_catalog.pg_rewrite q
-        WHERE c.oid = t.o AND c.relkind = 'v' AND q.ev_class = c.oid AND q.ev_type = '1'
-        UNION ALL
-        SELECT f.conrelid, CASE WHEN t.k = 'e' THEN 'e' WHEN t.k = 'd' AND f.confdeltype = 'c' THEN 'd' ELSE 'u' END
-        FROM pg_catalog.pg_constraint f
-        WHERE f.contype = 'f' AND f.confrelid = t.o AND (t.k = 'e'
-            OR t.k = 'd' AND f.confdeltype IN ('c', 'n', 'd') OR t.k = 'u' AND f.confupdtype IN ('c', 'n', 'd'))
-        ) x(o, k)),
--- Those whose rows change, seen from a query of any of them: a parent has its children's rows.
-u(n, o) AS (
-    SELECT t.n, t.o FROM t
-    UNION
-    SELECT u.n, i.inhparent FROM u, pg_catalog.pg_inherits i WHERE i.inhrelid = u.o),
+-- The relations that a statement changes (t), and those whose rows change with them (u).
+$targets
 -- The queries of the views, and of what is refreshed.
 w(n, q) AS (
     SELECT a.n, q.ev_action::text
@@ -183,7 +158,8 @@ p(n, why) AS (
             AND b.x !~ '\m(current_\w+|localtime\w*|session_user|user|system_user|now|today|tomorrow|yesterday|timetz)\M'
             AND NOT EXISTS (SELECT FROM z, pg_catalog.pg_proc q WHERE z.o = b.o AND q.proname = z.t
                 AND (q.oid IN (SELECT s.oid FROM s) OR q.oid IN (SELECT v.oid FROM v)
-                    OR q.oid >= 16384)))))),
+                    OR q.oid >= 16384)))))
+    GROUP BY g.n),
 -- The statements that may check the constraint of a domain: those that know a type of the user's.
 d(n) AS (
     SELECT m.n FROM m WHERE m.k = 'p'
@@ -198,7 +174,7 @@ d(n) AS (
     UNION
     SELECT w.n FROM w WHERE w.q LIKE '%COERCETODOMAIN%')
 SELECT x.n || ' ' || x.why FROM (
-    SELECT g.n, v.why FROM g, v WHERE v.oid = g.o
+    SELECT g.n, pg_catalog.min(v.why) FROM g, v WHERE v.oid = g.o GROUP BY g.n
     UNION
     SELECT m.n, 'missing' FROM m
     WHERE CASE m.k WHEN 'r' THEN pg_catalog.to_regclass(m.t) IS NULL END
@@ -223,20 +199,7 @@ SELECT x.n || ' ' || x.why FROM (
     UNION
     SELECT r.n, 'reads ' || r.o FROM r, pg_catalog.pg_class c
     WHERE c.oid = r.o AND r.h = 'r' AND c.relkind <> 'v'
-    -- What a statement may change.
-    UNION
-    SELECT u.n, 'writes ' || u.o FROM u, pg_catalog.pg_class c
-    WHERE c.oid = u.o AND c.relkind <> 'v' AND c.relpersistence <> 't'
-    UNION
-    SELECT g.n, 'anything' FROM g, e WHERE e.oid = g.o AND g.o NOT IN (SELECT h.o FROM h)
-    UNION
-    SELECT t.n, 'anything' FROM t WHERE t.o IS NULL
-    UNION
-    SELECT t.n, 'anything' FROM t, pg_catalog.pg_class c, pg_catalog.pg_namespace s
-    WHERE c.oid = t.o AND s.oid = c.relnamespace AND (c.oid < 16384 OR s.nspname = 'information_schema'
-        OR c.relkind NOT IN ('r', 'p', 'v') AND NOT (c.relkind = 'm' AND t.k = 'x'))
-    UNION
-    SELECT t.n, 'anything' FROM t, pg_catalog.pg_rewrite q WHERE q.ev_class = t.o AND q.ev_type <> '1'
+    $changes
     -- What any statement may run.
     UNION
     SELECT -1, 'volatile' FROM pg_catalog.pg_operator o, v

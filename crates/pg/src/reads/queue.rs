@@ -112,7 +112,7 @@ impl Asked {
             let types = refrain_wire::frame::split_string(&it.statement.tail);
             Subject {
                 mentioned: &it.mentioned,
-                targets: &[],
+                targets: None,
                 parameters: types.map_or(&[][..], |(_, types)| types),
             }
         }))

@@ -266,7 +266,7 @@ fn reads(server: &mut Session, names: &Names, texts: &[(&str, &str, &str)]) {
         let (read, relations) = match parsed(|| refrain_grammar::read(text)) {
             Err(objection) => (Err(objection), String::new()),
             Ok(mentioned) => {
-                let subject = Subject { mentioned: &mentioned, targets: &[], parameters: &[0, 0] };
+                let subject = Subject { mentioned: &mentioned, targets: None, parameters: &[0, 0] };
                 let found = ask(server, &[subject]).remove(0);
                 (found.read(), names.of(&found.relations()))
             }
@@ -286,7 +286,8 @@ fn written(server: &mut Session, names: &Names, text: &str) -> String {
         Effect::Nothing => String::new(),
         Effect::Anything => "*".to_owned(),
         Effect::Rows { targets, mentioned } => {
-            let subject = Subject { mentioned: &mentioned, targets: &targets, parameters: &[0, 0] };
+            let subject =
+                Subject { mentioned: &mentioned, targets: Some(&targets), parameters: &[0, 0] };
             match ask(server, &[subject]).remove(0).writes() {
                 Writes::Nothing => String::new(),
                 Writes::Anything => "*".to_owned(),
