@@ -52,18 +52,18 @@ f(n, o) AS (
     FROM w),
 -- These, those of aggregates and of defaults of arguments, and those that run when a row changes:
 -- in triggers, constraints, defaults and policies.
-g(n, o) AS MATERIALIZED (
+g(n, o) AS MATERIALIZED (SELECT x.n, x.o FROM (
     SELECT f.n, f.o FROM f
-    UNION
+    UNION ALL
     SELECT f.n, x.o FROM f, pg_catalog.pg_aggregate g, LATERAL (VALUES (g.aggtransfn), (g.aggfinalfn),
         (g.aggcombinefn), (g.aggserialfn), (g.aggdeserialfn), (g.aggmtransfn), (g.aggminvtransfn),
         (g.aggmfinalfn)) x(o)
     WHERE g.aggfnoid = f.o AND f.o >= 16384
-    UNION
+    UNION ALL
     SELECT t.n, x.tgfoid FROM t, pg_catalog.pg_trigger x
     WHERE x.tgrelid = t.o AND x.tgenabled <> 'D' AND x.tgtype::int4
         & CASE t.k WHEN 'i' THEN 4 WHEN 'd' THEN 8 WHEN 'u' THEN 16 ELSE 32 END <> 0
-    UNION
+    UNION ALL
     SELECT e.n, (pg_catalog.regexp_matches(e.x, ':(?:funcid|opfuncid) (\d+)', 'g'))[1]::pg_catalog.oid
     FROM (
         SELECT f.n, p.proargdefaults::text FROM f, pg_catalog.pg_proc p
@@ -77,7 +77,7 @@ g(n, o) AS MATERIALIZED (
         UNION ALL
         SELECT a.n, z.x FROM (SELECT r.n, r.o FROM r UNION SELECT t.n, t.o FROM t) a,
             pg_catalog.pg_policy x, LATERAL (VALUES (x.polqual::text), (x.polwithcheck::text)) z(x)
-        WHERE x.polrelid = a.o) e(n, x)),
+        WHERE x.polrelid = a.o) e(n, x)) x(n, o) GROUP BY x.n, x.o),
 -- The bodies of the user's functions that can be judged by their words: they read no relation, and
 -- no word of them is hidden by quotes, comments or letters beyond ASCII.
 b(o, x) AS MATERIALIZED (

@@ -8,6 +8,7 @@ use refrain_pg::Read;
 use refrain_pg::findings::{Findings, Writes};
 use refrain_pg::question::{Subject, question, remark};
 use refrain_sql::effect::Effect;
+use refrain_sql::moments::{Suspects, names_moment};
 
 use crate::session::Session;
 use crate::world::{Version, addr, cluster};
@@ -326,4 +327,139 @@ fn what_the_catalog_of_postgresql_15_says() {
 #[test]
 fn what_the_catalog_of_postgresql_18_says() {
     verdicts(Version::V18, "catalog_18");
+}
+
+/// Parts of values that PostgreSQL may read as dates.
+const PARTS: &[&str] = &[
+    "now",
+    "today",
+    "Tomorrow",
+    "YESTERDAY",
+    "epoch",
+    "infinity",
+    "allballs",
+    "2020-01-02",
+    "10:00",
+    "1",
+    "T",
+    "am",
+    "+02",
+    "-",
+    "/",
+    ".",
+    ",",
+    " ",
+    "  ",
+    "\t",
+    "\u{e9}",
+    "x",
+    "z",
+    "UTC",
+    "EST",
+    "Europe/Paris",
+    "Jan",
+    "Monday",
+    "BC",
+    "d",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"",
+    "\\",
+    "'",
+    ";",
+    "_",
+    "\u{17f}",
+    "\u{a0}",
+];
+
+/// Returns random values, and pairs of all parts.
+fn values() -> Vec<String> {
+    let mut values: Vec<_> =
+        PARTS.iter().flat_map(|one| PARTS.iter().map(move |two| format!("{one}{two}"))).collect();
+    let mut state = 7_u64;
+    let mut any = |most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % most
+    };
+    for _ in 0..20_000 {
+        let parts: String = (0..2 + any(3)).map(|_| PARTS[any(PARTS.len())]).collect();
+        let around = [("", ""), ("{", "}"), ("[", ",)"), ("(,", "]"), ("{[", ",)}"), ("(1,", ")")];
+        let (before, behind) = around[any(around.len())];
+        values.push(format!("{before}{parts}{behind}"));
+    }
+    values
+}
+
+/// What a day is depends on the time zone: if a value is another date in a time zone a day away, it
+/// depends on the present. A date and a time in a value without a time zone do not.
+fn no_moment_is_missed(version: Version, database: &str) {
+    let mut server = opened(version, database);
+    server.run(
+        "create type row_of_date as (a int, d date);
+         create function value_of(v text, t text) returns text language plpgsql as $$
+         declare x text;
+         begin execute format('select (%L::%s)::text', v, t) into x; return x;
+         exception when others then return null; end $$;
+         create table vals (v text)",
+    );
+    let values = values();
+    for some in values.chunks(1000) {
+        let rows: Vec<_> =
+            some.iter().map(|it| format!("('{}')", it.replace('\'', "''"))).collect();
+        server.run(&format!("insert into vals values {}", rows.join(",")));
+    }
+    let types = "'date', 'timestamp', 'time', 'date[]', 'daterange', 'tsrange', 'row_of_date'";
+    let types = if version == Version::V18 {
+        format!("{types}, 'datemultirange'")
+    } else {
+        types.to_owned()
+    };
+    server.run("create table seen (zone text, v text, t text, x text)");
+    for zone in ["Etc/GMT+12", "Etc/GMT-14"] {
+        server.run(&format!(
+            "set timezone = '{zone}';
+             insert into seen select '{zone}', v, t, value_of(v, t)
+             from vals, unnest(array[{types}]) t"
+        ));
+    }
+    let found = server.query(
+        "select distinct a.v from seen a join seen b using (v, t)
+         where a.zone < b.zone and a.x is distinct from b.x",
+    );
+    let rows = found.rows();
+    assert!(rows.len() > 100, "{}", rows.len());
+    for row in rows {
+        let value = row[0].as_deref().unwrap();
+        assert!(names_moment(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn no_moment_is_missed_that_postgresql_15_reads() {
+    no_moment_is_missed(Version::V15, "moments_15");
+}
+
+#[test]
+fn no_moment_is_missed_that_postgresql_18_reads() {
+    no_moment_is_missed(Version::V18, "moments_18");
+}
+
+/// The types of parameters whose values are not looked at cannot be dates.
+#[test]
+fn types_that_are_no_dates() {
+    let mut server = opened(Version::V15, "types_15");
+    let rows = server.query(
+        "select oid, typname from pg_type where oid < 16384 and typtype in ('b', 'r', 'm')
+         and typname ~ '^_?(date|time|ts(tz)?(multi)?range)' or typname = 'unknown'",
+    );
+    let types = rows.rows();
+    assert!(types.len() > 15, "{types:?}");
+    for row in types {
+        let oid: u32 = row[0].as_deref().unwrap().parse().unwrap();
+        assert!(Suspects::of([oid], false).has(0), "{row:?}");
+    }
 }
