@@ -281,7 +281,7 @@ impl Walk {
     }
 }
 
-/// What writes.
+/// The walk through statements that write.
 impl Walk {
     /// Notes that rows of a relation are changed in these ways.
     pub(crate) fn target(&mut self, relation: Option<&RangeVar>, ways: &[Way]) {

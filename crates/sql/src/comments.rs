@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use crate::lex::{Lexer, Token, TokenKind};
 
-/// What is left of the comments and blanks between two tokens. A blank would join strings that a
-/// block comment keeps apart: `'a' /* */` and then `'b'` on the next line is an error.
+/// The bytes that stand for all comments and blanks between two tokens. A blank would join strings
+/// that a block comment keeps apart: `'a' /* */` and then `'b'` on the next line is an error.
 const PARTING: &[u8] = b"/**/";
 
 /// Returns a text without the contents of its comments, and without the blanks and comments before

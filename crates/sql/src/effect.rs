@@ -31,16 +31,16 @@ pub struct Target {
     pub way: Way,
 }
 
-/// What a statement may change.
+/// The rows that a statement may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// No rows, whatever the catalog says.
     Nothing,
-    /// The rows of these, and what the functions change that it mentions.
+    /// Rows of the targets, and rows that functions change which it mentions.
     Rows {
-        /// What it names as changed, each once.
+        /// The relations that it names as changed, each once.
         targets: Vec<Target>,
-        /// What it mentions beside them.
+        /// The names that it mentions beside them.
         mentioned: Mentioned,
     },
     /// Anything in the database.

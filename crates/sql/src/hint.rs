@@ -14,7 +14,7 @@ const TAGS_MAX: usize = 8;
 /// Most bytes of a tag.
 const TAG_MAX: usize = 64;
 
-/// What a hint says.
+/// The words of a hint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
     /// The time for which the reply may be given.

@@ -29,7 +29,7 @@ pub fn names_moment(value: &[u8]) -> bool {
     false
 }
 
-/// What the values of a type may name.
+/// The moments that values of a type may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
     /// Nothing.
@@ -95,13 +95,6 @@ impl Suspects {
     pub fn has(self, place: usize) -> bool {
         self.0 >> place.min(REST) & 1 == 1
     }
-
-    /// True if a value of these may name a moment. The values are those of a Bind, in order.
-    #[inline]
-    pub fn name_moment<'a>(self, values: impl IntoIterator<Item = Option<&'a [u8]>>) -> bool {
-        let mut values = values.into_iter().enumerate();
-        values.any(|(at, value)| self.has(at) && value.is_some_and(names_moment))
-    }
 }
 
 #[cfg(test)]
@@ -148,8 +141,5 @@ mod tests {
         assert!(!many.has(63) && !many.has(99));
         let last = Suspects::of((0..100).map(|at| if at == 99 { date } else { int }), false);
         assert!(!last.has(62) && last.has(63) && last.has(99));
-        let now = || Some(&b"now"[..]);
-        let suspects = Suspects::of([int, date], false);
-        assert!(suspects.name_moment([None, now()]) && !suspects.name_moment([now(), None]));
     }
 }

@@ -10,14 +10,14 @@ use crate::statements::verdict::Read;
 pub enum Writes {
     /// None.
     Nothing,
-    /// Those with these OIDs, in order: parents and children, and what foreign keys reach, are
-    /// among them.
+    /// The relations with these OIDs, in order. Parents and children of a relation that is named
+    /// are among them, and the relations that foreign keys reach.
     Relations(Vec<u32>),
     /// Any of the database.
     Anything,
 }
 
-/// What is said of a statement.
+/// The server's answer about a statement.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The first objection.

@@ -32,12 +32,13 @@ const CHANGES: &str = include_str!("changes.sql");
 /// the server more than all others.
 const NO_TARGETS: &str = "t(n, o, k) AS (SELECT 0, 0::pg_catalog.oid, '' WHERE false),\n";
 
-/// What the question asks about a statement.
+/// A statement of the question.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The names in its text.
     pub mentioned: &'a Mentioned,
-    /// What it changes by name, if the question is what it may change: a SELECT may do so as well.
+    /// The relations that it names as changed, if the question is what it may change: a function
+    /// in a SELECT may change any.
     pub targets: Option<&'a [Target]>,
     /// The types of its parameters as its Parse gives them.
     pub parameters: &'a [u8],
@@ -118,7 +119,7 @@ fn lines(sql: &str) -> impl Iterator<Item = &str> {
     sql.split_inclusive('\n').map(str::trim_start).filter(|line| !line.starts_with("--"))
 }
 
-/// What a row of the answer says of a statement.
+/// The content of a row of the answer about a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// It is no read.
@@ -156,7 +157,7 @@ fn said_of(said: &str) -> Option<Remark> {
 }
 
 /// Returns the OIDs of types as a Parse has them: their number, and then each of them.
-fn oids(parameters: &[u8]) -> impl Iterator<Item = u32> {
+pub(crate) fn oids(parameters: &[u8]) -> impl Iterator<Item = u32> {
     let oids = parameters.get(2..).unwrap_or_default().as_chunks().0;
     oids.iter().map(|oid| u32::from_be_bytes(*oid))
 }

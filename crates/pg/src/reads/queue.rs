@@ -90,7 +90,7 @@ pub(crate) struct Asked {
     pub(crate) candidates: Vec<Candidate>,
     /// The count of schema changes when the server was asked.
     pub(crate) schema_changes: u64,
-    /// What is found about each.
+    /// The answers about each.
     found: Vec<Findings>,
 }
 
@@ -108,13 +108,10 @@ impl Asked {
 
     /// Returns the text of the question.
     pub(crate) fn question(&self) -> Vec<u8> {
-        question::question(self.candidates.iter().map(|it| {
-            let types = refrain_wire::frame::split_string(&it.statement.tail);
-            Subject {
-                mentioned: &it.mentioned,
-                targets: None,
-                parameters: types.map_or(&[][..], |(_, types)| types),
-            }
+        question::question(self.candidates.iter().map(|it| Subject {
+            mentioned: &it.mentioned,
+            targets: None,
+            parameters: it.statement.parameters(),
         }))
     }
 

@@ -7,7 +7,6 @@
 
 pub(crate) mod store;
 pub(crate) mod writing;
-pub(crate) mod timeless;
 pub(crate) mod texts;
 pub(crate) mod rule;
 pub(crate) mod of_pool;

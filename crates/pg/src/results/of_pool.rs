@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use refrain_cache::{Seed, TopicSet};
 use refrain_pool::settings::PoolSettings;
+use refrain_sql::moments::Suspects;
 use refrain_sql::reads::may_be_read;
 
+use crate::reads::question::oids;
 use crate::results::rule::Rule;
 use crate::results::store::ResultStore;
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
-use crate::results::timeless::is_timeless;
 use crate::results::writing::DatabaseTopics;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) topics: Arc<TopicSet>,
     /// The number of the statement, of its text and the types of its parameters.
     pub(crate) number: u64,
+    /// The parameters that may name the present moment.
+    pub(crate) suspects: Suspects,
 }
 
 /// The rules of a pool on one core.
@@ -139,13 +142,14 @@ impl PoolResults {
         let store = &self.store;
         let number = text.unwrap_or_else(|| texts::number(store, &self.seed, statement.text()));
         let rule = self.rules.iter().find(|rule| rule.applies(number)).ok_or(Bypass::Rule)?;
-        if statement.scan.calls > 0 || !is_timeless(statement.text(), text.is_none()) {
+        if statement.scan.calls > 0 {
             return Err(Bypass::Statement);
         }
         let of_statement = || store.numbers.number(&[b"statement ", &*statement.tail].concat());
         let number = if text.is_some() { number } else { of_statement() };
         let topics = store.topics.set(rule.topics.clone());
-        Ok(Rc::new(Plan { rule: rule.clone(), topics, number }))
+        let suspects = Suspects::of(oids(statement.parameters()), true);
+        Ok(Rc::new(Plan { rule: rule.clone(), topics, number, suspects }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Segment: a client's input as one segment that runs one statement.
 
-use refrain_sql::moments::names_moment;
+use refrain_sql::moments::{Suspects, names_moment};
 use refrain_wire::Header;
 use refrain_wire::frame::HEADER_BYTES;
 use refrain_wire::front::{self as read, Bind, Parse};
@@ -98,22 +98,22 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// True if a value of a Bind may be read as a moment that depends on the present, or the body is
-/// malformed. `values` is the body behind the names.
-pub(crate) fn binds_moment(values: &[u8]) -> bool {
-    binds_no_moment(values).is_none()
+/// True if a value of a Bind for one of the suspects may be read as a moment that depends on the
+/// present, or the body is malformed. `values` is the body behind the names.
+pub(crate) fn binds_moment(values: &[u8], suspects: Suspects) -> bool {
+    binds_no_moment(values, suspects).is_none()
 }
 
-fn binds_no_moment(values: &[u8]) -> Option<()> {
+fn binds_no_moment(values: &[u8], suspects: Suspects) -> Option<()> {
     let (formats, rest) = values.split_first_chunk::<2>()?;
     let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;
     let (count, mut rest) = rest.split_first_chunk::<2>()?;
-    for _ in 0..u16::from_be_bytes(*count) {
+    for place in 0..usize::from(u16::from_be_bytes(*count)) {
         let (length, value) = rest.split_first_chunk::<4>()?;
         rest = value;
         // A null has the length -1.
         if let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) {
-            if names_moment(value.get(..length)?) {
+            if suspects.has(place) && names_moment(value.get(..length)?) {
                 return None;
             }
             rest = &value[length..];
@@ -160,8 +160,10 @@ mod tests {
             let length = u32::try_from(text.len()).unwrap().to_be_bytes();
             [&[0, 0, 0, 2, 0xff, 0xff, 0xff, 0xff][..], &length, text, &[0, 0]].concat()
         };
-        assert!(binds_moment(&value(b" Today")));
-        assert!(!binds_moment(&value(b"yes")));
-        assert!(binds_moment(&value(b"yes")[..10]));
+        let (all, none) = (Suspects::of([], false), Suspects::of([23, 23], false));
+        assert!(binds_moment(&value(b" Today"), all));
+        assert!(!binds_moment(&value(b" Today"), none));
+        assert!(!binds_moment(&value(b"yes"), all));
+        assert!(binds_moment(&value(b"yes")[..10], all));
     }
 }

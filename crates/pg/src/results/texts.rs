@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use hashlink::LruCache;
 use refrain_cache::Seed;
-use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sql::normalize::{self, Class, Key, Sample, Span};
 
 use crate::ground::ids::EnvId;
@@ -84,30 +83,6 @@ impl TextStatements {
     }
 }
 
-/// Returns a text without its block comments, if it has any: those of sqlcommenter and the like
-/// differ with each request, and say nothing to PostgreSQL.
-#[inline]
-pub(crate) fn uncommented(text: &[u8]) -> Option<Vec<u8>> {
-    text.windows(2).any(|pair| pair == b"/*").then(|| without_comments(text))
-}
-
-#[cold]
-fn without_comments(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut at = 0;
-    for token in Lexer::new(text, false) {
-        if token.kind == TokenKind::BlockComment {
-            bytes.extend_from_slice(&text[at..token.start as usize]);
-            // What it parts stays apart.
-            bytes.push(b' ');
-            at = token.end as usize;
-        }
-    }
-    bytes.extend_from_slice(&text[at..]);
-    bytes.truncate(bytes.trim_ascii_end().len());
-    bytes
-}
-
 /// Returns a text with other literals: the same for all texts that differ only in these.
 pub(crate) fn canonical(text: &[u8], spans: &[Span]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -149,19 +124,6 @@ pub(crate) fn number(store: &ResultStore, seed: &Seed, text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn block_comments_are_taken_out_and_nothing_else() {
-        let of = |text: &str| uncommented(text.as_bytes()).map(|it| String::from_utf8(it).unwrap());
-        assert_eq!(of("select 1"), None);
-        assert_eq!(of("select 1 /*traceparent='00-a'*/").unwrap(), "select 1");
-        assert_eq!(of("/* a */select/**/1").unwrap(), " select 1");
-        assert_eq!(
-            of("select '/*', 2 /* x /* y */ z */ from t").unwrap(),
-            "select '/*', 2   from t"
-        );
-        assert_eq!(of("select '/*'").unwrap(), "select '/*'");
-    }
 
     #[test]
     fn texts_that_differ_only_in_literals_have_one_canonical_text_which_is_its_own() {

@@ -183,6 +183,11 @@ impl Statement {
         refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
     }
 
+    /// Returns the types of the parameters as the Parse has them: their number, and each OID.
+    pub fn parameters(&self) -> &[u8] {
+        refrain_wire::frame::split_string(&self.tail).map_or(&[], |(_, types)| types)
+    }
+
     /// True if running it may do something to the session, or end a transaction.
     #[inline]
     pub fn acts(&self) -> bool {

@@ -11,6 +11,7 @@ use refrain_cache::{Asker, Found, Hit, Waiter};
 use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::{ClientSerial, Conn, Core};
+use refrain_sql::comments::without_comments;
 use refrain_sql::normalize;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
@@ -20,7 +21,7 @@ use crate::engine::Step;
 use crate::results::of_client::Outcome;
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Segment, binds_moment};
-use crate::results::texts::{LITERALS_MAX, Seen, TextStatement, canonical, uncommented};
+use crate::results::texts::{LITERALS_MAX, Seen, TextStatement, canonical};
 use crate::state::parts::{Client, CoreState};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -314,8 +315,8 @@ fn of_query<'a>(
     schema_changes: u64,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
-    let uncommented = uncommented(text);
-    let text = uncommented.as_deref().unwrap_or(text);
+    let uncommented = without_comments(text, false);
+    let text = &*uncommented;
     let mut spans = std::mem::take(&mut core_state.protocol.spans);
     let seed = core_state.shared.protocol.registry.seed();
     let env = client.session.settings.env();
@@ -398,7 +399,7 @@ fn of_statement<'a>(
     }
     cached.count_use();
     let plan = results.plan(&cached, schema_changes, None)?;
-    if binds_moment(values) {
+    if binds_moment(values, plan.suspects) {
         return Err(Bypass::Moment);
     }
     let kind = if parse.is_some() { PARSED } else { BOUND };

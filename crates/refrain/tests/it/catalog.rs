@@ -394,8 +394,8 @@ fn values() -> Vec<String> {
     values
 }
 
-/// What a day is depends on the time zone: if a value is another date in a time zone a day away, it
-/// depends on the present. A date and a time in a value without a time zone do not.
+/// Checks random values: a value that is another date in a time zone more than a day away depends
+/// on the present, because a date and a time that a value names do not depend on the time zone.
 fn no_moment_is_missed(version: Version, database: &str) {
     let mut server = opened(version, database);
     server.run(
