@@ -108,8 +108,9 @@ e(oid) AS MATERIALIZED (
 -- volatile either.
 h(o) AS MATERIALIZED (
     SELECT b.o FROM b
-    WHERE NOT EXISTS (SELECT FROM z, e, pg_catalog.pg_proc p
-            WHERE z.o = b.o AND p.oid = e.oid AND p.proname = z.t)
+    WHERE NOT EXISTS (SELECT FROM z, pg_catalog.pg_proc p
+            WHERE z.o = b.o AND p.proname = z.t AND (p.oid IN (SELECT e.oid FROM e)
+                OR p.oid >= 16384 AND (p.prokind = 'a' OR p.pronargdefaults > 0)))
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator o, e WHERE o.oprcode = e.oid)
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k, e, LATERAL pg_catalog.regexp_matches(
                 k.conbin::text, ':(?:funcid|opfuncid) (\d+)', 'g') x(o)

@@ -75,7 +75,16 @@ const SETUP: &str = "
     create policy p on policed using (writes() > 0);
     create schema other;
     create table other.t (a int);
-    create aggregate sums(int) (sfunc = int4pl, stype = int, initcond = '0')";
+    create aggregate sums(int) (sfunc = int4pl, stype = int, initcond = '0');
+    create function bad(int, int) returns int language plpgsql
+        as 'begin delete from u; return 1; end';
+    create aggregate bads(int) (sfunc = bad, stype = int, initcond = '0');
+    create function given(a int default writes()) returns int language sql stable as 'select 1';
+    create function summed() returns int language sql as 'select bads(1)';
+    create function gave() returns int language sql as 'select given()';
+    create function field() returns int language plpgsql
+        as 'declare x u; begin return (x).wrote; end';
+    create function wrote(u) returns int language sql as 'select writes()'";
 
 /// Texts, what is known of them as reads, and on which relations they depend.
 const READS: &[(&str, &str, &str)] = &[
@@ -159,6 +168,12 @@ const WRITES: &[(&str, &str)] = &[
     ("select relname from pg_class, secret", ""),
     ("select rolled()", ""),
     ("select rolls()", "*"),
+    ("select bads(1)", "*"),
+    ("select given()", "*"),
+    ("select summed()", "*"),
+    ("select gave()", "*"),
+    ("select field()", "*"),
+    ("select u.wrote from u", "*"),
     ("select writes()", "*"),
     ("select calls()", "*"),
     ("select runs('x')", "*"),
