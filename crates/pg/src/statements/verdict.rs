@@ -108,8 +108,10 @@ impl Verdict {
             Ok(Read::Unkept(unkept)) => FIRST_UNKEPT + unkept as u64,
             Err(objection) => OBJECTION + objection as u64,
         };
+        // Another session may just have replaced the relation, and the server looked in between.
+        let age = if found == Err(Objection::Missing) { PATIENCE_US } else { AGE_US };
         self.found.store(word(schema_changes, tag), Relaxed);
-        self.due.store(now.0 + AGE_US, Relaxed);
+        self.due.store(now.0 + age, Relaxed);
     }
 
     /// Forgets the verdict.
@@ -160,6 +162,15 @@ mod tests {
         assert!(!verdict.begin(0, Now(9 + PATIENCE_US + AGE_US)));
         assert!(verdict.begin(0, Now(10 + PATIENCE_US + AGE_US)));
         assert!(verdict.is_read(0), "the old verdict counts until there is a new one");
+    }
+
+    #[test]
+    fn a_relation_that_is_missing_is_looked_for_again_soon() {
+        let verdict = Verdict::default();
+        verdict.learn(Err(Objection::Missing), 0, Now(1));
+        assert!(!verdict.is_due(Now(PATIENCE_US)) && verdict.is_due(Now(1 + PATIENCE_US)));
+        verdict.learn(Err(Objection::Relation), 0, Now(1));
+        assert!(!verdict.is_due(Now(1 + PATIENCE_US)));
     }
 
     #[test]
