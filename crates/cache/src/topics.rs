@@ -47,6 +47,11 @@ impl Topic {
         assert!(before & DOUBTS > 0, "a doubt that ends has begun");
     }
 
+    /// Whether it is the same as another.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     fn word(&self) -> u64 {
         self.0.generation.load(SeqCst)
     }

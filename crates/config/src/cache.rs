@@ -60,6 +60,13 @@ table! {
     statement: Option<String>,
         Reload, takes ["select 1"], not [];
 
+    /// Table that the statements read to which the rule applies; the default is any, or none.
+    ///
+    /// The name may have a schema: `public.prices`. Without one, it stands for the tables of that
+    /// name in all schemas. A statement that reads the table through a view reads it as well.
+    table: Option<String>,
+        Reload, takes ["prices"], not [];
+
     /// Time for which a reply is given to others, from its request on.
     ttl: Duration = "1min" ["1ms" to "365d"],
         Reload, takes ["250ms", "1d"], not ["0s", "never", "60"];

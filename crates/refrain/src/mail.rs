@@ -9,14 +9,13 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
-use refrain_pg::requests::{Case, ReadCase};
+use refrain_pg::requests::{Case, ReadCase, TextFindings};
 use refrain_pg::{Snapshot, Transfer};
 use refrain_pool::Conn;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{ClientSerial, Core};
 use refrain_pool::message::CoreMessage;
 use refrain_sql::normalize::Analysis;
-use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::balance::Order;
 use crate::sqlite_session::SqliteSession;
@@ -46,8 +45,8 @@ pub(crate) enum Mail {
     Console { client: ClientSerial, reply: Vec<u8> },
     /// The analysis of a query's literals, for the engine.
     Analysed { case: Box<Case>, analysis: Analysis },
-    /// The names in the text of a statement that may be a read, for the engine.
-    Read { case: Box<ReadCase>, found: Result<Mentioned, Objection> },
+    /// Findings in the text of a statement, for the engine.
+    Read { case: Box<ReadCase>, found: Box<TextFindings> },
     /// The addresses of the name that this attempt to connect waits for.
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
     /// A request for a snapshot of this core.

@@ -13,10 +13,10 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 
 use refrain_grammar::{PgGrammar, STACK};
-use refrain_pg::requests::{Case, ReadCase};
+use refrain_pg::requests::{Case, ReadCase, TextFindings};
 use refrain_pool::ids::Core;
 use refrain_sql::normalize::{Analysis, Grammar, Reason};
-use refrain_sql::reads::{Mentioned, Objection};
+use refrain_sql::reads::Objection;
 
 use crate::mail::{Mail, Post};
 
@@ -31,7 +31,7 @@ static ENCODING: Reason =
 pub(crate) enum Text {
     /// A simple query: its literals may become parameters.
     Query(Box<Case>),
-    /// A statement: it may be a read.
+    /// A statement: it may be a read, or change rows.
     Statement(Box<ReadCase>),
 }
 
@@ -69,15 +69,17 @@ fn run(post: &Post, requests: Receiver<ParseRequest>) {
     for (core, text) in requests {
         let mail = match text {
             Text::Query(case) => Mail::Analysed { analysis: analyse(&case), case },
-            Text::Statement(case) => Mail::Read { found: read(&case), case },
+            Text::Statement(case) => Mail::Read { found: Box::new(read(&case)), case },
         };
         post.send(core, mail);
     }
 }
 
-fn read(case: &ReadCase) -> Result<Mentioned, Objection> {
-    let text = str::from_utf8(case.text()).map_err(|_| Objection::Encoding)?;
-    refrain_grammar::read(text)
+fn read(case: &ReadCase) -> TextFindings {
+    let Ok(text) = str::from_utf8(case.text()) else { return Err(Objection::Encoding).into() };
+    let read = refrain_grammar::read(text);
+    let wanted = case.wants_effect() && read.is_err();
+    TextFindings { read, effect: wanted.then(|| refrain_grammar::effect(text)) }
 }
 
 fn analyse(case: &Case) -> Analysis {

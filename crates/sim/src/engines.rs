@@ -2,7 +2,7 @@
 //! simulator's counterpart of the program's loop (`refrain::core`), and the place of planted bugs.
 
 use refrain_grammar::PgGrammar;
-use refrain_pg::requests::{Answer, Case, ReadCase, Request};
+use refrain_pg::requests::{Answer, Case, ReadCase, Request, TextFindings};
 use refrain_pg::{Action, Event, Output, Transfer};
 use refrain_pool::event::Level;
 use refrain_pool::ids::Peer as Who;
@@ -275,7 +275,10 @@ impl World {
     /// Finds out what the text of a statement mentions, and gives the engine the result.
     pub(crate) fn read(&mut self, core: usize, case: Box<ReadCase>) {
         let text = String::from_utf8_lossy(case.text()).into_owned();
-        let found = refrain_grammar::read(&text);
+        let read = refrain_grammar::read(&text);
+        let wanted = case.wants_effect() && read.is_err();
+        let effect = wanted.then(|| refrain_grammar::effect(&text));
+        let found = Box::new(TextFindings { read, effect });
         self.trace.line(self.now, "read", &text, || format!("{found:?}"));
         self.step(core, Event::Answered(Answer::Read { case, found }));
     }

@@ -3,3 +3,4 @@
 pub mod ids;
 pub mod stats;
 pub(crate) mod reports;
+pub(crate) mod schema;

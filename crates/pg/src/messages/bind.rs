@@ -33,7 +33,7 @@ impl Link<'_> {
         let Some(cached) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
         };
-        self.pipe.sends_statement(&cached.statement);
+        self.sends_statement(&cached.statement);
         // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
         // each Bind. That one must exist under the client's name (E51).
         self.lend_name(&cached.statement)?;

@@ -39,7 +39,7 @@ impl Link<'_> {
         };
         let scan =
             refrain_sql::scan_with(text, self.client.session.settings.expected().reads.backslash);
-        self.note_writes(message, text, &scan);
+        self.sends_text(text, &scan, message.complete);
         if self.client.session.statements.are_managed()
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {
@@ -78,17 +78,6 @@ impl Link<'_> {
         self.bar_drops(seq, lent);
         let used = self.pass(message);
         Ok(used)
-    }
-
-    /// Notes a text that may write, where replies are kept. What has not arrived may do anything.
-    #[inline]
-    fn note_writes(&mut self, message: &Message<'_>, text: &[u8], scan: &Scan) {
-        if message.complete {
-            let backslash = self.client.session.settings.expected().reads.backslash;
-            self.pipe.sends_text(text, scan, backslash);
-        } else {
-            self.pipe.sends_unknown();
-        }
     }
 
     /// Marks the server to be closed after a Query or FunctionCall behind extended messages without

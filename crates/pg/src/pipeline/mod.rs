@@ -6,5 +6,4 @@ pub(crate) mod outstanding;
 pub(crate) mod undo;
 pub(crate) mod evidence;
 pub(crate) mod calls;
-pub(crate) mod schema;
 pub(crate) mod job;

@@ -10,9 +10,9 @@ use crate::statements::verdict::Read;
 pub enum Writes {
     /// None.
     Nothing,
-    /// The relations with these OIDs, in order. Parents and children of a relation that is named
-    /// are among them, and the relations that foreign keys reach.
-    Relations(Vec<u32>),
+    /// These relations, by OID and in order, with their names. Parents and children of a relation
+    /// that the text names are among them, and the relations that foreign keys reach.
+    Relations(Vec<(u32, String)>),
     /// Any of the database.
     Anything,
 }
@@ -23,27 +23,27 @@ pub struct Findings {
     /// The first objection.
     objection: Option<Objection>,
     unkept: Option<Unkept>,
-    reads: Vec<u32>,
-    writes: Vec<u32>,
+    reads: Vec<(u32, String)>,
+    writes: Vec<(u32, String)>,
     anything: bool,
 }
 
 impl Findings {
     /// Begins with what the text of a statement shows.
-    pub fn new(unkept: Option<Unkept>) -> Self {
-        Self { unkept, ..Self::default() }
+    pub fn new(objection: Option<Objection>, unkept: Option<Unkept>) -> Self {
+        Self { objection, unkept, ..Self::default() }
     }
 
     /// Takes a remark. `on_all` says that it is about all statements.
-    pub fn hears(&mut self, remark: Remark, on_all: bool) {
+    pub fn hears(&mut self, remark: Remark<'_>, on_all: bool) {
         match remark {
             Remark::No(objection) => {
                 self.objection.get_or_insert(objection);
                 self.anything |= on_all || may_hide_writes(objection);
             }
             Remark::Unkept(unkept) => self.unkept = self.unkept.max(Some(unkept)),
-            Remark::Reads(oid) => self.reads.push(oid),
-            Remark::Writes(oid) => self.writes.push(oid),
+            Remark::Reads(oid, name) => self.reads.push((oid, name.to_owned())),
+            Remark::Writes(oid, name) => self.writes.push((oid, name.to_owned())),
             Remark::Anything => self.anything = true,
         }
     }
@@ -57,10 +57,10 @@ impl Findings {
         }
     }
 
-    /// Returns the OIDs of the relations on whose rows the result of the read depends, in order. A
-    /// read that calls functions of the user's may depend on others as well
+    /// Returns the relations on whose rows the result of the read depends, by OID and in order,
+    /// with their names. A read that calls functions of the user's may depend on others as well
     /// ([`Unkept::Stable`]).
-    pub fn relations(&self) -> Vec<u32> {
+    pub fn relations(&self) -> Vec<(u32, String)> {
         sorted(&self.reads)
     }
 
@@ -91,18 +91,18 @@ fn may_hide_writes(objection: Objection) -> bool {
     )
 }
 
-fn sorted(oids: &[u32]) -> Vec<u32> {
-    let mut oids = oids.to_vec();
-    oids.sort_unstable();
-    oids.dedup();
-    oids
+fn sorted<T: Clone + Ord>(found: &[T]) -> Vec<T> {
+    let mut found = found.to_vec();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn heard(remarks: &[(Remark, bool)]) -> Findings {
+    fn heard(remarks: &[(Remark<'_>, bool)]) -> Findings {
         let mut findings = Findings::default();
         remarks.iter().for_each(|(remark, on_all)| findings.hears(*remark, *on_all));
         findings
@@ -114,17 +114,20 @@ mod tests {
         let both = heard(&[
             (Remark::Unkept(Unkept::Clock), false),
             (Remark::Unkept(Unkept::Stable), false),
-            (Remark::Reads(7), false),
-            (Remark::Reads(3), false),
-            (Remark::Reads(7), false),
+            (Remark::Reads(7, "a.t"), false),
+            (Remark::Reads(3, "a.u"), false),
+            (Remark::Reads(7, "a.t"), false),
         ]);
         assert_eq!(
             both.read(),
             Ok(Read::Unkept(Unkept::Clock)),
             "trust in functions is not enough"
         );
-        assert_eq!(both.relations(), [3, 7]);
-        assert_eq!(Findings::new(Some(Unkept::Word)).read(), Ok(Read::Unkept(Unkept::Word)));
+        assert_eq!(both.relations(), [(3, "a.u".to_owned()), (7, "a.t".to_owned())]);
+        let word = Findings::new(None, Some(Unkept::Word));
+        assert_eq!(word.read(), Ok(Read::Unkept(Unkept::Word)));
+        let locks = Findings::new(Some(Objection::Locks), None);
+        assert_eq!(locks.read(), Err(Objection::Locks));
         let objections =
             [Objection::Locking, Objection::Volatile].map(|it| (Remark::No(it), false));
         assert_eq!(heard(&objections).read(), Err(Objection::Locking));
@@ -133,8 +136,9 @@ mod tests {
     #[test]
     fn what_follows_for_a_write() {
         assert_eq!(heard(&[]).writes(), Writes::Nothing);
-        let writes = [(Remark::Writes(9), false), (Remark::Writes(2), false)];
-        assert_eq!(heard(&writes).writes(), Writes::Relations(vec![2, 9]));
+        let writes = [(Remark::Writes(9, "a.t"), false), (Remark::Writes(2, "a.u"), false)];
+        let relations = vec![(2, "a.u".to_owned()), (9, "a.t".to_owned())];
+        assert_eq!(heard(&writes).writes(), Writes::Relations(relations));
         let anything = [writes[0], (Remark::Anything, false)];
         assert_eq!(heard(&anything).writes(), Writes::Anything);
         let volatile = Remark::No(Objection::Volatile);

@@ -121,15 +121,16 @@ fn lines(sql: &str) -> impl Iterator<Item = &str> {
 
 /// The content of a row of the answer about a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum Remark<'a> {
     /// It is no read.
     No(Objection),
     /// Its result is not to be kept.
     Unkept(Unkept),
-    /// Its result depends on the rows of the relation with this OID.
-    Reads(u32),
-    /// It may change rows of the relation with this OID, or of a child.
-    Writes(u32),
+    /// Its result depends on the rows of the relation with this OID; its schema and its name, if
+    /// they are UTF-8.
+    Reads(u32, &'a str),
+    /// It may change rows of the relation with this OID; its schema and its name.
+    Writes(u32, &'a str),
     /// It may change anything in the database.
     Anything,
 }
@@ -137,20 +138,24 @@ pub enum Remark {
 /// Returns a row of the answer: the number of the statement, `None` for all of them, and the
 /// remark. A remark that is not known here is [`Objection::Server`], and so is a row that is no
 /// answer at all, for all statements.
-pub fn remark(row: &[u8]) -> (Option<usize>, Remark) {
-    let row = std::str::from_utf8(row).unwrap_or_default();
-    let parts = row.split_once(' ').map(|(number, said)| (number.parse::<i64>(), said));
-    let Some((Ok(number), said)) = parts else { return (None, Remark::No(Objection::Server)) };
-    (usize::try_from(number).ok(), said_of(said).unwrap_or(Remark::No(Objection::Server)))
+pub fn remark(row: &[u8]) -> (Option<usize>, Remark<'_>) {
+    let mut words = row.splitn(4, |byte| *byte == b' ').map(std::str::from_utf8);
+    let mut word = || words.next().and_then(Result::ok);
+    let number = word().and_then(|number| number.parse::<i64>().ok());
+    let (Some(number), Some(said)) = (number, word()) else {
+        return (None, Remark::No(Objection::Server));
+    };
+    let said = said_of(said, word(), word()).unwrap_or(Remark::No(Objection::Server));
+    (usize::try_from(number).ok(), said)
 }
 
-fn said_of(said: &str) -> Option<Remark> {
-    match said.split_once(' ') {
-        Some(("reads", oid)) => oid.parse().ok().map(Remark::Reads),
-        Some(("writes", oid)) => oid.parse().ok().map(Remark::Writes),
-        Some(_) => None,
-        None if said == "anything" => Some(Remark::Anything),
-        None => Objection::named(said)
+fn said_of<'a>(said: &str, oid: Option<&str>, name: Option<&'a str>) -> Option<Remark<'a>> {
+    match (said, oid) {
+        ("reads", Some(oid)) => Some(Remark::Reads(oid.parse().ok()?, name.unwrap_or_default())),
+        ("writes", Some(oid)) => Some(Remark::Writes(oid.parse().ok()?, name.unwrap_or_default())),
+        (_, Some(_)) => None,
+        ("anything", None) => Some(Remark::Anything),
+        (_, None) => Objection::named(said)
             .map(Remark::No)
             .or_else(|| Unkept::named(said).map(Remark::Unkept)),
     }
@@ -191,8 +196,9 @@ mod tests {
         assert_eq!(remark(b"-1 cast"), (None, Remark::No(Objection::Cast)));
         assert_eq!(remark(b"0 what"), (Some(0), Remark::No(Objection::Server)));
         assert_eq!(remark(b"1 date-word"), (Some(1), Remark::Unkept(Unkept::Word)));
-        assert_eq!(remark(b"1 reads 70000"), (Some(1), Remark::Reads(70000)));
-        assert_eq!(remark(b"1 writes 7"), (Some(1), Remark::Writes(7)));
+        assert_eq!(remark(b"1 reads 70000 a.b c"), (Some(1), Remark::Reads(70000, "a.b c")));
+        assert_eq!(remark(b"1 reads 7 a.\xff"), (Some(1), Remark::Reads(7, "")));
+        assert_eq!(remark(b"1 writes 7 a.b"), (Some(1), Remark::Writes(7, "a.b")));
         assert_eq!(remark(b"1 anything"), (Some(1), Remark::Anything));
         assert_eq!(remark(b"1 reads t"), (Some(1), Remark::No(Objection::Server)));
         for row in [&b"volatile"[..], b"4711", b"one anything", b"\xff 1", b""] {

@@ -198,8 +198,9 @@ SELECT x.n || ' ' || x.why FROM (
     SELECT p.n, p.why FROM p
     -- What a result depends on.
     UNION
-    SELECT r.n, 'reads ' || r.o FROM r, pg_catalog.pg_class c
-    WHERE c.oid = r.o AND r.h = 'r' AND c.relkind <> 'v'
+    SELECT r.n, 'reads ' || r.o || ' ' || s.nspname || '.' || c.relname
+    FROM r, pg_catalog.pg_class c, pg_catalog.pg_namespace s
+    WHERE c.oid = r.o AND s.oid = c.relnamespace AND r.h = 'r' AND c.relkind <> 'v'
     $changes
     -- What any statement may run.
     UNION

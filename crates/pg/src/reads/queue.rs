@@ -1,10 +1,11 @@
 //! ReadQueue: the statements of a pool that wait until a server can be asked whether they are
-//! reads.
+//! reads, and what they may change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_sql::reads::Mentioned;
+use refrain_sql::effect::Target;
+use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::ground::ids::EnvId;
 use crate::reads::findings::Findings;
@@ -17,13 +18,17 @@ const DUE_MAX: usize = 256;
 /// Most statements of one question.
 const BATCH_MAX: usize = 16;
 
-/// A statement that may be a read, as far as its text shows.
+/// A statement that may be a read or change rows, as far as its text shows.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) statement: Arc<Statement>,
     /// Settings of the statement's parse environment.
     pub(crate) settings: Arc<Settings>,
+    /// Why it is no read, if its text shows that.
+    pub(crate) objection: Option<Objection>,
     pub(crate) mentioned: Mentioned,
+    /// The relations that it names as changed, if the question is also what it may change.
+    pub(crate) targets: Option<Vec<Target>>,
     /// Whether a question about it and others has failed: nothing says which one was the reason.
     pub(crate) alone: bool,
 }
@@ -97,7 +102,8 @@ pub(crate) struct Asked {
 impl Asked {
     /// Begins a question about these statements.
     fn new(candidates: Vec<Candidate>, schema_changes: u64) -> Self {
-        let found = candidates.iter().map(|it| Findings::new(it.mentioned.unkept)).collect();
+        let begin = |it: &Candidate| Findings::new(it.objection, it.mentioned.unkept);
+        let found = candidates.iter().map(begin).collect();
         Self { candidates, schema_changes, found }
     }
 
@@ -110,7 +116,7 @@ impl Asked {
     pub(crate) fn question(&self) -> Vec<u8> {
         question::question(self.candidates.iter().map(|it| Subject {
             mentioned: &it.mentioned,
-            targets: None,
+            targets: it.targets.as_deref(),
             parameters: it.statement.parameters(),
         }))
     }

@@ -4,6 +4,7 @@ pub(crate) mod pipe;
 pub(crate) mod internal;
 pub(crate) mod copies;
 pub(crate) mod link;
+pub(crate) mod texts;
 pub(crate) mod writes;
 pub(crate) mod message;
 pub(crate) mod turn;

@@ -5,8 +5,8 @@
 use refrain_pool::Now;
 use refrain_wire::back::Status;
 
+use crate::ground::schema::DEFINES;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
-use crate::pipeline::schema::DEFINES;
 use crate::state::parts::{CoreState, Pool, Ports, Server};
 
 /// A server and what it owes.

@@ -10,10 +10,10 @@ use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
 use refrain_wire::{Header, write};
 
+use crate::ground::schema::DEFINES;
 use crate::pipeline::outstanding::{
     Failed, FakeReply, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
-use crate::pipeline::schema::DEFINES;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, LOOKED_INTO_MAX, Reader, ServerInput, rest_of};
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};

@@ -5,61 +5,103 @@
 //! string has taken effect when its last CommandComplete comes, and extended messages have when
 //! their ReadyForQuery comes.
 
+use refrain_config::PoolMode;
+use refrain_sql::writes::may_write;
 use refrain_sql::{Kind, Scan, Tag, Traits};
 use refrain_wire::back::Status;
 
-use crate::pipeline::schema::DEFINES;
+use crate::ground::schema::DEFINES;
+use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
-use crate::results::writing::Writing;
+use crate::relay::texts::changing_text;
+use crate::results::writing::{Touch, Writing};
+use crate::statements::relations::Changes;
 use crate::statements::statement::Statement;
 
 /// Traits of texts that change more than rows.
 const SCHEMA: Traits = DEFINES.union(Traits::DEFAULTS);
 
-impl Pipeline<'_> {
-    /// Notes a query string that is sent now.
+impl Link<'_> {
+    /// Notes a query string that is sent now. One that has not arrived in full may do anything.
     #[inline]
-    pub(crate) fn sends_text(&mut self, text: &[u8], scan: &Scan, backslash: bool) {
-        if self.pool().settings.cache.is_on && refrain_sql::writes::may_write(text, scan, backslash)
-        {
-            self.begins_to_write(Some(scan));
+    pub(crate) fn sends_text(&mut self, text: &[u8], scan: &Scan, is_whole: bool) {
+        if self.pipe.pool().settings.cache.is_on {
+            self.text_may_write(text, scan, is_whole);
+        }
+    }
+
+    #[cold]
+    fn text_may_write(&mut self, text: &[u8], scan: &Scan, is_whole: bool) {
+        if !is_whole {
+            return self.pipe.begins_to_write(Touch::Schema);
+        }
+        let backslash = self.client.session.settings.expected().reads.backslash;
+        if may_write(text, scan, backslash) {
+            let known = changing_text(self.pipe.core_state, self.client, text);
+            let changes = known.map(|cached| self.changes(&cached.statement)).unwrap_or_default();
+            self.begins_to_change(changes, scan);
         }
     }
 
     /// Notes a statement that is bound now.
     #[inline]
     pub(crate) fn sends_statement(&mut self, statement: &Statement) {
-        if statement.writes && self.pool().settings.cache.is_on {
+        if statement.writes && self.pipe.pool().settings.cache.is_on {
             self.writes_unless_read(statement);
         }
     }
 
     #[cold]
     fn writes_unless_read(&mut self, statement: &Statement) {
-        let schema_changes = self.pool().shared.protocol.schema_changes();
+        let schema_changes = self.pipe.pool().shared.protocol.schema_changes();
         if !statement.is_read(schema_changes) {
-            self.begins_to_write(Some(&statement.scan));
+            let changes = self.changes(statement);
+            self.begins_to_change(changes, &statement.scan);
         }
     }
 
+    /// Returns what a statement of the client may change.
+    fn changes(&mut self, statement: &Statement) -> Changes {
+        let session = &self.client.session;
+        if statement.env != session.settings.env() || !session.names_are_certain() {
+            return Changes::Anything;
+        }
+        let pool = self.pipe.pool();
+        if pool.settings.options.pool_mode == PoolMode::Session {
+            return Changes::Anything;
+        }
+        statement.relations.changes(pool.shared.protocol.schema_changes())
+    }
+
+    fn begins_to_change(&mut self, changes: Changes, scan: &Scan) {
+        let rows_alone = !scan.traits.intersects(SCHEMA);
+        let names_rows =
+            matches!(scan.kind, Kind::Insert | Kind::Update | Kind::Delete | Kind::With);
+        self.pipe.begins_to_write(match changes {
+            Changes::Nothing if rows_alone => return,
+            Changes::Tables(tables) if rows_alone => Touch::Tables(tables),
+            _ if rows_alone && names_rows => Touch::Rows,
+            _ => Touch::Schema,
+        });
+    }
+}
+
+impl Pipeline<'_> {
     /// Notes a request that is sent now and may do anything.
     pub(crate) fn sends_unknown(&mut self) {
         if self.pool().settings.cache.is_on {
-            self.begins_to_write(None);
+            self.begins_to_write(Touch::Schema);
         }
     }
 
     #[cold]
-    fn begins_to_write(&mut self, scan: Option<&Scan>) {
-        let plain = scan.is_some_and(|scan| {
-            matches!(scan.kind, Kind::Insert | Kind::Update | Kind::Delete | Kind::With)
-                && !scan.traits.intersects(SCHEMA)
-        });
+    fn begins_to_write(&mut self, touch: Touch) {
         let segment = self.server.session.outstanding.segment();
         let store = self.core_state.shared.protocol.results.clone();
-        let database = self.pool().shared.protocol.database().clone();
-        let begin = || Writing::new(&store, &database, segment);
-        self.server.session.transaction.write(begin).add(segment, !plain);
+        let shared = self.pool().shared.clone();
+        let (database, schema) = (shared.protocol.database(), shared.protocol.schema());
+        let begin = || Writing::new(&store, database, schema, segment);
+        self.server.session.transaction.write(begin).add(segment, touch);
     }
 
     /// Voids what a command has made wrong that has taken effect.

@@ -50,6 +50,13 @@ pub(crate) struct Plan {
     pub(crate) suspects: Suspects,
 }
 
+/// How the replies to a statement are kept, as long as it reads the same tables.
+#[derive(Debug)]
+struct Planned {
+    readings: u64,
+    plan: Result<Rc<Plan>, Bypass>,
+}
+
 /// The rules of a pool on one core.
 #[derive(Debug)]
 pub(crate) struct PoolResults {
@@ -59,7 +66,7 @@ pub(crate) struct PoolResults {
     seed: Seed,
     place: u64,
     rules: Vec<Rc<Rule>>,
-    plans: HashMap<u64, Result<Rc<Plan>, Bypass>, BuildHasherDefault<IdHasher>>,
+    plans: HashMap<u64, Planned, BuildHasherDefault<IdHasher>>,
     /// The statements that stand for query strings.
     pub(crate) texts: TextStatements,
 }
@@ -126,14 +133,16 @@ impl PoolResults {
         }
         // A client may prepare the very text that stands for others: then its literals are fixed.
         let id = 2 * statement.id + u64::from(text.is_some());
-        if let Some(plan) = self.plans.get(&id) {
-            return plan.clone();
+        let readings = statement.relations.readings();
+        match self.plans.get(&id) {
+            Some(planned) if planned.readings == readings => return planned.plan.clone(),
+            _ => {}
         }
         let plan = self.make(statement, text);
         if self.plans.len() >= PLANS_MAX {
             self.plans.clear();
         }
-        self.plans.insert(id, plan.clone());
+        self.plans.insert(id, Planned { readings, plan: plan.clone() });
         plan
     }
 
@@ -141,13 +150,19 @@ impl PoolResults {
     fn make(&self, statement: &Statement, text: Option<u64>) -> Result<Rc<Plan>, Bypass> {
         let store = &self.store;
         let number = text.unwrap_or_else(|| texts::number(store, &self.seed, statement.text()));
-        let rule = self.rules.iter().find(|rule| rule.applies(number)).ok_or(Bypass::Rule)?;
+        let reads = statement.relations.reads();
+        let applies = |rule: &&Rc<Rule>| rule.applies(number, &reads);
+        let rule = self.rules.iter().find(applies).ok_or(Bypass::Rule)?;
         if statement.scan.calls > 0 {
             return Err(Bypass::Statement);
         }
         let of_statement = || store.numbers.number(&[b"statement ", &*statement.tail].concat());
         let number = if text.is_some() { number } else { of_statement() };
-        let topics = store.topics.set(rule.topics.clone());
+        let mut topics = rule.topics.clone();
+        if rule.all_writes {
+            topics.extend(reads.iter().flat_map(|table| table.topics.clone()));
+        }
+        let topics = store.topics.set(topics);
         let suspects = Suspects::of(oids(statement.parameters()), true);
         Ok(Rc::new(Plan { rule: rule.clone(), topics, number, suspects }))
     }

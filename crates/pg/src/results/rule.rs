@@ -7,6 +7,7 @@ use refrain_pool::settings::PoolSettings;
 use crate::results::store::{ALL, ResultStore, rule_topic, tag_topic};
 use crate::results::texts;
 use crate::results::writing::DatabaseTopics;
+use crate::statements::relations::Table;
 
 /// Parts of a whole for [`Terms::jitter`].
 const WHOLE: u32 = 1 << 16;
@@ -22,10 +23,14 @@ pub(crate) struct Rule {
     pub(crate) whose: u64,
     /// Whether a client reads what it has written.
     pub(crate) own_writes: bool,
+    /// Whether all clients read what anybody has written.
+    pub(crate) all_writes: bool,
     /// The topics of all its replies.
     pub(crate) topics: Vec<Topic>,
     /// The number of the text that it applies to; `None` for any.
     statement: Option<u64>,
+    /// The table that a statement has to read.
+    table: Option<String>,
 }
 
 impl Rule {
@@ -49,7 +54,8 @@ impl Rule {
         ];
         let tags = rule.tags.iter().map(|tag| store.topics.topic(tag_topic(tag).as_bytes()));
         topics.extend(tags);
-        if rule.consistency == Consistency::Writes {
+        let all_writes = rule.consistency == Consistency::Writes;
+        if all_writes {
             topics.push(database.writes.clone());
         }
         Self {
@@ -57,17 +63,21 @@ impl Rule {
             most: rule.max_result_size,
             whose: store.numbers.number(group.as_bytes()),
             own_writes: rule.consistency == Consistency::Session,
+            all_writes,
             topics,
             statement: rule
                 .statement
                 .as_ref()
                 .map(|text| texts::number(store, seed, text.trim().as_bytes())),
+            table: rule.table.clone(),
         }
     }
 
-    /// Whether it applies to the text of this number.
-    pub(crate) fn applies(&self, text: u64) -> bool {
+    /// Whether it applies to the text of this number, which reads these tables.
+    pub(crate) fn applies(&self, text: u64, reads: &[Table]) -> bool {
+        let has = |name: &String| reads.iter().any(|table| table.is_called(name));
         self.statement.is_none_or(|statement| statement == text)
+            && self.table.as_ref().is_none_or(has)
     }
 }
 

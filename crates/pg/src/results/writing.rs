@@ -1,23 +1,26 @@
 //! Writing: what a server's transaction may write, until its outcome is known.
 //!
-//! A text that may write is noted when it is sent. The replies that it may make wrong are void once
-//! its transaction has ended: before its client hears of that, and so before anybody can know that
-//! a kept reply is old. If the server goes before, the outcome is unknown, and the commit may even
-//! come later: then nothing is kept for a while.
+//! A text that may write is noted when it is sent, with the tables that it may change as far as
+//! they are known. The replies that it may make wrong are void once its transaction has ended:
+//! before its client hears of that, and so before anybody can know that a kept reply is old. If the
+//! server goes before, the outcome is unknown, and the commit may even come later: then nothing is
+//! kept for a while.
 
 use std::sync::Arc;
 
 use refrain_cache::Topic;
 
 use crate::ground::ids::Segment;
+use crate::ground::schema::Schema;
 use crate::results::store::ResultStore;
+use crate::statements::relations::Table;
 
-/// The topics of one database.
+/// The topics of one database. Each of its tables has one as well.
 #[derive(Clone, Debug)]
 pub(crate) struct DatabaseTopics {
     /// The database, as a number.
     pub(crate) place: u64,
-    /// Every write to it.
+    /// Every write that may change any table.
     pub(crate) writes: Topic,
     /// Every change of its schema or of rights in it, and every flush.
     pub(crate) schema: Topic,
@@ -33,7 +36,28 @@ impl DatabaseTopics {
             schema: named("schema"),
         }
     }
+
+    /// Returns the table with this OID and this name.
+    pub(crate) fn table(&self, store: &ResultStore, oid: u32, name: String) -> Table {
+        let topic = |what: &str| store.topics.topic(format!("{what} {}", self.place).as_bytes());
+        let topics = [topic(&format!("table {oid}")), topic(&format!("name {name}"))];
+        Table { topics, name: name.into() }
+    }
 }
+
+/// The replies that a text may make wrong.
+#[derive(Debug)]
+pub(crate) enum Touch {
+    /// Replies that depend on these tables.
+    Tables(Arc<[Topic]>),
+    /// Replies that depend on any table.
+    Rows,
+    /// All replies: it may change the schema or rights.
+    Schema,
+}
+
+/// Most lists of tables that are remembered of a transaction. One that changes more may change any.
+const TABLES_MAX: usize = 32;
 
 /// A transaction that may write.
 #[derive(Debug)]
@@ -42,30 +66,71 @@ pub(crate) struct Writing {
     topics: DatabaseTopics,
     /// The last segment that may write.
     segment: Segment,
+    /// The tables that it may change, if that is known of all its texts.
+    tables: Vec<Arc<[Topic]>>,
+    /// Whether it may change any table.
+    rows: bool,
     /// Whether it may change the schema or rights.
     schema: bool,
+    /// The schema, and the count of its changes as of which the tables were found.
+    of: (Arc<Schema>, u64),
     over: bool,
 }
 
 impl Writing {
     /// Begins with a text of this segment.
-    pub(crate) fn new(store: &Arc<ResultStore>, topics: &DatabaseTopics, segment: Segment) -> Self {
-        let (store, topics) = (store.clone(), topics.clone());
-        Self { store, topics, segment, schema: false, over: false }
+    pub(crate) fn new(
+        store: &Arc<ResultStore>,
+        topics: &DatabaseTopics,
+        schema: &Arc<Schema>,
+        segment: Segment,
+    ) -> Self {
+        Self {
+            store: store.clone(),
+            topics: topics.clone(),
+            segment,
+            tables: Vec::new(),
+            rows: false,
+            schema: false,
+            of: (schema.clone(), schema.schema_changes()),
+            over: false,
+        }
     }
 
     /// Adds a text of this segment.
-    pub(crate) fn add(&mut self, segment: Segment, schema: bool) {
+    pub(crate) fn add(&mut self, segment: Segment, touch: Touch) {
         self.segment = segment;
-        self.schema |= schema;
+        match touch {
+            Touch::Tables(tables) => {
+                let known = self.tables.iter().any(|known| Arc::ptr_eq(known, &tables));
+                self.rows |= self.tables.len() == TABLES_MAX;
+                if !known && !self.rows {
+                    self.tables.push(tables);
+                }
+            }
+            Touch::Rows => self.rows = true,
+            Touch::Schema => self.schema = true,
+        }
+    }
+
+    /// Calls `each` with the topics of what the transaction may have made wrong.
+    fn for_each_topic(&self, each: impl Fn(&Topic)) {
+        let (schema, as_of) = &self.of;
+        // Its texts may have run under another schema than that under which the tables were found:
+        // another trigger, say. The change may have been committed though it is not counted yet.
+        let outdated = schema.is_being_defined() || schema.schema_changes() != *as_of;
+        if self.schema {
+            each(&self.topics.schema);
+        }
+        if self.schema || self.rows || outdated {
+            each(&self.topics.writes);
+        }
+        self.tables.iter().flat_map(|tables| tables.iter()).for_each(each);
     }
 
     /// Voids what the transaction may have made wrong.
     pub(crate) fn void(&self) {
-        self.topics.writes.void();
-        if self.schema {
-            self.topics.schema.void();
-        }
+        self.for_each_topic(Topic::void);
     }
 
     /// Ends the transaction, as far as its texts are in segments that are over. True if they all
@@ -80,10 +145,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.over {
-            self.store.doubt(&self.topics.writes);
-            if self.schema {
-                self.store.doubt(&self.topics.schema);
-            }
+            self.for_each_topic(|topic| self.store.doubt(topic));
         }
     }
 }

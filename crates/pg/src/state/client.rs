@@ -94,6 +94,16 @@ impl ClientSession {
             && self.pins.is_empty()
     }
 
+    /// Whether names in its texts mean what they mean in any session with its settings: no
+    /// temporary table can hide another.
+    pub(crate) fn names_are_certain(&self) -> bool {
+        self.statements.are_managed()
+            && self.settings.are_known()
+            && !self.settings.have_changed_locally()
+            && self.suspicion.is_clear()
+            && self.pins.is_empty()
+    }
+
     /// Whether the session may move to another core while its client has no server: all that it
     /// refers to is known to other cores as well.
     pub(crate) fn may_travel(&self) -> bool {

@@ -24,9 +24,14 @@ pub(crate) fn caches(pool: &Pool) -> bool {
     !pool.settings.cache.rules.is_empty() && pool.settings.options.pool_mode != PoolMode::Session
 }
 
-/// Whether Refrain finds out which statements are reads.
+/// Whether Refrain finds out which statements are reads, or what they may change.
 pub(crate) fn finds_reads(pool: &Pool) -> bool {
-    shares_reads(pool) || caches(pool)
+    shares_reads(pool) || caches(pool) || finds_changes(pool)
+}
+
+/// Whether Refrain finds out what statements may change: replies are kept somewhere.
+pub(crate) fn finds_changes(pool: &Pool) -> bool {
+    pool.settings.cache.is_on && pool.settings.is_postgres
 }
 
 /// Whether servers do jobs.

@@ -8,7 +8,7 @@ use refrain_config::Server;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Password, Salted, Secret};
-use crate::pipeline::schema::{Defining, Schema};
+use crate::ground::schema::{Defining, Schema};
 use crate::results::writing::DatabaseTopics;
 use crate::settings::session::{ServerParameters, Settings};
 
@@ -179,6 +179,12 @@ impl PoolSharedPart {
     /// Returns the count of possible changes of the schema.
     pub fn schema_changes(&self) -> u64 {
         self.schema.schema_changes()
+    }
+
+    /// Returns the count of changes of the schema, and who is changing it.
+    #[inline]
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        &self.schema
     }
 
     /// Notes that a text is sent that may change the schema, until the result is dropped.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use refrain_pool::ClientSerial;
 use refrain_pool::ids::PoolId;
+use refrain_sql::effect::Effect;
 use refrain_sql::normalize::{Analysis, Key, Span};
 use refrain_sql::reads::{Mentioned, Objection};
 
@@ -23,18 +24,40 @@ pub struct Case {
     pub spans: Box<[Span]>,
 }
 
-/// A statement whose text the parser thread reads: it may be a read.
+/// A statement whose text the parser thread reads: it may be a read, or change rows.
 #[derive(Clone, Debug)]
 pub struct ReadCase {
     pub(crate) statement: Arc<Statement>,
     /// Settings of the statement's parse environment.
     pub(crate) settings: Arc<Settings>,
+    /// Whether Refrain wants to know what the statement may change.
+    pub(crate) changes: bool,
 }
 
 impl ReadCase {
     /// Returns the text.
     pub fn text(&self) -> &[u8] {
         self.statement.text()
+    }
+
+    /// Whether Refrain wants to know what the statement may change, should it be no read.
+    pub fn wants_effect(&self) -> bool {
+        self.changes
+    }
+}
+
+/// Findings in the text of a statement.
+#[derive(Debug)]
+pub struct TextFindings {
+    /// The names in it, or why the statement is no read.
+    pub read: Result<Mentioned, Objection>,
+    /// Rows that it may change, if that is wanted and the statement is no read.
+    pub effect: Option<Effect>,
+}
+
+impl From<Result<Mentioned, Objection>> for TextFindings {
+    fn from(read: Result<Mentioned, Objection>) -> Self {
+        Self { read, effect: None }
     }
 }
 
@@ -54,7 +77,7 @@ pub enum Request {
     },
     /// Parse a text with PostgreSQL's grammar, which is too slow for the engine's thread.
     Analyse(Box<Case>),
-    /// Find out by PostgreSQL's grammar what a text mentions that may be that of a read.
+    /// Find out by PostgreSQL's grammar what the text of a statement shows.
     Read(Box<ReadCase>),
 }
 
@@ -75,11 +98,11 @@ pub enum Answer {
         /// The result: which literals become parameters, or why none does.
         analysis: Analysis,
     },
-    /// The names in the text of a statement.
+    /// Findings in the text of a statement.
     Read {
         /// The statement.
         case: Box<ReadCase>,
-        /// The names, or why the statement is no read.
-        found: Result<Mentioned, Objection>,
+        /// The findings.
+        found: Box<TextFindings>,
     },
 }

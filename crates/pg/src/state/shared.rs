@@ -10,7 +10,7 @@ use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret};
 use crate::ground::ids::EnvId;
-use crate::pipeline::schema::Schema;
+use crate::ground::schema::Schema;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;

@@ -3,6 +3,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod verdict;
+pub(crate) mod relations;
 pub mod statement;
 pub mod registry;
 pub(crate) mod of_core;

@@ -16,6 +16,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::lex::Lexer;
 use refrain_sql::writes::may_write;
@@ -24,6 +25,7 @@ use refrain_wire::back::{Fields, field};
 
 use crate::ground::ids::EnvId;
 use crate::statements::columns;
+use crate::statements::relations::Relations;
 use crate::statements::verdict::Verdict;
 
 /// Counts how often a change of schema has begun a statement anew.
@@ -71,6 +73,8 @@ pub struct Statement {
     pub(crate) writes: bool,
     /// Whether it is a read.
     pub(crate) verdict: Verdict,
+    /// The tables that it reads, and those that it may change.
+    pub(crate) relations: Relations,
     counts: Counts,
 }
 
@@ -148,6 +152,7 @@ impl Statement {
             schema_changes: AtomicU64::new(0),
             partitions: AtomicUsize::new(0),
             verdict: Verdict::default(),
+            relations: Relations::default(),
             counts: Counts::default(),
         }
     }
@@ -200,6 +205,12 @@ impl Statement {
     #[inline]
     pub fn is_read(&self, schema_changes: u64) -> bool {
         self.verdict.is_read(schema_changes)
+    }
+
+    /// True if no core finds out anything about the statement: the caller does so from now on.
+    pub(crate) fn begins_question(&self, schema_changes: u64, now: Now) -> bool {
+        let voided = self.relations.take_voided(schema_changes);
+        self.verdict.begin(schema_changes, now, voided)
     }
 
     /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].

@@ -75,11 +75,12 @@ impl Verdict {
     }
 
     /// True if no core looks for a verdict: the caller does so from now on. A verdict that a schema
-    /// change has voided is looked for at once.
-    pub(crate) fn begin(&self, schema_changes: u64, now: Now) -> bool {
+    /// change has voided is looked for at once, and so is one with which something `else_voided`
+    /// was found.
+    pub(crate) fn begin(&self, schema_changes: u64, now: Now, else_voided: bool) -> bool {
         let due = self.due.load(Relaxed);
         let next = now.0 + PATIENCE_US;
-        let may = due <= now.0 || self.take_voided(schema_changes);
+        let may = else_voided || due <= now.0 || self.take_voided(schema_changes);
         may && self.due.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
     }
 
@@ -156,11 +157,11 @@ mod tests {
     #[test]
     fn one_core_asks_at_a_time_and_again_if_the_question_is_lost() {
         let verdict = Verdict::default();
-        assert!(verdict.begin(0, Now(1)) && !verdict.begin(0, Now(2)));
-        assert!(verdict.begin(0, Now(1 + PATIENCE_US)));
+        assert!(verdict.begin(0, Now(1), false) && !verdict.begin(0, Now(2), false));
+        assert!(verdict.begin(0, Now(1 + PATIENCE_US), false));
         verdict.learn(Ok(Read::Timeless), 0, Now(10 + PATIENCE_US));
-        assert!(!verdict.begin(0, Now(9 + PATIENCE_US + AGE_US)));
-        assert!(verdict.begin(0, Now(10 + PATIENCE_US + AGE_US)));
+        assert!(!verdict.begin(0, Now(9 + PATIENCE_US + AGE_US), false));
+        assert!(verdict.begin(0, Now(10 + PATIENCE_US + AGE_US), false));
         assert!(verdict.is_read(0), "the old verdict counts until there is a new one");
     }
 
@@ -177,9 +178,9 @@ mod tests {
     fn one_core_asks_at_once_about_a_verdict_that_is_void() {
         let verdict = Verdict::default();
         verdict.learn(Ok(Read::Timeless), 3, Now(1));
-        assert!(!verdict.begin(3, Now(2)));
-        assert!(verdict.begin(4, Now(2)) && !verdict.begin(4, Now(3)));
+        assert!(!verdict.begin(3, Now(2), false));
+        assert!(verdict.begin(4, Now(2), false) && !verdict.begin(4, Now(3), false));
         verdict.learn(Err(Objection::Locks), 4, Now(4));
-        assert!(!verdict.begin(5, Now(5)), "the text has not changed");
+        assert!(!verdict.begin(5, Now(5), false), "the text has not changed");
     }
 }

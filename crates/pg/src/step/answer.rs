@@ -18,10 +18,11 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::engine::Step;
+use crate::relay::texts::{text_statement, with_results};
 use crate::results::of_client::Outcome;
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Segment, binds_moment};
-use crate::results::texts::{LITERALS_MAX, Seen, TextStatement, canonical};
+use crate::results::texts::{LITERALS_MAX, Seen};
 use crate::state::parts::{Client, CoreState};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -272,25 +273,14 @@ fn wanted<'a>(
 ) -> Result<Wanted<'a>, Bypass> {
     let pool = core_state.pool_in_use(client.pool());
     let schema_changes = pool.shared.protocol.schema_changes();
-    let mut results = match pool.protocol.results.take() {
-        Some(results) if results.is_of(&pool.settings) => results,
-        _ => {
-            let (settings, shared) = (pool.settings.clone(), pool.shared.clone());
-            let protocol = &core_state.shared.protocol;
-            let (store, seed) = (&protocol.results, protocol.registry.seed());
-            Box::new(PoolResults::new(settings, store, seed, shared.protocol.database()))
-        }
-    };
-    let wanted = match form {
+    with_results(core_state, client, |results, core_state, client| match form {
         Form::Query(text) => {
-            of_query(&mut results, core_state, client, (text, form), schema_changes, key)
+            of_query(results, core_state, client, (text, form), schema_changes, key)
         }
         Form::Extended { .. } => {
-            of_statement(&mut results, core_state, client, form, schema_changes, key)
+            of_statement(results, core_state, client, form, schema_changes, key)
         }
-    };
-    core_state.pool_in_use(client.pool()).protocol.results = Some(results);
-    wanted
+    })
 }
 
 /// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
@@ -323,11 +313,7 @@ fn of_query<'a>(
     let literals = normalize::normalize(text, seed, LITERALS_MAX, &mut spans);
     let planned = literals.map_err(|_| Bypass::Statement).and_then(|hash| {
         let seen = Seen { text, spans: &spans, key: hash, env };
-        let known = match results.texts.find(seen) {
-            Some(known) => known.clone(),
-            None => add_text(results, core_state, client, seen)?,
-        };
-        known.cached.count_use();
+        let known = text_statement(results, core_state, client, seen)?;
         let plan = results.plan(&known.cached, schema_changes, Some(known.number))?;
         begin_key(results, client, &plan, SIMPLE, key);
         for span in &spans {
@@ -342,27 +328,6 @@ fn of_query<'a>(
     });
     core_state.protocol.spans = spans;
     planned
-}
-
-/// Finds the statement that stands for a text that was not seen before.
-#[cold]
-fn add_text(
-    results: &mut PoolResults,
-    core_state: &mut CoreState,
-    client: &Client,
-    seen: Seen<'_>,
-) -> Result<TextStatement, Bypass> {
-    let settings = client.session.settings.expected();
-    let plain = settings.reads.encoding.is_utf8() || seen.text.is_ascii();
-    if !plain || settings.reads.backslash {
-        return Err(Bypass::Session);
-    }
-    // A Parse of the text that stands for it, without parameters.
-    let tail = [&canonical(seen.text, seen.spans)[..], &[0; 3]].concat();
-    let identity = Identity { pool: client.pool(), env: seen.env, tail: &tail };
-    let registry = &core_state.shared.protocol.registry;
-    let cached = core_state.protocol.statements.intern(registry, identity, settings);
-    Ok(results.add_text(seen, cached))
 }
 
 /// Finds the plan for a statement that is bound to values.

@@ -33,6 +33,7 @@ use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
+use crate::results::store::ResultStore;
 use crate::settings::session::Settings;
 use crate::state::options::{autoprepares, bounds, has_jobs};
 use crate::state::parts::{Engine, Pool, Server};
@@ -164,8 +165,9 @@ impl Step<'_, '_> {
         let Some((mut job, back)) = self.step.finish_job(conn) else { return };
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let Some(server) = connections.server(conn) else { return };
+        let store = core_state.shared.protocol.results.clone();
         let pool = core_state.pool(server.pool());
-        conclude(pool, &mut job, now);
+        conclude(&store, pool, &mut job, now);
         if job.verification.is_some() {
             server.session.statements.weigh_anew();
         }
@@ -236,7 +238,7 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
 }
 
 /// Records the result of a job.
-fn conclude(pool: &mut Pool, job: &mut Job, now: Now) {
+fn conclude(store: &ResultStore, pool: &mut Pool, job: &mut Job, now: Now) {
     let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
     pool.protocol.normalized_queries.rest(locked, now);
     if let Some(verification) = &job.verification {
@@ -244,7 +246,7 @@ fn conclude(pool: &mut Pool, job: &mut Job, now: Now) {
         conclude_verification(pool, verification, job.refused, now);
     }
     if let Some(asked) = job.reads.take() {
-        reads::conclude(pool, asked, job.refused, now);
+        reads::conclude(store, pool, asked, job.refused, now);
     }
     let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
     let schema_version = pool.shared.protocol.schema_changes();

@@ -51,7 +51,7 @@ impl Background for Pg {
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
             Answer::Read { case, found } => {
                 let (mut step, pool) = (Step { step }, case.statement.pool);
-                step.text_read(*case, found);
+                step.text_read(*case, *found);
                 step.queue_what_is_due(pool);
             }
         }

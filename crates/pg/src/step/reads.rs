@@ -1,29 +1,59 @@
-//! Reads: when Refrain finds out whether statements are reads, and what it makes of the answers.
+//! Reads: when Refrain finds out whether statements are reads and what they may change, and what it
+//! makes of the answers.
 //!
 //! A core notices a statement at its fifth use, and its next tick looks at it, in pools that share
-//! servers. About once a second ([`LOOK_US`]) the core looks through its statements for those that
-//! are to be asked about again. So a query does no more for this than to count. A job asks a server
-//! about several of them at a time, and a pool asks about one batch at a time.
+//! servers or whose writes may make kept replies wrong. About once a second ([`LOOK_US`]) the core
+//! looks through its statements for those that are to be asked about again. So a query does no more
+//! for this than to count. A job asks a server about several of them at a time, and a pool asks
+//! about one batch at a time.
 
 use std::sync::Arc;
 
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
-use refrain_sql::reads::{Mentioned, Objection, may_be_read};
+use refrain_sql::effect::Effect;
+use refrain_sql::reads::{Objection, may_be_read};
 
 use crate::engine::Step;
 use crate::pipeline::job::JobError;
+use crate::reads::findings::{Findings, Writes};
 use crate::reads::queue::{Asked, Candidate};
-use crate::state::options::finds_reads;
+use crate::results::store::ResultStore;
+use crate::state::options::{finds_changes, finds_reads};
 use crate::state::parts::{Action, Pool};
-use crate::state::requests::{ReadCase, Request};
+use crate::state::requests::{ReadCase, Request, TextFindings};
 use crate::statements::of_core::CachedStatement;
+use crate::statements::relations::Changes;
 use crate::statements::statement::Statement;
 
 /// Time between two looks through a core's statements, in microseconds.
 const LOOK_US: u64 = 1_000_000;
 /// Most statements that one look finds again.
 const AGAIN_MAX: usize = 64;
+
+/// A pool in which Refrain finds something out about statements.
+#[derive(Clone, Copy)]
+struct Scope {
+    pool: PoolId,
+    schema_changes: u64,
+    /// Whether it finds out what they may change as well.
+    changes: bool,
+}
+
+impl Scope {
+    fn of(pool: &Pool) -> Option<Self> {
+        finds_reads(pool).then(|| Self {
+            pool: pool.shared.id,
+            schema_changes: pool.shared.protocol.schema_changes(),
+            changes: finds_changes(pool),
+        })
+    }
+
+    /// Whether what a statement may change is of interest.
+    fn wants_changes(self, statement: &Statement) -> bool {
+        self.changes && statement.writes
+    }
+}
 
 impl Step<'_, '_> {
     /// Looks for statements about which the parser thread or a server is to be asked.
@@ -35,69 +65,83 @@ impl Step<'_, '_> {
         if due.is_empty() && !again {
             return;
         }
-        let version = |pool: &Pool| (pool.shared.id, pool.shared.protocol.schema_changes());
-        let sharing: Vec<(PoolId, u64)> =
-            core_state.pools().filter(|pool| finds_reads(pool)).map(version).collect();
-        if sharing.is_empty() {
+        let scopes: Vec<Scope> = core_state.pools().filter_map(Scope::of).collect();
+        if scopes.is_empty() {
             return;
         }
-        let version = |id: PoolId| sharing.iter().find(|(pool, _)| *pool == id).map(|(_, it)| *it);
+        let scope = |it: &Statement| scopes.iter().find(|scope| scope.pool == it.pool).copied();
         due.retain(|it| {
-            version(it.pool).is_some() && !it.verdict.was_asked() && may_be_read(&it.scan)
+            let wanted = |scope: Scope| may_be_read(&it.scan) || scope.wants_changes(it);
+            !it.verdict.was_asked() && scope(it).is_some_and(wanted)
         });
         if again {
             let found = core_state.protocol.statements.iter().filter(|cached| {
-                let schema_changes = version(cached.statement.pool);
-                schema_changes
-                    .is_some_and(|schema_changes| is_due_again(cached, schema_changes, now))
+                scope(&cached.statement).is_some_and(|scope| is_due_again(cached, scope, now))
             });
             due.extend(found.take(AGAIN_MAX).map(|cached| cached.statement.clone()));
         }
         for statement in due {
-            let schema_changes = version(statement.pool).unwrap_or_default();
-            self.ask_for_names(statement, schema_changes);
+            if let Some(scope) = scope(&statement) {
+                self.ask_for_names(statement, scope);
+            }
         }
     }
 
     /// Asks the parser thread what the text of a statement mentions.
-    fn ask_for_names(&mut self, statement: Arc<Statement>, schema_changes: u64) {
+    fn ask_for_names(&mut self, statement: Arc<Statement>, scope: Scope) {
+        let (schema_changes, changes) = (scope.schema_changes, scope.wants_changes(&statement));
         let (now, core) = (self.step.now, &self.step.engine.core_state.protocol);
         let Some(settings) = core.settings_of(statement.env) else { return };
         // The grammar reads UTF-8, and takes a backslash in a string for a backslash.
         let plain = settings.reads.encoding.is_utf8() || statement.text().is_ascii();
         if !plain || settings.reads.backslash {
             statement.verdict.learn(Err(Objection::Encoding), schema_changes, now);
-        } else if statement.verdict.begin(schema_changes, now) {
-            let case = ReadCase { statement, settings };
+        } else if statement.begins_question(schema_changes, now) {
+            let case = ReadCase { statement, settings, changes };
             self.step.ports.act(Action::Ask(Request::Read(Box::new(case))));
         }
     }
 
     /// Takes what the parser thread has found in the text of a statement.
-    pub(crate) fn text_read(&mut self, case: ReadCase, found: Result<Mentioned, Objection>) {
-        let ReadCase { statement, settings } = case;
+    pub(crate) fn text_read(&mut self, case: ReadCase, found: TextFindings) {
+        let ReadCase { statement, settings, changes } = case;
         let Some(pool) = self.step.engine.core_state.find_pool(statement.pool) else { return };
-        match found {
-            Ok(mentioned) => {
-                let alone = false;
-                pool.protocol.reads.push(Candidate { statement, settings, mentioned, alone });
-            }
-            Err(objection) => {
+        let (objection, mentioned, targets) = match found {
+            TextFindings { read: Ok(mentioned), .. } => (None, mentioned, changes.then(Vec::new)),
+            TextFindings { read: Err(objection), effect } => {
                 let schema_changes = pool.shared.protocol.schema_changes();
                 statement.verdict.learn(Err(objection), schema_changes, self.step.now);
                 pool.counters.protocol.reads_refused += 1;
+                match effect {
+                    Some(Effect::Rows { targets, mentioned }) => {
+                        (Some(objection), mentioned, Some(targets))
+                    }
+                    Some(Effect::Nothing) => {
+                        return statement.relations.learn_changes(Changes::Nothing, schema_changes);
+                    }
+                    // What is not known may change anything.
+                    Some(Effect::Anything) | None => return,
+                }
             }
-        }
+        };
+        let alone = false;
+        let candidate = Candidate { statement, settings, objection, mentioned, targets, alone };
+        pool.protocol.reads.push(candidate);
     }
 }
 
-/// True if Refrain is to find out once more whether a statement is a read. Forgets what is no
-/// longer certain of a statement that is not used any more.
-fn is_due_again(cached: &CachedStatement, schema_changes: u64, now: Now) -> bool {
-    let verdict = &cached.statement.verdict;
-    let known = verdict.known(schema_changes);
-    let stays = known.is_some_and(|known| known.is_err_and(Objection::is_of_text));
-    if stays || !verdict.was_asked() || known.is_some() && !verdict.is_due(now) {
+/// True if Refrain is to find out once more whether a statement is a read, or what it may change.
+/// Forgets what is no longer certain of a statement that is not used any more.
+fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
+    let Statement { verdict, relations, .. } = &*cached.statement;
+    let known = verdict.known(scope.schema_changes);
+    let (mut stays, mut voided) =
+        (known.is_some_and(|known| known.is_err_and(Objection::is_of_text)), known.is_none());
+    if scope.wants_changes(&cached.statement) {
+        stays = false;
+        voided |= relations.are_voided(scope.schema_changes);
+    }
+    if stays || !verdict.was_asked() || !voided && !verdict.is_due(now) {
         return false;
     }
     let used = cached.is_in_use();
@@ -110,12 +154,18 @@ fn is_due_again(cached: &CachedStatement, schema_changes: u64, now: Now) -> bool
 /// Records what a server has said about statements. If it refused, `refused` is its error, and a
 /// server is asked about each of them alone; an error that says nothing of them has the question
 /// asked again another time.
-pub(super) fn conclude(pool: &mut Pool, asked: Asked, refused: Option<JobError>, now: Now) {
+pub(super) fn conclude(
+    store: &ResultStore,
+    pool: &mut Pool,
+    asked: Asked,
+    refused: Option<JobError>,
+    now: Now,
+) {
     pool.protocol.reads.asking = false;
     let schema_changes = asked.schema_changes;
     let several = asked.candidates.len() > 1;
     for (candidate, found) in asked.found() {
-        let found = match refused {
+        let read = match refused {
             Some(refused) if refused.passes => continue,
             Some(_) if several => {
                 pool.protocol.reads.push(Candidate { alone: true, ..candidate });
@@ -124,10 +174,46 @@ pub(super) fn conclude(pool: &mut Pool, asked: Asked, refused: Option<JobError>,
             Some(_) => Err(Objection::Server),
             None => found.read(),
         };
-        candidate.statement.verdict.learn(found, schema_changes, now);
-        match found {
+        learn_relations(
+            store,
+            pool,
+            &candidate,
+            refused.is_none().then_some(&found),
+            schema_changes,
+        );
+        candidate.statement.verdict.learn(read, schema_changes, now);
+        if candidate.objection.is_some() {
+            continue;
+        }
+        match read {
             Ok(_) => pool.counters.protocol.reads_verified += 1,
             Err(_) => pool.counters.protocol.reads_refused += 1,
         }
+    }
+}
+
+/// Records which tables a statement reads and may change, as a server has found; `None` if no
+/// server could say.
+fn learn_relations(
+    store: &ResultStore,
+    pool: &Pool,
+    candidate: &Candidate,
+    found: Option<&Findings>,
+    schema_changes: u64,
+) {
+    let (database, relations) = (pool.shared.protocol.database(), &candidate.statement.relations);
+    let table = |(oid, name): (u32, String)| database.table(store, oid, name);
+    if let Some(found) = found {
+        relations.learn_reads(found.relations().into_iter().map(table).collect());
+    }
+    if candidate.targets.is_some() {
+        let changes = match found.map_or(Writes::Anything, Findings::writes) {
+            Writes::Nothing => Changes::Nothing,
+            Writes::Anything => Changes::Anything,
+            Writes::Relations(changed) => {
+                Changes::Tables(changed.into_iter().map(table).flat_map(|it| it.topics).collect())
+            }
+        };
+        relations.learn_changes(changes, schema_changes);
     }
 }

@@ -131,6 +131,131 @@ fn whatever_changes_a_result_voids_it() {
     }
 }
 
+/// Changes of the rows of `t` whose tables the catalog knows: SQL before, the change, and a read
+/// that shows it. Each makes another result whenever it runs.
+const KNOWN_CHANGES: &[(&str, &str, &str)] = &[
+    ("", "update t set b = b || 'x'", FIRST),
+    ("", "with x as (update t set b = b || 'x' returning a) select count(*) from x", FIRST),
+    (
+        "",
+        "merge into t using (values (1)) v (a) on true when matched then update set b = b || 'm'",
+        FIRST,
+    ),
+    ("", "delete from t where a = (select min(a) from t)", FIRST),
+    ("create view w as select * from t", "update w set b = b || 'x'", FIRST),
+    ("create view w as select * from t", "update t set b = b || 'x'", "select b from w limit 1"),
+    (
+        "create table child (c int) inherits (t); insert into child values (-1, 'child', 0)",
+        "update child set b = b || 'x'",
+        FIRST,
+    ),
+    (
+        "create table child (c int) inherits (t); insert into child values (-1, 'child', 0)",
+        "update t set b = b || 'x'",
+        "select b from child",
+    ),
+    (
+        "create table parts (a int, b text) partition by range (a);
+         create table part partition of parts for values from (0) to (10);
+         insert into parts values (1, 'one')",
+        "update part set b = b || 'x'",
+        "select b from parts",
+    ),
+    (
+        "create table parent (a int primary key); insert into parent select a from t;
+         alter table t add foreign key (a) references parent on delete cascade",
+        "delete from parent where a = (select min(a) from parent)",
+        FIRST,
+    ),
+    (
+        "create function f() returns trigger language plpgsql as
+             $$ begin new.b := new.b || 'f'; return new; end $$;
+         create trigger f before update on t for each row execute function f()",
+        "update t set a = a",
+        FIRST,
+    ),
+];
+const FIRST: &str = "select b from t order by a limit 1";
+
+#[test]
+fn a_known_write_voids_what_it_changes_and_nothing_else() {
+    for way in WAYS {
+        let proxy = caching(RULE);
+        let name = database("cache_known_changes");
+        for (setup, change, text) in KNOWN_CHANGES {
+            let mut direct = Session::open(addr(cluster(Version::V15)), name);
+            direct.run(
+                "drop schema if exists public cascade; create schema public;
+                 create table other as select 1 as a;
+                 create table t as select a, 'row ' || a as b from generate_series(1, 1000) a",
+            );
+            direct.run(&format!("select 1; {setup}"));
+            let (mut reader, mut writer) = (proxy.open(name), proxy.open(name));
+            // The schema is another by now, and Refrain would take a while to see it.
+            writer.run("create table news ()");
+            way.prepare(&mut writer, change);
+            let mut others = proxy.open(name);
+            let hits = |session: &mut Session| {
+                let before = proxy.counter("cache_hits");
+                Way::Simple.read(session, "select a from other");
+                proxy.counter("cache_hits") > before
+            };
+            eventually("the write is known to leave the other table alone", || {
+                warm(&proxy, Way::Simple, &mut others, "select a from other");
+                way.read(&mut writer, change);
+                hits(&mut others)
+            });
+            way.prepare(&mut reader, text);
+            for _ in 0..3 {
+                let before = warm(&proxy, way, &mut reader, text);
+                way.read(&mut writer, change);
+                let (after, due) = (way.read(&mut reader, text), direct.query(text).words());
+                assert!(
+                    before != due && after.ends_with(&due[3..]),
+                    "{way:?} {change}: {after} {due}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_known_write_reaches_further_once_the_schema_or_a_temporary_table_says_so() {
+    let name = database("cache_reach");
+    let setup = "drop schema if exists public cascade; create schema public;
+         create table t as select 1 as a, 'one'::text as b;
+         create table u (a int);
+         create table other as select 1 as a;
+         create function f() returns trigger language plpgsql as
+             $$ begin update t set b = b || 'f'; return new; end $$";
+    let write = "insert into u values (1)";
+    for (way, reach) in WAYS.into_iter().flat_map(|way| {
+        let reaches = [
+            "create trigger f after insert on u for each row execute function f()",
+            "create temp table u (a int);
+             create trigger f after insert on u for each row execute function f()",
+        ];
+        reaches.map(|reach| (way, reach))
+    }) {
+        let proxy = caching(RULE);
+        Session::open(addr(cluster(Version::V15)), name).run(setup);
+        let (mut reader, mut writer) = (proxy.open(name), proxy.open(name));
+        let mut hits_after_write = |writer: &mut Session| {
+            warm(&proxy, Way::Simple, &mut reader, FIRST);
+            way.read(writer, write);
+            let before = proxy.counter("cache_hits");
+            Way::Simple.read(&mut reader, FIRST);
+            proxy.counter("cache_hits") > before
+        };
+        way.prepare(&mut writer, write);
+        eventually("the write is known to leave the table alone", || hits_after_write(&mut writer));
+        writer.run(reach);
+        for _ in 0..8 {
+            assert!(!hits_after_write(&mut writer), "{way:?} {reach}");
+        }
+    }
+}
+
 #[test]
 fn settings_users_and_paths_have_replies_of_their_own() {
     let name = database("cache_settings");

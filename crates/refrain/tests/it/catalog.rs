@@ -248,7 +248,7 @@ fn ask(server: &mut Session, subjects: &[Subject<'_>]) -> Vec<Findings> {
     let text = String::from_utf8(question(subjects.iter().copied())).unwrap();
     let reply = server.query(&text);
     assert!(reply.error().is_none(), "{}", reply.words());
-    let new = |subject: &Subject<'_>| Findings::new(subject.mentioned.unkept);
+    let new = |subject: &Subject<'_>| Findings::new(None, subject.mentioned.unkept);
     let mut all: Vec<_> = subjects.iter().map(new).collect();
     for row in reply.rows() {
         let row = row[0].as_deref().unwrap();
@@ -270,8 +270,15 @@ impl Names {
         Self(rows.iter().map(|row| (column(row, 0).parse().unwrap(), column(row, 1))).collect())
     }
 
-    fn of(&self, oids: &[u32]) -> String {
-        let mut names: Vec<_> = oids.iter().map(|oid| self.0[oid].as_str()).collect();
+    fn of(&self, relations: &[(u32, String)]) -> String {
+        let mut names: Vec<_> = relations
+            .iter()
+            .map(|(oid, name)| {
+                let known = self.0[oid].as_str();
+                assert!(known.contains('"') || name.ends_with(known), "{name}: {known}");
+                known
+            })
+            .collect();
         names.sort_unstable();
         names.join(" ")
     }
@@ -307,7 +314,7 @@ fn written(server: &mut Session, names: &Names, text: &str) -> String {
             match ask(server, &[subject]).remove(0).writes() {
                 Writes::Nothing => String::new(),
                 Writes::Anything => "*".to_owned(),
-                Writes::Relations(oids) => names.of(&oids),
+                Writes::Relations(relations) => names.of(&relations),
             }
         }
     }

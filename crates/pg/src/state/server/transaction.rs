@@ -2,8 +2,8 @@
 
 use refrain_sql::Traits;
 
+use crate::ground::schema::{DEFINES, Defining};
 use crate::pipeline::outstanding::Outstanding;
-use crate::pipeline::schema::{DEFINES, Defining};
 use crate::results::writing::Writing;
 
 /// Changes that a server's transaction may have made beyond its session. Other sessions see them

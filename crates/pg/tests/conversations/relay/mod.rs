@@ -10,6 +10,7 @@ mod knowledge;
 mod learn;
 mod look;
 mod reports;
+mod texts;
 mod to_client;
 mod to_nobody;
 mod to_server;

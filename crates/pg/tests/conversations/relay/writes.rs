@@ -3,8 +3,145 @@
 
 use std::time::Duration;
 
+use refrain_pg::requests::TextFindings;
+use refrain_sql::effect::{Effect, Target, Way as Change};
+use refrain_sql::reads::{Mentioned, Objection};
+
 use crate::step::answer::{READ, RULE, SECOND, Scene, UPDATE, WAYS, Way};
+use crate::step::reads::{answer, question};
 use crate::talk::*;
+
+/// A write to another table than that of the read.
+pub(crate) const OTHER: &str = "update u set a = 2";
+
+/// Does this write so often that Refrain looks at it.
+fn repeats(scene: &Scene, text: &str) {
+    (0..6).for_each(|_| scene.does(&scene.bob, text, "UPDATE 1"));
+}
+
+/// Has Refrain find out what the write may change that is due: a server says this.
+fn changes(scene: &Scene, rows: &[&str]) {
+    scene.talk.waits(SECOND);
+    let targets = vec![Target { relation: "\"u\"".to_owned(), way: Change::Update }];
+    let effect = Effect::Rows { targets, mentioned: Mentioned::default() };
+    let found = TextFindings { read: Err(Objection::Form), effect: Some(effect) };
+    scene.talk.read(scene.talk.read_case(), found);
+    let rows: Vec<[&str; 1]> = rows.iter().map(|row| [*row]).collect();
+    let rows: Vec<&[&str]> = rows.iter().map(|row| &row[..]).collect();
+    scene.server.gets(question("(VALUES (0,'s',''),(0,'u','\"u\"')),")).answers(answer(&rows));
+}
+
+/// A scene in which a write to another table is known as one.
+pub(crate) fn with_known_write(way: Way) -> Scene {
+    let scene = Scene::known(way, &[RULE]);
+    repeats(&scene, OTHER);
+    changes(&scene, &["0 writes 8000 public.u"]);
+    scene.asks_server(&scene.alice, "1", "one");
+    scene
+}
+
+#[test]
+fn a_write_to_another_table_voids_nothing() {
+    for way in WAYS {
+        let scene = with_known_write(way);
+        scene.does(&scene.bob, OTHER, "UPDATE 1");
+        scene.hits(&scene.alice, "1", "one");
+        // The same text as a prepared statement is another one, of which nothing is known.
+        scene.bob.sends([parse("", OTHER), bind("", ""), execute(""), sync()]);
+        scene.server.forgets();
+        let done = [parse_complete(), bind_complete(), complete("UPDATE 1"), ready()];
+        scene.server.answers(done);
+        scene.bob.forgets();
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.hits(&scene.alice, "1", "one");
+    }
+}
+
+#[test]
+fn a_write_voids_the_tables_that_the_catalog_names_and_all_if_it_cannot_say() {
+    for (rows, voids) in [
+        (&["0 writes 8000 public.u"][..], false),
+        (&[][..], false),
+        (&["0 writes 8000 public.u", "0 writes 7000 public.t"][..], true),
+        // Another table has got the name, or the table another name.
+        (&["0 writes 9000 public.t"][..], true),
+        (&["0 writes 7000 public.v"][..], true),
+        (&["0 anything"][..], true),
+        (&["0 missing"][..], true),
+        (&["-1 cast"][..], true),
+        (&["0 what is that"][..], true),
+    ] {
+        let scene = Scene::known(Way::Simple, &[RULE]);
+        repeats(&scene, OTHER);
+        changes(&scene, rows);
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.does(&scene.bob, OTHER, "UPDATE 1");
+        match voids {
+            true => scene.goes_to_a_server(&scene.alice, "1"),
+            false => scene.hits(&scene.alice, "1", "one"),
+        }
+    }
+}
+
+#[test]
+fn a_write_whose_tables_are_not_known_yet_voids_all() {
+    let scene = Scene::known(Way::Simple, &[RULE]);
+    for _ in 0..4 {
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.does(&scene.bob, OTHER, "UPDATE 1");
+    }
+    scene.goes_to_a_server(&scene.alice, "1");
+}
+
+#[test]
+fn a_block_voids_all_that_its_commands_may_change() {
+    for way in WAYS {
+        let scene = with_known_write(way);
+        scene.bob.opens_block(&scene.server);
+        scene.bob.asks(&scene.server, OTHER, [complete("UPDATE 1"), ready_in_block()]);
+        scene.bob.asks(&scene.server, UPDATE, [complete("UPDATE 1"), ready_in_block()]);
+        scene.bob.commits(&scene.server);
+        scene.goes_to_a_server(&scene.alice, "1");
+    }
+}
+
+#[test]
+fn after_a_change_of_the_schema_a_write_may_change_anything_until_it_is_asked_about_again() {
+    let scene = with_known_write(Way::Simple);
+    let trigger = "create trigger g after update on u execute function f()";
+    scene.does(&scene.alice, trigger, "CREATE TRIGGER");
+    scene.talk.waits(SECOND);
+    let mentioned = Mentioned { relations: vec!["\"t\"".to_owned()], ..Mentioned::default() };
+    while scene.talk.read_cases() > 0 {
+        let case = scene.talk.read_case();
+        if case.text().starts_with(b"select") {
+            scene.talk.read(case, Ok(mentioned.clone()));
+        }
+    }
+    scene.server.forgets();
+    scene.server.answers(answer(&[&["0 reads 7000 public.t"]]));
+    scene.asks_server(&scene.alice, "1", "one");
+    scene.does(&scene.bob, OTHER, "UPDATE 1");
+    scene.asks_server(&scene.alice, "1", "two");
+    scene.hits(&scene.alice, "1", "two");
+}
+
+#[test]
+fn a_write_that_is_under_way_as_the_schema_changes_voids_all() {
+    for way in WAYS {
+        // The trigger that has come fires, though nobody knows of it yet.
+        let scene = with_known_write(way);
+        scene.bob.sends([query(OTHER)]);
+        scene.server.gets([query(OTHER)]);
+        let trigger = "create trigger g after update on u execute function f()";
+        scene.alice.sends([query(trigger)]);
+        let second = scene.talk.server(2);
+        second.gets([query(trigger)]);
+        scene.server.answers([complete("UPDATE 1"), ready()]);
+        scene.bob.forgets();
+        scene.goes_to_a_server(&scene.bob, "1");
+    }
+}
 
 #[test]
 fn a_write_of_another_client_voids_before_its_client_hears_of_it() {

@@ -11,6 +11,8 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// A read as clients prepare it, and as a query string.
 pub(crate) const READ: &str = "select a from t where b = $1";
 pub(crate) const RULE: &str = "ttl = \"10s\"\njitter = \"0%\"";
+/// The row in which a server names the table of the read.
+pub(crate) const READS: &str = "0 reads 7000 public.t";
 pub(crate) const UPDATE: &str = "update t set a = 2";
 
 /// A way of asking.
@@ -123,7 +125,7 @@ impl Scene {
         let mentioned = Mentioned { relations: vec!["\"t\"".to_owned()], ..Mentioned::default() };
         self.talk.read(self.talk.read_case(), Ok(mentioned));
         let names = "(VALUES (0,'s',''),(0,'r','\"t\"')),";
-        self.server.gets(question(names)).answers(answer(&[]));
+        self.server.gets(question(names)).answers(answer(&[&[READS]]));
         self
     }
 
@@ -229,6 +231,20 @@ fn a_rule_for_a_statement_counts_for_it_whatever_its_literals() {
     let scene = Scene::known(Way::Named, &[rule]);
     scene.asks_server(&scene.alice, "1", "one");
     scene.hits(&scene.bob, "1", "one");
+}
+
+#[test]
+fn a_rule_for_a_table_counts_for_statements_that_read_it() {
+    for (table, applies) in [("t", true), ("public.t", true), ("u", false), ("v.t", false)] {
+        for way in WAYS {
+            let scene = Scene::known(way, &[&format!("{RULE}\ntable = \"{table}\"")]);
+            scene.asks_server(&scene.alice, "1", "one");
+            match applies {
+                true => scene.hits(&scene.bob, "1", "one"),
+                false => scene.goes_to_a_server(&scene.bob, "1"),
+            }
+        }
+    }
 }
 
 #[test]
@@ -415,7 +431,7 @@ fn users_get_each_others_replies_only_where_a_rule_says_so() {
         let mentioned = Mentioned { relations: vec!["\"t\"".to_owned()], ..Mentioned::default() };
         scene.talk.read(scene.talk.read_case(), Ok(mentioned));
         scene.talk.server(2).forgets();
-        scene.talk.server(2).answers(answer(&[]));
+        scene.talk.server(2).answers(answer(&[&[READS]]));
         carol.sends(Way::Simple.request("1"));
         if shares {
             carol.gets(Way::Simple.reply("one"));

@@ -26,14 +26,13 @@ use std::time::Duration;
 
 use self::world::{Question, Role, SharedWorld, World};
 use refrain_config::Options;
-use refrain_pg::requests::{Answer, Case, ReadCase};
+use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
 use refrain_pg::snapshot::StatementView;
 use refrain_pg::{Counters, Event, Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{Core, Peer};
 use refrain_sql::normalize::Analysis;
-use refrain_sql::reads::{Mentioned, Objection};
 use refrain_wire::tag::back;
 
 /// Time between two ticks, as in the program.
@@ -287,9 +286,9 @@ impl Conversation {
     }
 
     /// Says what the text of a statement mentions, as the parser thread does.
-    pub(crate) fn read(&self, case: Box<ReadCase>, found: Result<Mentioned, Objection>) {
+    pub(crate) fn read(&self, case: Box<ReadCase>, found: impl Into<TextFindings>) {
         let mut world = self.0.borrow_mut();
-        world.step(0, Event::Answered(Answer::Read { case, found }));
+        world.step(0, Event::Answered(Answer::Read { case, found: Box::new(found.into()) }));
         world.settle();
     }
 
