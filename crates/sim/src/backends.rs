@@ -22,7 +22,7 @@ use crate::lang;
 use crate::net::{LinkId, Peer, Way};
 use crate::plant::Plant;
 use crate::reads::client_in;
-use crate::session::Session;
+use crate::session::{Catalog, Session};
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
@@ -49,7 +49,11 @@ impl World {
         session.rows = self.rows.clone();
         session.number = number + 1;
         session.pretends = self.plant.is_some();
-        session.is_blind = matches!(self.plant, Some(Plant::BlindReads | Plant::RunTwice));
+        session.catalog = match self.plant {
+            Some(Plant::BlindReads | Plant::RunTwice) => Catalog::Blind,
+            Some(Plant::NoTargets) => Catalog::NoTargets,
+            _ => Catalog::Honest,
+        };
         self.backends.push(Backend {
             link: id,
             stage: Stage::Opening,
@@ -266,6 +270,7 @@ impl World {
         }
         let backend = &mut self.backends[number];
         backend.session.handle(tag, body, hit);
+        self.plant_early_news();
         if self.plant_late_replies(number, tag) {
             self.backend_answers(number);
         }

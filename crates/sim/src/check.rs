@@ -52,7 +52,8 @@ impl World {
         if !self.is_calm {
             self.run_for(self.plan.calm);
         }
-        self.run_for(1_000_000);
+        // A read that sleeps takes up to two seconds, and its client may have left.
+        self.run_for(3_000_000);
         self.count_sharing();
         self.check_clients();
         self.check_servers();
@@ -77,11 +78,13 @@ impl World {
         for worker in &self.workers {
             let view = worker.engine.snapshot(now);
             let pools = view.pools.iter().map(|pool| &pool.counters).chain([&view.forgotten]);
-            for counters in pools.map(|counters| &counters.pool) {
+            for counters in pools {
                 self.sharing.add(Sharing {
-                    shared: counters.requests_shared,
-                    resent: counters.requests_resent,
-                    moved: counters.requests_moved,
+                    shared: counters.pool.requests_shared,
+                    resent: counters.pool.requests_resent,
+                    moved: counters.pool.requests_moved,
+                    hits: counters.protocol.cache_hits,
+                    overtaken: counters.protocol.cache_fills_outdated,
                 });
             }
         }

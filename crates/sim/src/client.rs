@@ -1,7 +1,5 @@
 //! A model client: its script, its oracle and its stage.
 
-use std::collections::HashMap;
-
 use refrain_config::PoolMode;
 use refrain_wire::startup;
 
@@ -40,8 +38,9 @@ pub(crate) struct Client {
     pub(crate) script: Script,
     pub(crate) rng: Rng,
     pub(crate) input: Frames,
-    /// When the client has asked for rows, by the tags of its reads.
-    pub(crate) asked: HashMap<String, u64>,
+    /// The reads of rows to which the client may not have got the reply: their tags, or the rows,
+    /// and when it has asked.
+    pub(crate) asked: Vec<(String, u64)>,
     /// Bytes of the current unit that are not sent yet.
     pub(crate) outbox: Vec<u8>,
     pub(crate) units: u64,
@@ -74,6 +73,7 @@ impl Client {
             floods: plan.room >= 4_096,
         };
         let script = Script::new(id, plan.weights, habits);
+        let script = script.with_reads_alike(plan.cached.is_some());
         let mut settings = Vec::new();
         if plan.startup_settings && rng.chance(700) {
             let all =
@@ -95,7 +95,7 @@ impl Client {
             oracle: Oracle::begin(&settings),
             script,
             input: Frames::default(),
-            asked: HashMap::new(),
+            asked: Vec::new(),
             outbox: Vec::new(),
             units: rng.range(1, plan.units),
             waits: false,

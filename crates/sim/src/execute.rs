@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::item::{Item, Left, is_volatile};
 use crate::lang::Statement;
 use crate::rows;
-use crate::session::{Held, Prepared, Session, Transaction};
+use crate::session::{Catalog, Held, Prepared, Session, Transaction};
 use crate::state::REPORTED;
 use crate::state::State;
 
@@ -160,7 +160,7 @@ impl Session {
                 None => Err(unknown(name)),
             },
             Statement::Objections => Ok(Outcome::Rows(Vec::new())),
-            Statement::Reads(names) => Ok(Outcome::Rows(self.objections(names))),
+            Statement::Reads(names) => Ok(Outcome::Rows(self.findings(names))),
             Statement::Probe(names) => Ok(Outcome::Rows(self.probe(names))),
             Statement::Execute(name, arguments) => self.execute_by_name(name, arguments),
             Statement::Fetch(name) => {
@@ -364,18 +364,24 @@ impl Session {
         rows
     }
 
-    /// Returns what the catalog has against statements that mention these names. Relations are
+    /// Returns the findings of the catalog about statements that mention these names. Relations are
     /// temporary, except those with rows.
-    fn objections(&self, names: &[(String, String, String)]) -> Vec<Row> {
-        let why = |kind: &str, name: &str| match kind {
-            "f" => is_volatile(name.trim_matches('"')).then_some("volatile"),
-            "r" => (!rows::is_table(name.trim_matches('"'))).then_some("temporary"),
+    fn findings(&self, names: &[(String, String, String)]) -> Vec<Row> {
+        let objects = self.catalog != Catalog::Blind;
+        let finding = |kind: &str, name: &str| match (kind, rows::oid(name)) {
+            ("f", _) if is_volatile(name) && objects => Some("volatile".to_owned()),
+            ("r", None) if objects => Some("temporary".to_owned()),
+            ("r", Some(oid)) => Some(format!("reads {oid} public.{name}")),
+            ("u", _) if self.catalog == Catalog::NoTargets => None,
+            ("u", None) => Some("anything".to_owned()),
+            ("u", Some(oid)) => Some(format!("writes {oid} public.{name}")),
             _ => None,
         };
-        let names = names.iter().filter(|_| !self.is_blind);
-        names
-            .filter_map(|(number, kind, name)| Some(vec![format!("{number} {}", why(kind, name)?)]))
-            .collect()
+        let row = |(number, kind, name): &(String, String, String)| {
+            let found = finding(kind, name.trim_matches('"'))?;
+            Some(vec![format!("{number} {found}")])
+        };
+        names.iter().filter_map(row).collect()
     }
 
     /// Whether the session has the state that the engine's question names.

@@ -1,6 +1,6 @@
 //! The operator's commands, restarts of the server, and the calm at the end.
 
-use refrain_pg::Event;
+use refrain_pg::{Event, Flush};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
@@ -19,6 +19,9 @@ impl World {
         self.later(again, Happening::Supervisor);
         if self.rng.chance(self.plan.rates.restart) {
             self.restart();
+        }
+        if self.plan.cached.is_some() && self.rng.chance(10) {
+            self.shared.protocol.flush_results(Flush::All);
         }
         if !self.rng.chance(self.plan.rates.command) {
             return;

@@ -54,6 +54,7 @@ pub mod feature;
 pub mod script;
 mod units;
 mod row_units;
+pub mod caching;
 pub mod plan;
 pub mod trace;
 pub mod net;

@@ -115,8 +115,9 @@ fn many(asked: &Asked) -> ExitCode {
     }
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!("{done} seeds, {violations} violations, {events} events, {seconds:.1} seconds"));
-    let Sharing { shared, resent, moved } = sharing;
+    let Sharing { shared, resent, moved, hits, overtaken } = sharing;
     say(&format!("requests: {shared} shared, {resent} resent, {moved} moved"));
+    say(&format!("replies: {hits} from the cache, {overtaken} overtaken by writes"));
     if violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

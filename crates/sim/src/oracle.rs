@@ -60,6 +60,11 @@ impl Oracle {
         self.expected.is_empty() && self.asked.peek().is_none()
     }
 
+    /// Whether the last message that the private session handled is a query string.
+    pub(crate) fn runs_query(&self) -> bool {
+        self.last.0 == front::QUERY
+    }
+
     /// Whether the private session waits for COPY data.
     pub fn is_copying(&self) -> bool {
         self.session.is_copying()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use refrain_config::{Options, PoolMode};
 
+use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
 use crate::plant::Plant;
 use crate::rng::Rng;
@@ -92,8 +93,8 @@ pub struct Plan {
     pub shares: bool,
     /// The time that a client waits behind another one, in microseconds.
     pub patience: u64,
-    /// The allowance of reads to miss acknowledged writes.
-    pub staleness: Staleness,
+    /// The allowance of reads to miss acknowledged writes, if replies are kept.
+    pub cached: Option<Staleness>,
     /// Number of different process IDs of servers. Behind the proxy may be another pooler, whose
     /// process IDs need not be unique.
     pub pids: u32,
@@ -134,6 +135,8 @@ impl Plan {
         // Those that share a server need a statement that it has: a server is to keep some.
         let statements = *rng.pick(if shares { &[4, 64, 64, 256] } else { &[1, 2, 4, 256] });
         let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
+        let caching = (mode == PoolMode::Transaction && rng.chance(300)).then(|| Caching::new(rng));
+        text.extend(caching.iter().map(|caching| caching.rule.as_str()));
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
             let bounded = plant != Some(Plant::EndlessPatience);
@@ -156,16 +159,15 @@ impl Plan {
         if shares {
             favour_reads(rng, &mut weights);
         }
+        if caching.is_some() {
+            weights[index(Feature::Rows)] = 4 * weights.iter().sum::<u64>();
+        }
         let slow_links = rng.chance(150);
         Self {
-            cores: if shares && rng.chance(600) {
-                1
-            } else {
-                u16::try_from(rng.range(1, 3)).unwrap_or(1)
-            },
+            cores: cores(rng, shares),
             slots: if shares { rng.index(32) + 8 } else { rng.index(7) + 1 },
             sessions: rng.index(3) + 1,
-            units: if shares { rng.range(60, 300) } else { rng.range(3, 25) },
+            units: units(rng, shares, caching.is_some()),
             users: if shares { 1 } else { rng.index(2) + 1 },
             options: Arc::new(options),
             servers_max: u32::try_from(pool_size).unwrap_or(1) + 1,
@@ -182,7 +184,7 @@ impl Plan {
             startup_settings,
             shares,
             patience: 1_000 * patience,
-            staleness: Staleness::NONE,
+            cached: caching.map(|caching| caching.staleness),
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
@@ -223,6 +225,20 @@ impl Rates {
             restart: rate(80, 200),
             command: rate(200, 300),
         }
+    }
+}
+
+/// Draws the number of cores.
+fn cores(rng: &mut Rng, shares: bool) -> u16 {
+    if shares && rng.chance(600) { 1 } else { u16::try_from(rng.range(1, 3)).unwrap_or(1) }
+}
+
+/// Draws how many units a client has at most. What is to be learned of statements takes time.
+fn units(rng: &mut Rng, shares: bool, caches: bool) -> u64 {
+    match (shares, caches) {
+        (true, _) => rng.range(60, 300),
+        (false, true) => rng.range(20, 120),
+        (false, false) => rng.range(3, 25),
     }
 }
 

@@ -74,10 +74,14 @@ pub enum Plant {
     LostCommit,
     /// Clients wait behind others for a minute.
     EndlessPatience,
+    /// The catalog does not say which tables a statement changes.
+    NoTargets,
+    /// Clients know that a write is committed before the engine does.
+    EarlyNews,
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 28] = [
+pub const PLANTS: [(&str, Plant); 30] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -106,6 +110,8 @@ pub const PLANTS: [(&str, Plant); 28] = [
     ("dirty-reads", Plant::DirtyReads),
     ("lost-commit", Plant::LostCommit),
     ("endless-patience", Plant::EndlessPatience),
+    ("no-targets", Plant::NoTargets),
+    ("early-news", Plant::EarlyNews),
 ];
 
 impl Plant {

@@ -146,6 +146,10 @@ pub(crate) fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
     ) {
         return None;
     }
+    // Refrain prepares texts of several clients in one job of its own.
+    if tag == front::PARSE && body.starts_with(b"_r") {
+        return None;
+    }
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     for (at, _) in body.iter().enumerate().filter(|(_, b)| **b == b'c') {
         let inside = at > 0 && is_word(&body[at - 1]);

@@ -4,7 +4,9 @@
 use refrain_wire::back::columns;
 use refrain_wire::tag::back;
 
-use crate::rows;
+use crate::plant::Plant;
+use crate::rows::{self, RowId};
+use crate::versions::Staleness;
 use crate::world::World;
 
 impl World {
@@ -13,24 +15,41 @@ impl World {
         match tag {
             back::DATA_ROW => self.check_row(number, body),
             back::READY_FOR_QUERY => self.acknowledge(number),
+            // A query string of one command is committed when that is complete.
+            back::COMMAND_COMPLETE if self.clients[number].oracle.runs_query() => {
+                self.acknowledge(number);
+            }
             _ => {}
         }
     }
 
-    /// Notes the time at which a client has asked for rows.
-    pub(crate) fn note_asked(&mut self, number: usize, tags: Vec<String>) {
-        let now = self.now;
-        self.clients[number].asked.extend(tags.into_iter().map(|tag| (tag, now)));
+    /// Notes the time at which a client asks for rows.
+    pub(crate) fn note_asked(&mut self, number: usize, reads: Vec<String>) {
+        let (now, client) = (self.now, &mut self.clients[number]);
+        if client.oracle.is_settled() {
+            client.asked.clear();
+        }
+        client.asked.extend(reads.into_iter().map(|read| (read, now)));
+    }
+
+    /// Returns when a client has asked for a row: the first time, if it has asked several times and
+    /// its reads have no tags.
+    fn asked(&mut self, number: usize, row: &RowId, tag: &str) -> Option<u64> {
+        let asked = &mut self.clients[number].asked;
+        let untagged = format!("{}.{}", row.0, row.1);
+        let is_it = |(read, _): &(String, u64)| read == tag || *read == untagged;
+        asked.iter().position(is_it).map(|index| asked.remove(index).1)
     }
 
     fn check_row(&mut self, number: usize, body: &[u8]) {
         let mut texts = columns(body).flatten().map(String::from_utf8_lossy);
         let Some((row, version)) = texts.next().and_then(|text| rows::read(&text)) else { return };
-        let asked = texts.next().and_then(|tag| self.clients[number].asked.remove(&*tag));
-        let Some(asked) = asked else {
+        let tag = texts.next().unwrap_or_default();
+        let Some(asked) = self.asked(number, &row, &tag) else {
             return self.violate("versions", || format!("client {number} did not ask for {row:?}"));
         };
-        let least = self.versions.least(&row, asked, number, self.plan.staleness);
+        let least =
+            self.versions.least(&row, asked, number, self.plan.cached.unwrap_or(Staleness::NONE));
         if version < least {
             self.violate("versions", || {
                 format!("client {number} got version {version} of {row:?}, and not {least}")
@@ -53,6 +72,19 @@ impl World {
                 self.violate("versions", || format!("what {writer} wrote to {row:?} is lost"));
             }
             self.versions.acknowledge(row, self.now, number, version);
+        }
+    }
+}
+
+impl World {
+    /// Lets clients know of what has just been committed, if that is the bug.
+    pub(crate) fn plant_early_news(&mut self) {
+        if self.plant != Some(Plant::EarlyNews) {
+            return;
+        }
+        for (row, writer) in self.rows.take_news() {
+            let version = self.rows.written_by(&writer).unwrap_or(0);
+            self.versions.acknowledge(row, self.now, usize::MAX, version);
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::rng::Rng;
 use crate::rows::{Need, RowId, TABLES};
+use crate::say::Say;
 use crate::script::Script;
 
 /// The keys of rows. Few, so that clients meet.
@@ -22,6 +23,7 @@ impl Script {
             None => row,
         };
         match rng.below(100) {
+            0..90 if self.alike => self.read_row(row, rng),
             0..80 => self.read_row(row, rng),
             80..96 => self.write_row(row, rng),
             _ if self.in_block && self.locked.is_none() => {
@@ -33,6 +35,9 @@ impl Script {
     }
 
     fn read_row(&mut self, (table, key): RowId, rng: &mut Rng) {
+        if self.alike {
+            return self.read_alike((table, key), rng);
+        }
         let tag = self.tag();
         self.asked.push(tag.clone());
         if rng.chance(100) {
@@ -42,6 +47,19 @@ impl Script {
         }
         let text = format!("select version, $1 from {table} where key = $2");
         self.run_row(&format!("read_{table}"), &text, &[&tag, &key], rng);
+    }
+
+    /// Reads a row, and a setting on which the reply depends as well. Nothing in the request tells
+    /// whose it is.
+    fn read_alike(&mut self, (table, key): RowId, rng: &mut Rng) {
+        self.asked.push(format!("{table}.{key}"));
+        let set = "current_setting('timezone')";
+        if rng.chance(400) {
+            self.say.query(&format!("select version, {set} from {table} where key = '{key}'"));
+            return;
+        }
+        let text = format!("select version, {set} from {table} where key = $1");
+        self.run_row(&format!("alike_{table}"), &text, &[&key], rng);
     }
 
     fn write_row(&mut self, (table, key): RowId, rng: &mut Rng) {
@@ -67,6 +85,14 @@ impl Script {
         if self.row_statements.insert(name.to_owned()) {
             self.say.close(name).parse(name, text).sync();
         }
-        self.say.bind("", name, values).execute("", 0).sync();
+        self.say.bind("", name, values).execute("", 0);
+        if rng.chance(50) {
+            // The command is complete, and is not committed before the Sync.
+            let rest = Say(Vec::new(), self.client).sync().0.clone();
+            self.say.flush();
+            self.later = Some(rest);
+        } else {
+            self.say.sync();
+        }
     }
 }

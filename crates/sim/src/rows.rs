@@ -193,6 +193,11 @@ pub(crate) fn is_table(name: &str) -> bool {
     TABLES.contains(&name)
 }
 
+/// Returns the OID of a table with rows.
+pub(crate) fn oid(name: &str) -> Option<usize> {
+    TABLES.iter().position(|table| *table == name).map(|place| 17_000 + place)
+}
+
 /// Number of digits of a version in a text.
 const DIGITS: usize = 8;
 

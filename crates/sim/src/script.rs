@@ -16,7 +16,7 @@ use crate::say::Say;
 pub struct Unit {
     /// The messages.
     pub bytes: Vec<u8>,
-    /// The tags of reads of rows.
+    /// The tags of reads of rows, or the rows.
     pub asked: Vec<String>,
     /// Whether the client waits for all replies before the next unit.
     pub waits: bool,
@@ -60,7 +60,9 @@ pub struct Script {
     pub(crate) row_statements: BTreeSet<String>,
     /// The lock that the open block has taken, as far as the script knows.
     pub(crate) locked: Option<Need>,
-    /// The tags of reads of rows in the present unit.
+    /// Whether reads of rows look like those of other clients.
+    pub(crate) alike: bool,
+    /// The tags of reads of rows in the present unit, or the rows.
     pub(crate) asked: Vec<String>,
 }
 
@@ -82,8 +84,15 @@ impl Script {
             prepared: 0,
             row_statements: BTreeSet::new(),
             locked: None,
+            alike: false,
             asked: Vec::new(),
         }
+    }
+
+    /// Has reads of rows look like those of other clients.
+    #[must_use]
+    pub fn with_reads_alike(self, alike: bool) -> Self {
+        Self { alike, ..self }
     }
 
     pub(crate) fn tag(&mut self) -> String {

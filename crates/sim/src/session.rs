@@ -70,6 +70,18 @@ pub(crate) struct CopyIn {
     pub(crate) extended: bool,
 }
 
+/// The catalog's answer to the question about statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Catalog {
+    /// It is true.
+    #[default]
+    Honest,
+    /// It has no objections: [`crate::plant::Plant::BlindReads`].
+    Blind,
+    /// It does not say what statements change: [`crate::plant::Plant::NoTargets`].
+    NoTargets,
+}
+
 /// A session.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -94,8 +106,8 @@ pub struct Session {
     pub(crate) ended: bool,
     /// Whether the session only pretends to run texts marked as planted; see [`crate::plant`].
     pub pretends: bool,
-    /// Whether the catalog has nothing against any statement: [`crate::plant::Plant::BlindReads`].
-    pub is_blind: bool,
+    /// The answers of the catalog.
+    pub catalog: Catalog,
 }
 
 impl Session {

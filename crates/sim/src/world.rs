@@ -140,6 +140,10 @@ pub struct Sharing {
     pub resent: u64,
     /// Requests that were sent again to another server: a holder was cancelled, or read slowly.
     pub moved: u64,
+    /// Requests that were answered from the cache.
+    pub hits: u64,
+    /// Replies that writes have overtaken before they came.
+    pub overtaken: u64,
 }
 
 impl Sharing {
@@ -148,6 +152,8 @@ impl Sharing {
         self.shared += other.shared;
         self.resent += other.resent;
         self.moved += other.moved;
+        self.hits += other.hits;
+        self.overtaken += other.overtaken;
     }
 }
 

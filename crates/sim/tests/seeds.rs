@@ -19,8 +19,9 @@ fn seeds_find_nothing() {
         sharing.add(report.sharing);
     }
     // What no world does, no checker can judge.
-    let Sharing { shared, resent, moved } = sharing;
+    let Sharing { shared, resent, moved, hits, overtaken } = sharing;
     assert!(shared > 5_000 && resent > 50 && moved > 50, "{sharing:?}");
+    assert!(hits > 2_000 && overtaken > 300, "{sharing:?}");
 }
 
 /// Returns the first seed that finds a planted bug, with the violation. A seed that has the same
@@ -56,8 +57,9 @@ fn the_checker_of_statements_finds_a_parse_that_is_missing() {
 }
 
 #[test]
-fn the_checker_of_versions_finds_old_rows_open_rows_and_lost_rows() {
-    for plant in [Plant::OldReads, Plant::DirtyReads, Plant::LostCommit] {
+fn the_checker_of_versions_finds_old_rows_open_rows_lost_rows_and_replies_that_outlive_a_write() {
+    let plants = [Plant::OldReads, Plant::DirtyReads, Plant::LostCommit];
+    for plant in [&plants[..], &[Plant::NoTargets, Plant::EarlyNews]].concat() {
         assert_found_by(plant, "versions: ");
     }
 }
