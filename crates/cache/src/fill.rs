@@ -31,6 +31,8 @@ pub struct Hit {
     pub age: u64,
     /// The time that it took to fetch it, in microseconds.
     pub took: u64,
+    /// Whether its time is over, and it is given because another is being fetched.
+    pub stale: bool,
 }
 
 /// The outcome of a look.

@@ -9,7 +9,7 @@ use crate::fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 use crate::flights::{Fetched, Flights};
 use crate::queue::{Ghosts, Queue};
 use crate::stats::Stats;
-use crate::terms::Terms;
+use crate::terms::{Age, Terms};
 use crate::topics::TopicSet;
 
 /// Bytes of a reply that is copied under the lock, at most.
@@ -126,7 +126,9 @@ impl Shard {
             self.stats.outdated += 1;
             return None;
         }
-        if !ask.terms.allow(entry.asked, entry.empty, ask.hash, ask.now) {
+        let age = ask.terms.age(entry.asked, entry.empty, ask.hash, ask.now);
+        let stale = age != Age::Fresh;
+        if stale && (age == Age::Over || self.flights.state(ask.hash, ask.key) == Fetched::Not) {
             self.stats.expired += 1;
             return None;
         }
@@ -134,7 +136,8 @@ impl Shard {
             return Some((Found::Alone, None));
         }
         entry.uses = entry.uses.saturating_add(1).min(USES_MAX);
-        let hit = Hit { age: ask.now.saturating_sub(entry.asked), took: u64::from(entry.took) };
+        let age = ask.now.saturating_sub(entry.asked);
+        let hit = Hit { age, took: u64::from(entry.took), stale };
         let mut long = None;
         if entry.reply().len() <= COPIED_MAX {
             out.extend_from_slice(entry.reply());

@@ -13,6 +13,8 @@ pub struct Terms {
     pub ttl: u64,
     /// The same for a reply without rows.
     pub empty_ttl: u64,
+    /// The time beyond that for which a reply is given while another is being fetched.
+    pub stale: u64,
     /// The part of the time by which it may be shorter, so that replies that were asked for
     /// together are not due together; in 65,536ths.
     pub jitter: u16,
@@ -23,19 +25,38 @@ pub struct Terms {
     pub since: u64,
 }
 
+/// The age of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// It is given.
+    Fresh,
+    /// It is given while another is being fetched.
+    Stale,
+    /// It is not given.
+    Over,
+}
+
 impl Terms {
-    /// Whether a reply that was asked for at `asked` may be given.
+    /// Returns the age of a reply that was asked for at `asked`.
     #[inline]
-    pub(crate) fn allow(&self, asked: u64, empty: bool, hash: u64, now: u64) -> bool {
+    pub(crate) fn age(&self, asked: u64, empty: bool, hash: u64, now: u64) -> Age {
         let ttl = if empty { self.empty_ttl } else { self.ttl };
-        let ttl = ttl - self.shortened(ttl, hash);
-        asked >= self.since && now.saturating_sub(asked) < ttl
+        let (fresh, past) = (ttl - self.shortened(ttl, hash), now.saturating_sub(asked));
+        if asked < self.since {
+            Age::Over
+        } else if past < fresh {
+            Age::Fresh
+        } else if past < ttl.saturating_add(self.stale) {
+            Age::Stale
+        } else {
+            Age::Over
+        }
     }
 
     /// Returns the time from which on a reply that was asked for at `asked` is given to nobody.
     pub(crate) fn dies(&self, asked: u64, empty: bool) -> u64 {
         let ttl = if empty { self.empty_ttl } else { self.ttl };
-        asked.saturating_add(ttl)
+        asked.saturating_add(ttl).saturating_add(self.stale)
     }
 
     /// Returns the time by which a reply is fresh for less than `ttl`: the same for one key.
@@ -55,16 +76,20 @@ mod tests {
     use super::*;
 
     fn terms() -> Terms {
-        Terms { ttl: 100, empty_ttl: 10, jitter: 0, queue: 0, since: 0 }
+        Terms { ttl: 100, empty_ttl: 10, stale: 0, jitter: 0, queue: 0, since: 0 }
     }
 
     #[test]
     fn a_reply_is_given_for_a_time_and_not_to_who_has_written_since() {
         let terms = terms();
-        let at = |now| terms.allow(1000, false, 0, now);
-        assert!(at(1000) && at(1099) && !at(1100));
-        assert!(terms.allow(1000, true, 0, 1009) && !terms.allow(1000, true, 0, 1010));
-        assert!(!Terms { since: 1001, ..terms }.allow(1000, false, 0, 1000));
+        let ages = |terms: Terms, empty, at: [u64; 3]| at.map(|now| terms.age(1000, empty, 0, now));
+        assert_eq!(ages(terms, false, [1000, 1099, 1100]), [Age::Fresh, Age::Fresh, Age::Over]);
+        assert_eq!(ages(terms, true, [1000, 1009, 1010]), [Age::Fresh, Age::Fresh, Age::Over]);
+        let since = Terms { since: 1001, stale: 50, ..terms };
+        assert_eq!(ages(since, false, [1000, 1099, 1100]), [Age::Over; 3]);
+        let stale = Terms { stale: 50, ..terms };
+        assert_eq!(ages(stale, false, [1099, 1149, 1150]), [Age::Fresh, Age::Stale, Age::Over]);
+        assert_eq!((terms.dies(1000, false), stale.dies(1000, true)), (1100, 1060));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use refrain_cache::{Asker, Cache, Found, Kept, Seed, Terms, TopicSet, Topics, Waiter};
 
-const TERMS: Terms = Terms { ttl: u64::MAX, empty_ttl: u64::MAX, jitter: 0, queue: 0, since: 0 };
+const TERMS: Terms =
+    Terms { ttl: u64::MAX, empty_ttl: u64::MAX, stale: 0, jitter: 0, queue: 0, since: 0 };
 
 /// Returns the memory of the process that is resident, in bytes.
 fn resident() -> usize {

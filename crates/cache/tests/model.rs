@@ -25,6 +25,8 @@ impl Random {
 
 const KEYS: u64 = 400;
 const TOPICS: u64 = 6;
+/// Time beyond the end of its own for which a reply may be given while another is fetched.
+const STALE: u64 = 100;
 
 /// A reply as the model has it.
 #[derive(Clone)]
@@ -51,6 +53,7 @@ struct World {
     now: u64,
     serial: u64,
     hits: u64,
+    stale_hits: u64,
     waits: u64,
 }
 
@@ -81,13 +84,14 @@ impl World {
             now: 1_000_000,
             serial: 0,
             hits: 0,
+            stale_hits: 0,
             waits: 0,
         }
     }
 
     fn terms(&self, key: u64) -> Terms {
         let queue = u16::from(key.is_multiple_of(3));
-        Terms { ttl: 500, empty_ttl: 50, jitter: 0, queue, since: 0 }
+        Terms { ttl: 500, empty_ttl: 50, stale: STALE, jitter: 0, queue, since: 0 }
     }
 
     fn look(&mut self, number: u64, asker: Asker) {
@@ -103,8 +107,12 @@ impl World {
                 assert_eq!(out, [b"before", &*known.reply].concat());
                 assert_eq!(known.generations, now, "a reply out of date");
                 assert_eq!(hit.age, self.now - known.asked);
-                assert!(hit.age < if known.empty { 50 } else { 500 });
+                let ttl = if known.empty { 50 } else { 500 };
+                assert_eq!(hit.stale, hit.age >= ttl);
+                let fetched = || self.fills.iter().any(|fill| fill.0 == number);
+                assert!(!hit.stale || hit.age < ttl + STALE && fetched(), "nobody fetches it");
                 self.hits += 1;
+                self.stale_hits += u64::from(hit.stale);
                 return;
             }
             Found::Miss(fill) => self.fills.push((number, fill, now)),
@@ -192,6 +200,7 @@ impl World {
 
 #[test]
 fn the_cache_gives_what_the_model_would_give() {
+    let mut stale = 0;
     let (mut hits, mut waits, mut evicted) = (0, 0, 0);
     for seed in 1..40 {
         let limit = 16 * (17 * 1024 + 256 * seed as usize);
@@ -209,9 +218,10 @@ fn the_cache_gives_what_the_model_would_give() {
         assert!(world.waiting.is_empty(), "all who waited were told");
         assert_eq!(world.cache.stats().flights, 0);
         hits += world.hits;
+        stale += world.stale_hits;
         waits += world.waits;
         evicted += world.cache.stats().evicted;
     }
-    assert!(hits > 5_000 && waits > 500, "{hits} {waits}");
+    assert!(hits > 5_000 && waits > 500 && stale > 50, "{hits} {waits} {stale}");
     assert!(evicted > 100, "{evicted}");
 }

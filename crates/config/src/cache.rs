@@ -75,6 +75,13 @@ table! {
     empty_ttl: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1s"], not ["0s", "60"];
 
+    /// Time beyond `ttl` for which a reply is still given while a client fetches another.
+    ///
+    /// The first client that asks when the time is over goes to a server, and the others do not
+    /// wait for it. A reply that a write or a flush has voided is never given.
+    stale_while_revalidate: Option<Duration> = "never" ["1ms" to "365d"],
+        Reload, takes ["30s"], not ["0s", "60"];
+
     /// Random part by which the time may be shorter.
     ///
     /// Without it, replies that were fetched together would have to be fetched again together.

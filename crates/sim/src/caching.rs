@@ -17,7 +17,8 @@ impl Caching {
     /// Draws a rule.
     pub fn new(rng: &mut Rng) -> Self {
         let milliseconds = *rng.pick(&[5, 100, 1_000, 600_000]);
-        let age = 1_000 * milliseconds;
+        let stale = *rng.pick(&[0, 0, 20, 1_000]);
+        let age = 1_000 * (milliseconds + stale);
         let (consistency, staleness) = *rng.pick(&[
             ("writes", Staleness::NONE),
             ("writes", Staleness::NONE),
@@ -32,6 +33,10 @@ impl Caching {
              consistency = \"{consistency}\"\njitter = \"{jitter}%\"\n\
              max_result_size = \"{most}\"\n"
         );
-        Self { rule, staleness }
+        let stale = match stale {
+            0 => String::new(),
+            _ => format!("stale_while_revalidate = \"{stale}ms\"\n"),
+        };
+        Self { rule: rule + &stale, staleness }
     }
 }

@@ -75,6 +75,9 @@ refrain_pool::counters! {
     reads_refused,
     /// Requests that were answered from the cache.
     cache_hits,
+    /// Requests that were answered from the cache past the time of the reply, while another was
+    /// being fetched.
+    cache_stale_hits,
     /// Time that servers took for the replies that were given from the cache, in microseconds.
     cache_saved_us,
     /// Requests for which there is a rule of the cache, and whose reply was not kept.

@@ -87,6 +87,7 @@ fn terms(rule: &CacheRule, quota: u16) -> Terms {
     Terms {
         ttl: us(rule.ttl),
         empty_ttl: us(rule.empty_ttl.unwrap_or(rule.ttl)),
+        stale: rule.stale_while_revalidate.map_or(0, us),
         jitter: u16::try_from(percent * WHOLE / 100).unwrap_or(u16::MAX),
         queue: quota,
         since: 0,

@@ -118,13 +118,14 @@ impl Step<'_, '_> {
         }
         client.session.results.waits_no_more();
         match found {
-            Found::Hit(Hit { took, .. }) => {
+            Found::Hit(Hit { took, stale, .. }) => {
                 let out = self.step.ports.out(conn);
                 hit(client, wanted, out);
                 write::ready(out, Status::Idle);
                 client.note_reply(now);
                 counters.pool.queries += 1;
                 counters.protocol.cache_hits += 1;
+                counters.protocol.cache_stale_hits += u64::from(stale);
                 counters.protocol.cache_saved_us += took;
                 return Ok(Answered::Now(segment.bytes));
             }

@@ -27,6 +27,7 @@ pub(super) const CACHE: Listing<Pool> = Listing {
         text("database", |pool| pool.sum.database.to_string()),
         text("user", |pool| pool.sum.user.to_string()),
         bigint("hits", |pool| pool.sum.counters.protocol.cache_hits),
+        bigint("stale_hits", |pool| pool.sum.counters.protocol.cache_stale_hits),
         bigint("misses", |pool| pool.sum.counters.protocol.cache_misses),
         text("hit_ratio", |pool| {
             let counters = &pool.sum.counters.protocol;

@@ -163,6 +163,12 @@ impl Scene {
         self.server.gets_nothing();
     }
 
+    /// A client reads, and gets what is kept, while the server works for another client.
+    #[track_caller]
+    pub(crate) fn hits_beside(&self, client: &Party, value: &str, found: &str) {
+        client.sends(self.way.request(value)).gets(self.way.reply(found));
+    }
+
     /// A client reads, and some server gets the read.
     #[track_caller]
     pub(crate) fn goes_to_a_server(&self, client: &Party, value: &str) {
@@ -272,6 +278,44 @@ fn a_reply_is_given_until_its_time_is_over() {
         scene.talk.waits(SECOND);
         scene.asks_server(&scene.bob, "1", "one");
         scene.hits(&scene.alice, "1", "one");
+    }
+}
+
+#[test]
+fn nobody_but_one_waits_for_a_reply_whose_time_is_over() {
+    for way in WAYS {
+        let rule = format!("{RULE}\nstale_while_revalidate = \"5s\"");
+        let scene = Scene::known(way, &[&rule]);
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.talk.waits(11 * SECOND);
+        scene.alice.sends(way.request("1"));
+        scene.hits_beside(&scene.bob, "1", "one");
+        scene.hits_beside(&scene.bob, "1", "one");
+        scene.server_answers(&scene.alice, "1", "two");
+        scene.hits(&scene.bob, "1", "two");
+        let counters = scene.talk.counters().protocol;
+        assert_eq!((counters.cache_stale_hits, counters.cache_waits), (2, 0));
+        // Behind that time everybody waits.
+        scene.talk.waits(16 * SECOND);
+        scene.alice.sends(way.request("1"));
+        scene.bob.sends(way.request("1")).gets_nothing();
+        scene.server_answers(&scene.alice, "1", "three");
+        scene.bob.gets(way.reply("three"));
+    }
+}
+
+#[test]
+fn a_void_reply_is_given_to_nobody_while_another_is_fetched() {
+    for way in WAYS {
+        let rule = format!("{RULE}\nstale_while_revalidate = \"5s\"");
+        let scene = Scene::known(way, &[&rule]);
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.talk.waits(11 * SECOND);
+        scene.does(&scene.bob, UPDATE, "UPDATE 1");
+        scene.alice.sends(way.request("1"));
+        scene.bob.sends(way.request("1")).gets_nothing();
+        scene.server_answers(&scene.alice, "1", "two");
+        scene.bob.gets(way.reply("two"));
     }
 }
 
