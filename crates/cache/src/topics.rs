@@ -129,6 +129,13 @@ impl Topics {
         known.names.get(name).cloned()
     }
 
+    /// Voids the topics whose names are chosen. False if there is none.
+    pub fn void_named(&self, chosen: impl Fn(&[u8]) -> bool) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let topics = known.names.iter().filter(|(name, _)| chosen(name));
+        topics.map(|(_, topic)| topic.void()).count() > 0
+    }
+
     /// Returns the set of these topics.
     pub fn set(&self, mut topics: Vec<Topic>) -> Arc<TopicSet> {
         topics.sort_by_key(|topic| topic.0.id);
@@ -185,6 +192,18 @@ mod tests {
             assert_eq!(set.sure_stamp().is_none(), doubts > 0);
         }
         assert_eq!(set.sure_stamp(), Some(set.stamp()));
+    }
+
+    #[test]
+    fn topics_are_voided_by_their_names() {
+        let topics = Topics::new(Seed::default());
+        let [one, two] = [b"a 1", b"b 1"].map(|name| topics.set(vec![topics.topic(name)]));
+        let before = [one.stamp(), two.stamp()];
+        assert!(!topics.void_named(|name| name.starts_with(b"c")));
+        assert_eq!(before, [one.stamp(), two.stamp()]);
+        assert!(topics.void_named(|name| name.starts_with(b"b")));
+        assert_eq!(before[0], one.stamp());
+        assert_ne!(before[1], two.stamp());
     }
 
     #[test]

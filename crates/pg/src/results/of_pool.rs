@@ -12,9 +12,9 @@ use refrain_sql::reads::may_be_read;
 
 use crate::reads::question::oids;
 use crate::results::rule::Rule;
-use crate::results::store::ResultStore;
+use crate::results::store::{ResultStore, text_topic};
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
-use crate::results::writing::DatabaseTopics;
+use crate::results::writing::{DatabaseTopics, flush_topic};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 use crate::statements::statement::Statement;
@@ -157,11 +157,14 @@ impl PoolResults {
             return Err(Bypass::Statement);
         }
         let of_statement = || store.numbers.number(&[b"statement ", &*statement.tail].concat());
-        let number = if text.is_some() { number } else { of_statement() };
         let mut topics = rule.topics.clone();
+        topics.push(store.topics.topic(text_topic(number).as_bytes()));
         if rule.all_writes {
             topics.extend(reads.iter().flat_map(|table| table.topics.clone()));
+        } else {
+            topics.extend(reads.iter().map(|table| flush_topic(store, table)));
         }
+        let number = if text.is_some() { number } else { of_statement() };
         let topics = store.topics.set(topics);
         let suspects = Suspects::of(oids(statement.parameters()), true);
         Ok(Rc::new(Plan { rule: rule.clone(), topics, number, suspects }))

@@ -4,9 +4,9 @@ use refrain_cache::{Seed, Terms, Topic};
 use refrain_config::{CacheRule, Consistency, PoolRule};
 use refrain_pool::settings::PoolSettings;
 
-use crate::results::store::{ALL, ResultStore, rule_topic, tag_topic};
+use crate::results::store::{ALL, Flush, ResultStore, rule_topic, tag_topic, text_topic};
 use crate::results::texts;
-use crate::results::writing::DatabaseTopics;
+use crate::results::writing::{DatabaseTopics, is_of_table};
 use crate::statements::relations::Table;
 
 /// Parts of a whole for [`Terms::jitter`].
@@ -79,6 +79,22 @@ impl Rule {
         self.statement.is_none_or(|statement| statement == text)
             && self.table.as_ref().is_none_or(has)
     }
+}
+
+/// Voids replies. False if no reply can depend on what is to be flushed.
+pub(crate) fn flush(store: &ResultStore, seed: &Seed, what: Flush<'_>) -> bool {
+    let topic = match what {
+        Flush::All => Some(store.topics.topic(ALL)),
+        Flush::Rule(name) => store.topics.find(rule_topic(name).as_bytes()),
+        Flush::Tag(tag) => store.topics.find(tag_topic(tag).as_bytes()),
+        Flush::Table(name) => return store.topics.void_named(|topic| is_of_table(topic, name)),
+        Flush::Statement(text) => {
+            let number = texts::number(store, seed, text.trim().as_bytes());
+            store.topics.find(text_topic(number).as_bytes())
+        }
+    };
+    topic.iter().for_each(Topic::void);
+    topic.is_some()
 }
 
 fn terms(rule: &CacheRule, quota: u16) -> Terms {

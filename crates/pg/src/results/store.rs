@@ -28,6 +28,10 @@ pub enum Flush<'a> {
     Rule(&'a str),
     /// The replies of rules with this tag.
     Tag(&'a str),
+    /// The replies that read a table of this name, with or without its schema, in any database.
+    Table(&'a str),
+    /// The replies to this text, with whatever literals.
+    Statement(&'a str),
 }
 
 /// The cache with what all pools need beside it.
@@ -86,17 +90,6 @@ impl ResultStore {
         self.pending.fetch_sub(bytes, Relaxed);
     }
 
-    /// Voids replies. False if there is no such rule or tag.
-    pub(crate) fn flush(&self, what: Flush<'_>) -> bool {
-        let topic = match what {
-            Flush::All => Some(self.topics.topic(ALL)),
-            Flush::Rule(name) => self.topics.find(rule_topic(name).as_bytes()),
-            Flush::Tag(tag) => self.topics.find(tag_topic(tag).as_bytes()),
-        };
-        topic.iter().for_each(Topic::void);
-        topic.is_some()
-    }
-
     /// Notes a write whose outcome is unknown: for a while, nothing that it may change is kept.
     pub(crate) fn doubt(&self, topic: &Topic) {
         topic.begin_doubt();
@@ -142,6 +135,11 @@ pub(crate) fn rule_topic(name: &str) -> String {
 /// Returns the name of the topic of a tag.
 pub(crate) fn tag_topic(tag: &str) -> String {
     format!("tag {tag}")
+}
+
+/// Returns the name of the topic of the text of this number.
+pub(crate) fn text_topic(number: u64) -> String {
+    format!("text {number}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -13,7 +13,7 @@ use refrain_cache::Topic;
 use crate::ground::ids::Segment;
 use crate::ground::schema::Schema;
 use crate::results::store::ResultStore;
-use crate::statements::relations::Table;
+use crate::statements::relations::{Table, is_called};
 
 /// The topics of one database. Each of its tables has one as well.
 #[derive(Clone, Debug)]
@@ -43,6 +43,21 @@ impl DatabaseTopics {
         let topics = [topic(&format!("table {oid}")), topic(&format!("name {name}"))];
         Table { topics, name: name.into() }
     }
+}
+
+/// Returns the topic of replies that read a table, but do not depend on the writes to it: they are
+/// void by a flush alone.
+pub(crate) fn flush_topic(store: &ResultStore, table: &Table) -> Topic {
+    store.topics.topic(format!("flush {}", table.name).as_bytes())
+}
+
+/// Whether the topic of this name is that of a table of that name, in whatever database.
+pub(crate) fn is_of_table(topic: &[u8], table: &str) -> bool {
+    let Ok(topic) = std::str::from_utf8(topic) else { return false };
+    // The number of the database stands behind the name.
+    let written = topic.strip_prefix("name ").and_then(|named| named.rsplit_once(' '));
+    let name = written.map(|(name, _)| name).or_else(|| topic.strip_prefix("flush "));
+    name.is_some_and(|name| is_called(name, table))
 }
 
 /// The replies that a text may make wrong.

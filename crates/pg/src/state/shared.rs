@@ -11,6 +11,7 @@ use refrain_pool::settings::PoolSettings;
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret};
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
+use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;
@@ -78,9 +79,9 @@ impl SharedPart {
         self.results.cache.stats()
     }
 
-    /// Voids replies in the cache. False if there is no such rule or tag.
+    /// Voids replies in the cache. False if no reply can depend on what is to be flushed.
     pub fn flush_results(&self, what: Flush<'_>) -> bool {
-        self.results.flush(what)
+        rule::flush(&self.results, self.registry.seed(), what)
     }
 
     /// Returns the credential of a user. An unknown user gets one that no proof satisfies.

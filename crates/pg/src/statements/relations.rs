@@ -24,9 +24,13 @@ pub(crate) struct Table {
 impl Table {
     /// Whether it has this name, with or without a schema.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        let bare = self.name.split_once('.').map(|(_, bare)| bare);
-        &*self.name == name || bare == Some(name)
+        is_called(&self.name, name)
     }
+}
+
+/// Whether a name with its schema is this name, which may have a schema.
+pub(crate) fn is_called(full: &str, name: &str) -> bool {
+    full == name || full.split_once('.').is_some_and(|(_, bare)| bare == name)
 }
 
 /// The rows that a statement may change.

@@ -108,6 +108,12 @@ pub(super) fn flush(state: &State, query: &str, words: &[Word]) -> Result<(), Re
         [kind, name] if kind.is("tag") => {
             ("tag", &*name.text, shared.protocol.flush_results(Flush::Tag(&name.text)))
         }
+        [kind, name] if kind.is("table") => {
+            ("table", &*name.text, shared.protocol.flush_results(Flush::Table(&name.text)))
+        }
+        [kind, text] if kind.is("statement") => {
+            ("statement", &*text.text, shared.protocol.flush_results(Flush::Statement(&text.text)))
+        }
         _ => return Err(Refusal::syntax(query)),
     };
     let unknown = || Refusal::new("42704", format!("no {what} {name:?} is in use"));

@@ -25,7 +25,8 @@ pub(super) struct Entry {
 /// The beginning of a command that has a query of PostgreSQL's behind it.
 const EXPLAIN: &[&str] = &["explain", "autoprepare"];
 
-const FLUSH: &str = "FLUSH AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|TAG <tag>]";
+const FLUSH: &str = "FLUSH AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|STATEMENT '<sql>'|\
+                     TABLE <table>|TAG <tag>]";
 
 /// Messages to send now; `None` if the reply follows later.
 type Answer = Result<Option<Vec<u8>>, Refusal>;

@@ -475,7 +475,7 @@ fn rules_for_sqlite_are_refused() {
 fn the_console_shows_the_cache_and_flushes_it() {
     let name = database("cache_console");
     let rules = "[[cache.rules]]\nname = \"few\"\nstatement = \"select a from few\"\n\
-                 [[cache.rules]]\ntags = [\"many\"]\n";
+                 consistency = \"ttl\"\n[[cache.rules]]\ntags = [\"many\"]\n";
     let proxy = caching(rules);
     let mut client = proxy.open(name);
     client.run("create table few as select 1 as a; create table many as select 2 as a");
@@ -487,6 +487,10 @@ fn the_console_shows_the_cache_and_flushes_it() {
         ("flush cache rule 2".to_owned(), [false, true]),
         ("flush cache tag many".to_owned(), [false, true]),
         (format!("flush cache database {name}"), [true, true]),
+        ("flush cache table few".to_owned(), [true, false]),
+        ("flush cache table public.few".to_owned(), [true, false]),
+        ("flush cache table many".to_owned(), [false, true]),
+        ("flush cache statement 'select a from many'".to_owned(), [false, true]),
     ] {
         for text in texts {
             warm(&proxy, Way::Simple, &mut client, text);
@@ -498,8 +502,10 @@ fn the_console_shows_the_cache_and_flushes_it() {
             assert_eq!(proxy.counter("cache_misses") - misses, u64::from(voids), "{flush} {text}");
         }
     }
-    let error = console.query("flush cache rule none").words();
-    assert!(error.starts_with("E(42704)"), "{error}");
+    for unknown in ["rule none", "table none", "table other.few", "statement 'select b from few'"] {
+        let error = console.query(&format!("flush cache {unknown}")).words();
+        assert!(error.starts_with("E(42704)"), "{unknown}: {error}");
+    }
     let memory = console.query("show cache memory").words();
     assert!(
         memory.contains("D(limit_bytes,67108864)") && memory.contains("D(entries,2)"),
