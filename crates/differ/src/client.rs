@@ -57,6 +57,8 @@ pub struct Peers {
     pub limit: Duration,
     /// Whether writes to the proxy are cut into pieces.
     pub fragment: bool,
+    /// Whether the proxy keeps replies until a write passes through it.
+    pub cached: bool,
 }
 
 /// A difference between the two sides.

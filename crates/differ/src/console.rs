@@ -14,6 +14,8 @@ pub struct Counters {
     pub shared: u64,
     /// Requests that were sent again to another server.
     pub resent: u64,
+    /// Requests that the cache answered.
+    pub hits: u64,
 }
 
 impl Counters {
@@ -49,6 +51,7 @@ impl Counters {
         match *name {
             b"requests_shared" => self.shared += value.unwrap_or(0),
             b"requests_resent" => self.resent += value.unwrap_or(0),
+            b"cache_hits" => self.hits += value.unwrap_or(0),
             _ => {}
         }
     }
@@ -59,6 +62,7 @@ impl Counters {
         Self {
             shared: self.shared.saturating_sub(before.shared),
             resent: self.resent.saturating_sub(before.resent),
+            hits: self.hits.saturating_sub(before.hits),
         }
     }
 }
@@ -74,9 +78,10 @@ mod tests {
         counters.add(&row(b"requests_shared", b"3"));
         counters.add(&row(b"requests_shared", b"4"));
         counters.add(&row(b"requests_resent", b"2"));
+        counters.add(&row(b"cache_hits", b"5"));
         counters.add(&row(b"queries", b"9"));
-        assert_eq!(counters, Counters { shared: 7, resent: 2 });
-        let before = Counters { shared: 5, resent: 0 };
-        assert_eq!(counters.since(before), Counters { shared: 2, resent: 2 });
+        assert_eq!(counters, Counters { shared: 7, resent: 2, hits: 5 });
+        let before = Counters { shared: 5, resent: 0, hits: 1 };
+        assert_eq!(counters.since(before), Counters { shared: 2, resent: 2, hits: 4 });
     }
 }

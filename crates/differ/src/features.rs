@@ -20,7 +20,7 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 }
 
 /// All features.
-pub const FEATURES: [Feature; 28] = [
+pub const FEATURES: [Feature; 29] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
     feature("set-unreported", true, "SET and RESET of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
@@ -60,6 +60,11 @@ pub const FEATURES: [Feature; 28] = [
     feature("longnames", false, "statement names past 63 bytes, which PostgreSQL cuts"),
     feature("malformed", false, "messages with impossible bodies"),
     feature("startup-unreported", false, "work_mem and search_path in the start-up packet"),
+    feature(
+        "neighbours",
+        false,
+        "with reads: clients read the tables of others, whose writes are over",
+    ),
     feature("reads", false, "the same few short reads by all clients at once, most of the time"),
 ];
 

@@ -82,11 +82,17 @@ fn run(options: &Options) -> Result<u64, String> {
         Ok(counted) if counted.shared < options.shared => {
             Err(format!("the proxy shared {} requests, not {}", counted.shared, options.shared))
         }
-        Ok(Counters { shared, resent }) => {
-            println!("the proxy shared {shared} requests and sent {resent} again");
+        Ok(counted) if counted.hits < options.hits => {
+            Err(format!("the proxy's cache gave {} replies, not {}", counted.hits, options.hits))
+        }
+        Ok(Counters { shared, resent, hits }) => {
+            println!(
+                "the proxy shared {shared} requests, sent {resent} again, and gave {hits} replies \
+                 from its cache"
+            );
             Ok(totals.differences)
         }
-        Err(error) if options.shared > 0 => Err(error),
+        Err(error) if options.shared > 0 || options.hits > 0 => Err(error),
         // A server, for a test of this program, has no such counters.
         Err(_) => Ok(totals.differences),
     }

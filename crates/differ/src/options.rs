@@ -24,6 +24,8 @@ pub struct Options {
     pub keep_going: u64,
     /// The fewest requests that the proxy has to have shared.
     pub shared: u64,
+    /// The fewest requests that the proxy has to have answered from its cache.
+    pub hits: u64,
     /// Whether the program prints a differing episode without a search for a shorter one.
     pub whole: bool,
     /// Whether the program counts replies by kind and prints the steps of a replayed episode.
@@ -56,6 +58,8 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --verbose         count replies by kind; with --replay, print the steps
   --keep-going N    stop after N differences (1)
   --shared N        fail if the proxy says that it shared fewer requests between clients (0)
+  --hits N          the proxy has a cache: change tables through it, and fail if its cache gave
+                    fewer replies (0)
   --no-shrink       do not search for a shorter sequence that differs
   --with A,B --without A,B   switch features, or `all`:
 "
@@ -115,6 +119,10 @@ impl Options {
             "--timeout" => plan.peers.limit = Duration::from_secs(number()?.max(1)),
             "--replay" => self.replay = Some(number()?),
             "--shared" => self.shared = number()?,
+            "--hits" => {
+                self.hits = number()?;
+                plan.peers.cached = self.hits > 0;
+            }
             "--keep-going" => self.keep_going = number()?,
             "--with" => plan.features.switch(value, true)?,
             "--without" => plan.features.switch(value, false)?,
@@ -134,6 +142,7 @@ impl Default for Options {
             user: "postgres".to_owned(),
             limit: Duration::from_secs(10),
             fragment: false,
+            cached: false,
         };
         let features = Features::default();
         Self {
@@ -151,6 +160,7 @@ impl Default for Options {
             replay: None,
             keep_going: 1,
             shared: 0,
+            hits: 0,
             whole: false,
             verbose: false,
         }
@@ -170,6 +180,9 @@ mod tests {
         let options = parse("--proxy a:1 --direct b:2 --seed 9 --fragment --without copy").unwrap();
         assert_eq!(options.seed, 9);
         assert!(options.plan.peers.fragment && !options.plan.features.has("copy"));
+        assert!(!options.plan.peers.cached);
+        let cached = parse("--proxy a:1 --direct b:2 --hits 7").unwrap();
+        assert!(cached.plan.peers.cached && cached.hits == 7);
         assert!(parse("--proxy a:1").is_err());
         assert!(parse("--proxy a:1 --direct b:2 --seed x").is_err());
         assert!(help().contains("--keep-going"));

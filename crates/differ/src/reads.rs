@@ -8,8 +8,11 @@
 //! settings and of the schema, and clients leave before they have read their replies. Then come
 //! some steps of the other generator, which leave servers with statements and settings of any kind.
 //!
-//! Always holds: a text shows what all clients may read, or the client's own tables, so each reply
-//! has one right answer. No text depends on whether a server is shared.
+//! With the feature `neighbours`, clients also read what others have written, one client at a time:
+//! a proxy that keeps replies must give none that a write has overtaken.
+//!
+//! Always holds: each reply has one right answer, since no client reads what another writes in the
+//! same step. No text depends on whether a server is shared.
 
 use std::collections::VecDeque;
 
@@ -28,6 +31,9 @@ const READS: usize = 4;
 /// Number of steps before the first pause: each read has been run often enough that the proxy asks
 /// the server about it.
 const FIRST: usize = 12;
+
+/// Number of reads of other clients' tables that are sent again and again.
+const REQUESTS: usize = 6;
 
 /// Short reads. None calls a function whose label is volatile. None has an expression of parameters
 /// alone that may fail: a plan without values would find the error later (`docs/autoprepare.md`).
@@ -79,6 +85,30 @@ const OTHERS: &[&str] = &[
     "reset all",
 ];
 
+/// Reads of tables that belong to one client, and that others read too.
+const OF_OTHERS: &[Text] = &[
+    ("select id, v, n from {s}.t1 order by id", ""),
+    ("select id, v, n from {s}.t1 where id = $1", "i"),
+    ("select count(*), sum(n) from {s}.t1 where id in (select id from shr.a)", ""),
+    ("select a.t, t1.v from shr.a a left join {s}.t1 t1 on t1.id = a.id order by a.id", ""),
+    ("select id, v from {s}.w order by id", ""),
+];
+
+/// Writes to the tables that [`OF_OTHERS`] read, and one to another table.
+const WRITES: &[&str] = &[
+    "insert into {s}.t1 (id, v) values ({n}, 'o{n}') on conflict do nothing",
+    "insert into {s}.t1 (id, v) values ({n}, 'o{n}') on conflict (id) do update set n = t1.n + 1",
+    "update {s}.t1 set n = n + 1 where id = {n}",
+    "update {s}.t1 set v = 'p{n}', n = 5 where id < 3",
+    "delete from {s}.t1 where id = {n}",
+    "with gone as (delete from {s}.t1 where id = {n} returning id) select count(*) from gone",
+    "begin; update {s}.t1 set n = n + 2; rollback",
+    "begin; update {s}.t1 set n = n + 3; commit",
+    "do 'begin update {s}.t1 set n = n + 1 where id = 1; end'",
+    "update {s}.w set v = 'q{n}' where id = {n}",
+    "truncate {s}.t3",
+];
+
 /// Makes the steps of one episode: calm phases, which are mostly reads, and others, which have all
 /// the messages of the other generator.
 #[derive(Debug)]
@@ -92,6 +122,8 @@ pub struct Reads {
     made: usize,
     is_calm: bool,
     due: VecDeque<Step>,
+    /// The last reads of tables of other clients. Each is whole, so any client may send it.
+    requests: Vec<Vec<Msg>>,
 }
 
 impl Reads {
@@ -101,8 +133,16 @@ impl Reads {
         let mut rng = Rng::new(seed ^ 0x5245_4144);
         let texts = (0..READS).map(|_| *rng.pick(TEXTS)).collect();
         let others = Generator::new(seed, features.clone());
-        let due = VecDeque::new();
-        Self { rng, others, texts, left: 0, made: 0, is_calm: false, due }
+        Self {
+            rng,
+            others,
+            texts,
+            left: 0,
+            made: 0,
+            is_calm: false,
+            due: VecDeque::new(),
+            requests: Vec::with_capacity(REQUESTS),
+        }
     }
 
     /// Returns the next step.
@@ -157,6 +197,10 @@ impl Reads {
         }
         let idle: Vec<usize> = (0..clients.len()).filter(|at| !holders.contains(at)).collect();
         let client = *self.rng.pick(&idle);
+        // Nobody writes meanwhile: the step is of one client, and no transaction is open.
+        if plan.features.has("neighbours") && holders.is_empty() && self.rng.chance(60) {
+            return self.written(clients, client);
+        }
         match self.rng.below(1000) {
             0..4 => self.connect(client),
             4..6 if holders.is_empty() => Step::Outside(self.others.outside(client)),
@@ -181,6 +225,33 @@ impl Reads {
                 let end: &[u8] = if self.rng.chance(70) { b"commit" } else { b"rollback" };
                 msgs.push(Msg::Query(end.to_vec()));
             }
+        }
+        Step::Send(vec![(client, msgs)])
+    }
+
+    /// Returns a step in which a client writes to its tables or reads those of any client. The same
+    /// requests come again and again, before and after each write.
+    fn written(&mut self, clients: &[Option<Client>], client: usize) -> Step {
+        let mut msgs = Vec::new();
+        if self.rng.chance(8) {
+            let sql = texts::fill(self.rng.pick::<&str>(WRITES), client, &mut self.rng);
+            msgs.push(Msg::Query(sql));
+        } else if self.requests.len() == REQUESTS && self.rng.chance(90) {
+            msgs.clone_from(self.rng.pick(&self.requests));
+        } else {
+            let of = self.rng.below(clients.len());
+            let (text, kinds) = *self.rng.pick(OF_OTHERS);
+            let sql = texts::fill(text, of, &mut self.rng);
+            if self.rng.chance(50) {
+                msgs.push(Msg::Query(self.with_literals(&sql, kinds)));
+            } else {
+                msgs.push(Msg::Parse(Vec::new(), sql, Vec::new()));
+                self.run(&mut msgs, b"", kinds);
+            }
+            if self.requests.len() == REQUESTS {
+                self.requests.remove(0);
+            }
+            self.requests.push(msgs.clone());
         }
         Step::Send(vec![(client, msgs)])
     }

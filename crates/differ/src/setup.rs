@@ -69,15 +69,20 @@ const OWN: &str = "
             else comment on table {s}.t1 is 'ddl';
         end case; return 'done'; end$f$;";
 
-/// Administrative connections, straight to the server.
+/// Administrative connections.
 #[derive(Debug)]
 pub struct Admin {
+    /// One to each database, straight to the server.
     databases: [Conn; 2],
+    /// One to the proxied database by way of the proxy, if the proxy keeps replies: it gives them
+    /// until a write passes through it.
+    seen: Option<Conn>,
+    peers: Peers,
     proxied: String,
 }
 
 impl Admin {
-    /// Connects straight to the server, and creates the databases if they do not exist.
+    /// Connects, and creates the databases if they do not exist.
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
@@ -91,8 +96,11 @@ impl Admin {
                 create(&mut control, peers, name)?;
             }
         }
+        let seen = peers.cached.then(|| by_proxy(peers, &names[0])).transpose()?;
         Ok(Self {
             databases: [connect(addr, user, &names[0])?, connect(addr, user, &names[1])?],
+            seen,
+            peers: peers.clone(),
             proxied: names[0].clone(),
         })
     }
@@ -104,26 +112,37 @@ impl Admin {
     pub fn reset(&mut self, clients: usize, servers: Servers) -> Result<(), String> {
         if servers == Servers::Fresh {
             self.end_servers()?;
+            // The session ends with its server if the DDL has tied it to one.
+            if self.seen.is_some() {
+                self.seen = Some(by_proxy(&self.peers, &self.proxied)?);
+            }
         }
         let own = [OWN, HOOKED].concat();
         let sql: String =
             (1..=clients).map(|number| own.replace("{s}", &format!("c{number}"))).collect();
-        for conn in &mut self.databases {
+        let mut conns = self.changing();
+        for conn in &mut conns {
             ask(conn, &sql)?;
         }
-        for (conn, name) in self.databases.iter_mut().zip([PROXIED, DIRECT]) {
+        for (conn, name) in conns.into_iter().zip([PROXIED, DIRECT]) {
             rows(conn).map_err(|error| format!("reset of {name}: {error}"))?;
         }
         Ok(())
     }
 
-    /// Runs a command in both databases, on connections straight to the server.
+    /// Returns the connections that change tables.
+    fn changing(&mut self) -> [&mut Conn; 2] {
+        let [proxied, direct] = &mut self.databases;
+        [self.seen.as_mut().unwrap_or(proxied), direct]
+    }
+
+    /// Runs a command in both databases, on connections other than the clients'.
     ///
     /// # Errors
     /// If the command succeeds in one database and fails in the other.
     pub fn outside(&mut self, sql: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(sql).into_owned();
-        let [proxied, direct] = &mut self.databases;
+        let [proxied, direct] = self.changing();
         match (run(proxied, &text), run(direct, &text)) {
             (Ok(_), Ok(_)) | (Err(_), Err(_)) => Ok(()),
             (proxied, direct) => Err(format!("outside: {proxied:?} but directly {direct:?}")),
@@ -169,13 +188,23 @@ fn create(control: &mut Conn, peers: &Peers, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Connects straight to the server.
 fn connect(addr: &str, user: &str, database: &str) -> Result<Conn, String> {
-    let params = [
-        ("user".to_owned(), user.to_owned()),
-        ("database".to_owned(), database.to_owned()),
-        ("client_encoding".to_owned(), "UTF8".to_owned()),
-        ("options".to_owned(), "-c client_min_messages=error -c lock_timeout=10s".to_owned()),
-    ];
+    open(addr, user, database, &[("options", "-c client_min_messages=error -c lock_timeout=10s")])
+}
+
+/// Connects to the proxy, as a client with the settings of most clients.
+fn by_proxy(peers: &Peers, database: &str) -> Result<Conn, String> {
+    open(&peers.proxied, &peers.user, database, &[])
+}
+
+fn open(addr: &str, user: &str, database: &str, more: &[(&str, &str)]) -> Result<Conn, String> {
+    let own = [("user", user), ("database", database), ("client_encoding", "UTF8")];
+    let params: Vec<_> = own
+        .iter()
+        .chain(more)
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
     let words = |broken: Broken| format!("cannot connect to {addr}, {database}: {broken:?}");
     let mut conn = Conn::open(addr, &params, LIMIT).map_err(words)?;
     loop {

@@ -36,6 +36,7 @@ const PARTS: &[Part] = &[
     Part { name: "differ", run: differ, drives: false },
     Part { name: "queries", run: queries, drives: false },
     Part { name: "shared", run: shared, drives: false },
+    Part { name: "cached", run: cached, drives: false },
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
@@ -177,6 +178,24 @@ fn sharing(cluster: &Cluster, pool_size: u32) -> String {
                   share_depth = 8\nshare_min_servers = 1\nshare_statement_time = \"20ms\"\n";
     let config = proxy::over(cluster, "transaction", pool_size).replacen("[pool]\n", shared, 1);
     format!("workers = 1\n{config}")
+}
+
+/// Runs the differential test with a rule of the cache that keeps every reply until a write.
+fn cached() -> Result<Tally> {
+    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let mut tally = Tally::default();
+    for version in [Version::V15, Version::V18] {
+        let cluster = Cluster::start(version, &[])?;
+        let config = proxy::over(&cluster, "transaction", 4);
+        let config = format!("{config}\n[[cache.rules]]\nttl = \"1h\"\nconsistency = \"writes\"\n");
+        let proxy = Refrain::start_as(&program, &config)?;
+        let mut differ = Command::new(&differ);
+        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--pool-size", "4"]);
+        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+        differ.args(["--with", "reads,neighbours", "--clients", "8", "--length", "2000"]);
+        tally += check(differ.args(["--segments", "4000", "--hits", "100"]))?;
+    }
+    Ok(tally)
 }
 
 /// Runs the fuzzer, briefly.
