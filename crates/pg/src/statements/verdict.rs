@@ -115,9 +115,10 @@ impl Verdict {
         self.due.store(now.0 + age, Relaxed);
     }
 
-    /// Forgets the verdict.
-    pub(crate) fn forget(&self) {
+    /// Forgets the verdict: a core may look for another.
+    pub(crate) fn forget(&self, now: Now) {
         self.found.store(0, Relaxed);
+        self.due.fetch_min(now.0, Relaxed);
     }
 }
 
@@ -150,8 +151,16 @@ mod tests {
             assert_eq!((verdict.known(7), verdict.is_read(7)), (Some(Err(*objection)), false));
             assert_eq!(verdict.known(8).is_some(), objection.is_of_text());
         }
-        verdict.forget();
+    }
+
+    #[test]
+    fn a_verdict_that_was_forgotten_is_looked_for_when_the_statement_is_used_again() {
+        let verdict = Verdict::default();
+        verdict.learn(Ok(Read::Timeless), 7, Now(1));
+        verdict.forget(Now(2));
         assert_eq!(verdict.known(7), None);
+        assert!(verdict.was_asked() && verdict.begin(7, Now(3), false));
+        assert!(!verdict.begin(7, Now(4), false));
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
     }
     let used = cached.is_in_use();
     if !used {
-        verdict.forget();
+        verdict.forget(now);
     }
     used
 }

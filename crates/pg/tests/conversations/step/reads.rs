@@ -176,6 +176,21 @@ fn a_statement_in_use_is_asked_about_again_and_another_is_forgotten() {
 }
 
 #[test]
+fn a_statement_that_rested_as_the_schema_changed_is_asked_about_when_it_is_used_again() {
+    let (talk, alice, server) = asking();
+    server.gets(question(NAMES)).answers(answer(&[]));
+    talk.waits(SECOND * 40);
+    alice.asks(&server, "create table x ()", [complete("CREATE TABLE"), ready()]);
+    talk.waits(SECOND * 2);
+    assert_eq!((talk.read_cases(), &*known(&talk)[0]), (0, "asked"));
+    alice.reads(&server, "s", "~1");
+    talk.waits(SECOND * 2);
+    talk.read(talk.read_case(), Ok(mentioned()));
+    server.gets(question(NAMES)).answers(answer(&[]));
+    assert_eq!(known(&talk), ["yes"]);
+}
+
+#[test]
 fn a_server_that_waited_for_a_lock_is_asked_again_later() {
     let (talk, alice, server) = asking();
     server.gets(question(NAMES)).answers(refusal("55P03"));
