@@ -199,7 +199,10 @@ impl Step<'_, '_> {
     #[inline]
     pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
         let Some(c) = self.step.engine.connections.client(client) else { return };
-        if std::mem::take(&mut c.cancel_wanted) {
+        let wanted = std::mem::take(&mut c.cancel_wanted);
+        let Some(s) = self.step.engine.connections.server(server) else { return };
+        // If others stand behind the client, its own request is over: the server has theirs now.
+        if wanted && s.requests_behind() == 0 {
             self.cancel_request_of(client, server);
         }
         let Some(c) = self.step.engine.connections.client(client) else { return };
