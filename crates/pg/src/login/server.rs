@@ -19,7 +19,7 @@ use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
 use crate::engine::Step;
 use crate::ground::reports::report;
 use crate::settings::encoding::Encoding;
-use crate::settings::session::{SettingsMut, is_settable};
+use crate::settings::session::SettingsMut;
 use crate::state::parts::Pool;
 use crate::state::server::LoggingIn;
 
@@ -185,9 +185,7 @@ impl Step<'_, '_> {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
         let Some(login) = server.login_mut() else { return };
         let server_parameters = std::mem::take(&mut login.server_parameters);
-        let mut edit = SettingsMut::default();
-        let settable = server_parameters.iter().filter(|(name, _)| is_settable(name));
-        settable.for_each(|(name, value)| edit.set(name, value));
+        let edit = SettingsMut::settable(&server_parameters);
         let core_state = &mut self.step.engine.core_state;
         let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);
         let encoding = server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");

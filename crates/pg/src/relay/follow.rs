@@ -8,12 +8,13 @@
 //! ParameterStatus for each default that changed, unless the setting is its own.
 
 use refrain_config::PoolMode;
+use refrain_pool::Now;
 use refrain_sql::Traits;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::link::Link;
-use crate::settings::defaults;
+use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
 use crate::state::parts::intern_settings;
 
@@ -21,21 +22,28 @@ impl Link<'_> {
     /// Gives a server that was just lent the settings of its client, unless it has them.
     #[inline]
     pub(crate) fn sync_settings_if_needed(&mut self) {
+        let changed = self.pipe.pool().shared.protocol.defaults_changed();
         let (client, server) = (&*self.client, &*self.pipe.server);
         let settings = &client.session.settings;
-        if !server.session.settings.are(settings.expected(), settings.defaults()) {
-            self.sync_settings();
+        if !server.session.settings.are(settings.expected(), settings.defaults())
+            || server.session.settings.defaults().since < changed
+        {
+            self.sync_settings(changed);
         }
     }
 
-    /// Sends the query that syncs the settings. The newer defaults, the client's or the server's,
-    /// hold for both.
+    /// Sends the query that syncs the settings. The newest defaults hold for both: the client's,
+    /// the server's, or those that another server of the pool reported since.
     #[cold]
-    fn sync_settings(&mut self) {
+    fn sync_settings(&mut self, changed: Now) {
         let (client, server) =
             (self.client.session.settings.defaults(), self.pipe.server.session.settings.defaults());
-        if !client.are(server) && client.since <= server.since {
-            self.follow();
+        if client.since.max(server.since) < changed {
+            if let Some(newest) = self.newest_defaults(changed) {
+                self.follow(newest);
+            }
+        } else if !client.are(server) && client.since <= server.since {
+            self.follow(server.clone());
         }
         let client = &self.client.session;
         let checks = client.login.is_checking();
@@ -69,26 +77,33 @@ impl Link<'_> {
             self.pipe.server.session.statements.doubt_all();
         }
         let known = self.pipe.server.session.settings.defaults().settings.clone();
+        let now = self.pipe.now;
         let pool = self.pipe.pool();
-        pool.shared.protocol.amend_server_parameters(news.iter());
+        pool.shared.protocol.amend_server_parameters(news.iter(), now);
         pool.shared.protocol.meet(&known);
         pool.counters.protocol.defaults_learned += 1;
-        self.follow();
+        self.follow(self.pipe.server.session.settings.defaults().clone());
     }
 
-    /// Gives the client its server's defaults for all settings that are not its own, and reports
-    /// the changes to it.
-    fn follow(&mut self) {
-        let (client, server) = (&*self.client, &*self.pipe.server);
+    /// Returns the defaults that servers of the pool have since `changed`.
+    fn newest_defaults(&mut self, changed: Now) -> Option<Defaults> {
+        let parameters = self.pipe.pool().shared.protocol.server_parameters()?;
+        let settings = intern_settings(self.pipe.core_state, SettingsMut::settable(&parameters));
+        Some(Defaults { settings, since: changed })
+    }
+
+    /// Gives the client these defaults for all settings that are not its own, and reports the
+    /// changes to it.
+    fn follow(&mut self, defaults: Defaults) {
+        let client = &*self.client;
         let is_own = |name: &[u8]| client.session.settings.owns(name);
         let edit = defaults::follow(
             client.session.settings.expected(),
             client.session.settings.defaults(),
-            server.session.settings.defaults(),
+            &defaults,
             is_own,
         );
         let settings = intern_settings(self.pipe.core_state, edit);
-        let defaults = self.pipe.server.session.settings.defaults().clone();
         let before = self.client.session.settings.follow(settings, defaults);
         if !self.client.session.login.is_ready() {
             return;

@@ -40,6 +40,16 @@ impl Defaults {
     }
 }
 
+/// Doubt about the settings that a server seems to have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubt<'a> {
+    /// Whether a setting may have been set to its very default.
+    pub(crate) stuck: bool,
+    /// The defaults that the server had when it was used last. A setting with another default now
+    /// may have either value, unless it was set in the session.
+    pub(crate) before: &'a Defaults,
+}
+
 /// The settings that a client has set to their default value: they are its own all the same.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
@@ -116,15 +126,15 @@ pub(crate) type Resets = Vec<(usize, Box<[u8]>)>;
 type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Writes the query that gives a server with settings `has` the settings `wants`, and resets those
-/// whose wanted value is the default. It resets a setting for which `in_doubt` is true even if it
-/// seems right. `None` if there is nothing to do.
+/// whose wanted value is the default. It also sets or resets a setting that seems right and is in
+/// doubt. `None` if there is nothing to do.
 pub(crate) fn sync_settings(
     has: &Settings,
     wants: &Settings,
     defaults: &Defaults,
-    in_doubt: impl Fn(&[u8]) -> bool,
+    doubt: Doubt<'_>,
 ) -> Option<SyncingSettings> {
-    write(changes(has, wants, defaults, in_doubt), defaults)
+    write(changes(has, wants, defaults, doubt), defaults)
 }
 
 /// Writes the same query for the settings of a login, and returns these too: the last columns of
@@ -134,12 +144,12 @@ pub(crate) fn put_first(
     has: &Settings,
     wants: &Settings,
     defaults: &Defaults,
-    in_doubt: impl Fn(&[u8]) -> bool,
+    doubt: Doubt<'_>,
 ) -> (Option<SyncingSettings>, SettingsMut) {
     let mut asked = SettingsMut::default();
     let own = wants.iter().filter(|(name, value)| defaults.get(name) != Some(value));
     own.for_each(|(name, value)| asked.set(name, value));
-    let mut all = changes(has, &defaults.settings, defaults, in_doubt);
+    let mut all = changes(has, &defaults.settings, defaults, doubt);
     all.extend(asked.iter().map(|(name, value)| (name, Some(value))));
     (write(all, defaults), asked)
 }
@@ -148,11 +158,12 @@ fn changes<'a>(
     has: &'a Settings,
     wants: &'a Settings,
     defaults: &Defaults,
-    in_doubt: impl Fn(&[u8]) -> bool,
+    doubt: Doubt<'_>,
 ) -> Vec<Change<'a>> {
     let changed = |(name, value): &(&[u8], &[u8])| {
-        let default = defaults.get(name) == Some(*value);
-        has.get(name) != Some(value) || default && in_doubt(name)
+        let is_default = defaults.get(name) == Some(*value);
+        let has_moved = doubt.before.get(name) != defaults.get(name);
+        has.get(name) != Some(value) || has_moved || is_default && doubt.stuck
     };
     let set =
         |(name, value)| (name, Some(value).filter(|value| defaults.get(name) != Some(*value)));
@@ -185,9 +196,10 @@ mod tests {
         Defaults { settings: settings(given), since: Now(0) }
     }
 
-    fn sync_settings(has: &[(&str, &str)], wants: &[(&str, &str)], doubt: bool) -> String {
+    fn sync_settings(has: &[(&str, &str)], wants: &[(&str, &str)], stuck: bool) -> String {
         let defaults = defaults(&[("timezone", "UTC"), ("datestyle", "ISO")]);
-        let made = super::sync_settings(&settings(has), &settings(wants), &defaults, |_| doubt);
+        let doubt = Doubt { stuck, before: &defaults };
+        let made = super::sync_settings(&settings(has), &settings(wants), &defaults, doubt);
         String::from_utf8(made.unwrap_or_default().0).expect("UTF-8")
     }
 
@@ -213,6 +225,17 @@ mod tests {
         assert_eq!(sync_settings(&has, &wants, false), reset);
         assert_eq!(sync_settings(&wants, &wants, true), reset);
         assert_eq!(sync_settings(&has, &has, true), "", "what is set is known");
+    }
+
+    #[test]
+    fn what_is_the_clients_own_is_set_where_the_default_has_moved() {
+        let (before, now) =
+            (defaults(&[("timezone", "UTC")]), defaults(&[("timezone", "Asia/Tokyo")]));
+        let doubt = Doubt { stuck: false, before: &before };
+        let own = settings(&[("timezone", "UTC")]);
+        let (sql, resets) = super::sync_settings(&own, &own, &now, doubt).expect("a query");
+        assert_eq!(sql, b"SELECT pg_catalog.set_config('timezone','UTC',false)");
+        assert!(resets.is_empty());
     }
 
     #[test]

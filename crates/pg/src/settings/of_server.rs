@@ -9,7 +9,7 @@ use std::sync::Arc;
 use refrain_pool::Now;
 use refrain_wire::back as read;
 
-use crate::settings::defaults::{self, Defaults, Resets};
+use crate::settings::defaults::{self, Defaults, Doubt, Resets};
 use crate::settings::encoding::Encoding;
 use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, Settings, SettingsMut};
@@ -142,12 +142,12 @@ impl ServerSettings {
         defaults: &Defaults,
         checks: bool,
     ) -> Option<Vec<u8>> {
-        let in_doubt = |name: &[u8]| self.stuck || self.defaults.get(name) != defaults.get(name);
+        let doubt = Doubt { stuck: self.stuck, before: &self.defaults };
         let (made, startup) = if checks {
-            let (made, asked) = defaults::put_first(&self.current, wants, defaults, in_doubt);
+            let (made, asked) = defaults::put_first(&self.current, wants, defaults, doubt);
             (made, Some(asked))
         } else {
-            (defaults::sync_settings(&self.current, wants, defaults, in_doubt), None)
+            (defaults::sync_settings(&self.current, wants, defaults, doubt), None)
         };
         self.stuck = false;
         self.defaults = defaults.clone();
@@ -163,7 +163,8 @@ impl ServerSettings {
         if self.current.env == wants.env {
             return None;
         }
-        let made = defaults::sync_settings(&self.current, wants, &self.defaults, |_| false);
+        let doubt = Doubt { stuck: false, before: &self.defaults };
+        let made = defaults::sync_settings(&self.current, wants, &self.defaults, doubt);
         let (text, _) = made.expect("environments differ by a setting");
         self.current = wants.clone();
         self.stuck = true;

@@ -214,6 +214,14 @@ impl SettingsKnowledge {
 pub(crate) struct SettingsMut(Vec<Setting>);
 
 impl SettingsMut {
+    /// Returns those parameters of a server that a client can change.
+    pub(crate) fn settable(server_parameters: &ServerParameters) -> Self {
+        let mut settings = Self::default();
+        let settable = server_parameters.iter().filter(|(name, _)| is_settable(name));
+        settable.for_each(|(name, value)| settings.set(name, value));
+        settings
+    }
+
     /// Gives a setting a value.
     pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
         let name = name.to_ascii_lowercase();

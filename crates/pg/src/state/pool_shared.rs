@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Server;
+use refrain_pool::Now;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Password, Salted, Secret};
@@ -36,6 +37,8 @@ pub struct PoolSharedPart {
     newest: [AtomicU32; CATALOGS],
     /// The ParameterStatus messages of a server's login, in order.
     server_parameters: Mutex<Option<Arc<ServerParameters>>>,
+    /// When a server last reported one of them anew, in microseconds: others may have changed too.
+    defaults_changed: AtomicU64,
     /// The sets of default settings that servers were seen to have, by number.
     met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
@@ -62,6 +65,7 @@ impl PoolSharedPart {
             code: AtomicU64::new(0),
             newest: Default::default(),
             server_parameters: Mutex::new(None),
+            defaults_changed: AtomicU64::new(0),
             met: Mutex::default(),
             login: Mutex::new(ServerLogin::new(&settings.server)),
         }
@@ -95,11 +99,13 @@ impl PoolSharedPart {
         news
     }
 
-    /// Changes known parameters to the values that a server has reported since.
+    /// Changes known parameters to the values that a server has reported `now`.
     pub(crate) fn amend_server_parameters<'a>(
         &self,
         said: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        now: Now,
     ) {
+        self.defaults_changed.fetch_max(now.0, Relaxed);
         let mut known = lock(&self.server_parameters);
         let Some(server_parameters) = known.as_mut() else { return };
         let server_parameters = Arc::make_mut(server_parameters);
@@ -108,6 +114,12 @@ impl PoolSharedPart {
                 server_parameters.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name));
             found.into_iter().for_each(|(_, known)| *known = value.into());
         }
+    }
+
+    /// Returns when a server last reported another default than before.
+    #[inline]
+    pub(crate) fn defaults_changed(&self) -> Now {
+        Now(self.defaults_changed.load(Relaxed))
     }
 
     /// Records the default settings of a server. True if they are new, and not the first: servers

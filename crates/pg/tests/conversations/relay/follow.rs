@@ -47,6 +47,33 @@ fn a_setting_of_the_clients_own_does_not_follow_a_new_default() {
     alice.gets(one_row());
 }
 
+/// The second server has not reported that the default has changed, and no query has to be in
+/// front for alice's own value to hold.
+#[test]
+fn a_setting_of_the_clients_own_is_set_once_another_server_has_a_new_default() {
+    let talk = two_servers();
+    let (alice, bob, carol) = (talk.client(), talk.client(), talk.client());
+    let first = talk.server(1);
+    bob.asks(&first, "begin", vec![complete("BEGIN"), ready_in_block()]);
+    alice.sends([query("set timezone = 'UTC'")]);
+    let second = talk.server(2);
+    second.gets([query("set timezone = 'UTC'")]).answers([complete("SET"), ready()]);
+    alice.gets([complete("SET"), ready()]);
+    carol.sends([query("select 1")]);
+    second.gets([query_with("'timezone',NULL,false"), query("select 1")]);
+    second.answers(synced(&["UTF8", "on", "UTC"])).answers(one_row());
+    carol.gets(one_row());
+    let reload = vec![parameter("TimeZone", "Europe/Berlin"), complete("COMMIT"), ready()];
+    bob.asks(&first, "commit", reload);
+    first.gets(settings_asked()).answers(settings_answer(&[&["TimeZone=", "Europe/Berlin"]]));
+    bob.asks(&first, "begin", vec![complete("BEGIN"), ready_in_block()]);
+    alice.sends([query("select 1")]);
+    let sets = query_with("pg_catalog.set_config('timezone','UTC',false)");
+    second.gets([sets, query("select 1")]).answers(synced(&["UTC"])).answers(one_row());
+    alice.gets(one_row());
+    alice.asks(&second, "select 1", one_row());
+}
+
 #[test]
 fn a_server_that_has_the_clients_settings_gets_no_query_for_them() {
     let talk = one_server();
