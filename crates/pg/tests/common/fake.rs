@@ -5,6 +5,8 @@ use refrain_wire::tag::{back, front};
 use refrain_wire::write::{self, Report};
 use refrain_wire::{Header, frame};
 
+/// A text with this in it is Refrain's question about statements; the answer has no rows.
+const ASKS: &[u8] = b"pg_proc";
 /// A text with this in it fails.
 pub(super) const FAILS: &[u8] = b"boom";
 
@@ -12,13 +14,15 @@ pub(super) const FAILS: &[u8] = b"boom";
 pub(super) struct Fake {
     greeted: bool,
     status: Status,
+    /// Whether the statement parsed last returns no rows.
+    empty: bool,
     /// Whether messages are skipped up to the next Sync.
     skipping: bool,
 }
 
 impl Default for Fake {
     fn default() -> Self {
-        Self { greeted: false, status: Status::Idle, skipping: false }
+        Self { greeted: false, status: Status::Idle, empty: false, skipping: false }
     }
 }
 
@@ -47,7 +51,10 @@ impl Fake {
                 fail(out);
                 self.skipping = true;
             }
-            front::PARSE => write::bare(out, back::PARSE_COMPLETE),
+            front::PARSE => {
+                self.empty = contains(body, ASKS);
+                write::bare(out, back::PARSE_COMPLETE);
+            }
             front::BIND => write::bare(out, back::BIND_COMPLETE),
             front::CLOSE => write::bare(out, back::CLOSE_COMPLETE),
             front::DESCRIBE => {
@@ -57,6 +64,7 @@ impl Fake {
                 }
                 write::text_columns(out, &["abalance"]);
             }
+            front::EXECUTE if self.empty => write::command_complete(out, b"SELECT 0"),
             front::EXECUTE => row(out),
             front::SYNC => {
                 self.skipping = false;

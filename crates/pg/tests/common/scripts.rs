@@ -20,6 +20,8 @@ pub(crate) struct Script {
     pub(super) before: Vec<Said>,
     /// Said at each run.
     pub(super) steps: Vec<Said>,
+    /// Whether the engine knows that the statements are reads.
+    pub(super) learns: bool,
     /// Transactions in one run.
     pub(crate) transactions: u64,
     /// Whether a run allocates nothing once the world is warm.
@@ -29,11 +31,25 @@ pub(crate) struct Script {
 const TEXT: &[u8] = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
 const OTHER_TEXT: &[u8] = b"SELECT bbalance FROM pgbench_branches WHERE bid = $1;";
 
+/// Keeps the replies to all reads; between two runs their time is over.
+const RULE: &str = "[[cache.rules]]\nttl = \"1ms\"\n";
+/// Keeps them for longer than any number of runs takes.
+const LASTING_RULE: &str = "[[cache.rules]]\nttl = \"365d\"\n";
+/// Reads of different rows in a run that takes more than a millisecond.
+const ROWS: u32 = 128;
+
 const WRITE: &[u8] = b"UPDATE pgbench_accounts SET abalance = 0 WHERE aid = $1;";
 const OTHER_WRITE: &[u8] = b"UPDATE pgbench_branches SET bbalance = 0 WHERE bid = $1;";
 
 /// Returns all scripts.
 pub(crate) fn scripts() -> Vec<Script> {
+    let mut scripts = pooled();
+    scripts.extend(reads());
+    scripts
+}
+
+/// Returns scripts that need no knowledge of their statements.
+fn pooled() -> Vec<Script> {
     vec![
         plain("simple query", one(simple(b"SELECT abalance FROM pgbench_accounts WHERE aid = 7;"))),
         plain("extended", one([parse(b"", TEXT), run(b"")].concat())),
@@ -87,9 +103,36 @@ pub(crate) fn scripts() -> Vec<Script> {
     ]
 }
 
+/// Returns scripts of statements that are known to be reads.
+fn reads() -> Vec<Script> {
+    vec![
+        Script {
+            before: one(prepare(b"P0_1", TEXT)),
+            learns: true,
+            lean: false, // a request that may run again is kept until it is answered
+            ..plain("read", one(run(b"P0_1")))
+        },
+        Script {
+            options: LASTING_RULE,
+            before: one(prepare(b"P0_1", TEXT)),
+            learns: true,
+            ..plain("hit of the cache", one(run(b"P0_1")))
+        },
+        Script {
+            options: RULE,
+            before: one(prepare(b"P0_1", TEXT)),
+            learns: true,
+            transactions: u64::from(ROWS),
+            lean: false, // a reply that is kept takes memory
+            ..plain("miss of the cache", (0..ROWS).map(|row| (0, run_for(b"P0_1", row))).collect())
+        },
+    ]
+}
+
 fn plain(name: &'static str, steps: Vec<Said>) -> Script {
     let (before, clients) = (Vec::new(), &[&[] as &[_]] as &[_]);
-    Script { name, options: "", clients, before, steps, transactions: 1, lean: true }
+    let learns = false;
+    Script { name, options: "", clients, before, steps, learns, transactions: 1, lean: true }
 }
 
 /// Makes the first client the sender.
@@ -118,11 +161,18 @@ fn close(name: &[u8]) -> Vec<u8> {
 
 /// Bind, Describe, Execute and Sync, as pgbench sends them.
 fn run(statement: &[u8]) -> Vec<u8> {
+    run_for(statement, 12345)
+}
+
+/// The same for a row of five digits.
+fn run_for(statement: &[u8], row: u32) -> Vec<u8> {
     written(|out| {
         write::message(out, front::BIND, |out| {
             write::string(out, b"");
             write::string(out, statement);
-            out.extend_from_slice(b"\0\0\0\x01\0\0\0\x0512345\0\x01\0\0");
+            out.extend_from_slice(b"\0\0\0\x01\0\0\0\x05");
+            out.extend_from_slice(format!("{row:05}").as_bytes());
+            out.extend_from_slice(b"\0\x01\0\0");
         });
         write::message(out, front::DESCRIBE, |out| out.extend_from_slice(b"P\0"));
         write::message(out, front::EXECUTE, |out| out.extend_from_slice(b"\0\0\0\0\0"));
