@@ -6,8 +6,8 @@
 //! belongs to the engine is called through the three `measured_…` functions, which are never
 //! inlined: a profiler can tell them from the rest.
 //!
-//! Time stands still but for a few microseconds a transaction. Ticks are only stepped in worlds that
-//! learn which statements are reads, and in front of all that is measured.
+//! Time stands still but for a few microseconds a transaction. Ticks are only stepped in worlds
+//! that learn which statements are reads, and in front of all that is measured.
 
 mod fake;
 mod scripts;
