@@ -37,8 +37,9 @@ impl Link<'_> {
             true => read::query_text(message.body())?,
             false => message.body(),
         };
-        let scan =
-            refrain_sql::scan_with(text, self.client.session.settings.expected().reads.backslash);
+        let backslash = self.client.session.settings.expected().reads.backslash;
+        let scan = self.client.session.results.take_scan();
+        let scan = scan.unwrap_or_else(|| refrain_sql::scan_with(text, backslash));
         self.sends_text(text, &scan, message.complete);
         if self.client.session.statements.are_managed()
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?

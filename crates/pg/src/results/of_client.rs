@@ -1,12 +1,14 @@
 //! ClientResults: what a client's replies have to do with the cache.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use refrain_cache::{Fill, Kept, Waiter};
 use refrain_pool::Now;
+use refrain_sql::Scan;
 
-use crate::results::reply::{Progress, progress};
+use crate::results::reply::{Body, Progress, progress};
 use crate::results::rule::Rule;
 use crate::results::store::ResultStore;
 use crate::settings::session::{Settings, is_harmless};
@@ -16,15 +18,23 @@ use crate::statements::columns::Columns;
 /// that it goes to a server: the other may wait for a lock.
 const WAIT_US: u64 = 5_000_000;
 
+/// A request whose reply is to be kept.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) rule: Rc<Rule>,
+    /// Whether it has a Parse of its own: then its columns are kept with the reply.
+    pub(crate) parses: bool,
+    /// The scan of a query string.
+    pub(crate) scan: Option<Scan>,
+}
+
 /// A reply that a client's server gives, and that is to be kept.
 #[derive(Debug)]
 struct Filling {
     store: Arc<ResultStore>,
     /// `None` once the fill has ended.
     fill: Option<Box<Fill>>,
-    rule: Rc<Rule>,
-    /// Whether the request has a Parse of its own: then its columns are kept with the reply.
-    parses: bool,
+    request: Request,
     /// The part of the reply that the client has got.
     sent: Vec<u8>,
     /// How many bytes of it count for the store.
@@ -37,6 +47,12 @@ impl Filling {
         let more = self.sent.len() - self.held;
         self.held += more;
         self.store.hold(more)
+    }
+
+    /// Does not keep the reply, which says nothing of the next one.
+    fn give_up(&mut self) -> Outcome {
+        let waiters = self.fill.take().map(|fill| self.store.cache.abandon(&fill));
+        Outcome::Refused(waiters.unwrap_or_default())
     }
 }
 
@@ -163,15 +179,16 @@ impl ClientResults {
     }
 
     /// Has the reply to the client's next segment kept.
-    pub(crate) fn begin(
-        &mut self,
-        store: &Arc<ResultStore>,
-        fill: Box<Fill>,
-        rule: Rc<Rule>,
-        parses: bool,
-    ) {
+    pub(crate) fn begin(&mut self, store: &Arc<ResultStore>, fill: Box<Fill>, request: Request) {
         let (store, fill, sent, held) = (store.clone(), Some(fill), Vec::new(), 0);
-        self.filling = Some(Box::new(Filling { store, fill, rule, parses, sent, held }));
+        self.filling = Some(Box::new(Filling { store, fill, request, sent, held }));
+    }
+
+    /// Takes the scan of the query string whose reply is to be kept, so that it is scanned but
+    /// once. It is there for the first query string that is read after [`Self::begin`].
+    #[inline]
+    pub(crate) fn take_scan(&mut self) -> Option<Scan> {
+        self.filling.as_mut()?.request.scan.take()
     }
 
     /// Takes the bytes that the client gets next. `ready` says whether a server has just become
@@ -185,45 +202,55 @@ impl ClientResults {
     ) -> Outcome {
         let Some(filling) = &mut self.filling else { return Outcome::Pending };
         // RowDescription and the like come on top of what counts.
-        let most = filling.rule.most;
-        if filling.sent.len() + bytes.len() > most {
+        if filling.sent.len() + bytes.len() > filling.request.rule.most {
             return self.refuse();
         }
-        filling.sent.extend_from_slice(bytes);
-        let progress = if ready { progress(&filling.sent) } else { Progress::More };
-        match progress {
-            Progress::More if filling.hold() => Outcome::Pending,
-            Progress::More => self.give_up(),
-            Progress::Other => self.give_up(),
-            Progress::Whole(body) => {
-                filling.sent.truncate(body.bytes.end);
-                if filling.parses {
-                    let Some(Columns::Known(columns)) = unnamed else { return self.give_up() };
-                    columns.write(&mut filling.sent);
-                }
-                let Some(fill) = filling.fill.take() else { return self.give_up() };
-                let took = now.0.saturating_sub(fill.asked());
-                let (terms, bytes) = (&filling.rule.terms, &filling.sent[body.bytes.start..]);
-                let (kept, waiters) =
-                    filling.store.cache.store(&fill, bytes, terms, took, body.empty);
-                self.filling = None;
-                Outcome::Ended(kept, waiters)
+        // Most replies come in one piece, which need not be copied to be looked at.
+        let sent = match std::mem::take(&mut filling.sent) {
+            none if none.is_empty() => Cow::Borrowed(bytes),
+            mut before => {
+                before.extend_from_slice(bytes);
+                Cow::Owned(before)
             }
+        };
+        match if ready { progress(&sent) } else { Progress::More } {
+            Progress::More => {
+                filling.sent = sent.into_owned();
+                if filling.hold() { Outcome::Pending } else { self.give_up() }
+            }
+            Progress::Other => self.give_up(),
+            Progress::Whole(body) => self.keep(&sent, body, unnamed, now),
         }
+    }
+
+    /// Keeps a part of what the client has got.
+    fn keep(&mut self, sent: &[u8], body: Body, unnamed: Option<Columns>, now: Now) -> Outcome {
+        let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
+        let mut kept = Cow::Borrowed(sent.get(body.bytes).unwrap_or_default());
+        match unnamed {
+            _ if !filling.request.parses => {}
+            Some(Columns::Known(columns)) => columns.write(kept.to_mut()),
+            _ => return filling.give_up(),
+        }
+        let Some(fill) = filling.fill.take() else { return filling.give_up() };
+        let took = now.0.saturating_sub(fill.asked());
+        let (cache, terms) = (&filling.store.cache, &filling.request.rule.terms);
+        let (kept, waiters) = cache.store(&fill, &kept, terms, took, body.empty);
+        Outcome::Ended(kept, waiters)
     }
 
     /// Does not keep the reply: it is too long.
     fn refuse(&mut self) -> Outcome {
         let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
-        let waiters =
-            filling.fill.take().map(|fill| filling.store.cache.refuse(&fill, &filling.rule.terms));
+        let waiters = filling
+            .fill
+            .take()
+            .map(|fill| filling.store.cache.refuse(&fill, &filling.request.rule.terms));
         Outcome::Refused(waiters.unwrap_or_default())
     }
 
     /// Does not keep the reply, which says nothing of the next one.
     pub(crate) fn give_up(&mut self) -> Outcome {
-        let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
-        let waiters = filling.fill.take().map(|fill| filling.store.cache.abandon(&fill));
-        Outcome::Refused(waiters.unwrap_or_default())
+        self.filling.take().map_or(Outcome::Pending, |mut filling| filling.give_up())
     }
 }

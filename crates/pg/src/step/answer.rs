@@ -11,6 +11,7 @@ use refrain_cache::{Asker, Found, Hit, Waiter};
 use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::{ClientSerial, Conn, Core};
+use refrain_sql::Scan;
 use refrain_sql::comments::without_comments;
 use refrain_sql::normalize;
 use refrain_wire::back::Status;
@@ -19,7 +20,7 @@ use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::relay::texts::{text_statement, with_results};
-use crate::results::of_client::Outcome;
+use crate::results::of_client::{Outcome, Request};
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Segment, binds_moment};
 use crate::results::texts::{LITERALS_MAX, Seen};
@@ -45,6 +46,8 @@ struct Wanted<'a> {
     form: Form<'a>,
     /// The statement that the client's unnamed statement is from now on.
     unnamed: Option<Rc<CachedStatement>>,
+    /// The scan of a query string.
+    scan: Option<Scan>,
 }
 
 /// Kinds of replies, which are never taken for each other.
@@ -132,8 +135,12 @@ impl Step<'_, '_> {
             Found::Miss(fill) => {
                 counters.protocol.cache_misses += 1;
                 let store = &core_state.shared.protocol.results;
-                let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
-                client.session.results.begin(store, fill, rule, parses);
+                let request = Request {
+                    rule: wanted.plan.rule.clone(),
+                    parses: wanted.unnamed.is_some(),
+                    scan: wanted.scan,
+                };
+                client.session.results.begin(store, fill, request);
             }
             Found::Wait | Found::Alone => counters.protocol.cache_misses += 1,
         }
@@ -325,7 +332,8 @@ fn of_query<'a>(
             key.extend_from_slice(&(literal.len() as u32).to_le_bytes());
             key.extend_from_slice(literal);
         }
-        Ok(Wanted { plan, form, unnamed: None })
+        let scan = Some(known.cached.statement.scan);
+        Ok(Wanted { plan, form, unnamed: None, scan })
     });
     core_state.protocol.spans = spans;
     planned
@@ -375,5 +383,5 @@ fn of_statement<'a>(
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.extend_from_slice(values);
-    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached) })
+    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None })
 }

@@ -126,6 +126,13 @@ fn reads() -> Vec<Script> {
             lean: false, // a reply that is kept takes memory
             ..plain("miss of the cache", (0..ROWS).map(|row| (0, run_for(b"P0_1", row))).collect())
         },
+        Script {
+            options: RULE,
+            learns: true,
+            transactions: u64::from(ROWS),
+            lean: false, // as above
+            ..plain("miss of a text", (0..ROWS).map(|row| (0, query_for(row))).collect())
+        },
     ]
 }
 
@@ -138,6 +145,13 @@ fn plain(name: &'static str, steps: Vec<Said>) -> Script {
 /// Makes the first client the sender.
 fn one(bytes: Vec<u8>) -> Vec<Said> {
     vec![(0, bytes)]
+}
+
+fn query_for(row: u32) -> Vec<u8> {
+    simple(
+        format!("SELECT abalance FROM pgbench_accounts WHERE aid = {};", 1_000_000 + row)
+            .as_bytes(),
+    )
 }
 
 fn simple(text: &[u8]) -> Vec<u8> {
