@@ -12,7 +12,7 @@
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_sql::Traits;
-use refrain_wire::back::{Fields, field};
+use refrain_wire::back::{Fields, Status, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
@@ -144,7 +144,7 @@ impl Link<'_> {
             }
             // Going back to the client's settings has failed (E57). The statement is prepared, and
             // the end of Refrain's own segment goes back to the settings all the same.
-            ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() => {}
+            ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() && !self.fails_block() => {}
             // The transaction has failed, and its rollback restores the settings.
             ReplyAction::Skip(Purpose::Restore) => {}
             ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.pipe.server.close_later(),
@@ -166,15 +166,18 @@ impl Link<'_> {
     /// Whether the client must not get an error, because it got the one that caused it. Refrain
     /// prepares a statement in a segment of its own (E51). If the server refuses it, the client
     /// gets that error, and not the error of the query that uses the statement. A query string that
-    /// waits for it is not run.
+    /// waits for it is not run. In a transaction block, going back to the client's settings belongs
+    /// to that: if a cancel request hits it, the block has failed.
     fn skips_error_in(&mut self, failed: &Failed) -> bool {
         if self.pipe.server.session.front.skips_error(failed) {
             return true;
         }
-        let entry = &failed.entry;
-        let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
-        let alone = ours.contains(&entry.action) && self.is_ours_alone();
-        if alone && !self.client.session.reading.refuse_ahead() {
+        let ours = match failed.entry.action {
+            ReplyAction::Skip(Purpose::Prepare | Purpose::Environment) => true,
+            ReplyAction::Skip(Purpose::Return) => self.fails_block(),
+            _ => false,
+        };
+        if ours && self.is_ours_alone() && !self.client.session.reading.refuse_ahead() {
             self.pipe.server.session.front.skip_next_error(failed);
         }
         false
@@ -185,6 +188,11 @@ impl Link<'_> {
         let ours = ReplyAction::Skip(Purpose::Prepare);
         let next = self.pipe.server.session.outstanding.front();
         next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
+    }
+
+    /// Whether the error under way stands in a transaction block, which has failed by it or before.
+    fn fails_block(&self) -> bool {
+        self.pipe.server.session.outstanding.status() == Status::Failed
     }
 
     /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).

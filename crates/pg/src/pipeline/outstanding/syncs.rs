@@ -128,8 +128,11 @@ impl Outstanding {
     /// cut and Refrain cannot send anything behind it: the server answers by itself where a segment
     /// ends.
     pub(crate) fn will_answer_before_last(&self) -> bool {
-        let before = self.entries.len().saturating_sub(1);
-        !self.awaits_data() && self.entries.iter().take(before).any(|e| e.kind.ends_segment())
+        let before = || self.entries.iter().take(self.entries.len().saturating_sub(1));
+        // A COPY has no end if that is the message that was cut.
+        let reads =
+            self.copying == Copying::In && !before().any(|e| e.kind == RequestKind::CopyEnd);
+        !reads && before().any(|e| e.kind.ends_segment())
     }
 
     /// Returns the fake reply of the next request behind the oldest one, Syncs aside, if that has

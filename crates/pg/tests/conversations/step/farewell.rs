@@ -62,6 +62,24 @@ fn a_stream_that_ends_amid_a_message_costs_the_server() {
     server.forgets();
 }
 
+/// The query that began the COPY has no reply before the COPY has an end, and that end never comes.
+#[test]
+fn a_stream_that_ends_amid_the_end_of_a_copy_costs_the_server_at_once() {
+    for cut in [6, 12] {
+        let talk = one_server();
+        let (alice, server) = (talk.client(), talk.server(1));
+        alice.asks(&server, "copy t from stdin", [copy_in_response()]);
+        alice.sends([copy_data("1\n")]);
+        server.gets([copy_data("1\n")]);
+        alice.sends_bytes(&copy_fail("a reason").bytes[..cut]);
+        server.forgets();
+        alice.ends_stream();
+        assert!(alice.is_closed() && server.is_closed());
+        server.forgets();
+        alice.forgets();
+    }
+}
+
 #[test]
 fn a_stream_that_ends_at_the_login_is_a_client_that_has_gone() {
     let talk = one_server().by_hand();
