@@ -33,6 +33,9 @@ impl World {
             let planted = self.strikes() && self.workers[core].engine.miscount();
             self.planted = planted;
         }
+        if self.plant == Some(Plant::LastComesFirst) {
+            self.workers[core].engine.prefer_last();
+        }
         self.check_tables(core);
         if self.rng.chance(self.plan.rates.lazy) && !self.is_calm {
             if !self.workers[core].turning {
@@ -51,8 +54,24 @@ impl World {
         if self.events > CHECKED_EVENTS && !self.events.is_multiple_of(CHECKED_EVERY) {
             return;
         }
+        self.check_turns(core);
         if let Err(what) = self.workers[core].engine.check() {
             self.violate("tables", || format!("core {core}: {what}"));
+        }
+    }
+
+    /// Looks at who has got a server since the last look, and whom they have passed.
+    fn check_turns(&mut self, core: usize) {
+        // Cores have lines of their own, between which clients and servers move.
+        if self.plan.cores > 1 {
+            return;
+        }
+        let view = self.workers[core].engine.snapshot(self.clock());
+        let most = view.clients.len() as u64 * self.plan.room_behind_a_read();
+        if let Some((one, other)) = self.turns.look(&view, most) {
+            self.violate("turns", || {
+                format!("{one:?} has a server, and {other:?} came earlier and waits")
+            });
         }
     }
 

@@ -16,6 +16,7 @@
 //! | reads | a statement that is no read on a shared server, or run twice | `reads` |
 //! | versions | reads that miss acknowledged writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
+//! | turns | a client that gets a server before one that came earlier | `turns` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
 //! | tables | links, lists and counts of an engine that contradict each other | `engines` |
@@ -60,6 +61,7 @@ pub mod trace;
 pub mod net;
 mod client;
 mod backend;
+mod turns;
 pub mod world;
 mod links;
 mod engines;

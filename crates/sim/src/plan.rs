@@ -190,6 +190,12 @@ impl Plan {
             max_waiting,
         }
     }
+
+    /// Returns the number of requests that may be sent to a server behind a read.
+    pub(crate) fn room_behind_a_read(&self) -> u64 {
+        let pool = self.options.pool("d", "u0");
+        pool.map_or(0, |pool| u64::from(pool.options.share_depth) - 1)
+    }
 }
 
 impl Rates {

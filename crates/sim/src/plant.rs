@@ -72,6 +72,8 @@ pub enum Plant {
     DirtyReads,
     /// A transaction's writes are lost at its COMMIT.
     LostCommit,
+    /// The client that came last gets the next server.
+    LastComesFirst,
     /// Clients wait behind others for a minute.
     EndlessPatience,
     /// The catalog does not say which tables a statement changes.
@@ -81,7 +83,7 @@ pub enum Plant {
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 30] = [
+pub const PLANTS: [(&str, Plant); 31] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -109,6 +111,7 @@ pub const PLANTS: [(&str, Plant); 30] = [
     ("old-reads", Plant::OldReads),
     ("dirty-reads", Plant::DirtyReads),
     ("lost-commit", Plant::LostCommit),
+    ("last-comes-first", Plant::LastComesFirst),
     ("endless-patience", Plant::EndlessPatience),
     ("no-targets", Plant::NoTargets),
     ("early-news", Plant::EarlyNews),

@@ -28,6 +28,7 @@ use crate::plant::Plant;
 use crate::rng::Rng;
 use crate::rows::Rows;
 use crate::trace::Trace;
+use crate::turns::Turns;
 use crate::versions::Versions;
 
 /// An event of the world.
@@ -181,6 +182,8 @@ pub struct World {
     /// The rows of the servers, and what clients know of them.
     pub(crate) rows: Rows,
     pub(crate) versions: Versions,
+    /// Clients that waited for a server, and those that had one, at the last look.
+    pub(crate) turns: Turns,
     /// The server that was the first to begin a request, by the request's tag, for a planted bug.
     pub(crate) first: HashMap<String, usize>,
     /// How often clients shared a server, once the run has ended.
@@ -242,6 +245,7 @@ impl World {
             ran: HashSet::new(),
             rows: plant.map_or_else(Rows::default, Plant::rows),
             versions: Versions::default(),
+            turns: Turns::default(),
             first: HashMap::new(),
             sharing: Sharing::default(),
             down_until: 0,

@@ -99,6 +99,12 @@ impl<P: Protocol> Engine<P> {
         let pool = self.core_state.pools_mut().find(|pool| pool.servers > 0);
         pool.map(|pool| pool.servers += 1).is_some()
     }
+
+    /// Puts the client that came last in front of all that wait: a planted bug of the simulator.
+    #[doc(hidden)]
+    pub fn prefer_last(&mut self) {
+        self.core_state.pools_mut().for_each(|pool| pool.waiters.prefer_last());
+    }
 }
 
 fn count_client<P: Protocol>(pool: &mut Recount, client: &Client<P>) {
