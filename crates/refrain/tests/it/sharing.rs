@@ -1,10 +1,12 @@
 //! Shared servers, as an operator sees them.
 
+use std::time::Duration;
+
 use refrain_differ::msg::Msg;
 use xtask::postgres::free_port;
 
 use crate::console::scrape;
-use crate::session::{Session, bind, execute, parse};
+use crate::session::{Session, bind, cancel_request, execute, parse};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
 const TEXT: &str = "select a from t where a = $1::int";
@@ -71,6 +73,50 @@ fn reads_survive_the_end_of_their_servers() {
     eventually("the reads wait for another server", || proxy.counter("requests_resent") > before);
     owner.run("commit");
     receive(&mut clients);
+}
+
+/// While a read waits for a lock in front of those of others, some clients cancel theirs: the one in
+/// front, one behind it, or both. Nobody else is cancelled, and each gets its own row.
+#[test]
+fn a_cancel_request_hits_its_clients_read_and_no_neighbours() {
+    let database = database("sharing_cancelled");
+    let proxy = Config::over(cluster(Version::V15)).sharing(2).start();
+    let mut clients = readers(&proxy, database);
+    eventually("reads share a server", || {
+        read(&mut clients);
+        proxy.counter("requests_shared") > 0
+    });
+    let direct = || Session::open(addr(cluster(Version::V15)), database);
+    let (mut owner, mut admin) = (direct(), direct());
+    let blocked = format!(
+        "select count(*) > 0 from pg_stat_activity \
+         where datname = '{database}' and wait_event_type = 'Lock'"
+    );
+    let (mut cancelled, before) = (0, proxy.counter("requests_shared"));
+    for round in 0..40 {
+        owner.run("begin; lock table t in access exclusive mode");
+        send(&mut clients);
+        eventually("a read waits for the lock", || admin.value(&blocked) == "t");
+        // The first one is in front of the others.
+        let victims = [0, 1 + round % 7];
+        let victims = [&victims[..1], &victims[1..], &victims][round % 3];
+        for victim in victims {
+            let key = cancel_request(&clients[*victim].key);
+            assert!(Session::raw(proxy.addr(), &key).rest().frames.is_empty());
+        }
+        // The server gets its request after the client has got the end of its own.
+        std::thread::sleep(Duration::from_millis(10));
+        owner.run("commit");
+        for (number, client) in clients.iter_mut().enumerate() {
+            let (words, row) = (client.ready().words(), format!("2 D({number}) C(SELECT 1) Z(I)"));
+            let hit = victims.contains(&number) && words.ends_with("E(57014) Z(I)");
+            assert!(hit || words == row, "round {round}, client {number}: {words}");
+            cancelled += u32::from(hit);
+        }
+        read(&mut clients);
+    }
+    assert!(cancelled > 10, "{cancelled} reads were cancelled");
+    assert!(proxy.counter("requests_shared") > before + 40, "reads shared servers");
 }
 
 #[test]
