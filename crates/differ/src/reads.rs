@@ -151,16 +151,14 @@ impl Reads {
             return step;
         }
         if self.left == 0 {
-            self.begin(clients.len());
+            self.begin(clients);
         }
         self.left -= 1;
         self.made += 1;
         if !self.is_calm {
             return schedule::next(&mut self.others, plan, clients);
         }
-        if let Some(client) =
-            clients.iter().position(|client| client.as_ref().is_none_or(|client| client.dead))
-        {
+        if let Some(client) = schedule::without_session(plan, clients) {
             return self.connect(client);
         }
         match self.made == FIRST {
@@ -169,8 +167,9 @@ impl Reads {
         }
     }
 
-    /// Begins the next phase. A calm phase begins with new sessions, all with the same settings.
-    fn begin(&mut self, clients: usize) {
+    /// Begins the next phase. A calm phase begins with new sessions, all with the same settings. The
+    /// clients that hold a server begin: a login may need one.
+    fn begin(&mut self, clients: &[Option<Client>]) {
         self.is_calm = !self.is_calm;
         self.made = 0;
         self.left = match self.is_calm {
@@ -178,7 +177,9 @@ impl Reads {
             false => 5 + self.rng.below(20),
         };
         if self.is_calm {
-            let sessions: Vec<Step> = (0..clients).map(|client| self.connect(client)).collect();
+            let mut order = holders(clients);
+            order.extend((0..clients.len()).filter(|at| !order.contains(at)).collect::<Vec<_>>());
+            let sessions: Vec<Step> = order.iter().map(|client| self.connect(*client)).collect();
             self.due.extend(sessions);
         }
     }

@@ -15,11 +15,16 @@ pub fn holders(clients: &[Option<Client>]) -> Vec<usize> {
     (0..clients.len()).filter(|at| clients[*at].as_ref().is_some_and(holds)).collect()
 }
 
+/// Returns a client without a session that is to begin one. A login may need a server.
+#[must_use]
+pub fn without_session(plan: &Plan, clients: &[Option<Client>]) -> Option<usize> {
+    let gone = |client: &Option<Client>| client.as_ref().is_none_or(|client| client.dead);
+    if holders(clients).len() >= plan.pool_size { None } else { clients.iter().position(gone) }
+}
+
 /// Returns the next step of an episode.
 pub fn next(generator: &mut Generator, plan: &Plan, clients: &[Option<Client>]) -> Step {
-    if let Some(client) =
-        clients.iter().position(|client| client.as_ref().is_none_or(|client| client.dead))
-    {
+    if let Some(client) = without_session(plan, clients) {
         return connect(generator, client);
     }
     let holders = holders(clients);

@@ -13,9 +13,10 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use refrain_pg::stats::RuleCounters;
 use refrain_pg::{Counters, PoolView, Snapshot};
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
-use refrain_pool::stats::{BUCKETS, Histogram};
+use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
 use refrain_sqlite::CacheStats;
 
 use crate::sqlite_host::CorePool;
@@ -40,6 +41,7 @@ pub(crate) fn text(state: &State) -> String {
     program(&mut text, state, &snapshots);
     logins(&mut text, state);
     pools(&mut text, &snapshots);
+    cache_rules(&mut text, &snapshots);
     statement_caches(&mut text, &state.files.pools());
     text.0
 }
@@ -251,6 +253,25 @@ fn statement_caches(text: &mut Text, pools: &[CorePool]) {
         text.family(&name, kind, help);
         for (path, stats) in &files {
             text.sample(&name, &[("path", path)], value(stats));
+        }
+    }
+}
+
+/// Writes the counters of the rules of the cache.
+fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
+    let rules = sum::cache_rules(snapshots);
+    if rules.is_empty() {
+        return;
+    }
+    let (counters, meanings) = (RuleCounters::default(), RuleCounters::meanings());
+    for (at, ((counter, _), help)) in counters.rows().zip(meanings).enumerate() {
+        let name = format!("refrain_cache_rule_{counter}_total");
+        text.family(&name, "counter", help);
+        for row in &rules {
+            let labels =
+                [("database", &*row.database), ("user", &*row.user), ("rule", &*row.rule.name)];
+            let value = row.counters.rows().nth(at).map_or(0, |(_, value)| value);
+            text.sample(&name, &labels, value);
         }
     }
 }

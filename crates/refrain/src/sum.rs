@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use refrain_pg::snapshot::CacheRuleRow;
 use refrain_pg::{Counters, PoolView, Snapshot};
+use refrain_pool::stats::CounterSet;
 
 /// Identifies a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
@@ -29,6 +31,22 @@ pub(crate) fn forgotten(snapshots: &[Snapshot]) -> Option<Counters> {
     let mut sum = Counters::default();
     snapshots.iter().for_each(|core| sum.add(&core.forgotten));
     (sum.pool.pools_forgotten > 0).then_some(sum)
+}
+
+/// Returns the rules of the cache with their counts over all cores: by pool, in the order in which
+/// they apply.
+pub(crate) fn cache_rules(snapshots: &[Snapshot]) -> Vec<CacheRuleRow> {
+    let mut rows: BTreeMap<_, CacheRuleRow> = BTreeMap::new();
+    for part in snapshots.iter().flat_map(|core| &core.protocol.cache_rules) {
+        let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.place);
+        match rows.get_mut(&key) {
+            // Cores may read the configuration again one after the other.
+            Some(sum) if sum.rule.name == part.rule.name => sum.counters.add(&part.counters),
+            Some(_) => {}
+            None => drop(rows.insert(key, part.clone())),
+        }
+    }
+    rows.into_values().collect()
 }
 
 /// Returns the counters of each pool, and in one row those of all forgotten pools.

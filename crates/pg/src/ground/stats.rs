@@ -107,3 +107,25 @@ refrain_pool::counters! {
     /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }
+
+refrain_pool::counters! {
+    /// Counts of one rule of the cache in one pool on one core.
+    RuleCounters:
+    /// Requests that were answered from the cache by the rule.
+    hits,
+    /// Requests that were answered from the cache past the time of the reply, while another was
+    /// being fetched.
+    stale_hits,
+    /// Time that servers took for the replies that were given from the cache, in microseconds.
+    saved_us,
+    /// Requests to which the rule applies, and whose reply was not kept.
+    misses,
+    /// Times that a request waited for a reply that another client fetched.
+    waits,
+    /// Replies that were put into the cache.
+    fills,
+    /// Replies that were not put into the cache, because of a write while they were fetched.
+    fills_outdated,
+    /// Replies that were not put into the cache: errors, notices, and those that are too long.
+    fills_refused,
+}

@@ -28,11 +28,12 @@ pub(crate) fn with_results<T>(
     let pool = core_state.pool_in_use(client.pool());
     let mut results = match pool.protocol.results.take() {
         Some(results) if results.is_of(&pool.settings) => results,
-        _ => {
+        before => {
             let (settings, shared) = (pool.settings.clone(), pool.shared.clone());
             let protocol = &core_state.shared.protocol;
             let (store, seed) = (&protocol.results, protocol.registry.seed());
-            Box::new(PoolResults::new(settings, store, seed, shared.protocol.database()))
+            let (database, before) = (shared.protocol.database(), before.as_deref());
+            Box::new(PoolResults::new(settings, store, seed, database, before))
         }
     };
     let result = run(&mut results, core_state, client);

@@ -51,6 +51,7 @@ impl Filling {
 
     /// Does not keep the reply, which says nothing of the next one.
     fn give_up(&mut self) -> Outcome {
+        self.request.rule.count(|counters| counters.fills_refused += 1);
         let waiters = self.fill.take().map(|fill| self.store.cache.abandon(&fill));
         Outcome::Refused(waiters.unwrap_or_default())
     }
@@ -236,16 +237,20 @@ impl ClientResults {
         let took = now.0.saturating_sub(fill.asked());
         let (cache, terms) = (&filling.store.cache, &filling.request.rule.terms);
         let (kept, waiters) = cache.store(&fill, &kept, terms, took, body.empty);
+        filling.request.rule.count(|counters| match kept {
+            Kept::Yes => counters.fills += 1,
+            Kept::Changed => counters.fills_outdated += 1,
+            Kept::Large => counters.fills_refused += 1,
+        });
         Outcome::Ended(kept, waiters)
     }
 
     /// Does not keep the reply: it is too long.
     fn refuse(&mut self) -> Outcome {
         let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
-        let waiters = filling
-            .fill
-            .take()
-            .map(|fill| filling.store.cache.refuse(&fill, &filling.request.rule.terms));
+        let (cache, rule) = (&filling.store.cache, &filling.request.rule);
+        rule.count(|counters| counters.fills_refused += 1);
+        let waiters = filling.fill.take().map(|fill| cache.refuse(&fill, &rule.terms));
         Outcome::Refused(waiters.unwrap_or_default())
     }
 

@@ -72,16 +72,20 @@ pub(crate) struct PoolResults {
 }
 
 impl PoolResults {
-    /// Makes the rules of a pool with these settings.
+    /// Makes the rules of a pool with these settings. Those that `before` has too go on counting.
     #[cold]
     pub(crate) fn new(
         settings: Arc<PoolSettings>,
         store: &Arc<ResultStore>,
         seed: &Seed,
         database: &DatabaseTopics,
+        before: Option<&Self>,
     ) -> Self {
-        let rules = settings.cache.rules.iter();
-        let rules = rules.map(|rule| Rc::new(Rule::new(store, seed, rule, &settings, database)));
+        let rules = settings.cache.rules.iter().map(|rule| {
+            let known = before.and_then(|before| before.rule(&rule.name));
+            let counters = known.map(|known| known.counters().clone()).unwrap_or_default();
+            Rc::new(Rule::new(store, seed, rule, &settings, database, counters))
+        });
         Self {
             rules: rules.collect(),
             settings,
@@ -97,6 +101,11 @@ impl PoolResults {
     #[inline]
     pub(crate) fn is_of(&self, settings: &Arc<PoolSettings>) -> bool {
         Arc::ptr_eq(&self.settings, settings)
+    }
+
+    /// Returns the rule of this name.
+    pub(crate) fn rule(&self, name: &str) -> Option<&Rule> {
+        self.rules.iter().map(Rc::as_ref).find(|rule| rule.name() == name)
     }
 
     /// Returns the cache.

@@ -1,9 +1,13 @@
 //! Rule: a rule of the configuration as a pool uses it.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use refrain_cache::{Seed, Terms, Topic};
 use refrain_config::{CacheRule, Consistency, PoolRule};
 use refrain_pool::settings::PoolSettings;
 
+use crate::ground::stats::RuleCounters;
 use crate::results::store::{ALL, Flush, ResultStore, rule_topic, tag_topic, text_topic};
 use crate::results::texts;
 use crate::results::writing::{DatabaseTopics, is_of_table};
@@ -15,6 +19,10 @@ const WHOLE: u32 = 1 << 16;
 /// A rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
+    /// Its name.
+    name: String,
+    /// Its counts. They go on when the configuration is read again.
+    counters: Rc<RefCell<RuleCounters>>,
     /// Its times, and its part of the memory.
     pub(crate) terms: Terms,
     /// Bytes of a reply, at most.
@@ -41,6 +49,7 @@ impl Rule {
         of: &PoolRule,
         settings: &PoolSettings,
         database: &DatabaseTopics,
+        counters: Rc<RefCell<RuleCounters>>,
     ) -> Self {
         let PoolRule { name, quota, rule } = of;
         let group = match &rule.share_group {
@@ -59,6 +68,8 @@ impl Rule {
             topics.push(database.writes.clone());
         }
         Self {
+            name: name.clone(),
+            counters,
             terms: terms(rule, *quota),
             most: rule.max_result_size,
             whose: store.numbers.number(group.as_bytes()),
@@ -71,6 +82,22 @@ impl Rule {
                 .map(|text| texts::number(store, seed, text.trim().as_bytes())),
             table: rule.table.clone(),
         }
+    }
+
+    /// Returns its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its counts.
+    pub(crate) fn counters(&self) -> &Rc<RefCell<RuleCounters>> {
+        &self.counters
+    }
+
+    /// Counts something that it has done.
+    #[inline]
+    pub(crate) fn count(&self, what: impl FnOnce(&mut RuleCounters)) {
+        what(&mut self.counters.borrow_mut());
     }
 
     /// Whether it applies to the text of this number, which reads these tables.

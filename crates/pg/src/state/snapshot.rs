@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use refrain_config::PoolRule;
 use refrain_sql::reads::{Objection, may_be_read};
 
+use crate::ground::stats::RuleCounters;
 use crate::statements::statement::Statement;
 
 pub use refrain_pool::snapshot::{ClientViewState, ServerViewState};
@@ -40,6 +42,23 @@ pub struct ServerSessionView {
 pub struct CoreView {
     /// The normalized queries that it has seen.
     pub normalized_queries: Vec<NormalizedQueryRow>,
+    /// The rules of the cache that apply to its pools.
+    pub cache_rules: Vec<CacheRuleRow>,
+}
+
+/// A rule of the cache as it applies to a pool on one core, for `SHOW CACHE RULES`.
+#[derive(Clone, Debug)]
+pub struct CacheRuleRow {
+    /// The pool's database.
+    pub database: Arc<str>,
+    /// The pool's user.
+    pub user: Arc<str>,
+    /// The rule's place among those that apply to the pool, from 0.
+    pub place: usize,
+    /// The rule as configured.
+    pub rule: PoolRule,
+    /// The rule's counts.
+    pub counters: RuleCounters,
 }
 
 /// A statement of the registry, for `SHOW STATEMENTS`.

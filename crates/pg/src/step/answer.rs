@@ -19,9 +19,11 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::engine::Step;
+use crate::ground::stats::StatementCounters;
 use crate::relay::texts::{text_statement, with_results};
 use crate::results::of_client::{Outcome, Request};
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
+use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment, binds_moment};
 use crate::results::texts::{LITERALS_MAX, Seen};
 use crate::state::parts::{Client, CoreState};
@@ -112,8 +114,8 @@ impl Step<'_, '_> {
         core_state.protocol.result_key = key;
         let (wanted, found) = found?;
         let counters = &mut core_state.pool_in_use(client.pool()).counters;
+        count(&found, &wanted.plan.rule, &mut counters.protocol);
         if matches!(found, Found::Wait) {
-            counters.protocol.cache_waits += 1;
             let until = client.session.results.may_wait(now).unwrap_or(now);
             core_state.protocol.awaiting_fetch.push((own_waiter, until));
             client.await_fetch();
@@ -121,19 +123,15 @@ impl Step<'_, '_> {
         }
         client.session.results.waits_no_more();
         match found {
-            Found::Hit(Hit { took, stale, .. }) => {
+            Found::Hit(_) => {
                 let out = self.step.ports.out(conn);
                 hit(client, wanted, out);
                 write::ready(out, Status::Idle);
                 client.note_reply(now);
                 counters.pool.queries += 1;
-                counters.protocol.cache_hits += 1;
-                counters.protocol.cache_stale_hits += u64::from(stale);
-                counters.protocol.cache_saved_us += took;
                 return Ok(Answered::Now(segment.bytes));
             }
             Found::Miss(fill) => {
-                counters.protocol.cache_misses += 1;
                 let store = &core_state.shared.protocol.results;
                 let request = Request {
                     rule: wanted.plan.rule.clone(),
@@ -142,7 +140,7 @@ impl Step<'_, '_> {
                 };
                 client.session.results.begin(store, fill, request);
             }
-            Found::Wait | Found::Alone => counters.protocol.cache_misses += 1,
+            Found::Wait | Found::Alone => {}
         }
         Ok(Answered::No)
     }
@@ -226,6 +224,29 @@ impl Step<'_, '_> {
             self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
         }
     }
+}
+
+/// Counts the outcome of a look for a pool and for the rule.
+#[inline]
+fn count(found: &Found, rule: &Rule, pool: &mut StatementCounters) {
+    rule.count(|rule| match found {
+        Found::Hit(Hit { took, stale, .. }) => {
+            pool.cache_hits += 1;
+            pool.cache_stale_hits += u64::from(*stale);
+            pool.cache_saved_us += took;
+            rule.hits += 1;
+            rule.stale_hits += u64::from(*stale);
+            rule.saved_us += took;
+        }
+        Found::Wait => {
+            pool.cache_waits += 1;
+            rule.waits += 1;
+        }
+        Found::Miss(_) | Found::Alone => {
+            pool.cache_misses += 1;
+            rule.misses += 1;
+        }
+    });
 }
 
 /// Returns the connection of a client that waits.

@@ -97,8 +97,11 @@ impl Views for Pg {
     }
 
     fn view(engine: &Engine) -> CoreView {
-        let rows = engine.core_state.pools().flat_map(view::normalized_queries);
-        CoreView { normalized_queries: rows.collect() }
+        let pools = || engine.core_state.pools();
+        CoreView {
+            normalized_queries: pools().flat_map(view::normalized_queries).collect(),
+            cache_rules: pools().flat_map(view::cache_rules).collect(),
+        }
     }
 
     fn check_client(client: &Client<Self>) -> Result<(), String> {

@@ -12,7 +12,7 @@ use crate::state::client::ClientSession;
 use crate::state::parts::{Engine, Pool, PoolShared, Shared};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
-    ClientSessionView, NormalizedQueryRow, ServerSessionView, StatementView,
+    CacheRuleRow, ClientSessionView, NormalizedQueryRow, ServerSessionView, StatementView,
 };
 
 /// Returns the IDs of the statements that clients of a core hold, each with its number of clients.
@@ -64,6 +64,20 @@ fn application(settings: &Settings) -> String {
 /// Returns the rows of a pool's normalized queries.
 pub(crate) fn normalized_queries(pool: &Pool) -> impl Iterator<Item = NormalizedQueryRow> {
     pool.protocol.normalized_queries.iter().map(|normalized| normalized_query_row(pool, normalized))
+}
+
+/// Returns the rules of the cache that apply to a pool.
+pub(crate) fn cache_rules(pool: &Pool) -> impl Iterator<Item = CacheRuleRow> {
+    pool.settings.cache.rules.iter().enumerate().map(|(place, rule)| {
+        let used = pool.protocol.results.as_ref().and_then(|results| results.rule(&rule.name));
+        CacheRuleRow {
+            database: pool.shared.database.clone(),
+            user: pool.shared.user.clone(),
+            place,
+            rule: rule.clone(),
+            counters: used.map(|rule| rule.counters().borrow().clone()).unwrap_or_default(),
+        }
+    })
 }
 
 fn normalized_query_row(pool: &Pool, normalized: &NormalizedQuery) -> NormalizedQueryRow {

@@ -138,7 +138,7 @@ mod tests {
             pools: Vec::new(),
             clients: Vec::new(),
             servers: Vec::new(),
-            protocol: refrain_pg::snapshot::CoreView { normalized_queries },
+            protocol: refrain_pg::snapshot::CoreView { normalized_queries, cache_rules: vec![] },
             logging_in: 0,
         }
     }

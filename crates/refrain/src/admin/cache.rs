@@ -1,12 +1,17 @@
 //! The result cache in the console: its listings, and FLUSH CACHE.
 
+use std::time::Duration;
+
+use refrain_config::Consistency;
+use refrain_pg::snapshot::CacheRuleRow;
 use refrain_pg::{Counters, Flush};
 
 use super::own::ratio;
-use super::table::{Listing, Pair, bigint, text};
+use super::table::{Listing, Pair, bigint, nullable, text};
 use super::text::{Refusal, Word};
 use super::view::Pool;
 use crate::state::State;
+use crate::sum;
 
 /// A counter of the pool.
 type Count = fn(&Counters) -> u64;
@@ -43,6 +48,42 @@ pub(super) const CACHE: Listing<Pool> = Listing {
     ],
     rows: |view| view.pools(),
 };
+
+/// `SHOW CACHE RULES`: the rules that apply to each pool, in order, and what they do.
+pub(super) const RULES: Listing<CacheRuleRow> = Listing {
+    columns: &[
+        text("database", |row| row.database.to_string()),
+        text("user", |row| row.user.to_string()),
+        text("rule", |row| row.rule.name.clone()),
+        nullable("table", |row| row.rule.rule.table.clone()),
+        nullable("statement", |row| row.rule.rule.statement.clone()),
+        text("consistency", |row| consistency(row.rule.rule.consistency).to_owned()),
+        bigint("ttl_ms", |row| ms(row.rule.rule.ttl)),
+        bigint("stale_ms", |row| row.rule.rule.stale_while_revalidate.map_or(0, ms)),
+        bigint("hits", |row| row.counters.hits),
+        bigint("stale_hits", |row| row.counters.stale_hits),
+        bigint("misses", |row| row.counters.misses),
+        text("hit_ratio", |row| ratio(row.counters.hits, row.counters.misses)),
+        bigint("waits", |row| row.counters.waits),
+        bigint("fills", |row| row.counters.fills),
+        bigint("fills_outdated", |row| row.counters.fills_outdated),
+        bigint("fills_refused", |row| row.counters.fills_refused),
+        bigint("saved_us", |row| row.counters.saved_us),
+    ],
+    rows: |view| sum::cache_rules(&view.snapshots),
+};
+
+fn consistency(of: Consistency) -> &'static str {
+    match of {
+        Consistency::Ttl => "ttl",
+        Consistency::Session => "session",
+        Consistency::Writes => "writes",
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// A reason for which requests of a pool go past the cache.
 pub(super) struct Bypass {

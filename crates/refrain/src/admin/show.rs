@@ -10,6 +10,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("cache", &cache::CACHE),
     ("cache bypass", &cache::BYPASS),
     ("cache memory", &cache::MEMORY),
+    ("cache rules", &cache::RULES),
     ("clients", &sockets::CLIENTS),
     ("config", &pgbouncer::CONFIG),
     ("counters", &own::COUNTERS),

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_differ::msg::Msg;
+use xtask::postgres::free_port;
 
+use crate::console::scrape;
 use crate::session::{Session, bind, execute, parse};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
@@ -517,4 +519,42 @@ fn the_console_shows_the_cache_and_flushes_it() {
     let reasons: Vec<String> =
         console.query("show cache bypass").words().split(' ').map(str::to_owned).collect();
     assert!(reasons.iter().any(|row| row.contains("unknown")), "{reasons:?}");
+}
+
+/// Two users read the same tables; the counts are those of the rule that applied, add up to those
+/// of the pools, and go on when the configuration is read again.
+#[test]
+fn each_rule_has_counts_of_its_own() {
+    let name = database("cache_rules");
+    let port = free_port().unwrap();
+    let few = "[[cache.rules]]\nname = \"few\"\ntable = \"few\"\nconsistency = \"ttl\"\n";
+    let config =
+        |rules: &str| Config::over(cluster(Version::V15)).general("workers", "2").more(rules);
+    let proxy = config(&format!("{few}[[cache.rules]]\nttl = \"90s\"\n"))
+        .general("metrics_listen", &format!("\"127.0.0.1:{port}\""))
+        .start();
+    let mut client = proxy.open(name);
+    client.run("create table few as select 1 as a; create table many as select 2 as a");
+    warm(&proxy, Way::Simple, &mut client, "select a from few");
+    warm(&proxy, Way::Unnamed, &mut client, "select a from many");
+    client.run("select a from few");
+    let rules = || proxy.show_of("cache rules", name);
+    let [first, second] = &rules()[..] else { panic!("{:?}", rules()) };
+    assert_eq!((&*first["rule"], &*first["table"], &*first["consistency"]), ("few", "few", "ttl"));
+    assert_eq!((&*second["rule"], &*second["ttl_ms"]), ("2", "90000"));
+    assert_eq!((&*first["hits"], &*first["misses"], &*first["fills"]), ("2", "1", "1"));
+    assert_eq!((&*second["hits"], &*second["fills"]), ("1", "1"));
+    let pool = proxy.show_of("cache", name).remove(0);
+    let sum: u64 = rules().iter().map(|row| row["saved_us"].parse::<u64>().unwrap()).sum();
+    assert_eq!((&*pool["hits"], pool["saved_us"].parse().unwrap()), ("3", sum));
+    let metrics = scrape(port);
+    let labels = format!("{{database=\"{name}\",user=\"postgres\",rule=\"few\"}} 2\n");
+    assert!(metrics.contains(&format!("refrain_cache_rule_hits_total{labels}")), "{metrics}");
+
+    // The rules change their places, and one has another time.
+    proxy.reload(&config(&format!("[[cache.rules]]\ntable = \"none\"\n{few}")));
+    eventually("the new rules are there", || rules()[0]["table"] == "none");
+    client.run("select a from few");
+    let [_, few] = &rules()[..] else { panic!("{:?}", rules()) };
+    assert_eq!((&*few["rule"], &*few["hits"], &*few["misses"]), ("few", "3", "1"));
 }
