@@ -167,8 +167,8 @@ impl Reads {
         }
     }
 
-    /// Begins the next phase. A calm phase begins with new sessions, all with the same settings. The
-    /// clients that hold a server begin: a login may need one.
+    /// Begins the next phase. A calm phase begins with new sessions, all with the same settings.
+    /// The clients that hold a server begin: a login may need one.
     fn begin(&mut self, clients: &[Option<Client>]) {
         self.is_calm = !self.is_calm;
         self.made = 0;

@@ -75,8 +75,8 @@ fn reads_survive_the_end_of_their_servers() {
     receive(&mut clients);
 }
 
-/// While a read waits for a lock in front of those of others, some clients cancel theirs: the one in
-/// front, one behind it, or both. Nobody else is cancelled, and each gets its own row.
+/// While a read waits for a lock in front of those of others, some clients cancel theirs: the one
+/// in front, one behind it, or both. Nobody else is cancelled, and each gets its own row.
 #[test]
 fn a_cancel_request_hits_its_clients_read_and_no_neighbours() {
     let database = database("sharing_cancelled");
