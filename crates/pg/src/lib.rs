@@ -41,4 +41,4 @@ pub use state::parts::{
 pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
-pub use step::view::{statement_clients, statements};
+pub use step::view::{explain_cache, statement_clients, statements};

@@ -121,6 +121,13 @@ pub(crate) fn number(store: &ResultStore, seed: &Seed, text: &[u8]) -> u64 {
     number_of(store, &canonical(text, &spans))
 }
 
+/// Whether a literal of a text may name a moment that depends on the present.
+pub(crate) fn name_moment(text: &[u8], seed: &Seed) -> bool {
+    let mut spans = Vec::new();
+    let found = normalize::normalize(text, seed, LITERALS_MAX, &mut spans);
+    found.is_ok() && spans.iter().any(|span| span.names_moment(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,6 +61,23 @@ pub struct CacheRuleRow {
     pub counters: RuleCounters,
 }
 
+/// The cache's verdict on a text for a pool, for `EXPLAIN CACHE`.
+#[derive(Clone, Debug)]
+pub struct CacheVerdict {
+    /// The pool's database.
+    pub database: Arc<str>,
+    /// The pool's user.
+    pub user: Arc<str>,
+    /// Whether replies are kept; `None` as long as that is not known.
+    pub kept: Option<bool>,
+    /// The rule that applies, if one does.
+    pub rule: Option<PoolRule>,
+    /// The tables that the text reads, as far as they are known.
+    pub tables: Vec<String>,
+    /// The reason of the verdict.
+    pub reason: String,
+}
+
 /// A statement of the registry, for `SHOW STATEMENTS`.
 #[derive(Clone, Debug)]
 pub struct StatementView {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use refrain_config::Consistency;
-use refrain_pg::snapshot::CacheRuleRow;
+use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict};
 use refrain_pg::{Counters, Flush};
 
 use super::own::ratio;
-use super::table::{Listing, Pair, bigint, nullable, text};
+use super::table::{Column, Listing, Pair, bigint, nullable, put, text};
 use super::text::{Refusal, Word};
 use super::view::Pool;
 use crate::state::State;
@@ -131,6 +131,29 @@ pub(super) const MEMORY: Listing<Pair> = Listing {
         ]
     },
 };
+
+/// The columns of `EXPLAIN CACHE`.
+const VERDICT: &[Column<CacheVerdict>] = &[
+    text("database", |row| row.database.to_string()),
+    text("user", |row| row.user.to_string()),
+    text("kept", |row| {
+        let kept = row.kept.map(|kept| if kept { "yes" } else { "no" });
+        kept.unwrap_or("unknown").to_owned()
+    }),
+    nullable("rule", |row| row.rule.as_ref().map(|rule| rule.name.clone())),
+    nullable("consistency", |row| {
+        row.rule.as_ref().map(|rule| consistency(rule.rule.consistency).to_owned())
+    }),
+    text("tables", |row| row.tables.join(", ")),
+    text("reason", |row| row.reason.clone()),
+];
+
+/// Appends the answer to `EXPLAIN CACHE`: for each pool with rules, whether replies to a text are
+/// kept, by which rule, and why not.
+pub(super) fn explain(state: &State, sql: &str, out: &mut Vec<u8>) {
+    let sql = sql.trim().trim_end_matches(';');
+    put(VERDICT, &refrain_pg::explain_cache(&state.shared, &state.options(), sql), out);
+}
 
 /// Carries out FLUSH CACHE with these words behind it.
 pub(super) fn flush(state: &State, query: &str, words: &[Word]) -> Result<(), Refusal> {

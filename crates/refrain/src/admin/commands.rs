@@ -22,8 +22,9 @@ pub(super) struct Entry {
     run: fn(&mut Desk, &Question, &[Word]) -> Answer,
 }
 
-/// The beginning of a command that has a query of PostgreSQL's behind it.
-const EXPLAIN: &[&str] = &["explain", "autoprepare"];
+/// The beginnings of commands that have a query of PostgreSQL's behind them.
+const EXPLAIN_AUTOPREPARE: &[&str] = &["explain", "autoprepare"];
+const EXPLAIN_CACHE: &[&str] = &["explain", "cache"];
 
 const FLUSH: &str = "FLUSH AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|STATEMENT '<sql>'|\
                      TABLE <table>|TAG <tag>]";
@@ -42,7 +43,7 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "wait_close", admin: true, usage: "WAIT_CLOSE [<db>]", run: wait_close },
     Entry { name: "kill", admin: true, usage: "KILL [<db>]", run: kill },
     Entry { name: "kill_client", admin: true, usage: "KILL_CLIENT <client_id>", run: kill_client },
-    Entry { name: "explain", admin: false, usage: "EXPLAIN AUTOPREPARE <sql>", run: explain },
+    Entry { name: "explain", admin: false, usage: "EXPLAIN AUTOPREPARE|CACHE <sql>", run: explain },
     Entry { name: "flush", admin: true, usage: FLUSH, run: flush },
     Entry {
         name: "shutdown",
@@ -62,8 +63,9 @@ pub(super) fn run(desk: &mut Desk, question: &Question) -> Option<Vec<u8>> {
 
 fn answer(desk: &mut Desk, question: &Question) -> Answer {
     // The text behind EXPLAIN is a query, which is not split into the console's words.
-    let explained = text::behind(&question.query, EXPLAIN).is_some();
-    let words = text::words(if explained { EXPLAIN[0] } else { &question.query })?;
+    let explains = |beginning| text::behind(&question.query, beginning).is_some();
+    let explained = explains(EXPLAIN_AUTOPREPARE) || explains(EXPLAIN_CACHE);
+    let words = text::words(if explained { "explain" } else { &question.query })?;
     let Some((first, arguments)) = words.split_first() else { return Ok(Some(text::empty())) };
     let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
     let entry = entry.ok_or_else(|| Refusal::syntax(&question.query))?;
@@ -197,11 +199,15 @@ fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answ
 }
 
 fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
-    let text = text::behind(&question.query, EXPLAIN);
-    let text = text.ok_or_else(|| Refusal::syntax(&question.query))?;
-    let most = desk.state.options().defaults.autoprepare_max_literals;
     let mut out = Vec::new();
-    autoprepare::explain(text.trim(), most as usize, &mut out);
+    if let Some(sql) = text::behind(&question.query, EXPLAIN_AUTOPREPARE) {
+        let most = desk.state.options().defaults.autoprepare_max_literals;
+        autoprepare::explain(sql.trim(), most as usize, &mut out);
+    } else if let Some(sql) = text::behind(&question.query, EXPLAIN_CACHE) {
+        cache::explain(&desk.state, sql, &mut out);
+    } else {
+        return Err(Refusal::syntax(&question.query));
+    }
     out.extend_from_slice(&text::done("EXPLAIN"));
     Ok(Some(out))
 }

@@ -558,3 +558,36 @@ fn each_rule_has_counts_of_its_own() {
     let [_, few] = &rules()[..] else { panic!("{:?}", rules()) };
     assert_eq!((&*few["rule"], &*few["hits"], &*few["misses"]), ("few", "3", "1"));
 }
+
+#[test]
+fn the_console_explains_what_is_kept_and_why_not() {
+    let name = database("cache_explain");
+    let proxy = caching("[[cache.rules]]\nname = \"of t\"\ntable = \"t\"\n");
+    let mut client = proxy.open(name);
+    client.run("create table t as select 1 as a; create table u as select 2 as a");
+    client.run("create function f() returns int language sql stable as 'select a from t'");
+    let mut console = proxy.open("refrain");
+    let mut explain = |text: &str| {
+        let rows = console.query(&format!("explain cache {text}")).words();
+        let own = |row: &&str| row.contains(&format!("D({name},postgres,"));
+        let words = rows.split(" D(").find(|row| own(&&*format!("D({row}"))).map(str::to_owned);
+        words.unwrap_or(rows)
+    };
+    assert!(explain("select a from t").contains("unknown,of t,writes,,no client has run it"));
+    warm(&proxy, Way::Simple, &mut client, "select a from t where a = 1");
+    let kept = explain("/* any */ select a from t where a = 7;");
+    assert!(kept.contains("yes,of t,writes,public.t,"), "{kept}");
+    let moment = explain("select a from t where a = 'today'");
+    assert!(moment.contains("no,") && moment.contains("date-word: "), "{moment}");
+    let write = explain("update t set a = 2");
+    assert!(write.contains("no,") && write.contains("kind: "), "{write}");
+    for (text, reason) in [("select a from u", "no rule applies"), ("select f() from t", "stable")]
+    {
+        eventually("the server has been asked", || {
+            client.run(text);
+            let words = explain(text);
+            words.contains("no,") && words.contains(reason)
+        });
+    }
+    assert!(console.query("explain anything").words().starts_with("E(42601)"));
+}
