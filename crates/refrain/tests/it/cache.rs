@@ -10,7 +10,7 @@ use xtask::postgres::free_port;
 
 use crate::console::scrape;
 use crate::session::{Session, bind, execute, parse};
-use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, database_of, eventually};
 
 const RULE: &str = "[[cache.rules]]\nttl = \"10min\"\n";
 
@@ -43,10 +43,36 @@ impl Way {
     }
 }
 
-/// Runs the program with a rule for everything, and servers enough.
+/// Runs the program with these rules over PostgreSQL 15, with servers enough.
 fn caching(rules: &str) -> Proxy {
-    let config = Config::over(cluster(Version::V15)).pool("pool_size", "8");
+    caching_over(Version::V15, rules)
+}
+
+fn caching_over(version: Version, rules: &str) -> Proxy {
+    let config = Config::over(cluster(version)).pool("pool_size", "8");
     config.general("workers", "2").pool("track_functions", "\"off\"").more(rules).start()
+}
+
+/// Makes a test of each function with PostgreSQL 15, and one with 18.
+macro_rules! with_both_versions {
+    ($($check:ident,)*) => {
+        mod postgresql_15 {
+            $(#[test] fn $check() { super::$check(super::Version::V15); })*
+        }
+        mod postgresql_18 {
+            $(#[test] fn $check() { super::$check(super::Version::V18); })*
+        }
+    };
+}
+
+with_both_versions! {
+    whatever_changes_a_result_voids_it,
+    a_known_write_voids_what_it_changes_and_nothing_else,
+    a_known_write_reaches_further_once_the_schema_or_a_temporary_table_says_so,
+    settings_users_and_paths_have_replies_of_their_own,
+    what_shows_the_present_or_the_session_is_never_kept,
+    no_read_misses_a_write_that_was_acknowledged_before_it,
+    a_hundred_clients_on_a_cold_key_are_one_execution,
 }
 
 /// Reads until a reply comes from the cache. Returns the reply.
@@ -98,14 +124,13 @@ const CHANGES: &[(&str, &str)] = &[
     ("", "copy t from program 'echo 0 , zero' with (delimiter ',')"),
 ];
 
-#[test]
-fn whatever_changes_a_result_voids_it() {
+fn whatever_changes_a_result_voids_it(version: Version) {
     let text = "select b from t order by a limit 1";
     for way in WAYS {
-        let proxy = caching(RULE);
-        let name = database("cache_changes");
+        let proxy = caching_over(version, RULE);
+        let name = database_of(version, "cache_changes");
         for (setup, change) in CHANGES {
-            let mut direct = Session::open(addr(cluster(Version::V15)), name);
+            let mut direct = Session::open(addr(cluster(version)), name);
             direct.run(
                 "drop schema if exists postgres, public cascade; create schema public;
                  create table t (a int, b text); insert into t values (1, 'one'), (2, 'two')",
@@ -121,7 +146,7 @@ fn whatever_changes_a_result_voids_it() {
             let before = warm(&proxy, way, &mut reader, text);
             writer.run(change);
             let after = way.read(&mut reader, text);
-            let mut fresh = Session::open(addr(cluster(Version::V15)), name);
+            let mut fresh = Session::open(addr(cluster(version)), name);
             way.prepare(&mut fresh, text);
             let due = way.read(&mut fresh, text);
             assert_ne!(before, due, "{change}");
@@ -179,13 +204,12 @@ const KNOWN_CHANGES: &[(&str, &str, &str)] = &[
 ];
 const FIRST: &str = "select b from t order by a limit 1";
 
-#[test]
-fn a_known_write_voids_what_it_changes_and_nothing_else() {
+fn a_known_write_voids_what_it_changes_and_nothing_else(version: Version) {
     for way in WAYS {
-        let proxy = caching(RULE);
-        let name = database("cache_known_changes");
+        let proxy = caching_over(version, RULE);
+        let name = database_of(version, "cache_known_changes");
         for (setup, change, text) in KNOWN_CHANGES {
-            let mut direct = Session::open(addr(cluster(Version::V15)), name);
+            let mut direct = Session::open(addr(cluster(version)), name);
             direct.run(
                 "drop schema if exists public cascade; create schema public;
                  create table other as select 1 as a;
@@ -221,9 +245,8 @@ fn a_known_write_voids_what_it_changes_and_nothing_else() {
     }
 }
 
-#[test]
-fn a_known_write_reaches_further_once_the_schema_or_a_temporary_table_says_so() {
-    let name = database("cache_reach");
+fn a_known_write_reaches_further_once_the_schema_or_a_temporary_table_says_so(version: Version) {
+    let name = database_of(version, "cache_reach");
     let setup = "drop schema if exists public cascade; create schema public;
          create table t as select 1 as a, 'one'::text as b;
          create table u (a int);
@@ -239,8 +262,8 @@ fn a_known_write_reaches_further_once_the_schema_or_a_temporary_table_says_so() 
         ];
         reaches.map(|reach| (way, reach))
     }) {
-        let proxy = caching(RULE);
-        Session::open(addr(cluster(Version::V15)), name).run(setup);
+        let proxy = caching_over(version, RULE);
+        Session::open(addr(cluster(version)), name).run(setup);
         let (mut reader, mut writer) = (proxy.open(name), proxy.open(name));
         let mut hits_after_write = |writer: &mut Session| {
             warm(&proxy, Way::Simple, &mut reader, FIRST);
@@ -258,11 +281,10 @@ fn a_known_write_reaches_further_once_the_schema_or_a_temporary_table_says_so() 
     }
 }
 
-#[test]
-fn settings_users_and_paths_have_replies_of_their_own() {
-    let name = database("cache_settings");
-    let proxy = caching(RULE);
-    let mut direct = Session::open(addr(cluster(Version::V15)), name);
+fn settings_users_and_paths_have_replies_of_their_own(version: Version) {
+    let name = database_of(version, "cache_settings");
+    let proxy = caching_over(version, RULE);
+    let mut direct = Session::open(addr(cluster(version)), name);
     direct.run(
         "create schema one; create schema two; create table one.t as select 'one' as v;
          create table two.t as select 'two' as v; create table m as select timestamptz
@@ -282,7 +304,7 @@ fn settings_users_and_paths_have_replies_of_their_own() {
         for text in ["select t, f, y, i from m", "select v from t"] {
             for set in sets {
                 let mut sessions = [proxy.open(name), proxy.open(name)];
-                let mut twin = Session::open(addr(cluster(Version::V15)), name);
+                let mut twin = Session::open(addr(cluster(version)), name);
                 for session in sessions.iter_mut().chain([&mut twin]) {
                     session.run("set search_path = one, public");
                 }
@@ -302,10 +324,9 @@ fn settings_users_and_paths_have_replies_of_their_own() {
     }
 }
 
-#[test]
-fn what_shows_the_present_or_the_session_is_never_kept() {
-    let name = database("cache_present");
-    let proxy = caching(RULE);
+fn what_shows_the_present_or_the_session_is_never_kept(version: Version) {
+    let name = database_of(version, "cache_present");
+    let proxy = caching_over(version, RULE);
     let (mut one, mut two) = (proxy.open(name), proxy.open(name));
     one.run(
         "create table t as select 1 as a, date '2020-02-03' as d; create sequence s;
@@ -351,10 +372,9 @@ fn what_shows_the_present_or_the_session_is_never_kept() {
     }
 }
 
-#[test]
-fn a_hundred_clients_on_a_cold_key_are_one_execution() {
-    let name = database("cache_stampede");
-    let proxy = caching("[[cache.rules]]\nttl = \"2s\"\njitter = \"0%\"\n");
+fn a_hundred_clients_on_a_cold_key_are_one_execution(version: Version) {
+    let name = database_of(version, "cache_stampede");
+    let proxy = caching_over(version, "[[cache.rules]]\nttl = \"2s\"\njitter = \"0%\"\n");
     let text = "select count(*) from t a, t b where a.a + b.a > ";
     let mut first = proxy.open(name);
     first.run("create table t as select generate_series(1, 2000) as a");
@@ -426,12 +446,11 @@ fn read(session: &mut Session, way: Way, number: usize, row: &Row, over: &Atomic
     reads
 }
 
-#[test]
-fn no_read_misses_a_write_that_was_acknowledged_before_it() {
+fn no_read_misses_a_write_that_was_acknowledged_before_it(version: Version) {
     const ROWS: usize = 3;
-    let name = database("cache_race");
-    let proxy = caching(RULE);
-    let mut direct = Session::open(addr(cluster(Version::V15)), name);
+    let name = database_of(version, "cache_race");
+    let proxy = caching_over(version, RULE);
+    let mut direct = Session::open(addr(cluster(version)), name);
     direct.run(
         "create table t as select generate_series(0, 2) as a, 0::bigint as b;
          create function f(int, bigint) returns void language sql as

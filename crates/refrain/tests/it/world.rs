@@ -35,8 +35,12 @@ pub(crate) fn addr(cluster: &Cluster) -> SocketAddr {
 
 /// Makes a new database in the shared PostgreSQL 15, for one test.
 pub(crate) fn database(name: &'static str) -> &'static str {
-    let cluster = cluster(Version::V15);
-    let mut session = Session::open(addr(cluster), "postgres");
+    database_of(Version::V15, name)
+}
+
+/// Makes a new database in the shared PostgreSQL of this version, for one test.
+pub(crate) fn database_of(version: Version, name: &'static str) -> &'static str {
+    let mut session = Session::open(addr(cluster(version)), "postgres");
     session.run(&format!("drop database if exists {name} with (force)"));
     session.run(&format!("create database {name}"));
     name
