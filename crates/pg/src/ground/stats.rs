@@ -104,6 +104,8 @@ refrain_pool::counters! {
     cache_bypass_statement,
     /// Requests past the cache, because one of their values may stand for the present time.
     cache_bypass_moment,
+    /// Requests past the cache, because their sessions want that (`refrain.cache`).
+    cache_bypass_unwanted,
     /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }

@@ -11,7 +11,7 @@ use refrain_sql::Scan;
 use crate::results::reply::{Body, Progress, progress};
 use crate::results::rule::Rule;
 use crate::results::store::ResultStore;
-use crate::settings::session::{Settings, is_harmless};
+use crate::settings::session::{CACHE_WISH, Settings, is_harmless};
 use crate::statements::columns::Columns;
 
 /// Time for which a request waits for a reply that another client fetches, in microseconds. Behind
@@ -77,6 +77,29 @@ pub(crate) enum Outcome {
     Refused(Vec<Waiter>),
 }
 
+/// What a session wants of the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Replies by the rules.
+    #[default]
+    Replies,
+    /// Replies that are fetched anew, and kept.
+    NewReplies,
+    /// Nothing.
+    Nothing,
+}
+
+impl Wish {
+    /// Reads a wish from the settings of a session. A value that says nothing counts as none.
+    fn of(settings: &Settings) -> Self {
+        match settings.get(CACHE_WISH.as_bytes()) {
+            Some(b"off") => Self::Nothing,
+            Some(b"refresh") => Self::NewReplies,
+            _ => Self::Replies,
+        }
+    }
+}
+
 /// Settings with a number, and the defaults to which they belong.
 #[derive(Debug)]
 struct Scope {
@@ -84,6 +107,7 @@ struct Scope {
     defaults: Arc<Settings>,
     place: u64,
     number: u64,
+    wish: Wish,
 }
 
 /// A client's part in the cache.
@@ -98,7 +122,8 @@ pub(crate) struct ClientResults {
 }
 
 impl ClientResults {
-    /// Returns the number of the database and of the settings under which the client's texts run.
+    /// Returns the number of the database and of the settings under which the client's texts run,
+    /// and what the settings say of the cache.
     #[inline]
     pub(crate) fn scope(
         &mut self,
@@ -106,14 +131,14 @@ impl ClientResults {
         place: u64,
         settings: &Arc<Settings>,
         defaults: &Arc<Settings>,
-    ) -> u64 {
+    ) -> (u64, Wish) {
         match &self.scope {
             Some(known)
                 if Arc::ptr_eq(&known.settings, settings)
                     && Arc::ptr_eq(&known.defaults, defaults)
                     && known.place == place =>
             {
-                known.number
+                (known.number, known.wish)
             }
             _ => self.find_scope(store, place, settings, defaults),
         }
@@ -126,7 +151,7 @@ impl ClientResults {
         place: u64,
         settings: &Arc<Settings>,
         defaults: &Arc<Settings>,
-    ) -> u64 {
+    ) -> (u64, Wish) {
         let mut bytes = b"settings ".to_vec();
         bytes.extend_from_slice(&place.to_le_bytes());
         for some in [settings, defaults] {
@@ -139,9 +164,9 @@ impl ClientResults {
             bytes.push(0);
         }
         let number = store.numbers.number(&bytes);
-        let (settings, defaults) = (settings.clone(), defaults.clone());
-        self.scope = Some(Box::new(Scope { settings, defaults, place, number }));
-        number
+        let (wish, settings, defaults) = (Wish::of(settings), settings.clone(), defaults.clone());
+        self.scope = Some(Box::new(Scope { settings, defaults, place, number, wish }));
+        (number, wish)
     }
 
     /// Returns the time until which the client's request may wait for a reply that another fetches,

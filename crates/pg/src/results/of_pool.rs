@@ -37,6 +37,8 @@ pub(crate) enum Bypass {
     Statement,
     /// A value names the present moment.
     Moment,
+    /// The session wants none (`refrain.cache`).
+    Unwanted,
 }
 
 /// How the replies to a statement are kept.

@@ -58,9 +58,14 @@ const HARMLESS: &[&str] = &[
     "idle_in_transaction_session_timeout",
     "idle_session_timeout",
     "lock_timeout",
+    CACHE_WISH,
     "statement_timeout",
     "work_mem",
 ];
+
+/// The setting by which a session says what it wants of the result cache. To PostgreSQL it is a
+/// custom setting without a meaning.
+pub(crate) const CACHE_WISH: &str = "refrain.cache";
 
 /// True if a setting cannot change what a text means.
 pub(crate) fn is_harmless(name: &[u8]) -> bool {

@@ -21,7 +21,7 @@ use refrain_wire::write;
 use crate::engine::Step;
 use crate::ground::stats::StatementCounters;
 use crate::relay::texts::{text_statement, with_results};
-use crate::results::of_client::{Outcome, Request};
+use crate::results::of_client::{Outcome, Request, Wish};
 use crate::results::of_pool::{Bypass, Plan, PoolResults};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment, binds_moment};
@@ -50,6 +50,8 @@ struct Wanted<'a> {
     unnamed: Option<Rc<CachedStatement>>,
     /// The scan of a query string.
     scan: Option<Scan>,
+    /// Whether the reply is to be fetched now, though one is there.
+    anew: bool,
 }
 
 /// Kinds of replies, which are never taken for each other.
@@ -95,12 +97,13 @@ impl Step<'_, '_> {
         key.clear();
         let wanted = wanted(core_state, client, segment.form, &mut key);
         let found = wanted.map(|wanted| {
-            let until = client.session.results.may_wait(now);
+            // A reply that another has asked for before is not new.
+            let until = client.session.results.may_wait(now).filter(|_| !wanted.anew);
             let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
             let out = self.step.ports.out(conn);
             let before = out.len();
             let terms = refrain_cache::Terms {
-                since: since(&wanted.plan, client),
+                since: if wanted.anew { now.0 } else { since(&wanted.plan, client) },
                 ..wanted.plan.rule.terms
             };
             write_heads(out, wanted.form);
@@ -158,6 +161,7 @@ impl Step<'_, '_> {
             Bypass::Unknown => counters.cache_bypass_unknown += 1,
             Bypass::Statement => counters.cache_bypass_statement += 1,
             Bypass::Moment => counters.cache_bypass_moment += 1,
+            Bypass::Unwanted => counters.cache_bypass_unwanted += 1,
         }
     }
 
@@ -313,15 +317,26 @@ fn wanted<'a>(
 }
 
 /// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
+/// Returns what the client wants.
 #[inline]
-fn begin_key(results: &PoolResults, client: &mut Client, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
+fn begin_key(
+    results: &PoolResults,
+    client: &mut Client,
+    plan: &Plan,
+    kind: u8,
+    key: &mut Vec<u8>,
+) -> Result<Wish, Bypass> {
     let session = &mut client.session;
     let (settings, defaults) = (session.settings.expected(), &session.settings.defaults().settings);
-    let scope = session.results.scope(results.store(), results.place(), settings, defaults);
+    let (scope, wish) = session.results.scope(results.store(), results.place(), settings, defaults);
+    if wish == Wish::Nothing {
+        return Err(Bypass::Unwanted);
+    }
     for number in [scope, plan.rule.whose, plan.number] {
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.push(kind);
+    Ok(wish)
 }
 
 /// Finds the plan for a query string.
@@ -344,7 +359,7 @@ fn of_query<'a>(
         let seen = Seen { text, spans: &spans, key: hash, env };
         let known = text_statement(results, core_state, client, seen)?;
         let plan = results.plan(&known.cached, schema_changes, Some(known.number))?;
-        begin_key(results, client, &plan, SIMPLE, key);
+        let wish = begin_key(results, client, &plan, SIMPLE, key)?;
         for span in &spans {
             let literal = span.of(text);
             if span.names_moment(text) {
@@ -354,7 +369,7 @@ fn of_query<'a>(
             key.extend_from_slice(literal);
         }
         let scan = Some(known.cached.statement.scan);
-        Ok(Wanted { plan, form, unnamed: None, scan })
+        Ok(Wanted { plan, form, unnamed: None, scan, anew: wish == Wish::NewReplies })
     });
     core_state.protocol.spans = spans;
     planned
@@ -398,11 +413,12 @@ fn of_statement<'a>(
         return Err(Bypass::Moment);
     }
     let kind = if parse.is_some() { PARSED } else { BOUND };
-    begin_key(results, client, &plan, if describes { kind | DESCRIBED } else { kind }, key);
+    let kind = if describes { kind | DESCRIBED } else { kind };
+    let anew = begin_key(results, client, &plan, kind, key)? == Wish::NewReplies;
     // What the client knows of its statement, which the server compares with what it finds.
     for number in known.into_iter().flatten() {
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.extend_from_slice(values);
-    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None })
+    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None, anew })
 }

@@ -24,6 +24,7 @@ const REASONS: &[(&str, Count)] = &[
     ("unknown", |counters| counters.protocol.cache_bypass_unknown),
     ("statement", |counters| counters.protocol.cache_bypass_statement),
     ("moment", |counters| counters.protocol.cache_bypass_moment),
+    ("unwanted", |counters| counters.protocol.cache_bypass_unwanted),
 ];
 
 /// `SHOW CACHE`: what the cache does for each pool.

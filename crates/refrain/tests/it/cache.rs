@@ -610,3 +610,54 @@ fn the_console_explains_what_is_kept_and_why_not() {
     }
     assert!(console.query("explain anything").words().starts_with("E(42601)"));
 }
+
+/// A write goes past Refrain: a session that wants a new reply sees it, and so do all others from
+/// then on. A session that wants nothing of the cache sees it too.
+#[test]
+fn a_session_says_what_it_wants_of_the_cache() {
+    for way in WAYS {
+        let name = database("cache_wishes");
+        let proxy = caching("[[cache.rules]]\nttl = \"1h\"\nconsistency = \"ttl\"\n");
+        let text = "select a from t";
+        let (mut one, mut two, mut three) = (proxy.open(name), proxy.open(name), proxy.open(name));
+        one.run("create table t as select 0 as a");
+        for session in [&mut one, &mut two, &mut three] {
+            way.prepare(session, text);
+            warm(&proxy, way, session, text);
+        }
+        let mut direct = Session::open(addr(cluster(Version::V15)), name);
+        two.run("set refrain.cache = off");
+        three.run("set refrain.cache = 'refresh'");
+        for value in 1..4 {
+            direct.run(&format!("update t set a = {value}"));
+            let before = proxy.counter("cache_bypass_unwanted");
+            let (old, new) = (format!("D({})", value - 1), format!("D({value})"));
+            assert!(way.read(&mut one, text).contains(&old), "{way:?}");
+            assert!(way.read(&mut two, text).contains(&new), "{way:?}");
+            assert!(proxy.counter("cache_bypass_unwanted") > before, "{way:?}");
+            assert!(way.read(&mut one, text).contains(&old), "{way:?}");
+            assert!(way.read(&mut three, text).contains(&new), "{way:?}");
+            let hits = proxy.counter("cache_hits");
+            assert!(way.read(&mut one, text).contains(&new), "{way:?}");
+            assert_eq!(proxy.counter("cache_hits"), hits + 1, "{way:?}");
+        }
+        assert_eq!(two.query("show refrain.cache").words(), "T D(off) C(SHOW) Z(I)");
+        for (session, change) in [(&mut two, "reset refrain.cache"), (&mut three, "discard all")] {
+            session.run(change);
+            way.prepare(session, text);
+            warm(&proxy, way, session, text);
+        }
+    }
+    let name = database("cache_wishes");
+    let proxy = caching(RULE);
+    let options = [("options", "-c refrain.cache=off")];
+    let mut session = Session::with(proxy.addr(), name, &options);
+    for _ in 0..3 {
+        session.run("select 1");
+    }
+    eventually("the session wants nothing of the cache", || {
+        session.run("select 1");
+        proxy.counter("cache_bypass_unwanted") > 0
+    });
+    assert_eq!(proxy.counter("cache_hits"), 0);
+}
