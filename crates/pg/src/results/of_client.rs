@@ -77,7 +77,7 @@ pub(crate) enum Outcome {
     Refused(Vec<Waiter>),
 }
 
-/// What a session wants of the cache.
+/// The part of the cache that a session wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Replies by the rules.
