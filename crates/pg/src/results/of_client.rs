@@ -92,9 +92,10 @@ pub(crate) enum Wish {
 impl Wish {
     /// Reads a wish from the settings of a session. A value that says nothing counts as none.
     fn of(settings: &Settings) -> Self {
-        match settings.get(CACHE_WISH.as_bytes()) {
-            Some(b"off") => Self::Nothing,
-            Some(b"refresh") => Self::NewReplies,
+        let wish = settings.get(CACHE_WISH.as_bytes()).unwrap_or_default();
+        match wish.to_ascii_lowercase().as_slice() {
+            b"off" => Self::Nothing,
+            b"refresh" => Self::NewReplies,
             _ => Self::Replies,
         }
     }

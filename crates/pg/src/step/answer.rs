@@ -103,7 +103,7 @@ impl Step<'_, '_> {
             let out = self.step.ports.out(conn);
             let before = out.len();
             let terms = refrain_cache::Terms {
-                since: if wanted.anew { now.0 } else { since(&wanted.plan, client) },
+                since: if wanted.anew { now.0 + 1 } else { since(&wanted.plan, client) },
                 ..wanted.plan.rule.terms
             };
             write_heads(out, wanted.form);

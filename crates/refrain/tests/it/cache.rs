@@ -627,7 +627,7 @@ fn a_session_says_what_it_wants_of_the_cache() {
         }
         let mut direct = Session::open(addr(cluster(Version::V15)), name);
         two.run("set refrain.cache = off");
-        three.run("set refrain.cache = 'refresh'");
+        three.run("set refrain.cache = 'Refresh'");
         for value in 1..4 {
             direct.run(&format!("update t set a = {value}"));
             let before = proxy.counter("cache_bypass_unwanted");
