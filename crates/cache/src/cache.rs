@@ -1,13 +1,14 @@
 //! Cache: the shards, and what they have in common.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Seed;
+use crate::bug::Bug;
 use crate::fill::{Asker, Fill, Found, Kept, Waiter};
 use crate::shard::{Ask, Reply, Shard};
-use crate::stats::Stats;
+use crate::stats::{EntryView, Stats};
 use crate::terms::Terms;
 use crate::topics::TopicSet;
 
@@ -21,6 +22,8 @@ pub struct Cache {
     seed: Seed,
     /// The shard that is swept next.
     swept: AtomicU64,
+    /// The bug that is planted, or zero.
+    bug: AtomicU8,
 }
 
 impl Cache {
@@ -29,7 +32,7 @@ impl Cache {
     pub fn new(seed: Seed, limit: usize, queues: &[usize]) -> Self {
         let (limit, queues) = shares(limit, queues);
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(limit, &queues)));
-        Self { shards: shards.collect(), seed, swept: AtomicU64::new(0) }
+        Self { shards: shards.collect(), seed, swept: AtomicU64::new(0), bug: AtomicU8::new(0) }
     }
 
     /// Drops all replies and takes other limits.
@@ -87,6 +90,13 @@ impl Cache {
         lock(self.shard(fill.hash)).abandon(fill)
     }
 
+    /// Ends a fill that has failed. If `keeps_old` is set, the reply from before is given in its
+    /// place as long as [`Terms::if_error`] says; else it is dropped. Returns those that wait for
+    /// it.
+    pub fn fail(&self, fill: &Fill, keeps_old: bool) -> Vec<Waiter> {
+        lock(self.shard(fill.hash)).fail(fill, keeps_old)
+    }
+
     /// Drops replies that are given to nobody any more, among `most` entries of one shard.
     pub fn sweep(&self, now: u64, most: usize) {
         let shard = self.swept.fetch_add(1, Relaxed) as usize % SHARDS;
@@ -103,6 +113,25 @@ impl Cache {
         let mut all = Stats::default();
         self.shards.iter().for_each(|shard| all.add(lock(shard).stats()));
         all
+    }
+
+    /// Returns views of replies that are given to clients, at most `most` of each shard: a sample,
+    /// if there are more.
+    pub fn view(&self, now: u64, most: usize) -> Vec<EntryView> {
+        let mut views = Vec::new();
+        self.shards.iter().for_each(|shard| lock(shard).view(now, most, &mut views));
+        views
+    }
+
+    /// Plants a bug, for the simulator.
+    pub fn plant(&self, bug: Bug) {
+        self.bug.store(bug as u8, Relaxed);
+        self.shards.iter().for_each(|shard| lock(shard).plant(bug));
+    }
+
+    /// Whether this bug is planted.
+    pub fn has(&self, bug: Bug) -> bool {
+        self.bug.load(Relaxed) == bug as u8
     }
 
     #[inline]

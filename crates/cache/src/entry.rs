@@ -50,6 +50,8 @@ pub(crate) struct Entry {
     pub(crate) empty: bool,
     /// Whether there is no reply: it could not be kept.
     pub(crate) refused: bool,
+    /// Whether the last attempt to fetch another has failed.
+    pub(crate) failed: bool,
 }
 
 /// Uses that count, at most.

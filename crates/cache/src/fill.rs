@@ -25,13 +25,13 @@ pub enum Asker {
 }
 
 /// A reply that was found.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Hit {
     /// The time since it was asked for, in microseconds.
     pub age: u64,
     /// The time that it took to fetch it, in microseconds.
     pub took: u64,
-    /// Whether its time is over, and it is given because another is being fetched.
+    /// Whether its time is over: it is given because another is being fetched, or cannot be.
     pub stale: bool,
 }
 
@@ -40,6 +40,12 @@ pub struct Hit {
 pub enum Found {
     /// The reply was appended.
     Hit(Hit),
+    /// The reply was appended, though its time is over. The asker has another fetched, and waits
+    /// for nothing.
+    Stale(Hit, Box<Fill>),
+    /// The asker has the reply fetched, and is told when it is there. If it does not come, the one
+    /// from before is given.
+    Fetch(Box<Fill>),
     /// The asker fetches the reply.
     Miss(Box<Fill>),
     /// Another fetches the reply: the asker is told when it is there, or will not come.
@@ -66,6 +72,12 @@ impl Fill {
     /// Returns the time at which the reply was asked for, in microseconds.
     pub fn asked(&self) -> u64 {
         self.asked
+    }
+
+    /// Notes that the reply shows a state that is older by this time than the request for it, in
+    /// microseconds.
+    pub fn is_older_by(&mut self, age: u64) {
+        self.asked = self.asked.saturating_sub(age);
     }
 
     /// Whether nothing that the reply depends on has changed since it was asked for.

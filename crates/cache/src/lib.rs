@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bug;
 mod numbers;
 mod topics;
 mod terms;
@@ -33,10 +34,11 @@ mod stats;
 mod shard;
 mod cache;
 
+pub use bug::Bug;
 pub use cache::Cache;
 pub use fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 pub use numbers::Numbers;
-pub use stats::Stats;
+pub use stats::{EntryView, Stats};
 pub use terms::Terms;
 pub use topics::{Topic, TopicSet, Topics};
 /// The hash of keys.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use crate::bug::Bug;
 use crate::entry::{Entry, Index, NONE, Place, Slab, USES_MAX, data_bytes};
 use crate::fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 use crate::flights::{Fetched, Flights};
 use crate::queue::{Ghosts, Queue};
-use crate::stats::Stats;
+use crate::stats::{EntryView, Stats};
 use crate::terms::{Age, Terms};
 use crate::topics::TopicSet;
 
@@ -28,6 +29,21 @@ pub(crate) struct Ask<'a> {
     pub(crate) terms: &'a Terms,
     pub(crate) now: u64,
     pub(crate) asker: Asker,
+}
+
+/// The part that an asker has in an entry.
+enum Use {
+    /// It gets the reply.
+    Give,
+    /// It gets the reply, whose time is over. Another is to be fetched as of these generations,
+    /// unless it has been waited for in vain.
+    GiveOld(Option<u64>),
+    /// It waits until another reply has been fetched as of these generations.
+    Fetch(u64, Waiter),
+    /// It goes to the server, and its reply is not kept.
+    Skip,
+    /// Nothing: nobody gets the reply.
+    Drop,
 }
 
 /// A reply that is to be copied once the lock is free: key and reply, and the bytes of the key.
@@ -60,6 +76,8 @@ pub(crate) struct Shard {
     swept: Index,
     /// The fills that have begun.
     fills: u64,
+    /// The bug that is planted.
+    bug: Option<Bug>,
 }
 
 impl Shard {
@@ -76,13 +94,19 @@ impl Shard {
             stats: Stats::default(),
             swept: 0,
             fills: 0,
+            bug: None,
         }
     }
 
     /// Drops all replies and takes other limits. What is being fetched goes on.
     pub(crate) fn configure(&mut self, limit: usize, queues: &[usize]) {
         let (flights, stats, fills) = (std::mem::take(&mut self.flights), self.stats, self.fills);
-        *self = Self { flights, stats, fills, ..Self::new(limit, queues) };
+        *self = Self { flights, stats, fills, bug: self.bug, ..Self::new(limit, queues) };
+    }
+
+    /// Plants a bug.
+    pub(crate) fn plant(&mut self, bug: Bug) {
+        self.bug = Some(bug);
     }
 
     /// Returns the bytes that it takes.
@@ -107,36 +131,71 @@ impl Shard {
     /// to be appended once the lock is free.
     #[inline]
     pub(crate) fn look(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) -> (Found, Option<Long>) {
-        if let Some(index) = self.find(ask.hash, ask.key)
-            && let Some((hit, long)) = self.hit(index, ask, out)
-        {
-            return (hit, long);
+        let Some(index) = self.find(ask.hash, ask.key) else { return (self.miss(ask), None) };
+        match self.use_of(index, ask) {
+            Use::Give => {
+                let (hit, long) = self.give(index, ask, false, out);
+                (Found::Hit(hit), long)
+            }
+            Use::GiveOld(stamp) => {
+                let (hit, long) = self.give(index, ask, true, out);
+                let fetched = stamp.is_none_or(|stamp| self.is_fetched(ask, stamp));
+                let fill = stamp.filter(|_| !fetched).map(|stamp| self.fill(ask, stamp));
+                (fill.map_or(Found::Hit(hit), |fill| Found::Stale(hit, fill)), long)
+            }
+            Use::Fetch(stamp, waiter) if !self.is_fetched(ask, stamp) => {
+                let fill = self.fill(ask, stamp);
+                self.flights.wait(ask.hash, ask.key, waiter);
+                (Found::Fetch(fill), None)
+            }
+            Use::Skip => (Found::Alone, None),
+            Use::Fetch(..) | Use::Drop => (self.miss(ask), None),
         }
-        (self.miss(ask), None)
     }
 
-    /// Gives an entry to an asker, unless it is out of date.
+    /// Decides what an asker gets of an entry.
     #[inline]
-    fn hit(
+    fn use_of(&mut self, index: Index, ask: &Ask<'_>) -> Use {
+        let Some(entry) = self.slab.get(index) else { return Use::Drop };
+        if !Arc::ptr_eq(&entry.topics, ask.topics) || !entry.is_current() {
+            self.stats.outdated += 1;
+            return Use::Drop;
+        }
+        let age = ask.terms.age(entry.asked, entry.empty, ask.hash, ask.now);
+        if age == Age::Fresh || self.bug == Some(Bug::EndlessTime) {
+            return if entry.refused { Use::Skip } else { Use::Give };
+        }
+        match (age, ask.asker, ask.topics.sure_stamp()) {
+            _ if entry.refused => {}
+            (Age::Stale, _, Some(stamp)) => return Use::GiveOld(Some(stamp)),
+            (Age::LastResort, _, Some(stamp)) if entry.failed => return Use::GiveOld(Some(stamp)),
+            (Age::LastResort, Asker::Alone, _) => return Use::GiveOld(None),
+            (Age::LastResort, Asker::Waits(waiter), Some(stamp)) => {
+                return Use::Fetch(stamp, waiter);
+            }
+            _ => {}
+        }
+        self.stats.expired += 1;
+        Use::Drop
+    }
+
+    /// Whether a key is being fetched as of these generations.
+    fn is_fetched(&mut self, ask: &Ask<'_>, stamp: u64) -> bool {
+        self.flights.state(ask.hash, ask.key) == Fetched::As(stamp)
+    }
+
+    /// Gives an entry to an asker.
+    #[inline]
+    fn give(
         &mut self,
         index: Index,
         ask: &Ask<'_>,
+        stale: bool,
         out: &mut Vec<u8>,
-    ) -> Option<(Found, Option<Long>)> {
-        let entry = self.slab.get_mut(index)?;
-        if !Arc::ptr_eq(&entry.topics, ask.topics) || !entry.is_current() {
-            self.stats.outdated += 1;
-            return None;
-        }
-        let age = ask.terms.age(entry.asked, entry.empty, ask.hash, ask.now);
-        let stale = age != Age::Fresh;
-        if stale && (age == Age::Over || self.flights.state(ask.hash, ask.key) == Fetched::Not) {
-            self.stats.expired += 1;
-            return None;
-        }
-        if entry.refused {
-            return Some((Found::Alone, None));
-        }
+    ) -> (Hit, Option<Long>) {
+        let Some(entry) = self.slab.get_mut(index) else {
+            return (Hit { age: 0, took: 0, stale }, None);
+        };
         entry.uses = entry.uses.saturating_add(1).min(USES_MAX);
         let age = ask.now.saturating_sub(entry.asked);
         let hit = Hit { age, took: u64::from(entry.took), stale };
@@ -146,7 +205,7 @@ impl Shard {
         } else {
             long = Some((entry.data.clone(), entry.key_bytes as usize));
         }
-        Some((Found::Hit(hit), long))
+        (hit, long)
     }
 
     /// Decides who fetches a reply that is not there.
@@ -154,7 +213,10 @@ impl Shard {
         let Some(stamp) = ask.topics.sure_stamp() else { return Found::Alone };
         // A reply that is being fetched as of other generations may lack what has happened before
         // this asker came.
-        let same = self.flights.state(ask.hash, ask.key) == Fetched::As(stamp);
+        let same = match self.flights.state(ask.hash, ask.key) {
+            Fetched::As(of) => of == stamp || self.bug == Some(Bug::OldFlight),
+            Fetched::Not => false,
+        };
         match ask.asker {
             Asker::Waits(waiter) if same => match self.flights.wait(ask.hash, ask.key, waiter) {
                 true => Found::Wait,
@@ -185,11 +247,29 @@ impl Shard {
         self.flights.end(fill)
     }
 
+    /// Ends a fill that has failed. The reply from before is given in its place if that may be, and
+    /// else dropped. Returns those that wait for it.
+    pub(crate) fn fail(&mut self, fill: &Fill, keeps_old: bool) -> Vec<Waiter> {
+        match self.find(fill.hash, &fill.key) {
+            Some(index) if !keeps_old => self.remove(index),
+            Some(index) => {
+                if let Some(entry) = self.slab.get_mut(index) {
+                    entry.failed = true;
+                }
+            }
+            None => {}
+        }
+        self.flights.end(fill)
+    }
+
     /// Ends a fill with its reply, which is kept if nothing has changed since it was asked for.
     /// Returns those that wait for it.
     pub(crate) fn store(&mut self, fill: &Fill, reply: &Reply<'_>) -> (Kept, Vec<Waiter>) {
         let waiters = self.flights.end(fill);
-        if !fill.is_current() {
+        let late = matches!(self.bug, Some(Bug::LateStamp | Bug::OldFlight));
+        let late = late.then(|| fill.topics.stamp());
+        let stamp = late.unwrap_or(fill.stamp);
+        if fill.topics.sure_stamp() != Some(stamp) {
             return (Kept::Changed, waiters);
         }
         let most = self.queues.get(fill.queue as usize).map_or(0, |queue| queue.most);
@@ -198,20 +278,20 @@ impl Shard {
         let large = bytes > most.min(self.limit / REPLY_PART);
         if large {
             // Nobody is to wait for it the next time.
-            self.put(fill, &Reply { bytes: &[], refused: true, ..*reply }, fill.key.clone());
+            self.put(fill, stamp, &Reply { bytes: &[], refused: true, ..*reply }, fill.key.clone());
         } else {
             let data = joined(&fill.key, reply.bytes);
-            self.put(fill, reply, data);
+            self.put(fill, stamp, reply, data);
         }
         self.make_room(fill.queue);
         (if large { Kept::Large } else { Kept::Yes }, waiters)
     }
 
-    fn put(&mut self, fill: &Fill, reply: &Reply<'_>, data: Arc<[u8]>) {
+    fn put(&mut self, fill: &Fill, stamp: u64, reply: &Reply<'_>, data: Arc<[u8]>) {
         let entry = Entry {
             hash: fill.hash,
             topics: fill.topics.clone(),
-            stamp: fill.stamp,
+            stamp,
             asked: fill.asked,
             dies: reply.terms.dies(fill.asked, reply.empty),
             took: u32::try_from(reply.took).unwrap_or(u32::MAX),
@@ -223,6 +303,7 @@ impl Shard {
             uses: 0,
             empty: reply.empty,
             refused: reply.refused,
+            failed: false,
             data,
         };
         // One that comes back keeps what it has earned.
@@ -301,6 +382,20 @@ impl Shard {
                 self.stats.swept += 1;
             }
         }
+    }
+
+    /// Appends views of at most `most` replies that are given to clients.
+    pub(crate) fn view(&self, now: u64, most: usize, views: &mut Vec<EntryView>) {
+        let entries = (0..self.slab.room() as Index).filter_map(|index| self.slab.get(index));
+        let given = |entry: &&Entry| !entry.refused && now < entry.dies && entry.is_current();
+        views.extend(entries.filter(given).take(most).map(|entry| EntryView {
+            bytes: cost(entry),
+            age: now.saturating_sub(entry.asked),
+            left: entry.dies - now,
+            took: entry.took.into(),
+            uses: entry.uses,
+            topics: entry.topics.clone(),
+        }));
     }
 
     /// Checks that lines, table and counts agree.

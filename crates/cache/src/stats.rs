@@ -1,4 +1,25 @@
-//! Counts of the cache, for operators.
+//! Counts of the cache and views of replies, for operators.
+
+use std::sync::Arc;
+
+use crate::topics::TopicSet;
+
+/// A reply, to look at. Times are in microseconds.
+#[derive(Clone, Debug)]
+pub struct EntryView {
+    /// Bytes that key and reply take.
+    pub bytes: usize,
+    /// The time since it was asked for.
+    pub age: u64,
+    /// The time after which it is given to nobody.
+    pub left: u64,
+    /// The time that it took to fetch it.
+    pub took: u64,
+    /// How often it was used of late, at most 3.
+    pub uses: u8,
+    /// The things on which it depends.
+    pub topics: Arc<TopicSet>,
+}
 
 /// Counts of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,6 +15,8 @@ pub struct Terms {
     pub empty_ttl: u64,
     /// The time beyond that for which a reply is given while another is being fetched.
     pub stale: u64,
+    /// The time beyond `ttl` for which a reply is given if no other can be fetched.
+    pub if_error: u64,
     /// The part of the time by which it may be shorter, so that replies that were asked for
     /// together are not due together; in 65,536ths.
     pub jitter: u16,
@@ -23,6 +25,9 @@ pub struct Terms {
     /// The earliest request of which the reply may be: a client that has written since the reply
     /// was asked for does not get it.
     pub since: u64,
+    /// The time for which the asker has waited for the reply, which does not count: otherwise a
+    /// reply that takes longer than its own time would be fetched once for each asker.
+    pub waited: u64,
 }
 
 /// The age of a reply.
@@ -32,6 +37,8 @@ pub(crate) enum Age {
     Fresh,
     /// It is given while another is being fetched.
     Stale,
+    /// It is given if no other can be fetched.
+    LastResort,
     /// It is not given.
     Over,
 }
@@ -41,13 +48,16 @@ impl Terms {
     #[inline]
     pub(crate) fn age(&self, asked: u64, empty: bool, hash: u64, now: u64) -> Age {
         let ttl = if empty { self.empty_ttl } else { self.ttl };
-        let (fresh, past) = (ttl - self.shortened(ttl, hash), now.saturating_sub(asked));
+        let past = now.saturating_sub(asked).saturating_sub(self.waited);
+        let fresh = ttl - self.shortened(ttl, hash);
         if asked < self.since {
             Age::Over
         } else if past < fresh {
             Age::Fresh
         } else if past < ttl.saturating_add(self.stale) {
             Age::Stale
+        } else if past < ttl.saturating_add(self.if_error) {
+            Age::LastResort
         } else {
             Age::Over
         }
@@ -56,7 +66,7 @@ impl Terms {
     /// Returns the time from which on a reply that was asked for at `asked` is given to nobody.
     pub(crate) fn dies(&self, asked: u64, empty: bool) -> u64 {
         let ttl = if empty { self.empty_ttl } else { self.ttl };
-        asked.saturating_add(ttl).saturating_add(self.stale)
+        asked.saturating_add(ttl).saturating_add(self.stale.max(self.if_error))
     }
 
     /// Returns the time by which a reply is fresh for less than `ttl`: the same for one key.
@@ -76,7 +86,16 @@ mod tests {
     use super::*;
 
     fn terms() -> Terms {
-        Terms { ttl: 100, empty_ttl: 10, stale: 0, jitter: 0, queue: 0, since: 0 }
+        Terms {
+            ttl: 100,
+            empty_ttl: 10,
+            stale: 0,
+            if_error: 0,
+            jitter: 0,
+            queue: 0,
+            since: 0,
+            waited: 0,
+        }
     }
 
     #[test]
@@ -90,6 +109,12 @@ mod tests {
         let stale = Terms { stale: 50, ..terms };
         assert_eq!(ages(stale, false, [1099, 1149, 1150]), [Age::Fresh, Age::Stale, Age::Over]);
         assert_eq!((terms.dies(1000, false), stale.dies(1000, true)), (1100, 1060));
+        let waited = Terms { waited: 30, ..terms };
+        assert_eq!(ages(waited, false, [1129, 1130, 1131]), [Age::Fresh, Age::Over, Age::Over]);
+        let both = Terms { if_error: 70, ..stale };
+        let at = [1149, 1150, 1170];
+        assert_eq!(ages(both, false, at), [Age::Stale, Age::LastResort, Age::Over]);
+        assert_eq!(both.dies(1000, false), 1170);
     }
 
     #[test]

@@ -70,6 +70,11 @@ impl TopicSet {
         self.topics.iter().fold(0, |sum, topic| sum.wrapping_add(topic.word()))
     }
 
+    /// Returns the numbers of the topics.
+    pub fn ids(&self) -> impl Iterator<Item = u64> {
+        self.topics.iter().map(|topic| topic.0.id)
+    }
+
     /// Returns the sum of the generations, or `None` if a topic is in doubt.
     pub fn sure_stamp(&self) -> Option<u64> {
         let mut sum = 0_u64;
@@ -127,6 +132,12 @@ impl Topics {
     pub fn find(&self, name: &[u8]) -> Option<Topic> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.names.get(name).cloned()
+    }
+
+    /// Returns the names of all topics, by their numbers.
+    pub fn names(&self) -> HashMap<u64, Box<[u8]>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.names.iter().map(|(name, topic)| (topic.0.id, name.clone())).collect()
     }
 
     /// Voids the topics whose names are chosen. False if there is none.

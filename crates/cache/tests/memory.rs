@@ -4,8 +4,16 @@ use std::sync::Arc;
 
 use refrain_cache::{Asker, Cache, Found, Kept, Seed, Terms, TopicSet, Topics, Waiter};
 
-const TERMS: Terms =
-    Terms { ttl: u64::MAX, empty_ttl: u64::MAX, stale: 0, jitter: 0, queue: 0, since: 0 };
+const TERMS: Terms = Terms {
+    ttl: u64::MAX,
+    empty_ttl: u64::MAX,
+    stale: 0,
+    if_error: 0,
+    jitter: 0,
+    queue: 0,
+    since: 0,
+    waited: 0,
+};
 
 /// Returns the memory of the process that is resident, in bytes.
 fn resident() -> usize {
@@ -25,6 +33,7 @@ fn fetch(cache: &Cache, topics: &Arc<TopicSet>, key: u64, reply: &[u8], out: &mu
             false
         }
         Found::Wait | Found::Alone => panic!("nobody else asks"),
+        Found::Stale(..) | Found::Fetch(_) => panic!("no reply has an end"),
     }
 }
 

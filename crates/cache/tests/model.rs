@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_cache::{
-    Asker, Cache, Fill, Found, Kept, Seed, Terms, Topic, TopicSet, Topics, Waiter,
+    Asker, Cache, Fill, Found, Hit, Kept, Seed, Terms, Topic, TopicSet, Topics, Waiter,
 };
 
 /// Small random numbers.
@@ -27,6 +27,8 @@ const KEYS: u64 = 400;
 const TOPICS: u64 = 6;
 /// Time beyond the end of its own for which a reply may be given while another is fetched.
 const STALE: u64 = 100;
+/// The same if no other can be fetched.
+const IF_ERROR: u64 = 400;
 
 /// A reply as the model has it.
 #[derive(Clone)]
@@ -35,6 +37,15 @@ struct Known {
     asked: u64,
     generations: Vec<(usize, u64)>,
     empty: bool,
+    /// Whether another could not be fetched.
+    failed: bool,
+}
+
+impl Known {
+    /// Returns the time for which it is fresh.
+    fn ttl(&self) -> u64 {
+        if self.empty { 50 } else { 500 }
+    }
 }
 
 /// A fill under way: its key, and the generations at its request.
@@ -55,6 +66,7 @@ struct World {
     hits: u64,
     stale_hits: u64,
     waits: u64,
+    fetches: u64,
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -86,12 +98,22 @@ impl World {
             hits: 0,
             stale_hits: 0,
             waits: 0,
+            fetches: 0,
         }
     }
 
     fn terms(&self, key: u64) -> Terms {
         let queue = u16::from(key.is_multiple_of(3));
-        Terms { ttl: 500, empty_ttl: 50, stale: STALE, jitter: 0, queue, since: 0 }
+        Terms {
+            ttl: 500,
+            empty_ttl: 50,
+            stale: STALE,
+            if_error: IF_ERROR,
+            jitter: 0,
+            queue,
+            since: 0,
+            waited: 0,
+        }
     }
 
     fn look(&mut self, number: u64, asker: Asker) {
@@ -101,19 +123,29 @@ impl World {
         let found = self.cache.look(&key(number), &set, &terms, self.now, asker, &mut out);
         let now: Vec<(usize, u64)> =
             members.iter().map(|it| (*it, self.generations[*it])).collect();
+        let fetched = self.fills.iter().any(|fill| fill.0 == number && fill.2 == now);
         match found {
             Found::Hit(hit) => {
-                let known = &self.stored[&number];
-                assert_eq!(out, [b"before", &*known.reply].concat());
-                assert_eq!(known.generations, now, "a reply out of date");
-                assert_eq!(hit.age, self.now - known.asked);
-                let ttl = if known.empty { 50 } else { 500 };
-                assert_eq!(hit.stale, hit.age >= ttl);
-                let fetched = || self.fills.iter().any(|fill| fill.0 == number);
-                assert!(!hit.stale || hit.age < ttl + STALE && fetched(), "nobody fetches it");
-                self.hits += 1;
-                self.stale_hits += u64::from(hit.stale);
+                let (known, past) = self.given(number, &hit, &out, &now);
+                let last = matches!(asker, Asker::Alone) && past >= STALE;
+                assert!(!hit.stale || fetched || last, "nobody fetches it");
+                assert!(!hit.stale || past < STALE || last || known.failed, "it has to be fetched");
                 return;
+            }
+            Found::Stale(hit, fill) => {
+                let (known, past) = self.given(number, &hit, &out, &now);
+                assert!(hit.stale && !fetched, "it is fetched already");
+                assert!(past < STALE || known.failed, "its time is over");
+                self.fills.push((number, fill, now));
+                return;
+            }
+            Found::Fetch(fill) => {
+                let Asker::Waits(waiter) = asker else { panic!("it waits without asking") };
+                let past = self.now - self.stored[&number].asked - self.stored[&number].ttl();
+                assert!(!fetched && (STALE..IF_ERROR).contains(&past), "it may not be given");
+                self.fills.push((number, fill, now));
+                self.waiting.insert(waiter.client, number);
+                self.fetches += 1;
             }
             Found::Miss(fill) => self.fills.push((number, fill, now)),
             Found::Wait => {
@@ -128,6 +160,21 @@ impl World {
         assert_eq!(out, b"before");
     }
 
+    /// Checks a reply that was given. Returns what the model has, and the time for which it has not
+    /// been fresh.
+    fn given(&mut self, number: u64, hit: &Hit, out: &[u8], now: &[(usize, u64)]) -> (Known, u64) {
+        let known = self.stored[&number].clone();
+        assert_eq!(out, [b"before", &*known.reply].concat());
+        assert_eq!(known.generations, now, "a reply out of date");
+        assert_eq!(hit.age, self.now - known.asked);
+        assert_eq!(hit.stale, hit.age >= known.ttl());
+        assert!(hit.age < known.ttl() + IF_ERROR, "a reply too old");
+        self.hits += 1;
+        self.stale_hits += u64::from(hit.stale);
+        let past = hit.age.saturating_sub(known.ttl());
+        (known, past)
+    }
+
     fn end(&mut self) {
         if self.fills.is_empty() {
             return;
@@ -135,9 +182,17 @@ impl World {
         let at = self.random.below(self.fills.len() as u64) as usize;
         let (number, fill, generations) = self.fills.swap_remove(at);
         let terms = self.terms(number);
-        let waiters = match self.random.below(8) {
+        let waiters = match self.random.below(10) {
             0 => self.cache.abandon(&fill),
             1 => self.cache.refuse(&fill, &terms),
+            2 => {
+                self.stored.entry(number).and_modify(|known| known.failed = true);
+                self.cache.fail(&fill, true)
+            }
+            3 => {
+                self.stored.remove(&number);
+                self.cache.fail(&fill, false)
+            }
             _ => {
                 let empty = self.random.below(4) == 0;
                 let bytes = self.random.below(1500);
@@ -150,7 +205,8 @@ impl World {
                 let (kept, waiters) = self.cache.store(&fill, &reply, &terms, 7, empty);
                 assert_eq!(kept, if current { Kept::Yes } else { Kept::Changed });
                 if current {
-                    self.stored.insert(number, Known { reply, asked, generations, empty });
+                    self.stored
+                        .insert(number, Known { reply, asked, generations, empty, failed: false });
                 }
                 waiters
             }
@@ -201,7 +257,7 @@ impl World {
 #[test]
 fn the_cache_gives_what_the_model_would_give() {
     let mut stale = 0;
-    let (mut hits, mut waits, mut evicted) = (0, 0, 0);
+    let (mut hits, mut waits, mut fetches, mut evicted) = (0, 0, 0, 0);
     for seed in 1..40 {
         let limit = 16 * (17 * 1024 + 256 * seed as usize);
         let mut world = World::new(seed, limit);
@@ -220,8 +276,9 @@ fn the_cache_gives_what_the_model_would_give() {
         hits += world.hits;
         stale += world.stale_hits;
         waits += world.waits;
+        fetches += world.fetches;
         evicted += world.cache.stats().evicted;
     }
     assert!(hits > 5_000 && waits > 500 && stale > 50, "{hits} {waits} {stale}");
-    assert!(evicted > 100, "{evicted}");
+    assert!(fetches > 20 && evicted > 20, "{fetches} {evicted}");
 }

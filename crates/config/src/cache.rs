@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::table::table;
-use crate::value::{Percent, choice};
+use crate::value::{Pattern, Percent, choice};
 
 choice! {
     /// Writes after which a kept reply is not given any more.
@@ -35,6 +35,14 @@ table! {
     /// A change drops all kept replies.
     memory: usize = "64MiB" ["1MiB" to "1024GiB"],
         Reload, takes ["1GiB"], not ["1KiB", "unlimited"];
+
+    /// Whether a text may say itself that its reply is kept, by a hint in its first comment.
+    ///
+    /// `/* refrain: ttl=5s swr=30s tag=shop */ select …` keeps the reply for that `ttl`, with that
+    /// time of `stale_while_revalidate` and that tag. What a hint does not say is as in the rule
+    /// that applies, or else the default of a rule.
+    hints: bool = "false",
+        Reload, takes ["true"], not ["yes", "1"];
 }
 
 table! {
@@ -53,12 +61,24 @@ table! {
     user: Option<String>,
         Reload, takes ["app"], not [];
 
+    /// `application_name` of the clients to whom the rule applies; the default is any.
+    application_name: Option<String>,
+        Reload, takes ["report"], not [];
+
     /// Text of the statements to which the rule applies; the default is every statement.
     ///
     /// The text is compared without its literals: `select * from t where id = 1` stands for the
     /// same statement with any other number as well.
     statement: Option<String>,
         Reload, takes ["select 1"], not [];
+
+    /// Regular expression that describes a part of the statements' texts to which the rule applies.
+    ///
+    /// The syntax is that of Rust's regex crate. A query string is compared without its comments,
+    /// and with 0, 0.5 or '' in place of its literals: Refrain decides once for all texts that
+    /// differ only in those.
+    regex: Option<Pattern>,
+        Reload, takes ["(?i)from prices"], not ["("];
 
     /// Table that the statements read to which the rule applies; the default is any, or none.
     ///
@@ -75,12 +95,20 @@ table! {
     empty_ttl: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1s"], not ["0s", "60"];
 
-    /// Time beyond `ttl` for which a reply is still given while a client fetches another.
+    /// Time beyond `ttl` for which a reply is still given while another is being fetched.
     ///
-    /// The first client that asks when the time is over goes to a server, and the others do not
-    /// wait for it. A reply that a write or a flush has voided is never given.
+    /// When the time is over, the next request makes Refrain fetch another on a server of the pool,
+    /// and nobody waits for it. A reply that a write or a flush has voided is never given.
     stale_while_revalidate: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["30s"], not ["0s", "60"];
+
+    /// Time beyond `ttl` for which a reply is still given if no other can be fetched.
+    ///
+    /// That is so if the database is down, has no room for the query, or takes longer than five
+    /// seconds. The first client that asks waits until that is known. A reply that a write or a
+    /// flush has voided is never given, nor one in place of an error of the query itself.
+    stale_if_error: Option<Duration> = "never" ["1ms" to "365d"],
+        Reload, takes ["1h"], not ["0s", "60"];
 
     /// Random part by which the time may be shorter.
     ///
@@ -107,6 +135,14 @@ table! {
     consistency: Consistency = "writes",
         Reload, takes ["session", "ttl"], not ["none"];
 
+    /// Whether replies are kept of statements that call functions of the database's users.
+    ///
+    /// Refrain does not see what such a function reads. Set this if all of them that are not
+    /// volatile read tables and their arguments alone, and neither the time nor the session. With
+    /// `writes`, every write to the database voids such a reply.
+    trust_stable_functions: bool = "false",
+        Reload, takes ["true"], not ["yes", "1"];
+
     /// Name of a group of users who get each other's replies.
     ///
     /// The default is that only clients whose servers log in as the same user do. Users of one
@@ -124,6 +160,8 @@ table! {
 pub struct PoolCache {
     /// Whether there are rules for anybody, so that writes have to be noted.
     pub is_on: bool,
+    /// Whether texts may have hints.
+    pub hints: bool,
     /// The rules, in order.
     pub rules: Vec<PoolRule>,
 }
@@ -137,6 +175,13 @@ pub struct PoolRule {
     pub quota: u16,
     /// The rule as configured.
     pub rule: CacheRule,
+}
+
+impl PoolCache {
+    /// Whether replies may be kept.
+    pub fn keeps(&self) -> bool {
+        self.hints || !self.rules.is_empty()
+    }
 }
 
 impl Cache {
@@ -156,7 +201,8 @@ impl Cache {
                 });
             }
         }
-        PoolCache { is_on: !self.rules.is_empty(), rules }
+        let hints = self.options.hints;
+        PoolCache { is_on: hints || !self.rules.is_empty(), hints, rules }
     }
 
     /// Returns the limits of memory: that of all rules without a quota, and then the quotas.

@@ -52,4 +52,4 @@ pub use crate::secret::{ScramVerifier, Secret, UserSecret};
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 pub use crate::table::When;
 pub use crate::user::User;
-pub use crate::value::Percent;
+pub use crate::value::{Pattern, Percent};

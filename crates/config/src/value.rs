@@ -289,6 +289,37 @@ impl Value for Percent {
     }
 }
 
+/// A regular expression, by which texts are told apart.
+#[derive(Clone, Debug)]
+pub struct Pattern(regex::bytes::Regex);
+
+impl Pattern {
+    /// Whether a text has a part that it describes.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Value for Pattern {
+    fn what() -> String {
+        "a regular expression".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        regex::bytes::Regex::new(given.text()?).ok().map(Self)
+    }
+
+    fn show(&self) -> String {
+        self.0.as_str().to_owned()
+    }
+}
+
 impl Value for String {
     fn what() -> String {
         "a string".to_owned()

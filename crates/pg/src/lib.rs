@@ -31,8 +31,9 @@ mod step;
 
 pub use ground::{ids, stats};
 pub use reads::{findings, question};
-pub use refrain_cache::Stats as CacheStats;
+pub use refrain_cache::{Bug as CacheBug, Stats as CacheStats};
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
+pub use results::repeats::Repeated;
 pub use results::store::Flush;
 pub use state::parts::{
     Action, ClientView, Counters, Engine, Event, Output, PoolShared, PoolView, Ports, ServerView,
@@ -41,4 +42,4 @@ pub use state::parts::{
 pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
-pub use step::view::{explain_cache, statement_clients, statements};
+pub use step::view::{cached_replies, cached_tables, explain_cache, statement_clients, statements};

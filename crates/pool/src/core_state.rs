@@ -148,6 +148,12 @@ impl<P: Parts> CoreState<P> {
         self.peek_pool(id).is_some_and(|pool| self.database_drain.concerns(pool, now))
     }
 
+    /// Whether servers of a pool disconnect as they come free, since its database is drained or
+    /// Refrain stops. No job begins on them.
+    pub fn leaves(&self, id: PoolId, now: Now) -> bool {
+        self.draining || self.is_draining(id, now)
+    }
+
     /// Returns the number of bytes queued to a connection at which Refrain again reads the
     /// connection that feeds it. The console has no pool, and [`CONSOLE_LOW`].
     pub(crate) fn low_mark(&self, id: PoolId) -> usize {

@@ -78,6 +78,12 @@ pub trait Parts: Sized + Debug + 'static {
         let _ = pool;
         false
     }
+    /// Whether the jobs in line are worth a connection of their own, or a server of another core:
+    /// clients depend on them.
+    fn needs_server(pool: &Self::Pool) -> bool {
+        let _ = pool;
+        false
+    }
     /// Puts new options into force, and forgets what depends on the old ones.
     fn options_changed(shared: &Self::Shared, options: &Options) {
         let _ = (shared, options);

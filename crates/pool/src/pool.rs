@@ -225,6 +225,16 @@ impl<P: Parts> Pool<P> {
         self.waiters.clients() > 0 || !self.asking.is_empty()
     }
 
+    /// Returns the number of servers for which somebody waits. While the pool `leaves`, jobs keep
+    /// their places, and wait for none.
+    pub(crate) fn wanted(&self, leaves: bool) -> usize {
+        // Most jobs are no wish for a server. Refrain makes no connection, and takes none from
+        // another core, to learn what nobody waits for: the job begins on the next server that
+        // clients need.
+        let by_jobs = !leaves && self.waiters.jobs() > 0 && P::needs_server(&self.protocol);
+        self.waiting() + usize::from(!self.entering.is_empty() || by_jobs)
+    }
+
     /// Returns the number of clients that wait for a server.
     pub fn waiting(&self) -> usize {
         self.waiters.clients()

@@ -1,9 +1,10 @@
 //! Pools and counters, summed over all cores.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_pg::snapshot::CacheRuleRow;
+use refrain_pg::snapshot::{CacheRuleRow, RepeatedRow};
 use refrain_pg::{Counters, PoolView, Snapshot};
 use refrain_pool::stats::CounterSet;
 
@@ -47,6 +48,22 @@ pub(crate) fn cache_rules(snapshots: &[Snapshot]) -> Vec<CacheRuleRow> {
         }
     }
     rows.into_values().collect()
+}
+
+/// Returns the texts whose requests are repeated, over all cores: those first on which a rule of
+/// the cache would save most time.
+pub(crate) fn repeats(snapshots: &[Snapshot]) -> Vec<RepeatedRow> {
+    let mut rows: BTreeMap<_, RepeatedRow> = BTreeMap::new();
+    for part in snapshots.iter().flat_map(|core| &core.protocol.repeats) {
+        let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.text.clone());
+        match rows.get_mut(&key) {
+            Some(sum) => sum.counts.add(part.counts),
+            None => drop(rows.insert(key, part.clone())),
+        }
+    }
+    let mut rows: Vec<_> = rows.into_values().collect();
+    rows.sort_by_key(|row| Reverse(row.counts.repeated_us));
+    rows
 }
 
 /// Returns the counters of each pool, and in one row those of all forgotten pools.

@@ -29,6 +29,13 @@ pub struct Hint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHint<'a>(pub &'a [u8]);
 
+/// Returns the comment that is a text's hint, understood or not.
+#[inline]
+pub fn hint_of(text: &[u8]) -> Option<&[u8]> {
+    let begins = text.trim_ascii_start().starts_with(b"/*");
+    if begins { comment(text).map(|(comment, _)| comment) } else { None }
+}
+
 /// Returns the hint of a text, if its first comment is one and stands before its first token.
 ///
 /// # Errors
@@ -41,10 +48,7 @@ pub fn hint(text: &[u8]) -> Option<Result<Hint, BadHint<'_>>> {
 
 #[cold]
 fn read(text: &[u8]) -> Option<Result<Hint, BadHint<'_>>> {
-    let mut tokens = Lexer::new(text, false).skip_while(|token| token.kind == TokenKind::Space);
-    let comment = tokens.next().filter(|token| token.kind == TokenKind::BlockComment)?.of(text);
-    let inside = comment.strip_prefix(b"/*")?.strip_suffix(b"*/")?;
-    let words = inside.trim_ascii().strip_prefix(MARK)?;
+    let (_, words) = comment(text)?;
     let words = words.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
     let mut hint = Hint::default();
     for word in words.filter(|word| !word.is_empty()) {
@@ -53,6 +57,14 @@ fn read(text: &[u8]) -> Option<Result<Hint, BadHint<'_>>> {
         }
     }
     Some(Ok(hint))
+}
+
+/// Returns the first comment of a text and the words in it, if it is a hint.
+fn comment(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut tokens = Lexer::new(text, false).skip_while(|token| token.kind == TokenKind::Space);
+    let comment = tokens.next().filter(|token| token.kind == TokenKind::BlockComment)?.of(text);
+    let inside = comment.strip_prefix(b"/*")?.strip_suffix(b"*/")?;
+    Some((comment, inside.trim_ascii().strip_prefix(MARK)?))
 }
 
 impl Hint {
@@ -85,7 +97,7 @@ fn time(value: &str) -> Option<Duration> {
     let unit: u64 = match unit {
         "ms" => 1,
         "s" => 1000,
-        "m" => 60_000,
+        "m" | "min" => 60_000,
         "h" => 3_600_000,
         _ => return None,
     };

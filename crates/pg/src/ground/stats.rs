@@ -84,6 +84,8 @@ refrain_pool::counters! {
     cache_misses,
     /// Times that a request waited for a reply that another client fetched.
     cache_waits,
+    /// Replies that Refrain asked for again by itself, while clients got the ones from before.
+    cache_refreshes,
     /// Replies that were put into the cache.
     cache_fills,
     /// Replies that were not put into the cache, because of a write while they were fetched.
@@ -124,6 +126,8 @@ refrain_pool::counters! {
     misses,
     /// Times that a request waited for a reply that another client fetched.
     waits,
+    /// Replies that Refrain asked for again by itself, while clients got the ones from before.
+    refreshes,
     /// Replies that were put into the cache.
     fills,
     /// Replies that were not put into the cache, because of a write while they were fetched.

@@ -1,8 +1,9 @@
 //! Jobs: the work that a server does for Refrain while no client holds the server.
 //!
 //! A job is one segment of Refrain's own, outside of any transaction: it verifies a normalized
-//! query, or asks which statements are reads, or prepares statements that simple queries could have
-//! used. This file gathers the server's answers; `step/jobs.rs` decides what follows from them.
+//! query, or asks which statements are reads, or fetches a reply for the cache, or prepares
+//! statements that simple queries could have used. This file gathers the server's answers;
+//! `step/jobs.rs` and `step/refresh.rs` decide what follows from them.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::normalized::run::is_passing;
 use crate::normalized::stored::Column;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::reads::queue::Asked;
+use crate::results::refresh::Refresh;
 use crate::settings::session::Settings;
 use crate::statements::registry::Registry;
 use crate::statements::statement::Statement;
@@ -80,6 +82,8 @@ pub struct Job {
     pub(crate) gives: Vec<(u64, Place)>,
     /// The statements that may be reads.
     pub(crate) reads: Option<Asked>,
+    /// The reply that the server fetches for the cache.
+    pub(crate) refresh: Option<Box<Refresh>>,
     /// The error, if a message of the job has failed.
     pub(crate) refused: Option<JobError>,
 }
@@ -140,6 +144,10 @@ impl Job {
         if entry.action != ReplyAction::Skip(Purpose::Verify) {
             return;
         }
+        if let Some(refresh) = &mut self.refresh {
+            let describes = entry.kind == RequestKind::DescribeStatement;
+            return refresh.hears(registry, describes, tag, body);
+        }
         if let Some(asked) = self.reads.as_mut().filter(|_| tag == back::DATA_ROW) {
             asked.hears(read::columns(body).next().flatten().unwrap_or_default());
         }
@@ -165,8 +173,26 @@ impl Job {
         }
     }
 
+    /// Notes that the server says or has what keeps a reply from being kept: a notice, or other
+    /// defaults than were known.
+    pub(crate) fn object(&mut self) {
+        if let Some(refresh) = &mut self.refresh {
+            refresh.object();
+        }
+    }
+
+    /// Notes that the reply to the job was this old when the server gave it, in microseconds.
+    pub(crate) fn note_age(&mut self, age: u64) {
+        if let Some(refresh) = &mut self.refresh {
+            refresh.note_age(age);
+        }
+    }
+
     /// Notes that a message of the job has failed; the server skips all behind it.
     pub(crate) fn fails(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
+        if let Some(refresh) = &mut self.refresh {
+            refresh.fails(fields);
+        }
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
         // A text that fails as the client sent it says nothing of the normalized query.
         let passes = entry.statement == 0 && self.reads.is_none() || is_passing(fields);

@@ -12,7 +12,6 @@ use refrain_pool::Now;
 use refrain_sql::Traits;
 use refrain_wire::write;
 
-use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::link::Link;
 use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
@@ -47,13 +46,8 @@ impl Link<'_> {
         }
         let client = &self.client.session;
         let checks = client.login.is_checking();
-        let settings = &mut self.pipe.server.session.settings;
         let (expected, defaults) = (client.settings.expected(), client.settings.defaults());
-        let Some(text) = settings.sync(expected, defaults, checks) else { return };
-        write::query(self.pipe.out(), &text);
-        self.pipe.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
-        self.pipe.server.session.statements.forget_unnamed();
-        self.pipe.pool().counters.protocol.settings_synced += 1;
+        self.pipe.give_settings(expected, defaults, checks);
     }
 
     /// Reads the row that answers that query.

@@ -6,13 +6,16 @@
 //! statement and portal. An internal query that fails fails the client's transaction too, and the
 //! client gets the error.
 
+use std::sync::Arc;
+
 use refrain_sql::Traits;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::pipe::Pipeline;
-use crate::settings::session::{self, SettingsMut};
+use crate::settings::defaults::Defaults;
+use crate::settings::session::{self, Settings, SettingsMut};
 
 impl Pipeline<'_> {
     /// Sends an internal query behind the client's messages so far.
@@ -42,6 +45,22 @@ impl Pipeline<'_> {
         } else {
             self.end_segment(purpose);
         }
+    }
+
+    /// Sends the query that gives the server a client's settings and defaults, if it has others.
+    /// With `checks`, the settings are those of a startup packet, which the server checks.
+    pub(crate) fn give_settings(
+        &mut self,
+        expected: &Arc<Settings>,
+        defaults: &Defaults,
+        checks: bool,
+    ) {
+        let settings = &mut self.server.session.settings;
+        let Some(text) = settings.sync(expected, defaults, checks) else { return };
+        write::query(self.out(), &text);
+        self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
+        self.server.session.statements.forget_unnamed();
+        self.pool().counters.protocol.settings_synced += 1;
     }
 
     /// Sends a Sync whose ReadyForQuery the client does not get.

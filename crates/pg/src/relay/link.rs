@@ -59,7 +59,7 @@ impl Link<'_> {
     /// Returns the end of what is queued to the client, if what comes behind it is to be kept.
     #[inline]
     pub(crate) fn kept_from(&mut self) -> Option<usize> {
-        let keeps = self.client.session.results.is_filling();
+        let keeps = self.client.session.results.is_awaited();
         keeps.then(|| self.pipe.ports.out(self.client.conn()).len())
     }
 

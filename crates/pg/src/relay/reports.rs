@@ -7,7 +7,9 @@ use refrain_wire::back as read;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::link::Link;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
-use crate::settings::session::{UNSET, is_settable};
+use crate::results::filling::reported_age;
+use crate::results::of_client::tells_age;
+use crate::settings::session::{AGE_REPORT, UNSET, is_settable};
 use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -15,6 +17,7 @@ const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>()
 
 impl Link<'_> {
     /// Handles the report of a setting. `value` is `None` if it is too long to be held.
+    #[inline(never)]
     pub(crate) fn tell_report(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
         // Refrain sets other settings for one Parse and goes back (E57). The client must not hear
         // of that.
@@ -22,6 +25,11 @@ impl Link<'_> {
         let passing = |e: &OutstandingRequest| passes.contains(&e.action);
         if self.pipe.server.session.outstanding.front().is_some_and(passing) {
             return Ok(Goes::Nowhere);
+        }
+        if name == AGE_REPORT {
+            self.client.session.results.note_age(reported_age(value));
+            let told = tells_age(self.client.session.settings.expected());
+            return Ok(if told { Goes::On } else { Goes::Nowhere });
         }
         if !is_settable(name) {
             return Ok(Goes::On);

@@ -18,7 +18,8 @@ use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, LOOKED_INTO_MAX, Reader, ServerInput, rest_of};
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
 use crate::relay::words::Words;
-use crate::settings::session::is_settable;
+use crate::results::filling::reported_age;
+use crate::settings::session::{AGE_REPORT, is_settable};
 use crate::state::parts::intern_settings;
 
 impl<'a> Reader<'a> for Pipeline<'a> {
@@ -42,6 +43,9 @@ impl<'a> Reader<'a> for Pipeline<'a> {
         if !matches!(header.tag, back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) {
             self.server.session.outstanding.settle(header.tag)?;
         }
+        if let Some(job) = self.server.job_mut() {
+            job.object();
+        }
         let there = run.input.len() - run.at;
         self.server.inbox.expect(header.message_bytes() - there, rest_of(Goes::Nowhere));
         self.advance(run, there, Goes::Nowhere);
@@ -55,16 +59,25 @@ impl<'a> Reader<'a> for Pipeline<'a> {
     fn unasked(
         &mut self,
         run: &mut ServerInput<'_>,
-        _: u8,
+        tag: u8,
         length: usize,
         _: &[u8],
     ) -> Result<(), Halt> {
+        if let Some(job) = self.server.job_mut().filter(|_| tag == back::NOTICE_RESPONSE) {
+            job.object();
+        }
         self.advance(run, length, Goes::Nowhere);
         Ok(())
     }
 
     fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
-        if is_settable(name) && self.server.session.settings.report(name, value, None).is_none() {
+        if name == AGE_REPORT {
+            if let Some(job) = self.server.job_mut() {
+                job.note_age(reported_age(value));
+            }
+        } else if is_settable(name)
+            && self.server.session.settings.report(name, value, None).is_none()
+        {
             self.server.close_later();
         }
         Ok(Goes::Nowhere)
@@ -159,12 +172,28 @@ impl Pipeline<'_> {
         if let Some(job) = self.server.job_mut() {
             let registry = &self.core_state.shared.protocol.registry;
             job.hears(registry, &settled.entry, tag, body);
+            let syncs = settled.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+            if syncs && job.refresh.is_some() && tag == back::DATA_ROW {
+                self.settings_of_job(body);
+            }
         }
         if tag == back::BIND_COMPLETE {
             self.server.session.front.run.bind();
         }
         if matches!(tag, back::BIND_COMPLETE | back::ROW_DESCRIPTION | back::NO_DATA) {
             self.server.session.front.unnamed.answer();
+        }
+    }
+
+    /// Reads the answer to the query that synced the settings for a job. If it shows other defaults
+    /// than those known, the reply is not that of the clients who ask for it.
+    #[cold]
+    fn settings_of_job(&mut self, row: &[u8]) {
+        let settings = &mut self.server.session.settings;
+        let news = settings.were_reset(row, |edit| intern_settings(self.core_state, edit));
+        if let Some(job) = self.server.job_mut().filter(|_| !news.is_empty()) {
+            job.object();
+            self.server.close_later();
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! A client without a server whose input is one whole segment that runs one read may get the reply
 //! from memory: [`crate::step::answer`] decides that. A reply that is not there is fetched as
-//! without a cache, and kept when its ReadyForQuery comes. What writes notes that before its client
-//! hears of it: [`writing`].
+//! without a cache, and kept when its ReadyForQuery comes; in place of an old one, a job of
+//! Refrain's own fetches it: [`refresh`]. What writes notes that before its client hears of it:
+//! [`writing`].
 
 pub(crate) mod store;
 pub(crate) mod writing;
@@ -12,4 +13,7 @@ pub(crate) mod rule;
 pub(crate) mod of_pool;
 pub(crate) mod segment;
 pub(crate) mod reply;
+pub(crate) mod filling;
+pub(crate) mod refresh;
+pub(crate) mod repeats;
 pub(crate) mod of_client;

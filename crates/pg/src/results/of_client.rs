@@ -1,17 +1,17 @@
 //! ClientResults: what a client's replies have to do with the cache.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_cache::{Fill, Kept, Waiter};
+use refrain_cache::{Bug, Fill};
 use refrain_pool::Now;
 use refrain_sql::Scan;
 
-use crate::results::reply::{Body, Progress, progress};
+use crate::results::filling::{Filling, Outcome};
+use crate::results::repeats::Watched;
 use crate::results::rule::Rule;
 use crate::results::store::ResultStore;
-use crate::settings::session::{CACHE_WISH, Settings, is_harmless};
+use crate::settings::session::{AGES_WISH, CACHE_WISH, Settings, is_harmless};
 use crate::statements::columns::Columns;
 
 /// Time for which a request waits for a reply that another client fetches, in microseconds. Behind
@@ -22,59 +22,10 @@ const WAIT_US: u64 = 5_000_000;
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) rule: Rc<Rule>,
-    /// Whether it has a Parse of its own: then its columns are kept with the reply.
+    /// Whether it has a Parse of its own.
     pub(crate) parses: bool,
     /// The scan of a query string.
     pub(crate) scan: Option<Scan>,
-}
-
-/// A reply that a client's server gives, and that is to be kept.
-#[derive(Debug)]
-struct Filling {
-    store: Arc<ResultStore>,
-    /// `None` once the fill has ended.
-    fill: Option<Box<Fill>>,
-    request: Request,
-    /// The part of the reply that the client has got.
-    sent: Vec<u8>,
-    /// How many bytes of it count for the store.
-    held: usize,
-}
-
-impl Filling {
-    /// Counts what the client has got so far. False if the replies under way have too many bytes.
-    fn hold(&mut self) -> bool {
-        let more = self.sent.len() - self.held;
-        self.held += more;
-        self.store.hold(more)
-    }
-
-    /// Does not keep the reply, which says nothing of the next one.
-    fn give_up(&mut self) -> Outcome {
-        self.request.rule.count(|counters| counters.fills_refused += 1);
-        let waiters = self.fill.take().map(|fill| self.store.cache.abandon(&fill));
-        Outcome::Refused(waiters.unwrap_or_default())
-    }
-}
-
-impl Drop for Filling {
-    fn drop(&mut self) {
-        self.store.release(self.held);
-        if let Some(fill) = &self.fill {
-            self.store.abandon(fill);
-        }
-    }
-}
-
-/// The fate of a reply that was to be kept.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// More of it is to come.
-    Pending,
-    /// It is kept, or was out of date when it came.
-    Ended(Kept, Vec<Waiter>),
-    /// It cannot be kept.
-    Refused(Vec<Waiter>),
 }
 
 /// The part of the cache that a session wants.
@@ -101,21 +52,46 @@ impl Wish {
     }
 }
 
-/// Settings with a number, and the defaults to which they belong.
+/// The part of a key that a client's settings decide, and what they say of the cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    /// The number of the database and of the settings under which the client's texts run.
+    pub(crate) number: u64,
+    /// The number of the application's name.
+    pub(crate) application: u64,
+    pub(crate) wish: Wish,
+    /// Whether the client is told how old replies are.
+    pub(crate) tells_age: bool,
+}
+
+/// The scope of settings, and the defaults to which they belong.
 #[derive(Debug)]
-struct Scope {
+struct KnownScope {
     settings: Arc<Settings>,
     defaults: Arc<Settings>,
     place: u64,
-    number: u64,
-    wish: Wish,
+    scope: Scope,
+}
+
+/// Whether a session wants to be told how old replies are.
+pub(crate) fn tells_age(settings: &Settings) -> bool {
+    settings.get(AGES_WISH.as_bytes()).is_some_and(|wish| wish.eq_ignore_ascii_case(b"on"))
+}
+
+/// A reply that a server gives the client, and that Refrain looks at.
+#[derive(Debug)]
+enum Awaited {
+    /// It is to be kept.
+    Kept(Filling, Request),
+    /// It is not, but the time that it takes counts.
+    Watched(Watched),
 }
 
 /// A client's part in the cache.
 #[derive(Debug, Default)]
 pub(crate) struct ClientResults {
-    scope: Option<Box<Scope>>,
-    filling: Option<Box<Filling>>,
+    scope: Option<Box<KnownScope>>,
+    awaited: Option<Box<Awaited>>,
     /// When its last write ended, in microseconds.
     wrote: u64,
     /// The time until which its request may wait for a reply that another fetches.
@@ -123,8 +99,7 @@ pub(crate) struct ClientResults {
 }
 
 impl ClientResults {
-    /// Returns the number of the database and of the settings under which the client's texts run,
-    /// and what the settings say of the cache.
+    /// Returns the scope of the client's settings.
     #[inline]
     pub(crate) fn scope(
         &mut self,
@@ -132,14 +107,14 @@ impl ClientResults {
         place: u64,
         settings: &Arc<Settings>,
         defaults: &Arc<Settings>,
-    ) -> (u64, Wish) {
+    ) -> Scope {
         match &self.scope {
             Some(known)
                 if Arc::ptr_eq(&known.settings, settings)
                     && Arc::ptr_eq(&known.defaults, defaults)
                     && known.place == place =>
             {
-                (known.number, known.wish)
+                known.scope
             }
             _ => self.find_scope(store, place, settings, defaults),
         }
@@ -152,10 +127,11 @@ impl ClientResults {
         place: u64,
         settings: &Arc<Settings>,
         defaults: &Arc<Settings>,
-    ) -> (u64, Wish) {
+    ) -> Scope {
         let mut bytes = b"settings ".to_vec();
         bytes.extend_from_slice(&place.to_le_bytes());
-        for some in [settings, defaults] {
+        let planted = store.cache.has(Bug::ShortKey);
+        for some in [settings, defaults].into_iter().filter(|_| !planted) {
             for (name, value) in some.iter().filter(|(name, _)| !is_harmless(name)) {
                 bytes.extend_from_slice(name);
                 bytes.push(0);
@@ -164,10 +140,16 @@ impl ClientResults {
             }
             bytes.push(0);
         }
-        let number = store.numbers.number(&bytes);
-        let (wish, settings, defaults) = (Wish::of(settings), settings.clone(), defaults.clone());
-        self.scope = Some(Box::new(Scope { settings, defaults, place, number, wish }));
-        (number, wish)
+        let application = settings.get(b"application_name").unwrap_or_default();
+        let scope = Scope {
+            number: store.numbers.number(&bytes),
+            application: store.numbers.number(&[b"application ", application].concat()),
+            wish: Wish::of(settings),
+            tells_age: tells_age(settings),
+        };
+        let (settings, defaults) = (settings.clone(), defaults.clone());
+        self.scope = Some(Box::new(KnownScope { settings, defaults, place, scope }));
+        scope
     }
 
     /// Returns the time until which the client's request may wait for a reply that another fetches,
@@ -175,6 +157,12 @@ impl ClientResults {
     pub(crate) fn may_wait(&mut self, now: Now) -> Option<Now> {
         let until = *self.waits_until.get_or_insert(Now(now.0 + WAIT_US));
         (now < until).then_some(until)
+    }
+
+    /// Returns the time for which the request has waited for such a reply, in microseconds.
+    #[inline]
+    pub(crate) fn waited(&self, now: Now) -> u64 {
+        self.waits_until.map_or(0, |until| (now.0 + WAIT_US).saturating_sub(until.0))
     }
 
     /// Notes that the request waits for nothing any more.
@@ -199,23 +187,47 @@ impl ClientResults {
         self.wrote = wrote;
     }
 
-    /// Whether the reply to its request is to be kept.
+    /// Whether the reply to its request is looked at.
     #[inline]
-    pub(crate) fn is_filling(&self) -> bool {
-        self.filling.is_some()
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    /// Notes that the reply which the client gets was this old when a server gave it.
+    pub(crate) fn note_age(&mut self, age: u64) {
+        if let Some(Awaited::Kept(filling, _)) = self.awaited.as_deref_mut() {
+            filling.note_age(age);
+        }
     }
 
     /// Has the reply to the client's next segment kept.
     pub(crate) fn begin(&mut self, store: &Arc<ResultStore>, fill: Box<Fill>, request: Request) {
-        let (store, fill, sent, held) = (store.clone(), Some(fill), Vec::new(), 0);
-        self.filling = Some(Box::new(Filling { store, fill, request, sent, held }));
+        let filling = Filling::new(store, fill, &request.rule, request.parses);
+        self.awaited = Some(Box::new(Awaited::Kept(filling, request)));
+    }
+
+    /// Has the time of the client's next request counted.
+    pub(crate) fn watch(&mut self, watched: Watched) {
+        self.awaited = Some(Box::new(Awaited::Watched(watched)));
+    }
+
+    /// Returns the request whose time counts, once its reply is there.
+    pub(crate) fn take_watched(&mut self) -> Option<Watched> {
+        let watched = |awaited: &mut Box<Awaited>| matches!(**awaited, Awaited::Watched(_));
+        match *self.awaited.take_if(watched)? {
+            Awaited::Watched(watched) => Some(watched),
+            Awaited::Kept(..) => None,
+        }
     }
 
     /// Takes the scan of the query string whose reply is to be kept, so that it is scanned but
     /// once. It is there for the first query string that is read after [`Self::begin`].
     #[inline]
     pub(crate) fn take_scan(&mut self) -> Option<Scan> {
-        self.filling.as_mut()?.request.scan.take()
+        match self.awaited.as_deref_mut()? {
+            Awaited::Kept(_, request) => request.scan.take(),
+            Awaited::Watched(_) => None,
+        }
     }
 
     /// Takes the bytes that the client gets next. `ready` says whether a server has just become
@@ -227,61 +239,14 @@ impl ClientResults {
         unnamed: Option<Columns>,
         now: Now,
     ) -> Outcome {
-        let Some(filling) = &mut self.filling else { return Outcome::Pending };
-        // RowDescription and the like come on top of what counts.
-        if filling.sent.len() + bytes.len() > filling.request.rule.most {
-            return self.refuse();
-        }
-        // Most replies come in one piece, which need not be copied to be looked at.
-        let sent = match std::mem::take(&mut filling.sent) {
-            none if none.is_empty() => Cow::Borrowed(bytes),
-            mut before => {
-                before.extend_from_slice(bytes);
-                Cow::Owned(before)
-            }
+        let Some(Awaited::Kept(filling, request)) = self.awaited.as_deref_mut() else {
+            return Outcome::Pending;
         };
-        match if ready { progress(&sent) } else { Progress::More } {
-            Progress::More => {
-                filling.sent = sent.into_owned();
-                if filling.hold() { Outcome::Pending } else { self.give_up() }
-            }
-            Progress::Other => self.give_up(),
-            Progress::Whole(body) => self.keep(&sent, body, unnamed, now),
+        let outcome = filling.take(bytes, ready, unnamed, now);
+        request.rule.count(|counters| outcome.count(counters));
+        if !matches!(outcome, Outcome::Pending) {
+            self.awaited = None;
         }
-    }
-
-    /// Keeps a part of what the client has got.
-    fn keep(&mut self, sent: &[u8], body: Body, unnamed: Option<Columns>, now: Now) -> Outcome {
-        let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
-        let mut kept = Cow::Borrowed(sent.get(body.bytes).unwrap_or_default());
-        match unnamed {
-            _ if !filling.request.parses => {}
-            Some(Columns::Known(columns)) => columns.write(kept.to_mut()),
-            _ => return filling.give_up(),
-        }
-        let Some(fill) = filling.fill.take() else { return filling.give_up() };
-        let took = now.0.saturating_sub(fill.asked());
-        let (cache, terms) = (&filling.store.cache, &filling.request.rule.terms);
-        let (kept, waiters) = cache.store(&fill, &kept, terms, took, body.empty);
-        filling.request.rule.count(|counters| match kept {
-            Kept::Yes => counters.fills += 1,
-            Kept::Changed => counters.fills_outdated += 1,
-            Kept::Large => counters.fills_refused += 1,
-        });
-        Outcome::Ended(kept, waiters)
-    }
-
-    /// Does not keep the reply: it is too long.
-    fn refuse(&mut self) -> Outcome {
-        let Some(mut filling) = self.filling.take() else { return Outcome::Pending };
-        let (cache, rule) = (&filling.store.cache, &filling.request.rule);
-        rule.count(|counters| counters.fills_refused += 1);
-        let waiters = filling.fill.take().map(|fill| cache.refuse(&fill, &rule.terms));
-        Outcome::Refused(waiters.unwrap_or_default())
-    }
-
-    /// Does not keep the reply, which says nothing of the next one.
-    pub(crate) fn give_up(&mut self) -> Outcome {
-        self.filling.take().map_or(Outcome::Pending, |mut filling| filling.give_up())
+        outcome
     }
 }

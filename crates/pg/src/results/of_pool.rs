@@ -1,24 +1,31 @@
 //! PoolResults: the rules of a pool on one core, and what follows from them for each statement.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use refrain_cache::{Seed, TopicSet};
+use refrain_config::{CacheRule, PoolRule};
 use refrain_pool::settings::PoolSettings;
+use refrain_sql::hint::{self, Hint};
 use refrain_sql::moments::Suspects;
-use refrain_sql::reads::may_be_read;
+use refrain_sql::reads::{Unkept, may_be_read};
 
+use crate::ground::stats::RuleCounters;
 use crate::reads::question::oids;
-use crate::results::rule::Rule;
+use crate::results::rule::{Asks, Rule};
 use crate::results::store::{ResultStore, text_topic};
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
 use crate::results::writing::{DatabaseTopics, flush_topic};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 use crate::statements::statement::Statement;
+use crate::statements::verdict::Read;
 
+/// The name under which replies are counted that are kept by a hint alone.
+pub(crate) const HINT: &str = "hint";
 /// Most statements whose plans are remembered.
 const PLANS_MAX: usize = 16 * 1024;
 
@@ -52,6 +59,41 @@ pub(crate) struct Plan {
     pub(crate) suspects: Suspects,
 }
 
+/// A request, as far as it decides how the reply is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) schema_changes: u64,
+    /// The number of the text if the statement stands for texts with other literals too, and the
+    /// hint of the one that is asked for.
+    pub(crate) text: Option<(u64, Option<&'a [u8]>)>,
+    /// The application's name, and its number.
+    pub(crate) application: (&'a [u8], u64),
+}
+
+/// The number of a statement, and what else decides how the replies to it are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PlanKey {
+    statement: u64,
+    /// Whether it stands for texts with other literals too. A client may prepare the very text that
+    /// stands for others: then its literals are fixed.
+    is_text: bool,
+    /// Whether it calls functions that have to be trusted.
+    trusted: bool,
+    /// The number of the application's name, if a rule looks at it.
+    application: u64,
+    /// The number of the text's hint, if texts have hints.
+    hint: u64,
+}
+
+impl Hash for PlanKey {
+    /// Mixes the numbers, which are spread well already: most keys differ in the statement alone.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let kind = u64::from(self.is_text) | u64::from(self.trusted) << 1;
+        let others = self.application.rotate_left(20) ^ self.hint.rotate_left(40);
+        state.write_u64((self.statement << 2 | kind) ^ others);
+    }
+}
+
 /// How the replies to a statement are kept, as long as it reads the same tables.
 #[derive(Debug)]
 struct Planned {
@@ -66,9 +108,15 @@ pub(crate) struct PoolResults {
     settings: Arc<PoolSettings>,
     store: Arc<ResultStore>,
     seed: Seed,
-    place: u64,
+    database: DatabaseTopics,
     rules: Vec<Rc<Rule>>,
-    plans: HashMap<u64, Planned, BuildHasherDefault<IdHasher>>,
+    /// The counts of replies that are kept by a hint alone.
+    hinted: Rc<RefCell<RuleCounters>>,
+    /// Whether rules look at the application's name.
+    by_application: bool,
+    /// Whether a rule trusts functions of users.
+    trusts: bool,
+    plans: HashMap<PlanKey, Planned, BuildHasherDefault<IdHasher>>,
     /// The statements that stand for query strings.
     pub(crate) texts: TextStatements,
 }
@@ -84,16 +132,20 @@ impl PoolResults {
         before: Option<&Self>,
     ) -> Self {
         let rules = settings.cache.rules.iter().map(|rule| {
-            let known = before.and_then(|before| before.rule(&rule.name));
-            let counters = known.map(|known| known.counters().clone()).unwrap_or_default();
+            let known = before.and_then(|before| before.counters(&rule.name));
+            let counters = known.cloned().unwrap_or_default();
             Rc::new(Rule::new(store, seed, rule, &settings, database, counters))
         });
+        let rules: Vec<_> = rules.collect();
         Self {
-            rules: rules.collect(),
+            hinted: before.map(|before| before.hinted.clone()).unwrap_or_default(),
+            by_application: rules.iter().any(|rule| rule.conditions().look_at_application()),
+            trusts: rules.iter().any(|rule| rule.trusts),
+            rules,
             settings,
             store: store.clone(),
             seed: seed.clone(),
-            place: database.place,
+            database: database.clone(),
             plans: HashMap::default(),
             texts: TextStatements::default(),
         }
@@ -105,9 +157,22 @@ impl PoolResults {
         Arc::ptr_eq(&self.settings, settings)
     }
 
-    /// Returns the rule of this name.
-    pub(crate) fn rule(&self, name: &str) -> Option<&Rule> {
-        self.rules.iter().map(Rc::as_ref).find(|rule| rule.name() == name)
+    /// Returns the counts of the rule of this name, or of the hints.
+    pub(crate) fn counters(&self, name: &str) -> Option<&Rc<RefCell<RuleCounters>>> {
+        let rule = self.rules.iter().find(|rule| rule.name() == name);
+        rule.map(|rule| rule.counters()).or((name == HINT).then_some(&self.hinted))
+    }
+
+    /// Whether nothing is kept of a text that has no hint.
+    #[inline]
+    pub(crate) fn needs_hint(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether texts may have hints.
+    #[inline]
+    pub(crate) fn takes_hints(&self) -> bool {
+        self.settings.cache.hints
     }
 
     /// Returns the cache.
@@ -117,7 +182,7 @@ impl PoolResults {
 
     /// Returns the number of the database.
     pub(crate) fn place(&self) -> u64 {
-        self.place
+        self.database.place
     }
 
     /// Remembers the statement that stands for a text.
@@ -129,57 +194,104 @@ impl PoolResults {
         self.texts.add(&self.store, seen, cached)
     }
 
-    /// Returns how the replies to a statement are kept, as of this count of schema changes. `text`
-    /// is the number of the text if the statement stands for texts with other literals too.
+    /// Returns how the replies to a statement are kept.
     #[inline]
     pub(crate) fn plan(
         &mut self,
         cached: &CachedStatement,
-        schema_changes: u64,
-        text: Option<u64>,
+        about: About<'_>,
     ) -> Result<Rc<Plan>, Bypass> {
         let statement = &cached.statement;
-        if !statement.verdict.is_timeless(schema_changes) {
-            return Err(why_not(cached, schema_changes));
+        let timeless = statement.verdict.is_timeless(about.schema_changes);
+        if !(timeless || self.trusts && calls_functions(statement, about.schema_changes)) {
+            return Err(why_not(cached, about.schema_changes));
         }
-        // A client may prepare the very text that stands for others: then its literals are fixed.
-        let id = 2 * statement.id + u64::from(text.is_some());
+        let hint = about.text.and_then(|(_, hint)| hint);
+        let key = PlanKey {
+            statement: statement.id,
+            is_text: about.text.is_some(),
+            trusted: !timeless,
+            application: if self.by_application { about.application.1 } else { 0 },
+            hint: hint.map_or(0, |hint| self.store.numbers.number(&[b"hint ", hint].concat())),
+        };
         let readings = statement.relations.readings();
-        match self.plans.get(&id) {
+        match self.plans.get(&key) {
             Some(planned) if planned.readings == readings => return planned.plan.clone(),
             _ => {}
         }
-        let plan = self.make(statement, text);
+        let plan = self.make(statement, !timeless, about);
         if self.plans.len() >= PLANS_MAX {
             self.plans.clear();
         }
-        self.plans.insert(id, Planned { readings, plan: plan.clone() });
+        self.plans.insert(key, Planned { readings, plan: plan.clone() });
         plan
     }
 
     #[cold]
-    fn make(&self, statement: &Statement, text: Option<u64>) -> Result<Rc<Plan>, Bypass> {
+    fn make(
+        &self,
+        statement: &Statement,
+        trusted: bool,
+        about: About<'_>,
+    ) -> Result<Rc<Plan>, Bypass> {
         let store = &self.store;
-        let number = text.unwrap_or_else(|| texts::number(store, &self.seed, statement.text()));
-        let reads = statement.relations.reads();
-        let applies = |rule: &&Rc<Rule>| rule.applies(number, &reads);
-        let rule = self.rules.iter().find(applies).ok_or(Bypass::Rule)?;
-        if statement.scan.calls > 0 {
+        let (canonical, reads) =
+            (texts::canonical_of(&self.seed, statement.text()), statement.relations.reads());
+        let asks = Asks {
+            canonical: &canonical,
+            reads: Some(&reads),
+            application: Some(about.application.0),
+        };
+        let rule = self.rules.iter().find(|rule| rule.conditions().hold(&asks));
+        let text = about.text.map_or(Some(statement.text()), |(_, hint)| hint);
+        let rule = self.hinted(rule, text).or(rule.cloned()).ok_or(Bypass::Rule)?;
+        if if trusted { !rule.trusts } else { statement.scan.calls > 0 } {
             return Err(Bypass::Statement);
         }
         let of_statement = || store.numbers.number(&[b"statement ", &*statement.tail].concat());
         let mut topics = rule.topics.clone();
-        topics.push(store.topics.topic(text_topic(number).as_bytes()));
+        topics.push(store.topics.topic(&text_topic(&canonical)));
         if rule.all_writes {
             topics.extend(reads.iter().flat_map(|table| table.topics.clone()));
+            // Nobody knows which tables a function reads.
+            topics.extend(trusted.then(|| self.database.every_write.clone()));
         } else {
             topics.extend(reads.iter().map(|table| flush_topic(store, table)));
         }
-        let number = if text.is_some() { number } else { of_statement() };
+        let number = about.text.map_or_else(of_statement, |(number, _)| number);
         let topics = store.topics.set(topics);
         let suspects = Suspects::of(oids(statement.parameters()), true);
-        Ok(Rc::new(Plan { rule: rule.clone(), topics, number, suspects }))
+        Ok(Rc::new(Plan { rule, topics, number, suspects }))
     }
+
+    /// Returns the rule that a text's hint makes of the one that applies.
+    fn hinted(&self, rule: Option<&Rc<Rule>>, text: Option<&[u8]>) -> Option<Rc<Rule>> {
+        let hint = text.filter(|_| self.takes_hints()).and_then(hint::hint)?.ok()?;
+        let base = rule.and_then(|rule| {
+            self.settings.cache.rules.iter().find(|configured| configured.name == rule.name())
+        });
+        let made = rule_of_hint(base, hint);
+        let counters = rule.map_or(&self.hinted, |rule| rule.counters()).clone();
+        let (store, seed, settings) = (&self.store, &self.seed, &self.settings);
+        Some(Rc::new(Rule::new(store, seed, &made, settings, &self.database, counters)))
+    }
+}
+
+/// Returns the rule that a hint makes of the one that applies.
+pub(crate) fn rule_of_hint(base: Option<&PoolRule>, hint: Hint) -> PoolRule {
+    let own = || PoolRule { name: HINT.to_owned(), quota: 0, rule: CacheRule::default() };
+    let mut made = base.cloned().unwrap_or_else(own);
+    let of = &mut made.rule;
+    (of.ttl, of.empty_ttl) = (hint.ttl.unwrap_or(of.ttl), hint.ttl.or(of.empty_ttl));
+    of.stale_while_revalidate = hint.swr.or(of.stale_while_revalidate);
+    of.tags.extend(hint.tags);
+    made
+}
+
+/// Whether all that keeps a read from being timeless is that it calls functions of users, which are
+/// not volatile.
+fn calls_functions(statement: &Statement, schema_changes: u64) -> bool {
+    statement.verdict.known(schema_changes) == Some(Ok(Read::Unkept(Unkept::Stable)))
 }
 
 /// Returns the reason why a statement is not known to be a read that is timeless.

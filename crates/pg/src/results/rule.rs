@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use refrain_cache::{Seed, Terms, Topic};
-use refrain_config::{CacheRule, Consistency, PoolRule};
+use refrain_config::{CacheRule, Consistency, Pattern, PoolRule};
 use refrain_pool::settings::PoolSettings;
 
 use crate::ground::stats::RuleCounters;
@@ -35,10 +35,58 @@ pub(crate) struct Rule {
     pub(crate) all_writes: bool,
     /// The topics of all its replies.
     pub(crate) topics: Vec<Topic>,
-    /// The number of the text that it applies to; `None` for any.
-    statement: Option<u64>,
+    /// Whether functions of users are trusted not to show the time or the session.
+    pub(crate) trusts: bool,
+    applies: Applies,
+}
+
+/// The conditions under which a rule of a pool applies to a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Applies {
+    /// The text, with other literals; `None` for any.
+    statement: Option<Box<[u8]>>,
+    regex: Option<Pattern>,
     /// The table that a statement has to read.
     table: Option<String>,
+    /// The application's name.
+    application: Option<String>,
+}
+
+/// A request, as far as it decides which rule applies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asks<'a> {
+    /// Its text, with other literals.
+    pub(crate) canonical: &'a [u8],
+    /// The tables that it reads; `None` if they are not known.
+    pub(crate) reads: Option<&'a [Table]>,
+    /// The application's name; `None` if it may be any.
+    pub(crate) application: Option<&'a [u8]>,
+}
+
+impl Applies {
+    /// Returns the conditions of a rule.
+    pub(crate) fn new(seed: &Seed, rule: &CacheRule) -> Self {
+        let statement = rule.statement.as_ref().map(|text| texts::canonical_of(seed, text));
+        let (regex, table) = (rule.regex.clone(), rule.table.clone());
+        Self { statement, regex, table, application: rule.application_name.clone() }
+    }
+
+    /// Whether they hold for a request, as far as is known.
+    pub(crate) fn hold(&self, asks: &Asks<'_>) -> bool {
+        let read = |name: &String| {
+            asks.reads.is_none_or(|reads| reads.iter().any(|table| table.is_called(name)))
+        };
+        let is = |name: &String| asks.application.is_none_or(|it| it == name.as_bytes());
+        self.statement.as_ref().is_none_or(|statement| **statement == *asks.canonical)
+            && self.regex.as_ref().is_none_or(|regex| regex.matches(asks.canonical))
+            && self.table.as_ref().is_none_or(read)
+            && self.application.as_ref().is_none_or(is)
+    }
+
+    /// Whether they depend on the name of the application.
+    pub(crate) fn look_at_application(&self) -> bool {
+        self.application.is_some()
+    }
 }
 
 impl Rule {
@@ -76,11 +124,8 @@ impl Rule {
             own_writes: rule.consistency == Consistency::Session,
             all_writes,
             topics,
-            statement: rule
-                .statement
-                .as_ref()
-                .map(|text| texts::number(store, seed, text.trim().as_bytes())),
-            table: rule.table.clone(),
+            trusts: rule.trust_stable_functions,
+            applies: Applies::new(seed, rule),
         }
     }
 
@@ -100,11 +145,9 @@ impl Rule {
         what(&mut self.counters.borrow_mut());
     }
 
-    /// Whether it applies to the text of this number, which reads these tables.
-    pub(crate) fn applies(&self, text: u64, reads: &[Table]) -> bool {
-        let has = |name: &String| reads.iter().any(|table| table.is_called(name));
-        self.statement.is_none_or(|statement| statement == text)
-            && self.table.as_ref().is_none_or(has)
+    /// Returns the conditions under which it applies.
+    pub(crate) fn conditions(&self) -> &Applies {
+        &self.applies
     }
 }
 
@@ -115,10 +158,7 @@ pub(crate) fn flush(store: &ResultStore, seed: &Seed, what: Flush<'_>) -> bool {
         Flush::Rule(name) => store.topics.find(rule_topic(name).as_bytes()),
         Flush::Tag(tag) => store.topics.find(tag_topic(tag).as_bytes()),
         Flush::Table(name) => return store.topics.void_named(|topic| is_of_table(topic, name)),
-        Flush::Statement(text) => {
-            let number = texts::number(store, seed, text.trim().as_bytes());
-            store.topics.find(text_topic(number).as_bytes())
-        }
+        Flush::Statement(text) => store.topics.find(&text_topic(&texts::canonical_of(seed, text))),
     };
     topic.iter().for_each(Topic::void);
     topic.is_some()
@@ -131,8 +171,10 @@ fn terms(rule: &CacheRule, quota: u16) -> Terms {
         ttl: us(rule.ttl),
         empty_ttl: us(rule.empty_ttl.unwrap_or(rule.ttl)),
         stale: rule.stale_while_revalidate.map_or(0, us),
+        if_error: rule.stale_if_error.map_or(0, us),
         jitter: u16::try_from(percent * WHOLE / 100).unwrap_or(u16::MAX),
         queue: quota,
         since: 0,
+        waited: 0,
     }
 }

@@ -101,6 +101,11 @@ impl ResultStore {
         lock(&self.stranded).append(&mut self.cache.abandon(fill));
     }
 
+    /// Ends a fill that has failed: the reply from before may be given in its place.
+    pub(crate) fn fail(&self, fill: &Fill) {
+        lock(&self.stranded).append(&mut self.cache.fail(fill, true));
+    }
+
     /// Does what a tick does: ends doubts, and drops replies that nobody gets any more. Returns the
     /// clients of this core that wait for a reply that nobody fetches.
     pub(crate) fn tick(&self, now: Now, core: u16) -> Vec<Waiter> {
@@ -137,9 +142,9 @@ pub(crate) fn tag_topic(tag: &str) -> String {
     format!("tag {tag}")
 }
 
-/// Returns the name of the topic of the text of this number.
-pub(crate) fn text_topic(number: u64) -> String {
-    format!("text {number}")
+/// Returns the name of the topic of a text, whose literals are those of no meaning.
+pub(crate) fn text_topic(canonical: &[u8]) -> Vec<u8> {
+    [b"text ", canonical].concat()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

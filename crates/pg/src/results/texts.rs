@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use hashlink::LruCache;
 use refrain_cache::Seed;
+use refrain_sql::comments::without_comments;
 use refrain_sql::normalize::{self, Class, Key, Sample, Span};
 
 use crate::ground::ids::EnvId;
@@ -112,13 +113,15 @@ fn number_of(store: &ResultStore, canonical: &[u8]) -> u64 {
     store.numbers.number(&[b"text ", canonical].concat())
 }
 
-/// Returns the number of a text, without its literals where they can be told.
-pub(crate) fn number(store: &ResultStore, seed: &Seed, text: &[u8]) -> u64 {
+/// Returns the text that stands for a text without its comments, and for all that differ from it
+/// only in literals, where these can be told.
+pub(crate) fn canonical_of(seed: &Seed, text: impl AsRef<[u8]>) -> Box<[u8]> {
+    let text = without_comments(text.as_ref().trim_ascii(), false);
     let mut spans = Vec::new();
-    if normalize::normalize(text, seed, LITERALS_MAX, &mut spans).is_err() {
+    if normalize::normalize(&text, seed, LITERALS_MAX, &mut spans).is_err() {
         spans.clear();
     }
-    number_of(store, &canonical(text, &spans))
+    canonical(&text, &spans).into()
 }
 
 /// Whether a literal of a text may name a moment that depends on the present.

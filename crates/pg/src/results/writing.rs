@@ -22,6 +22,8 @@ pub(crate) struct DatabaseTopics {
     pub(crate) place: u64,
     /// Every write that may change any table.
     pub(crate) writes: Topic,
+    /// Every write, whichever tables it may change.
+    pub(crate) every_write: Topic,
     /// Every change of its schema or of rights in it, and every flush.
     pub(crate) schema: Topic,
 }
@@ -33,6 +35,7 @@ impl DatabaseTopics {
         Self {
             place: store.numbers.number(format!("place {place}").as_bytes()),
             writes: named("writes"),
+            every_write: named("every write"),
             schema: named("schema"),
         }
     }
@@ -51,13 +54,17 @@ pub(crate) fn flush_topic(store: &ResultStore, table: &Table) -> Topic {
     store.topics.topic(format!("flush {}", table.name).as_bytes())
 }
 
-/// Whether the topic of this name is that of a table of that name, in whatever database.
-pub(crate) fn is_of_table(topic: &[u8], table: &str) -> bool {
-    let Ok(topic) = std::str::from_utf8(topic) else { return false };
+/// Returns the name of the table whose topic has this name, if it is one that replies read.
+pub(crate) fn table_of(topic: &str) -> Option<&str> {
     // The number of the database stands behind the name.
     let written = topic.strip_prefix("name ").and_then(|named| named.rsplit_once(' '));
-    let name = written.map(|(name, _)| name).or_else(|| topic.strip_prefix("flush "));
-    name.is_some_and(|name| is_called(name, table))
+    written.map(|(name, _)| name).or_else(|| topic.strip_prefix("flush "))
+}
+
+/// Whether the topic of this name is that of a table of that name, in whatever database.
+pub(crate) fn is_of_table(topic: &[u8], table: &str) -> bool {
+    let topic = std::str::from_utf8(topic).ok();
+    topic.and_then(table_of).is_some_and(|name| is_called(name, table))
 }
 
 /// The replies that a text may make wrong.
@@ -137,6 +144,7 @@ impl Writing {
         if self.schema {
             each(&self.topics.schema);
         }
+        each(&self.topics.every_write);
         if self.schema || self.rows || outdated {
             each(&self.topics.writes);
         }

@@ -58,18 +58,25 @@ const HARMLESS: &[&str] = &[
     "idle_in_transaction_session_timeout",
     "idle_session_timeout",
     "lock_timeout",
-    CACHE_WISH,
     "statement_timeout",
     "work_mem",
 ];
 
-/// The setting by which a session says what it wants of the result cache. To PostgreSQL it is a
-/// custom setting without a meaning.
+/// The beginning of the names of Refrain's own settings. To PostgreSQL they are custom settings
+/// without a meaning.
+const OWN: &[u8] = b"refrain.";
+/// The setting by which a session says what it wants of the result cache.
 pub(crate) const CACHE_WISH: &str = "refrain.cache";
+
+/// The setting by which a session says that it wants to be told how old the replies from the cache
+/// are: another Refrain does, which keeps them too.
+pub(crate) const AGES_WISH: &str = "refrain.ages";
+/// The name under which a session is told that, in milliseconds, in front of ReadyForQuery.
+pub(crate) const AGE_REPORT: &[u8] = b"refrain.age";
 
 /// True if a setting cannot change what a text means.
 pub(crate) fn is_harmless(name: &[u8]) -> bool {
-    HARMLESS.iter().any(|harmless| harmless.as_bytes() == name)
+    HARMLESS.iter().any(|harmless| harmless.as_bytes() == name) || name.starts_with(OWN)
 }
 
 /// True if a client can change this reported setting.

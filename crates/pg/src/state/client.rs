@@ -107,7 +107,7 @@ impl ClientSession {
     /// Whether the session may move to another core while its client has no server: all that it
     /// refers to is known to other cores as well.
     pub(crate) fn may_travel(&self) -> bool {
-        self.may_share() && self.statements.may_travel() && !self.results.is_filling()
+        self.may_share() && self.statements.may_travel() && !self.results.is_awaited()
     }
 
     /// Ends portals, pins and settings that end with a transaction; portals as far as they belong

@@ -21,7 +21,7 @@ pub(crate) fn shares_reads(pool: &Pool) -> bool {
 
 /// Whether there are rules of the cache for a pool.
 pub(crate) fn caches(pool: &Pool) -> bool {
-    !pool.settings.cache.rules.is_empty() && pool.settings.options.pool_mode != PoolMode::Session
+    pool.settings.cache.keeps() && pool.settings.options.pool_mode != PoolMode::Session
 }
 
 /// Whether Refrain finds out which statements are reads, or what they may change.

@@ -114,6 +114,10 @@ impl Parts for Pg {
         pool.has_waiting()
     }
 
+    fn needs_server(pool: &PoolPart) -> bool {
+        !pool.refreshes.are_done()
+    }
+
     fn options_changed(shared: &SharedPart, options: &Options) {
         shared.options_changed(options);
     }

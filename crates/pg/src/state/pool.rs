@@ -9,6 +9,8 @@ use crate::normalized::queries::NormalizedQueries;
 use crate::pipeline::calls::Calls;
 use crate::reads::queue::ReadQueue;
 use crate::results::of_pool::PoolResults;
+use crate::results::refresh::Refreshes;
+use crate::results::repeats::Repeats;
 use crate::settings::session::Settings;
 
 /// Most bytes of accepted startup settings; beyond it all are forgotten.
@@ -23,6 +25,10 @@ pub struct PoolPart {
     pub(crate) reads: ReadQueue,
     /// The rules of the cache, once a client has asked for a reply.
     pub(crate) results: Option<Box<PoolResults>>,
+    /// The replies of the cache that servers are to fetch again.
+    pub(crate) refreshes: Refreshes,
+    /// The requests that are repeated.
+    pub(crate) repeats: Repeats,
     /// Clients whose query strings wait for news of their normalized queries.
     awaiting_analysis: Vec<Conn>,
     /// Clients whose wait for such news is over: their input is to be read again.

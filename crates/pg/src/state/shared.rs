@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use refrain_cache::Bug as CacheBug;
 use refrain_cache::Stats;
 use refrain_config::{Options, UserSecret};
 use refrain_pool::settings::PoolSettings;
@@ -82,6 +83,11 @@ impl SharedPart {
     /// Voids replies in the cache. False if no reply can depend on what is to be flushed.
     pub fn flush_results(&self, what: Flush<'_>) -> bool {
         rule::flush(&self.results, self.registry.seed(), what)
+    }
+
+    /// Plants a bug in the cache, for the simulator.
+    pub fn plant_in_results(&self, bug: CacheBug) {
+        self.results.cache.plant(bug);
     }
 
     /// Returns the credential of a user. An unknown user gets one that no proof satisfies.

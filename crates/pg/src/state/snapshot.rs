@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use refrain_cache::EntryView;
 use refrain_config::PoolRule;
 use refrain_sql::reads::{Objection, may_be_read};
 
 use crate::ground::stats::RuleCounters;
+use crate::results::repeats::{PERIOD, Repeated};
 use crate::statements::statement::Statement;
 
 pub use refrain_pool::snapshot::{ClientViewState, ServerViewState};
@@ -44,6 +46,21 @@ pub struct CoreView {
     pub normalized_queries: Vec<NormalizedQueryRow>,
     /// The rules of the cache that apply to its pools.
     pub cache_rules: Vec<CacheRuleRow>,
+    /// The texts whose requests are repeated.
+    pub repeats: Vec<RepeatedRow>,
+}
+
+/// A text whose requests were looked at on one core, for `SHOW CACHE ADVICE`.
+#[derive(Clone, Debug)]
+pub struct RepeatedRow {
+    /// The pool's database.
+    pub database: Arc<str>,
+    /// The pool's user.
+    pub user: Arc<str>,
+    /// The text, with literals of no meaning.
+    pub text: String,
+    /// Its counts, in proportion to all time.
+    pub counts: Repeated,
 }
 
 /// A rule of the cache as it applies to a pool on one core, for `SHOW CACHE RULES`.
@@ -59,6 +76,19 @@ pub struct CacheRuleRow {
     pub rule: PoolRule,
     /// The rule's counts.
     pub counters: RuleCounters,
+}
+
+/// A reply in the cache, for `SHOW CACHE ENTRIES`.
+#[derive(Clone, Debug)]
+pub struct CachedReply {
+    /// The rule by which it is kept.
+    pub rule: String,
+    /// The text that asks for it, with literals of no meaning.
+    pub text: String,
+    /// The tables that it reads.
+    pub tables: Vec<String>,
+    /// Its times and bytes.
+    pub view: EntryView,
 }
 
 /// The cache's verdict on a text for a pool, for `EXPLAIN CACHE`.
@@ -103,6 +133,9 @@ pub struct StatementView {
     pub generation: u32,
     /// Bytes of memory that it takes in Refrain.
     pub bytes: u64,
+    /// Time of its requests that said the same as one in the same second, in microseconds: what was
+    /// seen in the seconds that were looked at, and in proportion.
+    pub repeated_us: u64,
     /// Whether it is a read: `yes`, `no` with the reason, `asked`, or `unknown`.
     pub read: String,
 }
@@ -135,6 +168,7 @@ impl StatementView {
             shared: statement.shared(),
             generation: statement.generation(),
             bytes: statement.bytes() as u64,
+            repeated_us: statement.repeated_us() * PERIOD,
             read: read(statement, schema_changes),
         }
     }

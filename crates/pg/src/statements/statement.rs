@@ -100,6 +100,8 @@ struct Counts {
     uses: AtomicU64,
     /// Requests that shared a server.
     shared: AtomicU64,
+    /// Time of requests that said the same as one shortly before, in microseconds.
+    repeated_us: AtomicU64,
     /// The registry's count of statements without clients and servers; `None` if the statement is
     /// in no registry.
     idle: Option<Arc<AtomicUsize>>,
@@ -155,6 +157,18 @@ impl Statement {
             relations: Relations::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// Notes that a request said the same as one shortly before, and took this time in
+    /// microseconds.
+    pub(crate) fn was_repeated(&self, took: u64) {
+        self.counts.repeated_us.fetch_add(took, Relaxed);
+    }
+
+    /// Returns the time of requests that said the same as one shortly before, in the seconds that
+    /// were looked at.
+    pub(crate) fn repeated_us(&self) -> u64 {
+        self.counts.repeated_us.load(Relaxed)
     }
 
     /// Notes the memory that a plan takes for partitions, in bytes.

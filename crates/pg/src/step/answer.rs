@@ -7,12 +7,13 @@
 
 use std::rc::Rc;
 
-use refrain_cache::{Asker, Found, Hit, Waiter};
+use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
 use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
-use refrain_pool::ids::{ClientSerial, Conn, Core};
+use refrain_pool::ids::{Conn, Core};
 use refrain_sql::Scan;
 use refrain_sql::comments::without_comments;
+use refrain_sql::hint;
 use refrain_sql::normalize;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
@@ -21,16 +22,20 @@ use refrain_wire::write;
 use crate::engine::Step;
 use crate::ground::stats::StatementCounters;
 use crate::relay::texts::{text_statement, with_results};
-use crate::results::of_client::{Outcome, Request, Wish};
-use crate::results::of_pool::{Bypass, Plan, PoolResults};
+use crate::results::filling::Filling;
+use crate::results::of_client::{Request, Scope, Wish};
+use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
+use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment, binds_moment};
 use crate::results::texts::{LITERALS_MAX, Seen};
+use crate::settings::session::AGE_REPORT;
 use crate::state::parts::{Client, CoreState};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Identity;
+use crate::step::refresh;
 
 /// Whether a segment was answered from the cache.
 pub(crate) enum Answered {
@@ -52,6 +57,8 @@ struct Wanted<'a> {
     scan: Option<Scan>,
     /// Whether the reply is to be fetched now, though one is there.
     anew: bool,
+    /// Whether the client is told how old the reply is.
+    tells_age: bool,
 }
 
 /// Kinds of replies, which are never taken for each other.
@@ -62,33 +69,43 @@ const PARSED: u8 = 2;
 const DESCRIBED: u8 = 4;
 
 impl Step<'_, '_> {
-    /// Whether there are rules of the cache for a client's pool.
+    /// Whether there are rules of the cache for a client's pool, or its requests are looked at to
+    /// see what rules would save.
     #[inline]
-    pub(crate) fn has_rules(&mut self, conn: Conn) -> bool {
+    pub(crate) fn looks_at_requests(&mut self, conn: Conn) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let pool = client.pool();
-        !self.step.engine.core_state.pool_in_use(pool).settings.cache.rules.is_empty()
+        let id = client.pool();
+        let pool = self.step.engine.core_state.pool_in_use(id);
+        pool.settings.cache.keeps() || pool.protocol.repeats.looks()
     }
 
     /// Answers the first segment of a client's input from the cache, if it can.
     pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
-        self.answer_by_rule(conn, input).unwrap_or_else(|bypass| {
+        let answered = self.answer_by_rule(conn, input).unwrap_or_else(|bypass| {
             self.count_bypass(conn, bypass);
             Answered::No
-        })
+        });
+        if matches!(answered, Answered::No) {
+            self.watch(conn, input);
+        }
+        answered
     }
 
     fn answer_by_rule(&mut self, conn: Conn, input: &[u8]) -> Result<Answered, Bypass> {
         let now = self.step.now;
         let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
         // The request is read once more, since its first server has gone.
-        if client.session.results.is_filling() {
+        if client.session.results.is_awaited() {
             return Ok(Answered::No);
         }
         let core_state = &mut self.step.engine.core_state;
         let segment = Segment::read(input).filter(|_| client.inbox.rest == 0);
         let segment = segment.ok_or(Bypass::Form)?;
-        let session = core_state.pool_in_use(client.pool()).settings.options.pool_mode;
+        let pool = core_state.pool_in_use(client.pool());
+        if !pool.settings.cache.keeps() {
+            return Ok(Answered::No);
+        }
+        let session = pool.settings.options.pool_mode;
         if !client.session.may_share() || session == PoolMode::Session {
             return Err(Bypass::Session);
         }
@@ -98,18 +115,20 @@ impl Step<'_, '_> {
         let wanted = wanted(core_state, client, segment.form, &mut key);
         let found = wanted.map(|wanted| {
             // A reply that another has asked for before is not new.
+            let waited = client.session.results.waited(now);
             let until = client.session.results.may_wait(now).filter(|_| !wanted.anew);
             let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
             let out = self.step.ports.out(conn);
             let before = out.len();
             let terms = refrain_cache::Terms {
                 since: if wanted.anew { now.0 + 1 } else { since(&wanted.plan, client) },
+                waited,
                 ..wanted.plan.rule.terms
             };
             write_heads(out, wanted.form);
             let store = &core_state.shared.protocol.results;
             let found = store.cache.look(&key, &wanted.plan.topics, &terms, now.0, asker, out);
-            if !matches!(found, Found::Hit(_)) {
+            if !matches!(found, Found::Hit(_) | Found::Stale(..)) {
                 out.truncate(before);
             }
             (wanted, found)
@@ -118,34 +137,98 @@ impl Step<'_, '_> {
         let (wanted, found) = found?;
         let counters = &mut core_state.pool_in_use(client.pool()).counters;
         count(&found, &wanted.plan.rule, &mut counters.protocol);
-        if matches!(found, Found::Wait) {
-            let until = client.session.results.may_wait(now).unwrap_or(now);
-            core_state.protocol.awaiting_fetch.push((own_waiter, until));
-            client.await_fetch();
-            return Ok(Answered::Later);
-        }
+        Ok(match found {
+            Found::Hit(had) => self.give(conn, wanted, had, segment.bytes),
+            Found::Miss(fill) => self.fetch(conn, wanted, fill),
+            Found::Wait => self.await_reply(conn),
+            Found::Alone => {
+                client.session.results.waits_no_more();
+                Answered::No
+            }
+            Found::Stale(had, fill) => {
+                if let Err(fill) = self.fetch_again(conn, &wanted, fill) {
+                    let store = &self.step.engine.core_state.shared.protocol.results;
+                    let waiters = store.cache.abandon(&fill);
+                    self.wake_for_reply(waiters);
+                }
+                self.give(conn, wanted, had, segment.bytes)
+            }
+            Found::Fetch(fill) => match self.fetch_again(conn, &wanted, fill) {
+                Ok(()) => self.await_reply(conn),
+                Err(fill) => self.fetch(conn, wanted, fill),
+            },
+        })
+    }
+
+    /// Completes a reply that stands in a client's output but for its end.
+    #[inline]
+    fn give(&mut self, conn: Conn, wanted: Wanted<'_>, had: Hit, bytes: usize) -> Answered {
+        let now = self.step.now;
+        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
         client.session.results.waits_no_more();
-        match found {
-            Found::Hit(_) => {
-                let out = self.step.ports.out(conn);
-                hit(client, wanted, out);
-                write::ready(out, Status::Idle);
-                client.note_reply(now);
-                counters.pool.queries += 1;
-                return Ok(Answered::Now(segment.bytes));
-            }
-            Found::Miss(fill) => {
-                let store = &core_state.shared.protocol.results;
-                let request = Request {
-                    rule: wanted.plan.rule.clone(),
-                    parses: wanted.unnamed.is_some(),
-                    scan: wanted.scan,
-                };
-                client.session.results.begin(store, fill, request);
-            }
-            Found::Wait | Found::Alone => {}
+        let out = self.step.ports.out(conn);
+        let tells_age = wanted.tells_age;
+        hit(client, wanted, out);
+        if tells_age {
+            let milliseconds = had.age.div_ceil(1000).to_string();
+            write::parameter_status(out, AGE_REPORT, milliseconds.as_bytes());
         }
-        Ok(Answered::No)
+        write::ready(out, Status::Idle);
+        client.note_reply(now);
+        self.step.engine.core_state.pool_in_use(client.pool()).counters.pool.queries += 1;
+        Answered::Now(bytes)
+    }
+
+    /// Has a client wait for a reply that is being fetched.
+    fn await_reply(&mut self, conn: Conn) -> Answered {
+        let now = self.step.now;
+        let core_state = &mut self.step.engine.core_state;
+        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
+        let until = client.session.results.may_wait(now).unwrap_or(now);
+        core_state.protocol.awaiting_fetch.push((waiter(core_state.core(), client), until));
+        client.await_fetch();
+        Answered::Later
+    }
+
+    /// Has the reply to a client's request kept, which goes to a server.
+    fn fetch(&mut self, conn: Conn, wanted: Wanted<'_>, fill: Box<Fill>) -> Answered {
+        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
+        client.session.results.waits_no_more();
+        let store = &self.step.engine.core_state.shared.protocol.results;
+        let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
+        let request = Request { rule, parses, scan: wanted.scan };
+        client.session.results.begin(store, fill, request);
+        Answered::No
+    }
+
+    /// Has a job fetch the reply to a client's request. Gives the fill back if that is not
+    /// possible.
+    #[cold]
+    fn fetch_again(
+        &mut self,
+        conn: Conn,
+        wanted: &Wanted<'_>,
+        fill: Box<Fill>,
+    ) -> Result<(), Box<Fill>> {
+        let core_state = &mut self.step.engine.core_state;
+        let Some(client) = self.step.engine.connections.client(conn) else { return Err(fill) };
+        let id = client.pool();
+        if core_state.leaves(id, self.step.now) {
+            return Err(fill);
+        }
+        let sent = refresh::sent(client, wanted.form).filter(Sent::is_short);
+        let store = core_state.shared.protocol.results.clone();
+        let pool = core_state.pool_in_use(id);
+        let Some(sent) = sent.filter(|_| pool.protocol.refreshes.have_room()) else {
+            return Err(fill);
+        };
+        let (rule, settings) = (&wanted.plan.rule, &client.session.settings);
+        let filling = Filling::new(&store, fill, rule, wanted.unnamed.is_some());
+        let (settings, defaults) = (settings.expected(), settings.defaults());
+        let refresh = Refresh::new(filling, rule, sent, settings, defaults);
+        pool.protocol.refreshes.push(Box::new(refresh));
+        self.queue_what_is_due(id);
+        Ok(())
     }
 
     /// Counts a request that the cache has nothing to do with.
@@ -170,35 +253,24 @@ impl Step<'_, '_> {
     pub(crate) fn keep_reply(&mut self, conn: Conn, from: usize, ready: bool) {
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return };
+        if ready && let Some(watched) = client.session.results.take_watched() {
+            let pool = self.step.engine.core_state.pool_in_use(client.pool());
+            return pool.protocol.repeats.add(watched, now);
+        }
         let out = self.step.ports.out(conn);
         let unnamed = client.session.statements.unnamed().map(|own| own.columns);
         let bytes = out.get(from..).unwrap_or_default();
         let outcome = client.session.results.sent(bytes, ready, unnamed, now);
-        let counters =
-            &mut self.step.engine.core_state.pool_in_use(client.pool()).counters.protocol;
-        let waiters = match outcome {
-            Outcome::Pending => return,
-            Outcome::Ended(kept, waiters) => {
-                match kept {
-                    refrain_cache::Kept::Yes => counters.cache_fills += 1,
-                    refrain_cache::Kept::Changed => counters.cache_fills_outdated += 1,
-                    refrain_cache::Kept::Large => counters.cache_fills_refused += 1,
-                }
-                waiters
-            }
-            Outcome::Refused(waiters) => {
-                counters.cache_fills_refused += 1;
-                waiters
-            }
-        };
-        self.wake(waiters);
+        let pool = self.step.engine.core_state.pool_in_use(client.pool());
+        let waiters = refresh::count(pool, outcome);
+        self.wake_for_reply(waiters);
     }
 
     /// Does what the cache has to do at a tick.
     pub(crate) fn tick_results(&mut self) {
         let core_state = &self.step.engine.core_state;
         let stranded = core_state.shared.protocol.results.tick(self.step.now, core_state.core().0);
-        self.wake(stranded);
+        self.wake_for_reply(stranded);
         self.end_long_waits();
     }
 
@@ -209,7 +281,7 @@ impl Step<'_, '_> {
             (&mut engine.core_state.protocol.awaiting_fetch, &mut engine.connections);
         let mut due = Vec::new();
         waiting.retain(|(waiter, until)| {
-            let client = connections.client(conn_of(waiter));
+            let client = connections.client(refresh::conn_of(waiter));
             let waits = client.is_some_and(|client| {
                 client.serial().0 == waiter.request && client.waiting_for() == WaitingFor::Fetch
             });
@@ -218,15 +290,7 @@ impl Step<'_, '_> {
             }
             waits && *until > now
         });
-        self.wake(due);
-    }
-
-    /// Tells clients that the reply for which they wait is there, or will not come.
-    fn wake(&mut self, waiters: Vec<Waiter>) {
-        for waiter in waiters {
-            let Waiter { core, request, .. } = waiter;
-            self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
-        }
+        self.wake_for_reply(due);
     }
 }
 
@@ -234,7 +298,7 @@ impl Step<'_, '_> {
 #[inline]
 fn count(found: &Found, rule: &Rule, pool: &mut StatementCounters) {
     rule.count(|rule| match found {
-        Found::Hit(Hit { took, stale, .. }) => {
+        Found::Hit(Hit { took, stale, .. }) | Found::Stale(Hit { took, stale, .. }, _) => {
             pool.cache_hits += 1;
             pool.cache_stale_hits += u64::from(*stale);
             pool.cache_saved_us += took;
@@ -242,7 +306,7 @@ fn count(found: &Found, rule: &Rule, pool: &mut StatementCounters) {
             rule.stale_hits += u64::from(*stale);
             rule.saved_us += took;
         }
-        Found::Wait => {
+        Found::Wait | Found::Fetch(_) => {
             pool.cache_waits += 1;
             rule.waits += 1;
         }
@@ -251,11 +315,6 @@ fn count(found: &Found, rule: &Rule, pool: &mut StatementCounters) {
             rule.misses += 1;
         }
     });
-}
-
-/// Returns the connection of a client that waits.
-fn conn_of(waiter: &Waiter) -> Conn {
-    Conn(u32::try_from(waiter.client).unwrap_or(u32::MAX))
 }
 
 /// Returns a client as one that waits.
@@ -316,27 +375,30 @@ fn wanted<'a>(
     })
 }
 
-/// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
-/// Returns what the client wants.
+/// Returns the scope of a client's settings, unless they say that it wants nothing of the cache.
 #[inline]
-fn begin_key(
-    results: &PoolResults,
-    client: &mut Client,
-    plan: &Plan,
-    kind: u8,
-    key: &mut Vec<u8>,
-) -> Result<Wish, Bypass> {
+fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
     let session = &mut client.session;
     let (settings, defaults) = (session.settings.expected(), &session.settings.defaults().settings);
-    let (scope, wish) = session.results.scope(results.store(), results.place(), settings, defaults);
-    if wish == Wish::Nothing {
-        return Err(Bypass::Unwanted);
-    }
-    for number in [scope, plan.rule.whose, plan.number] {
+    let scope = session.results.scope(results.store(), results.place(), settings, defaults);
+    if scope.wish == Wish::Nothing { Err(Bypass::Unwanted) } else { Ok(scope) }
+}
+
+/// Returns what decides how the reply to a client's request is kept, its text aside.
+#[inline]
+fn about(client: &Client, scope: Scope, schema_changes: u64) -> About<'_> {
+    let settings = client.session.settings.expected();
+    let name = settings.get(b"application_name").unwrap_or_default();
+    About { schema_changes, text: None, application: (name, scope.application) }
+}
+
+/// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
+#[inline]
+fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
+    for number in [scope.number, plan.rule.whose, plan.number] {
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.push(kind);
-    Ok(wish)
 }
 
 /// Finds the plan for a query string.
@@ -349,6 +411,10 @@ fn of_query<'a>(
     schema_changes: u64,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
+    let hint = if results.takes_hints() { hint::hint_of(text) } else { None };
+    if hint.is_none() && results.needs_hint() {
+        return Err(Bypass::Rule);
+    }
     let uncommented = without_comments(text, false);
     let text = &*uncommented;
     let mut spans = std::mem::take(&mut core_state.protocol.spans);
@@ -358,8 +424,11 @@ fn of_query<'a>(
     let planned = literals.map_err(|_| Bypass::Statement).and_then(|hash| {
         let seen = Seen { text, spans: &spans, key: hash, env };
         let known = text_statement(results, core_state, client, seen)?;
-        let plan = results.plan(&known.cached, schema_changes, Some(known.number))?;
-        let wish = begin_key(results, client, &plan, SIMPLE, key)?;
+        let scope = scope(results, client)?;
+        let text_of = Some((known.number, hint));
+        let about = About { text: text_of, ..about(client, scope, schema_changes) };
+        let plan = results.plan(&known.cached, about)?;
+        begin_key(scope, &plan, SIMPLE, key);
         for span in &spans {
             let literal = span.of(text);
             if span.names_moment(text) {
@@ -369,7 +438,8 @@ fn of_query<'a>(
             key.extend_from_slice(literal);
         }
         let scan = Some(known.cached.statement.scan);
-        Ok(Wanted { plan, form, unnamed: None, scan, anew: wish == Wish::NewReplies })
+        let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
+        Ok(Wanted { plan, form, unnamed: None, scan, anew, tells_age })
     });
     core_state.protocol.spans = spans;
     planned
@@ -408,17 +478,22 @@ fn of_statement<'a>(
         return Err(Bypass::Session);
     }
     cached.count_use();
-    let plan = results.plan(&cached, schema_changes, None)?;
+    if results.needs_hint() && hint::hint_of(cached.statement.text()).is_none() {
+        return Err(Bypass::Rule);
+    }
+    let scope = scope(results, client)?;
+    let plan = results.plan(&cached, about(client, scope, schema_changes))?;
     if binds_moment(values, plan.suspects) {
         return Err(Bypass::Moment);
     }
     let kind = if parse.is_some() { PARSED } else { BOUND };
     let kind = if describes { kind | DESCRIBED } else { kind };
-    let anew = begin_key(results, client, &plan, kind, key)? == Wish::NewReplies;
+    let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
+    begin_key(scope, &plan, kind, key);
     // What the client knows of its statement, which the server compares with what it finds.
     for number in known.into_iter().flatten() {
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.extend_from_slice(values);
-    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None, anew })
+    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None, anew, tells_age })
 }

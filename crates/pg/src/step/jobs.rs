@@ -39,7 +39,7 @@ use crate::state::options::{autoprepares, bounds, has_jobs};
 use crate::state::parts::{Engine, Pool, Server};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
-use crate::step::reads;
+use crate::step::{reads, refresh};
 
 /// Limits how long a job waits for a lock, in the transaction of its segment.
 const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true)";
@@ -47,23 +47,38 @@ const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms'
 const REFUSALS_MAX: u32 = 3;
 
 impl Step<'_, '_> {
-    /// Puts a job in the pool's line, if a normalized query is to be verified or a statement may be
-    /// a read, and no job stands there. Which one it is, the server's turn decides: a client's own
-    /// server may have verified the first one by then.
+    /// Puts a job in the pool's line, if a normalized query is to be verified, a statement may be a
+    /// read or a reply is to be fetched for the cache, and no job stands there. Which one it is,
+    /// the server's turn decides: a client's own server may have verified the first one by then.
     #[inline]
     pub(crate) fn queue_what_is_due(&mut self, id: PoolId) {
         let Some(pool) = self.step.engine.core_state.find_pool(id) else { return };
-        if (pool.protocol.normalized_queries.has_due() || pool.protocol.reads.has_due())
-            && pool.waiting_jobs() == 0
-            && !pool.protocol.normalized_queries.rests(self.step.now)
-        {
+        let part = &pool.protocol;
+        let asks = (part.normalized_queries.has_due() || part.reads.has_due())
+            && !part.normalized_queries.rests(self.step.now);
+        let fetches = part.refreshes.has_due(pool.settings.options.pool_size);
+        if (asks || fetches) && pool.waiting_jobs() == 0 {
             self.step.queue_job(id, Job::default());
         }
     }
 
-    /// Starts the job whose turn in line has come; true if there is anything to ask.
-    pub(crate) fn verify_what_is_due(&mut self, server: Conn, job: Job) -> bool {
+    /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
+    pub(crate) fn do_what_is_due(&mut self, server: Conn, job: Job) -> bool {
         self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps))
+            || self.begin_refresh(server)
+    }
+
+    /// Starts to fetch a reply for the cache; true if there is one to fetch.
+    fn begin_refresh(&mut self, conn: Conn) -> bool {
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
+        let Some(server) = connections.server(conn) else { return false };
+        let pool = server.pool();
+        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
+        let Some(job) = pipe.fetch_again() else { return false };
+        self.step.start_job(conn, job, None);
+        // Other servers may do others meanwhile.
+        self.queue_what_is_due(pool);
+        true
     }
 
     /// Prepares on a server the statements that it lacked for its last clients; true if there are
@@ -167,13 +182,20 @@ impl Step<'_, '_> {
         let Some(server) = connections.server(conn) else { return };
         let store = core_state.shared.protocol.results.clone();
         let pool = core_state.pool(server.pool());
-        conclude(&store, pool, &mut job, now);
+        let waiters = match job.refresh.take() {
+            Some(refresh) => refresh::conclude(pool, *refresh, now),
+            None => {
+                conclude(&store, pool, &mut job, now);
+                Vec::new()
+            }
+        };
         if job.verification.is_some() {
             server.session.statements.weigh_anew();
         }
         pool.protocol.wake();
         let woken = pool.protocol.take_woken();
         let id = pool.shared.id;
+        self.wake_for_reply(waiters);
         // The next verification stands behind the clients that wait.
         self.queue_what_is_due(id);
         match back {
@@ -234,6 +256,10 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
     if job.reads.is_some() {
         pool.protocol.reads.asking = false;
     }
+    if job.refresh.is_some() {
+        pool.protocol.refreshes.ended();
+    }
+    pool.protocol.refreshes.lose();
     pool.protocol.wake();
 }
 

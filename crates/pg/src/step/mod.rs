@@ -1,12 +1,14 @@
 //! PostgreSQL's part of one step of the pool's engine, by subject.
 
 pub(crate) mod reads;
+pub(crate) mod refresh;
 pub(crate) mod jobs;
 pub(crate) mod release;
 pub(crate) mod farewell;
 pub(crate) mod local;
 pub(crate) mod shared_read;
 pub(crate) mod share;
+pub(crate) mod repeats;
 pub(crate) mod answer;
 pub(crate) mod serving;
 pub(crate) mod server_input;

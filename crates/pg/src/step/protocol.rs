@@ -28,7 +28,7 @@ use crate::step::{check, jobs, view};
 
 impl Background for Pg {
     fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, job: Job) -> bool {
-        Step { step }.verify_what_is_due(server, job)
+        Step { step }.do_what_is_due(server, job)
     }
 
     #[inline]
@@ -60,7 +60,9 @@ impl Background for Pg {
     fn tick_pool(step: &mut PoolStep<'_, Self>, pool: PoolId) {
         let mut step = Step { step };
         step.wake_clients(pool);
+        step.lose_refreshes_in_vain(pool);
         step.queue_what_is_due(pool);
+        step.tick_repeats(pool);
     }
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
@@ -101,6 +103,7 @@ impl Views for Pg {
         CoreView {
             normalized_queries: pools().flat_map(view::normalized_queries).collect(),
             cache_rules: pools().flat_map(view::cache_rules).collect(),
+            repeats: pools().flat_map(view::repeats).collect(),
         }
     }
 

@@ -67,7 +67,7 @@ impl Step<'_, '_> {
                         return at;
                     }
                     Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server if self.has_rules(conn) => {
+                    Need::Server if self.looks_at_requests(conn) => {
                         match self.serve_by_rule(conn, &input[at..]) {
                             ControlFlow::Continue(used) => at += used,
                             ControlFlow::Break(used) => return at + used,

@@ -1,27 +1,32 @@
 //! PostgreSQL's part of a snapshot: sessions, statements, normalized queries.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use refrain_cache::EntryView;
 use refrain_config::{Options, PoolRule};
+use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::comments::without_comments;
+use refrain_sql::hint::{self, BadHint, Hint};
 use refrain_sql::normalize::Reason;
 use refrain_sql::reads::{Objection, Unkept, may_be_read};
 
 use crate::normalized::compare_times::TimeComparison;
 use crate::normalized::query::{NormalizedQuery, Refused, Stage, State, Variant};
+use crate::results::of_pool::rule_of_hint;
+use crate::results::rule::{Applies, Asks};
 use crate::results::texts;
+use crate::results::writing::table_of;
 use crate::settings::session::Settings;
 use crate::state::client::ClientSession;
 use crate::state::parts::{Engine, Pool, PoolShared, Shared};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
-    CacheRuleRow, CacheVerdict, ClientSessionView, NormalizedQueryRow, ServerSessionView,
-    StatementView,
+    CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, NormalizedQueryRow, RepeatedRow,
+    ServerSessionView, StatementView,
 };
 use crate::statements::registry::Seed;
-use crate::statements::relations::Table;
 use crate::statements::statement::Statement;
 use crate::statements::verdict::Read;
 
@@ -51,25 +56,32 @@ pub fn statements(shared: &Shared) -> Vec<StatementView> {
 /// Nothing is asked of a server: what depends on the catalog is known once clients have run the
 /// text.
 pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<CacheVerdict> {
-    let (store, seed) = (&shared.protocol.results, shared.protocol.registry.seed());
+    let seed = shared.protocol.registry.seed();
+    let hint = hint::hint(text.as_bytes()).filter(|_| options.cache.options.hints);
     let text = without_comments(text.trim().as_bytes(), false);
-    let number = texts::number(store, seed, &text);
+    let canonical = texts::canonical_of(seed, &text);
     let mut pools: Vec<_> = shared.pools();
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     let verdict = |pool: &Arc<PoolShared>| {
-        let rules = options.cache.of(&pool.database, &pool.user).rules;
-        let applies = |rule: &PoolRule, reads: Option<&[Table]>| {
-            let of = rule.rule.statement.as_ref();
-            let names = |table: &String| reads.is_none_or(|r| r.iter().any(|t| t.is_called(table)));
-            of.is_none_or(|of| texts::number(store, seed, of.trim().as_bytes()) == number)
-                && rule.rule.table.as_ref().is_none_or(names)
-        };
-        let known = known(shared, pool, number);
+        let cache = options.cache.of(&pool.database, &pool.user);
+        let known = known(shared, pool, &canonical);
         let tables = known.as_ref().map(|statement| statement.relations.reads());
-        let found = rules.iter().find(|rule| applies(rule, tables.as_deref())).cloned();
-        let (kept, reason) = kept(&text, seed, known.as_deref(), pool, found.as_ref());
+        let asks = Asks { canonical: &canonical, reads: tables.as_deref(), application: None };
+        let applies = |rule: &&PoolRule| Applies::new(seed, &rule.rule).hold(&asks);
+        let found = cache.rules.iter().find(applies);
+        let found = match &hint {
+            Some(Ok(hint)) => Some(rule_of_hint(found, hint.clone())),
+            Some(Err(_)) | None => found.cloned(),
+        };
+        let (kept, reason) = match &hint {
+            Some(Err(BadHint(word))) if found.is_none() => {
+                let word = String::from_utf8_lossy(word);
+                (Some(false), format!("hint: the word \"{word}\" is not understood"))
+            }
+            _ => kept(&text, seed, known.as_deref(), pool, found.as_ref()),
+        };
         let tables = tables.iter().flat_map(|tables| tables.iter());
-        (!rules.is_empty()).then(|| CacheVerdict {
+        cache.keeps().then(|| CacheVerdict {
             database: pool.database.clone(),
             user: pool.user.clone(),
             kept,
@@ -81,14 +93,54 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     pools.iter().filter_map(verdict).collect()
 }
 
-/// Returns the statement of a pool that has the text of this number, of several the one of which
+/// Most replies of each shard that are listed, and that are looked at for figures of tables.
+const LISTED_MAX: usize = 16;
+const LOOKED_AT_MAX: usize = 4096;
+
+/// Returns replies in the cache: a sample, if there are many.
+pub fn cached_replies(shared: &Shared, now: Now) -> Vec<CachedReply> {
+    replies(shared, now, LISTED_MAX)
+}
+
+/// Returns the tables that replies read, by name, each with the number of replies and their bytes,
+/// and whether these are all that there are.
+pub fn cached_tables(shared: &Shared, now: Now) -> Vec<(String, u64, u64)> {
+    let mut tables: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for reply in replies(shared, now, LOOKED_AT_MAX) {
+        for table in reply.tables {
+            let (count, bytes) = tables.entry(table).or_default();
+            *count += 1;
+            *bytes += reply.view.bytes as u64;
+        }
+    }
+    tables.into_iter().map(|(name, (count, bytes))| (name, count, bytes)).collect()
+}
+
+fn replies(shared: &Shared, now: Now, most: usize) -> Vec<CachedReply> {
+    let store = &shared.protocol.results;
+    let names = store.topics.names();
+    let reply = |view: EntryView| {
+        let of = |id: u64| names.get(&id).map(|name| String::from_utf8_lossy(name).into_owned());
+        let topics: Vec<String> = view.topics.ids().filter_map(of).collect();
+        let with = |mark: &str| {
+            let found = topics.iter().find_map(|topic| topic.strip_prefix(mark));
+            found.unwrap_or_default().to_owned()
+        };
+        let (rule, text) = (with("rule "), with("text "));
+        let tables = topics.iter().filter_map(|topic| table_of(topic));
+        CachedReply { rule, text, tables: tables.map(str::to_owned).collect(), view }
+    };
+    store.cache.view(now.0, most).into_iter().map(reply).collect()
+}
+
+/// Returns the statement of a pool that has this text, of several the one of which
 /// most is known.
-fn known(shared: &Shared, pool: &PoolShared, number: u64) -> Option<Arc<Statement>> {
-    let (store, seed) = (&shared.protocol.results, shared.protocol.registry.seed());
+fn known(shared: &Shared, pool: &PoolShared, canonical: &[u8]) -> Option<Arc<Statement>> {
+    let seed = shared.protocol.registry.seed();
     let mut known: Option<Arc<Statement>> = None;
     let changes = pool.protocol.schema_changes();
     shared.protocol.registry.for_each(|statement| {
-        let same = || texts::number(store, seed, statement.text()) == number;
+        let same = || *texts::canonical_of(seed, statement.text()) == *canonical;
         let better = || known.as_ref().is_none_or(|known| known.verdict.known(changes).is_none());
         if statement.pool == pool.id && better() && same() {
             known = Some(statement.clone());
@@ -108,13 +160,16 @@ fn kept(
     let objected = |reason: &Reason| (Some(false), format!("{}: {}", reason.name, reason.text));
     let scan = refrain_sql::scan_with(text, false);
     let verdict = known.and_then(|known| known.verdict.known(pool.protocol.schema_changes()));
+    let trusts = rule.is_some_and(|rule| rule.rule.trust_stable_functions);
     match verdict {
         _ if !may_be_read(&scan) => objected(Objection::Kind.reason()),
         Some(Err(objection)) => objected(objection.reason()),
-        Some(Ok(Read::Unkept(unkept))) => objected(unkept.reason()),
+        Some(Ok(Read::Unkept(unkept))) if unkept != Unkept::Stable || !trusts => {
+            objected(unkept.reason())
+        }
         _ if texts::name_moment(text, seed) => objected(Unkept::Word.reason()),
         _ if rule.is_none() => (Some(false), "no rule applies".to_owned()),
-        Some(Ok(Read::Timeless)) => (Some(true), String::new()),
+        Some(Ok(_)) => (Some(true), String::new()),
         None if known.is_some() => (None, "the server has not been asked about it".to_owned()),
         None => (None, "no client has run it".to_owned()),
     }
@@ -153,15 +208,28 @@ pub(crate) fn normalized_queries(pool: &Pool) -> impl Iterator<Item = Normalized
 
 /// Returns the rules of the cache that apply to a pool.
 pub(crate) fn cache_rules(pool: &Pool) -> impl Iterator<Item = CacheRuleRow> {
-    pool.settings.cache.rules.iter().enumerate().map(|(place, rule)| {
-        let used = pool.protocol.results.as_ref().and_then(|results| results.rule(&rule.name));
+    let hints = pool.settings.cache.hints.then(|| rule_of_hint(None, Hint::default()));
+    let rules = pool.settings.cache.rules.iter().cloned().chain(hints);
+    rules.enumerate().map(|(place, rule)| {
+        let results = pool.protocol.results.as_ref();
+        let used = results.and_then(|results| results.counters(&rule.name));
         CacheRuleRow {
             database: pool.shared.database.clone(),
             user: pool.shared.user.clone(),
             place,
-            rule: rule.clone(),
-            counters: used.map(|rule| rule.counters().borrow().clone()).unwrap_or_default(),
+            rule,
+            counters: used.map(|used| used.borrow().clone()).unwrap_or_default(),
         }
+    })
+}
+
+/// Returns the texts of a pool whose requests were looked at.
+pub(crate) fn repeats(pool: &Pool) -> impl Iterator<Item = RepeatedRow> {
+    pool.protocol.repeats.iter().map(|(text, counts)| RepeatedRow {
+        database: pool.shared.database.clone(),
+        user: pool.shared.user.clone(),
+        text: String::from_utf8_lossy(text).into_owned(),
+        counts: counts.in_proportion(),
     })
 }
 

@@ -1,4 +1,5 @@
-//! New servers: a pool connects one more if a client waits and the limits allow it.
+//! New servers: a pool connects one more if a client waits, or a job on which clients depend, and
+//! the limits allow it.
 
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
@@ -18,11 +19,9 @@ impl<P: Protocol> Step<'_, P> {
     pub(crate) fn grow(&mut self, id: PoolId) {
         let (now, core) = (self.now, self.engine.core_state.core);
         let shared = self.engine.core_state.shared.clone();
+        let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        // A job is no wish for a server. Refrain makes no connection, and takes none from another
-        // core, to learn what nobody waits for: the job begins on the next server that clients
-        // need.
-        let wanted = pool.waiting() + usize::from(!pool.entering.is_empty());
+        let wanted = pool.wanted(leaves);
         if wanted == 0 || pool.paused || pool.removed {
             return;
         }

@@ -20,12 +20,13 @@ impl<P: Protocol> Step<'_, P> {
             return self.lose_jobs(id);
         }
         self.serve_jobs(id);
+        self.grow(id);
     }
 
     /// Gives idle servers to the jobs in line. Clients stand in line only while no server is idle.
     pub(crate) fn serve_jobs(&mut self, id: PoolId) {
         let core_state = &mut self.engine.core_state;
-        if core_state.draining || core_state.is_draining(id, self.now) {
+        if core_state.leaves(id, self.now) {
             return;
         }
         while let Some(pool) = self.engine.core_state.find_pool(id).filter(|p| p.waiters.jobs() > 0)

@@ -149,8 +149,7 @@ impl<P: Protocol> Step<'_, P> {
         let Some(proof) = P::idle(&s.session) else {
             return self.close_server(server);
         };
-        let leaves =
-            self.engine.core_state.draining || self.engine.core_state.is_draining(s.pool, now);
+        let leaves = self.engine.core_state.leaves(s.pool, now);
         let pool = self.engine.core_state.pool_in_use(s.pool);
         let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
         if unwanted || s.has_to_leave(pool.shared.reconnects(), now) {

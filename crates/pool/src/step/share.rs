@@ -64,7 +64,7 @@ impl<P: Protocol> Step<'_, P> {
     fn pool_for_read(&mut self, client: Conn) -> Option<&mut Pool<P>> {
         let client = self.engine.connections.client(client).filter(|client| !client.resent)?;
         let (core_state, now) = (&mut self.engine.core_state, self.now);
-        let leaves = core_state.draining || core_state.is_draining(client.pool, now);
+        let leaves = core_state.leaves(client.pool, now);
         let pool = core_state.pool_in_use(client.pool);
         (!leaves && !pool.paused && !pool.removed).then_some(pool)
     }

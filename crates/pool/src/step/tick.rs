@@ -290,8 +290,9 @@ impl<P: Protocol> Step<'_, P> {
         self.engine.core_state.pool(id).ask_due = true;
         self.grow(id);
         let shared = self.engine.core_state.shared.clone();
+        let leaves = self.engine.core_state.leaves(id, self.now);
         let pool = self.engine.core_state.pool(id);
-        if pool.wants_server && pool.waiting() == 0 && pool.entering.is_empty() {
+        if pool.wants_server && pool.wanted(leaves) == 0 {
             pool.wants_server = false;
             for other in self.engine.core_state.others() {
                 let message = CoreMessage::GotServer { pool: id, core };
@@ -301,9 +302,6 @@ impl<P: Protocol> Step<'_, P> {
         // The first core keeps the pool's minimum for all cores.
         let pool = self.engine.core_state.pool(id);
         let min = pool.settings.options.min_pool_size;
-        let leaves =
-            self.engine.core_state.draining || self.engine.core_state.is_draining(id, self.now);
-        let pool = self.engine.core_state.pool(id);
         let serves = !pool.paused && !pool.removed;
         let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
         if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {

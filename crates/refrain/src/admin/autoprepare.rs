@@ -138,7 +138,11 @@ mod tests {
             pools: Vec::new(),
             clients: Vec::new(),
             servers: Vec::new(),
-            protocol: refrain_pg::snapshot::CoreView { normalized_queries, cache_rules: vec![] },
+            protocol: refrain_pg::snapshot::CoreView {
+                normalized_queries,
+                cache_rules: vec![],
+                repeats: vec![],
+            },
             logging_in: 0,
         }
     }

@@ -1,13 +1,14 @@
 //! The result cache in the console: its listings, and FLUSH CACHE.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use refrain_config::Consistency;
-use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict};
+use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, RepeatedRow};
 use refrain_pg::{Counters, Flush};
 
 use super::own::ratio;
-use super::table::{Column, Listing, Pair, bigint, nullable, put, text};
+use super::table::{Column, Listing, Pair, bigint, int, nullable, put, text};
 use super::text::{Refusal, Word};
 use super::view::Pool;
 use crate::state::State;
@@ -40,6 +41,7 @@ pub(super) const CACHE: Listing<Pool> = Listing {
             ratio(counters.cache_hits, counters.cache_misses)
         }),
         bigint("waits", |pool| pool.sum.counters.protocol.cache_waits),
+        bigint("refreshes", |pool| pool.sum.counters.protocol.cache_refreshes),
         bigint("fills", |pool| pool.sum.counters.protocol.cache_fills),
         bigint("fills_outdated", |pool| pool.sum.counters.protocol.cache_fills_outdated),
         bigint("fills_refused", |pool| pool.sum.counters.protocol.cache_fills_refused),
@@ -66,6 +68,7 @@ pub(super) const RULES: Listing<CacheRuleRow> = Listing {
         bigint("misses", |row| row.counters.misses),
         text("hit_ratio", |row| ratio(row.counters.hits, row.counters.misses)),
         bigint("waits", |row| row.counters.waits),
+        bigint("refreshes", |row| row.counters.refreshes),
         bigint("fills", |row| row.counters.fills),
         bigint("fills_outdated", |row| row.counters.fills_outdated),
         bigint("fills_refused", |row| row.counters.fills_refused),
@@ -131,6 +134,50 @@ pub(super) const MEMORY: Listing<Pair> = Listing {
             Pair::new("swept", stats.swept),
         ]
     },
+};
+
+/// `SHOW CACHE ENTRIES`: replies in the cache, a sample if there are many.
+pub(super) const ENTRIES: Listing<CachedReply> = Listing {
+    columns: &[
+        text("rule", |row| row.rule.clone()),
+        bigint("age_ms", |row| row.view.age / 1000),
+        bigint("left_ms", |row| row.view.left / 1000),
+        bigint("took_us", |row| row.view.took),
+        bigint("bytes", |row| row.view.bytes as u64),
+        int("uses", |row| row.view.uses.into()),
+        text("tables", |row| row.tables.join(", ")),
+        text("text", |row| row.text.clone()),
+    ],
+    rows: |view| {
+        let mut replies = refrain_pg::cached_replies(&view.state.shared, view.now);
+        replies.sort_by_key(|reply| Reverse((reply.view.uses, reply.view.age)));
+        replies
+    },
+};
+
+/// `SHOW CACHE TABLES`: the tables that replies in the cache read.
+pub(super) const TABLES: Listing<(String, u64, u64)> = Listing {
+    columns: &[
+        text("table", |row| row.0.clone()),
+        bigint("replies", |row| row.1),
+        bigint("bytes", |row| row.2),
+    ],
+    rows: |view| refrain_pg::cached_tables(&view.state.shared, view.now),
+};
+
+/// `SHOW CACHE ADVICE`: the texts whose requests are repeated, those first of which a rule would
+/// save most time. It is an estimate: one second in thirty is looked at.
+pub(super) const ADVICE: Listing<RepeatedRow> = Listing {
+    columns: &[
+        text("database", |row| row.database.to_string()),
+        text("user", |row| row.user.to_string()),
+        bigint("requests", |row| row.counts.requests),
+        bigint("time_us", |row| row.counts.time_us),
+        bigint("repeats", |row| row.counts.repeats),
+        bigint("saves_us", |row| row.counts.repeated_us),
+        text("text", |row| row.text.clone()),
+    ],
+    rows: |view| sum::repeats(&view.snapshots),
 };
 
 /// The columns of `EXPLAIN CACHE`.

@@ -30,6 +30,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         bigint("bytes", |row| row.bytes),
         text("read", |row| row.read.clone()),
         bigint("shared", |row| row.shared),
+        bigint("repeated_us", |row| row.repeated_us),
     ],
     rows: |view| {
         let mut statements = refrain_pg::statements(&view.state.shared);

@@ -11,6 +11,8 @@ mod grow;
 mod hand_over;
 mod jobs;
 pub(crate) mod reads;
+mod refresh;
+mod repeats;
 mod release;
 mod server_input;
 mod serving;

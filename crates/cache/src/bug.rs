@@ -1,0 +1,16 @@
+//! Bugs that the simulator plants in a cache. Its checkers have to find each.
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Bug {
+    /// A reply has the generations of the moment when it comes, in place of those when it was asked
+    /// for.
+    LateStamp = 1,
+    /// An asker waits for a reply that was asked for before something changed, and gets it.
+    OldFlight,
+    /// Replies are given however old they are.
+    EndlessTime,
+    /// The settings of a session are not in the key.
+    ShortKey,
+}

@@ -1,0 +1,68 @@
+//! Requests that are looked at for a second now and then, to see what a rule of the cache would
+//! save.
+
+use std::sync::Arc;
+
+use refrain_pool::ids::{Conn, PoolId};
+use refrain_sql::reads::may_be_read;
+
+use crate::engine::Step;
+use crate::results::repeats::Watched;
+use crate::results::segment::{Form, Segment};
+use crate::results::texts;
+use crate::state::parts::{Client, CoreState};
+use crate::statements::statement::{Identity, Statement};
+
+impl Step<'_, '_> {
+    /// Begins a look at the requests of a pool or ends one, as the time says.
+    pub(crate) fn tick_repeats(&mut self, id: PoolId) {
+        let now = self.step.now;
+        if let Some(pool) = self.step.engine.core_state.find_pool(id) {
+            pool.protocol.repeats.tick(now);
+        }
+    }
+
+    /// Looks at a client's first segment, which goes to a server, if it may be a read.
+    #[cold]
+    pub(crate) fn watch(&mut self, conn: Conn, input: &[u8]) {
+        let (now, core_state) = (self.step.now, &mut self.step.engine.core_state);
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let looks = core_state.pool_in_use(client.pool()).protocol.repeats.looks();
+        if !looks || client.session.results.is_awaited() || !client.session.may_share() {
+            return;
+        }
+        let Some(segment) = Segment::read(input) else { return };
+        let found = match segment.form {
+            Form::Query(text) => {
+                may_be_read(&refrain_sql::scan(text)).then(|| (text.to_vec(), &[][..], None))
+            }
+            Form::Extended { parse, name, values, .. } => {
+                let statement = statement(core_state, client, parse, name);
+                let statement = statement.filter(|it| may_be_read(&it.scan));
+                statement.map(|it| (it.text().to_vec(), values, Some(it)))
+            }
+        };
+        let Some((text, values, statement)) = found else { return };
+        let registry = &core_state.shared.protocol.registry;
+        let settings = client.session.settings.expected().number();
+        let whole = [&settings.to_le_bytes()[..], &text, &[0], values].concat();
+        let hash = registry.hash_bytes(&whole);
+        let text = texts::canonical_of(registry.seed(), &text);
+        client.session.results.watch(Watched { hash, text, statement, since: now });
+    }
+}
+
+/// Returns the statement that a segment runs, if it is known.
+fn statement(
+    core_state: &mut CoreState,
+    client: &mut Client,
+    parse: Option<&[u8]>,
+    name: &[u8],
+) -> Option<Arc<Statement>> {
+    let Some(tail) = parse else {
+        return Some(client.session.statements.get(name)?.held.cached().statement.clone());
+    };
+    let identity = Identity { pool: client.pool(), env: client.session.settings.env(), tail };
+    let registry = &core_state.shared.protocol.registry;
+    Some(core_state.protocol.statements.find(registry, identity)?.statement.clone())
+}
