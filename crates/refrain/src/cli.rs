@@ -10,9 +10,10 @@ use clap::{Args, Parser, Subcommand};
 use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
 use refrain_drive::Address;
 
+use crate::advise::Console;
 use crate::program::Program;
 use crate::source::{From, Overrides, PasswordFrom, Source};
-use crate::{check, descriptors, log, program, source};
+use crate::{advise, check, descriptors, log, program, source};
 
 /// The exit code for a command line or a configuration that cannot work.
 const USAGE: u8 = 2;
@@ -45,6 +46,9 @@ Examples:
   Watch a running Refrain:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
       curl http://localhost:9432/metrics
+
+  See which reads a cache would answer best:
+      refrain advise
 
 Signals: HUP reloads the configuration. INT or TERM lets transactions finish and then exits;
 a second INT or TERM exits at once, as does QUIT. USR1 pauses all databases, USR2 resumes them.";
@@ -81,6 +85,16 @@ enum Action {
         /// Allow clients from other machines to be trusted.
         #[arg(long)]
         insecure_trust: bool,
+    },
+    /// Ask a running Refrain which reads are repeated, and print the ten best rules of the cache.
+    Advise {
+        /// Address of Refrain
+        #[arg(value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6432")]
+        address: SocketAddr,
+        /// User to log in as, one of `admin_users` or `stats_users`; the password is taken from
+        /// PGPASSWORD
+        #[arg(long, value_name = "NAME", env = "PGUSER", default_value = "postgres")]
+        user: String,
     },
 }
 
@@ -209,6 +223,17 @@ pub fn run() -> ExitCode {
             match check::check(&source, connect, &mut io::stdout().lock()) {
                 Ok(true) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,
+            }
+        }
+        (Some(Action::Advise { address, user }), _) => {
+            let console = Console { address, user, password: env::var("PGPASSWORD").ok() };
+            match advise::advise(&console, &mut io::stdout().lock()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    // Nothing is left to tell if that fails.
+                    let _ = writeln!(io::stderr(), "refrain advise: {address}: {error}");
+                    ExitCode::FAILURE
+                }
             }
         }
         (None, target) => {

@@ -42,6 +42,7 @@ mod signals;
 mod metrics;
 mod http;
 mod check;
+mod advise;
 mod program;
 pub mod cli;
 
