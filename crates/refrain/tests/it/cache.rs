@@ -16,17 +16,17 @@ const RULE: &str = "[[cache.rules]]\nttl = \"10min\"\n";
 
 /// A way of asking.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+pub(crate) enum Way {
     Simple,
     Unnamed,
     Named,
 }
 
-const WAYS: [Way; 3] = [Way::Simple, Way::Unnamed, Way::Named];
+pub(crate) const WAYS: [Way; 3] = [Way::Simple, Way::Unnamed, Way::Named];
 
 impl Way {
     /// Returns the first column of the first row of a query without parameters, or the error.
-    fn read(self, session: &mut Session, text: &str) -> String {
+    pub(crate) fn read(self, session: &mut Session, text: &str) -> String {
         let reply = match self {
             Self::Simple => session.query(text),
             Self::Unnamed => session.ask(&[parse("", text), bind("", &[]), execute(), Msg::Sync]),
@@ -36,7 +36,7 @@ impl Way {
     }
 
     /// Prepares what is to be read.
-    fn prepare(self, session: &mut Session, text: &str) {
+    pub(crate) fn prepare(self, session: &mut Session, text: &str) {
         if matches!(self, Self::Named) {
             session.ask(&[parse("s", text), Msg::Sync]);
         }
@@ -64,6 +64,7 @@ macro_rules! with_both_versions {
         }
     };
 }
+pub(crate) use with_both_versions;
 
 with_both_versions! {
     whatever_changes_a_result_voids_it,
@@ -76,7 +77,7 @@ with_both_versions! {
 }
 
 /// Reads until a reply comes from the cache. Returns the reply.
-fn warm(proxy: &Proxy, way: Way, session: &mut Session, text: &str) -> String {
+pub(crate) fn warm(proxy: &Proxy, way: Way, session: &mut Session, text: &str) -> String {
     let mut reply = String::new();
     let before = proxy.counter("cache_hits");
     eventually("the reply is kept", || {
