@@ -16,9 +16,10 @@ pub struct Caching {
 impl Caching {
     /// Draws a rule.
     pub fn new(rng: &mut Rng) -> Self {
-        let milliseconds = *rng.pick(&[5, 100, 1_000, 600_000]);
+        let milliseconds = *rng.pick(&[2, 5, 100, 1_000, 600_000]);
         let stale = *rng.pick(&[0, 0, 20, 1_000]);
-        let age = 1_000 * (milliseconds + stale);
+        let if_error = *rng.pick(&[0, 0, 20, 1_000]);
+        let age = 1_000 * (milliseconds + stale.max(if_error));
         let (consistency, staleness) = *rng.pick(&[
             ("writes", Staleness::NONE),
             ("writes", Staleness::NONE),
@@ -28,15 +29,18 @@ impl Caching {
         ]);
         let jitter = *rng.pick(&[0, 50]);
         let most = *rng.pick(&["64B", "256KiB"]);
-        let rule = format!(
-            "[cache]\nmemory = \"1MiB\"\n[[cache.rules]]\nttl = \"{milliseconds}ms\"\n\
-             consistency = \"{consistency}\"\njitter = \"{jitter}%\"\n\
-             max_result_size = \"{most}\"\n"
+        let mut rule = format!(
+            "[cache]\nmemory = \"1MiB\"\n[[cache.rules]]\nname = \"all\"\ntags = \"some\"\n\
+             ttl = \"{milliseconds}ms\"\nconsistency = \"{consistency}\"\n\
+             jitter = \"{jitter}%\"\nmax_result_size = \"{most}\"\n"
         );
-        let stale = match stale {
-            0 => String::new(),
-            _ => format!("stale_while_revalidate = \"{stale}ms\"\n"),
-        };
-        Self { rule: rule + &stale, staleness }
+        if rng.chance(300) {
+            // Reads with tags, for which nobody asks again, fill this quota.
+            rule.push_str("memory = \"64KiB\"\n");
+        }
+        let times = [("stale_while_revalidate", stale), ("stale_if_error", if_error)];
+        let times = times.iter().filter(|(_, time)| *time > 0);
+        let times = times.map(|(name, time)| format!("{name} = \"{time}ms\"\n"));
+        Self { rule: rule + &times.collect::<String>(), staleness }
     }
 }

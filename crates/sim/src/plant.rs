@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use refrain_pg::CacheBug;
 use refrain_wire::Header;
 use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
@@ -80,10 +81,12 @@ pub enum Plant {
     NoTargets,
     /// Clients know that a write is committed before the engine does.
     EarlyNews,
+    /// A bug in the cache.
+    Cache(CacheBug),
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 31] = [
+pub const PLANTS: [(&str, Plant); 35] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -115,6 +118,10 @@ pub const PLANTS: [(&str, Plant); 31] = [
     ("endless-patience", Plant::EndlessPatience),
     ("no-targets", Plant::NoTargets),
     ("early-news", Plant::EarlyNews),
+    ("late-stamp", Plant::Cache(CacheBug::LateStamp)),
+    ("old-flight", Plant::Cache(CacheBug::OldFlight)),
+    ("endless-time", Plant::Cache(CacheBug::EndlessTime)),
+    ("short-key", Plant::Cache(CacheBug::ShortKey)),
 ];
 
 impl Plant {

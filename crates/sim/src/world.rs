@@ -207,6 +207,9 @@ impl World {
         let mut entropy = rng.fork(2);
         let options = plan.options.clone();
         let shared = Shared::new(options, plan.cores, &mut |bytes| entropy.fill(bytes));
+        if let Some(Plant::Cache(bug)) = plant {
+            shared.protocol.plant_in_results(bug);
+        }
         let workers = (0..plan.cores)
             .map(|core| {
                 let mut entropy = rng.fork(100 + u64::from(core));

@@ -1,5 +1,6 @@
 //! A short run of seeds must find no violation, and the checkers must find every planted bug.
 
+use refrain_pg::CacheBug;
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{quiet_panics, run, run_twice};
 use refrain_sim::world::Sharing;
@@ -67,4 +68,12 @@ fn the_checker_of_versions_finds_old_rows_open_rows_lost_rows_and_replies_that_o
     for plant in [&plants[..], &[Plant::NoTargets, Plant::EarlyNews]].concat() {
         assert_found_by(plant, "versions: ");
     }
+}
+
+#[test]
+fn bugs_in_the_cache_are_found() {
+    for bug in [CacheBug::LateStamp, CacheBug::OldFlight, CacheBug::EndlessTime] {
+        assert_found_by(Plant::Cache(bug), "versions: ");
+    }
+    assert_found_by(Plant::Cache(CacheBug::ShortKey), "oracle: ");
 }
