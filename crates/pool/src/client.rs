@@ -1,9 +1,12 @@
 //! A client, as the pool sees it: its connection, its pool, its server, and its unread input.
 
+use std::sync::Arc;
+
 use crate::ids::{ClientSerial, Conn, Core, Peer, PoolId, pid_of};
 use crate::inbox::{Inbox, Rest};
 use crate::lobby::Counted;
 use crate::parts::Parts;
+use crate::secured::Secured;
 use crate::time::Now;
 
 /// The phase of a client's session, which the protocol knows ([`crate::Protocol::phase`]).
@@ -59,6 +62,8 @@ pub struct Client<P: Parts> {
     pub(crate) conn: Conn,
     /// The address that the client connects from.
     pub(crate) peer: Peer,
+    /// The encryption of the connection, if it has any.
+    pub(crate) secured: Option<Arc<Secured>>,
     /// The lobby's count that the client belongs to.
     pub(crate) counted: Counted,
     /// The client's pool, from [`Phase::Entering`] on.
@@ -111,6 +116,7 @@ impl<P: Parts> Client<P> {
             serial,
             conn,
             peer,
+            secured: None,
             counted: Counted::Login,
             pool: PoolId::NONE,
             link: None,
@@ -146,6 +152,11 @@ impl<P: Parts> Client<P> {
     /// Returns the address that the client connects from.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Returns the encryption of the connection, if it has any.
+    pub fn secured(&self) -> Option<&Secured> {
+        self.secured.as_deref()
     }
 
     /// Returns the client's pool.

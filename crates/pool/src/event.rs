@@ -8,6 +8,7 @@ use refrain_config::{Host, Options};
 use crate::ids::{ClientSerial, Conn, Core, Peer};
 use crate::message::CoreMessage;
 use crate::parts::Parts;
+use crate::secured::Secured;
 use crate::transfer::Transfer;
 
 /// Something that happened outside of the engine.
@@ -19,6 +20,14 @@ pub enum Event<'a, P: Parts> {
         conn: Conn,
         /// The peer of the connection.
         peer: Peer,
+    },
+    /// A connection is encrypted from now on: that of a client, or of a server before
+    /// [`Event::Connected`].
+    Secured {
+        /// The connection's number.
+        conn: Conn,
+        /// The encryption.
+        secured: Arc<Secured>,
     },
     /// An [`Action::Connect`] succeeded.
     Connected {

@@ -22,6 +22,7 @@ pub mod settings;
 pub mod parts;
 pub mod lobby;
 pub mod message;
+pub mod secured;
 pub mod client;
 mod line;
 pub mod server;

@@ -3,10 +3,13 @@
 //! The [`ServerState`] says who holds the server. Before the pool lends the server to another
 //! client, the protocol has to give the proof that the server owes nothing.
 
+use std::sync::Arc;
+
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
 use crate::parts::Parts;
+use crate::secured::Secured;
 use crate::time::Now;
 
 /// The holder of a server.
@@ -44,6 +47,8 @@ pub struct Server<P: Parts> {
     pub(crate) conn: Conn,
     /// The server's pool.
     pub(crate) pool: PoolId,
+    /// The encryption of the connection, if it has any.
+    pub(crate) secured: Option<Arc<Secured>>,
     /// The state of the server, and its holder.
     pub(crate) state: ServerState<P>,
     /// The clients whose requests the server has got behind that of its holder.
@@ -81,6 +86,7 @@ impl<P: Parts> Server<P> {
             serial,
             conn,
             pool,
+            secured: None,
             state: ServerState::Connecting,
             line: Line::default(),
             inbox: Inbox::default(),
@@ -108,6 +114,11 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn conn(&self) -> Conn {
         self.conn
+    }
+
+    /// Returns the encryption of the connection, if it has any.
+    pub fn secured(&self) -> Option<&Secured> {
+        self.secured.as_deref()
     }
 
     /// Returns the server's pool.

@@ -8,6 +8,7 @@ use crate::inbox::Inbox;
 use crate::lobby::Counted;
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
+use crate::secured::Secured;
 use crate::server::Server;
 use crate::time::Now;
 
@@ -29,6 +30,7 @@ pub(crate) enum Moving<P: Parts> {
 pub(crate) struct Traveller<P: Parts> {
     pub(crate) serial: ClientSerial,
     pub(crate) peer: Peer,
+    pub(crate) secured: Option<Arc<Secured>>,
     pub(crate) counted: Counted,
     /// The client's pool, which is not forgotten meanwhile.
     pub(crate) pool: Arc<PoolShared<P>>,

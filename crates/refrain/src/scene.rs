@@ -53,6 +53,7 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Drained { conn } => ("sent bytes", Some(*conn)),
         Event::Closed { conn, .. } => ("a closed connection", Some(*conn)),
         Event::Connected { conn } | Event::Failed { conn, .. } => ("a connect", Some(*conn)),
+        Event::Secured { conn, .. } => ("an encrypted connection", Some(*conn)),
         Event::Accepted { conn, .. } => ("a new client", Some(*conn)),
         Event::Arrived { conn, .. } => ("a connection of another core", Some(*conn)),
         Event::Message(_) => ("mail of another core", None),

@@ -6,12 +6,15 @@
 //! A step never calls itself. A client whose input can be read on is put into `runnable`, and the
 //! step ends once `runnable` is empty.
 
+use std::sync::Arc;
+
 use crate::connections::Connection;
 use crate::engine::{Engine, Step};
 use crate::event::Event;
 use crate::ids::Conn;
 use crate::ports::Ports;
 use crate::protocol::Protocol;
+use crate::secured::Secured;
 use crate::step::sessions::END_OF_STREAM;
 use crate::time::Now;
 
@@ -25,6 +28,7 @@ impl<P: Protocol> Engine<P> {
             Event::Bytes { conn, bytes } => step.bytes(conn, bytes),
             Event::Drained { conn } => step.drained(conn),
             Event::Accepted { conn, peer } => step.accepted(conn, peer),
+            Event::Secured { conn, secured } => step.secured(conn, secured),
             Event::Connected { conn } => step.connected(conn),
             Event::Failed { conn, why } => step.failed(conn, why),
             Event::Closed { conn, why } => step.closed(conn, why),
@@ -53,6 +57,16 @@ impl<P: Protocol> Step<'_, P> {
                     transfer.hold(bytes);
                 }
             }
+        }
+    }
+
+    /// Notes that a connection is encrypted.
+    fn secured(&mut self, conn: Conn, secured: Arc<Secured>) {
+        let connections = &mut self.engine.connections;
+        if let Some(client) = connections.client(conn) {
+            client.secured = Some(secured);
+        } else if let Some(server) = connections.server(conn) {
+            server.secured = Some(secured);
         }
     }
 

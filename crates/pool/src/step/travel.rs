@@ -81,6 +81,7 @@ impl<P: Protocol> Step<'_, P> {
             pid: client.pid(),
             serial: client.serial,
             peer: client.peer,
+            secured: client.secured,
             counted: client.counted,
             pool: pool.shared.clone(),
             inbox: client.inbox,
@@ -113,6 +114,7 @@ impl<P: Protocol> Step<'_, P> {
         let mut client =
             Client::new(traveller.serial, (core, conn), traveller.peer, self.now, session);
         client.counted = traveller.counted;
+        client.secured = traveller.secured;
         client.pool = traveller.pool.id;
         client.inbox = traveller.inbox;
         client.pid = ProcessId::OfFirstPlace(traveller.pid);
