@@ -19,6 +19,7 @@ use crate::ids::{Conn, PoolId};
 use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::server::Server;
+use crate::settings::PoolSettings;
 
 /// The fitness of a server without a holder for the next client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,10 @@ pub trait Background: Parts {
     /// Does the work that is due on this core. `sweep` is true every ten seconds.
     fn tick(step: &mut Step<'_, Self>, sweep: bool) {
         let _ = (step, sweep);
+    }
+    /// Handles the new settings of a pool, which had others before.
+    fn reloaded(step: &mut Step<'_, Self>, pool: PoolId, before: &PoolSettings) {
+        let _ = (step, pool, before);
     }
     /// Forgets everything that the protocol has learned of a pool's queries.
     fn flush(pool: &mut Pool<Self>) {

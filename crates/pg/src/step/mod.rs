@@ -4,6 +4,7 @@ pub(crate) mod reads;
 pub(crate) mod refresh;
 pub(crate) mod jobs;
 pub(crate) mod release;
+pub(crate) mod reload;
 pub(crate) mod farewell;
 pub(crate) mod local;
 pub(crate) mod shared_read;

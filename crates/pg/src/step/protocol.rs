@@ -7,6 +7,7 @@ use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::pool::Pool;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::server::Server;
+use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Background, Linked, Protocol, Step as PoolStep, Views};
 use refrain_wire::back::Status;
 use refrain_wire::{startup, write};
@@ -77,6 +78,10 @@ impl Background for Pg {
         if registry.due(step.now, shared.options().general.max_statement_bytes / 2) {
             registry.purge(step.now);
         }
+    }
+
+    fn reloaded(step: &mut PoolStep<'_, Self>, pool: PoolId, before: &PoolSettings) {
+        Step { step }.reloaded(pool, before);
     }
 
     fn flush(pool: &mut Pool<Self>) {

@@ -67,9 +67,14 @@ impl<P: Protocol> Step<'_, P> {
     /// Puts new options into force. Clients that they do not allow leave, and so do the servers of
     /// removed pools.
     fn reload(&mut self) {
+        let mut reloaded = Vec::new();
         for pool in self.engine.core_state.pools_mut() {
-            pool.settings = pool.shared.settings();
+            let before = std::mem::replace(&mut pool.settings, pool.shared.settings());
             pool.removed = pool.shared.is_removed();
+            reloaded.push((pool.shared.id, before));
+        }
+        for (id, before) in reloaded {
+            P::reloaded(self, id, &before);
         }
         // The next tick reads the timeouts.
         self.engine.core_state.idle_due = Now(0);

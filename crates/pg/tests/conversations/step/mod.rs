@@ -14,6 +14,7 @@ pub(crate) mod reads;
 mod refresh;
 mod repeats;
 mod release;
+mod reload;
 mod server_input;
 mod serving;
 pub(crate) mod share;
