@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod bug;
+mod account;
 mod numbers;
 mod topics;
 mod terms;
@@ -34,6 +35,7 @@ mod stats;
 mod shard;
 mod cache;
 
+pub use account::{Account, Figures};
 pub use bug::Bug;
 pub use cache::Cache;
 pub use fill::{Asker, Fill, Found, Hit, Kept, Waiter};

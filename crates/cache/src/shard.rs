@@ -100,6 +100,7 @@ impl Shard {
 
     /// Drops all replies and takes other limits. What is being fetched goes on.
     pub(crate) fn configure(&mut self, limit: usize, queues: &[usize]) {
+        self.entries().for_each(|entry| entry.topics.account().goes(cost(entry)));
         let (flights, stats, fills) = (std::mem::take(&mut self.flights), self.stats, self.fills);
         *self = Self { flights, stats, fills, bug: self.bug, ..Self::new(limit, queues) };
     }
@@ -159,6 +160,7 @@ impl Shard {
         let Some(entry) = self.slab.get(index) else { return Use::Drop };
         if !Arc::ptr_eq(&entry.topics, ask.topics) || !entry.is_current() {
             self.stats.outdated += 1;
+            entry.topics.account().is_outdated();
             return Use::Drop;
         }
         let age = ask.terms.age(entry.asked, entry.empty, ask.hash, ask.now);
@@ -317,6 +319,7 @@ impl Shard {
             None => (Place::Small, 0),
         };
         let cost = cost(&entry);
+        entry.topics.account().comes(cost);
         self.data += data_bytes(entry.data.len());
         let queue = entry.queue as usize;
         let index = self.slab.add(Entry { uses, ..entry });
@@ -346,6 +349,7 @@ impl Shard {
         let Some(index) = own.evict(&mut self.slab, cost) else { return };
         if let Some(entry) = self.forget(index) {
             self.ghosts.add(entry.hash);
+            entry.topics.account().is_evicted();
             self.stats.evicted += 1;
         }
     }
@@ -363,6 +367,7 @@ impl Shard {
     /// Takes out an entry that stands in no line.
     fn forget(&mut self, index: Index) -> Option<Entry> {
         let entry = self.slab.remove(index)?;
+        entry.topics.account().goes(cost(&entry));
         self.data -= data_bytes(entry.data.len());
         if let Ok(found) = self.table.find_entry(entry.hash, |other| *other == index) {
             found.remove();
@@ -384,11 +389,14 @@ impl Shard {
         }
     }
 
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        (0..self.slab.room() as Index).filter_map(|index| self.slab.get(index))
+    }
+
     /// Appends views of at most `most` replies that are given to clients.
     pub(crate) fn view(&self, now: u64, most: usize, views: &mut Vec<EntryView>) {
-        let entries = (0..self.slab.room() as Index).filter_map(|index| self.slab.get(index));
         let given = |entry: &&Entry| !entry.refused && now < entry.dies && entry.is_current();
-        views.extend(entries.filter(given).take(most).map(|entry| EntryView {
+        views.extend(self.entries().filter(given).take(most).map(|entry| EntryView {
             bytes: cost(entry),
             age: now.saturating_sub(entry.asked),
             left: entry.dies - now,
@@ -400,11 +408,13 @@ impl Shard {
 
     /// Checks that lines, table and counts agree.
     pub(crate) fn check(&self) {
-        let entries = || (0..self.slab.room() as Index).filter_map(|index| self.slab.get(index));
-        assert_eq!(entries().count(), self.table.len());
-        assert_eq!(self.data, entries().map(|entry| data_bytes(entry.data.len())).sum::<usize>());
+        assert_eq!(self.entries().count(), self.table.len());
+        assert_eq!(
+            self.data,
+            self.entries().map(|entry| data_bytes(entry.data.len())).sum::<usize>()
+        );
         for (number, queue) in self.queues.iter().enumerate() {
-            let own = entries().filter(|entry| entry.queue as usize == number);
+            let own = self.entries().filter(|entry| entry.queue as usize == number);
             assert_eq!(queue.bytes(), own.map(cost).sum::<usize>());
         }
         assert!(self.bytes() <= self.limit || self.table.is_empty());

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::Seed;
+use crate::account::Account;
 
 /// Added to a topic's word for a new generation. The bits below count doubts.
 const GENERATION: u64 = 1 << 16;
@@ -61,6 +62,8 @@ impl Topic {
 #[derive(Debug)]
 pub struct TopicSet {
     topics: Box<[Topic]>,
+    /// The figures of the rule by which the replies are kept.
+    account: Arc<Account>,
 }
 
 impl TopicSet {
@@ -68,6 +71,11 @@ impl TopicSet {
     #[inline]
     pub fn stamp(&self) -> u64 {
         self.topics.iter().fold(0, |sum, topic| sum.wrapping_add(topic.word()))
+    }
+
+    /// Returns the figures of the rule by which the replies are kept.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Returns the numbers of the topics.
@@ -147,8 +155,8 @@ impl Topics {
         topics.map(|(_, topic)| topic.void()).count() > 0
     }
 
-    /// Returns the set of these topics.
-    pub fn set(&self, mut topics: Vec<Topic>) -> Arc<TopicSet> {
+    /// Returns the set of these topics, among which is that of the rule with this account.
+    pub fn set(&self, mut topics: Vec<Topic>, account: &Arc<Account>) -> Arc<TopicSet> {
         topics.sort_by_key(|topic| topic.0.id);
         topics.dedup_by_key(|topic| topic.0.id);
         let ids: Box<[u64]> = topics.iter().map(|topic| topic.0.id).collect();
@@ -157,7 +165,7 @@ impl Topics {
             return set;
         }
         known.sweep();
-        let set = Arc::new(TopicSet { topics: topics.into() });
+        let set = Arc::new(TopicSet { topics: topics.into(), account: account.clone() });
         known.sets.insert(ids, Arc::downgrade(&set));
         set
     }
@@ -184,8 +192,9 @@ mod tests {
     fn every_change_of_a_topic_changes_the_stamp() {
         let topics = Topics::new(Seed::default());
         let (one, two) = (topics.topic(b"one"), topics.topic(b"two"));
-        let set = topics.set(vec![two.clone(), one.clone(), two.clone()]);
-        assert!(Arc::ptr_eq(&set, &topics.set(vec![one.clone(), two.clone()])));
+        let account = Arc::default();
+        let set = topics.set(vec![two.clone(), one.clone(), two.clone()], &account);
+        assert!(Arc::ptr_eq(&set, &topics.set(vec![one.clone(), two.clone()], &account)));
         let mut seen = vec![set.stamp()];
         let changes: [&dyn Fn(); 6] = [
             &|| one.void(),
@@ -208,7 +217,8 @@ mod tests {
     #[test]
     fn topics_are_voided_by_their_names() {
         let topics = Topics::new(Seed::default());
-        let [one, two] = [b"a 1", b"b 1"].map(|name| topics.set(vec![topics.topic(name)]));
+        let [one, two] =
+            [b"a 1", b"b 1"].map(|name| topics.set(vec![topics.topic(name)], &Arc::default()));
         let before = [one.stamp(), two.stamp()];
         assert!(!topics.void_named(|name| name.starts_with(b"c")));
         assert_eq!(before, [one.stamp(), two.stamp()]);
@@ -222,14 +232,14 @@ mod tests {
         let topics = Topics::new(Seed::default());
         let kept = topics.topic(b"kept");
         kept.void();
-        let set = topics.set(vec![kept]);
+        let set = topics.set(vec![kept], &Arc::default());
         for number in 0..10 * SWEEP_MIN {
-            let _ = topics.set(vec![topics.topic(&number.to_le_bytes())]);
+            let _ = topics.set(vec![topics.topic(&number.to_le_bytes())], &Arc::default());
         }
         let known = topics.known.lock().unwrap();
         assert!(known.names.len() + known.sets.len() <= SWEEP_MIN + 1);
         drop(known);
-        let again = topics.set(vec![topics.topic(b"kept")]);
+        let again = topics.set(vec![topics.topic(b"kept")], &Arc::default());
         assert!(Arc::ptr_eq(&set, &again));
     }
 }

@@ -41,7 +41,7 @@ fn fetch(cache: &Cache, topics: &Arc<TopicSet>, key: u64, reply: &[u8], out: &mu
 #[test]
 fn the_count_of_bytes_is_that_of_the_process_and_the_limit_holds() {
     let topics = Topics::new(Seed::default());
-    let set = topics.set(vec![topics.topic(b"all")]);
+    let set = topics.set(vec![topics.topic(b"all")], &Arc::default());
     let mut out = Vec::new();
 
     let before = resident();
@@ -74,7 +74,7 @@ fn the_count_of_bytes_is_that_of_the_process_and_the_limit_holds() {
 #[test]
 fn a_scan_does_not_evict_what_is_used() {
     let topics = Topics::new(Seed::default());
-    let set = topics.set(vec![topics.topic(b"all")]);
+    let set = topics.set(vec![topics.topic(b"all")], &Arc::default());
     let limit = 4 << 20;
     let cache = Cache::new(Seed::default(), limit, &[limit]);
     let mut out = Vec::new();
@@ -96,7 +96,7 @@ fn a_scan_does_not_evict_what_is_used() {
 #[test]
 fn a_quota_is_kept_and_others_do_not_pay() {
     let topics = Topics::new(Seed::default());
-    let set = topics.set(vec![topics.topic(b"all")]);
+    let set = topics.set(vec![topics.topic(b"all")], &Arc::default());
     let (limit, quota) = (8 << 20, 1 << 20);
     let cache = Cache::new(Seed::default(), limit, &[limit, quota]);
     let mut out = Vec::new();
@@ -120,7 +120,7 @@ fn a_quota_is_kept_and_others_do_not_pay() {
 #[test]
 fn nobody_waits_for_a_reply_that_is_too_large() {
     let topics = Topics::new(Seed::default());
-    let set = topics.set(vec![topics.topic(b"all")]);
+    let set = topics.set(vec![topics.topic(b"all")], &Arc::default());
     let limit = 4 << 20;
     let cache = Cache::new(Seed::default(), limit, &[limit]);
     let waiter = Waiter { core: 0, client: 1, request: 1 };

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_cache::{
-    Asker, Cache, Fill, Found, Hit, Kept, Seed, Terms, Topic, TopicSet, Topics, Waiter,
+    Account, Asker, Cache, Fill, Found, Hit, Kept, Seed, Terms, Topic, TopicSet, Topics, Waiter,
 };
 
 /// Small random numbers.
@@ -58,6 +58,7 @@ struct World {
     generations: Vec<u64>,
     doubts: Vec<u64>,
     sets: Vec<(Vec<usize>, Arc<TopicSet>)>,
+    account: Arc<Account>,
     stored: HashMap<u64, Known>,
     fills: Vec<Under>,
     waiting: HashMap<u64, u64>,
@@ -77,10 +78,10 @@ impl World {
     fn new(seed: u64, limit: usize) -> Self {
         let topics = Topics::new(Seed::default());
         let all: Vec<Topic> = (0..TOPICS).map(|it| topics.topic(&it.to_le_bytes())).collect();
-        let mut sets = Vec::new();
+        let (mut sets, account) = (Vec::new(), Arc::default());
         for first in 0..TOPICS as usize {
             let members = vec![first, (first + 1) % TOPICS as usize];
-            let set = topics.set(members.iter().map(|it| all[*it].clone()).collect());
+            let set = topics.set(members.iter().map(|it| all[*it].clone()).collect(), &account);
             sets.push((members, set));
         }
         Self {
@@ -90,6 +91,7 @@ impl World {
             generations: vec![0; TOPICS as usize],
             doubts: vec![0; TOPICS as usize],
             sets,
+            account,
             stored: HashMap::new(),
             fills: Vec::new(),
             waiting: HashMap::new(),
@@ -265,6 +267,10 @@ fn the_cache_gives_what_the_model_would_give() {
             world.step();
             if step % 100 == 0 {
                 world.cache.check();
+                let (own, all) = (world.account.figures(), world.cache.stats());
+                let counts = (own.entries, own.evicted, own.outdated);
+                assert_eq!(counts, (all.entries, all.evicted, all.outdated));
+                assert!(own.bytes <= all.bytes && (own.bytes > 0) == (own.entries > 0));
             }
         }
         assert!(world.cache.bytes() <= limit, "{} bytes", world.cache.bytes());
@@ -272,6 +278,8 @@ fn the_cache_gives_what_the_model_would_give() {
             world.end();
         }
         assert!(world.waiting.is_empty(), "all who waited were told");
+        world.cache.configure(limit, &[limit]);
+        assert_eq!((world.account.figures().entries, world.account.figures().bytes), (0, 0));
         assert_eq!(world.cache.stats().flights, 0);
         hits += world.hits;
         stale += world.stale_hits;

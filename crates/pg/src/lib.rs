@@ -31,7 +31,7 @@ mod step;
 
 pub use ground::{ids, stats};
 pub use reads::{findings, question};
-pub use refrain_cache::{Bug as CacheBug, Stats as CacheStats};
+pub use refrain_cache::{Bug as CacheBug, Figures as CacheFigures, Stats as CacheStats};
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
 pub use results::repeats::Repeated;
 pub use results::store::Flush;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_pg::stats::RuleCounters;
-use refrain_pg::{Counters, PoolView, Snapshot};
+use refrain_pg::{CacheFigures, Counters, PoolView, Snapshot};
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
 use refrain_sqlite::CacheStats;
@@ -42,6 +42,7 @@ pub(crate) fn text(state: &State) -> String {
     logins(&mut text, state);
     pools(&mut text, &snapshots);
     cache_rules(&mut text, &snapshots);
+    cache_figures(&mut text, &state.shared.protocol.cache_figures());
     statement_caches(&mut text, &state.files.pools());
     text.0
 }
@@ -270,8 +271,41 @@ fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
         for row in &rules {
             let labels =
                 [("database", &*row.database), ("user", &*row.user), ("rule", &*row.rule.name)];
-            let value = row.counters.rows().nth(at).map_or(0, |(_, value)| value);
+            let value = row.counts.counters.rows().nth(at).map_or(0, |(_, value)| value);
             text.sample(&name, &labels, value);
+        }
+    }
+    let (name, help) = (
+        "refrain_cache_rule_hit_seconds",
+        "Time that requests waited that were answered from the cache, in seconds.",
+    );
+    text.family(name, "histogram", help);
+    for row in &rules {
+        let labels =
+            [("database", &*row.database), ("user", &*row.user), ("rule", &*row.rule.name)];
+        text.histogram(name, &labels, &row.counts.hit_time);
+    }
+}
+
+/// A figure of the replies of a rule: its name, type and help text, and the function that reads it.
+type RuleFigure = (&'static str, &'static str, &'static str, fn(&CacheFigures) -> u64);
+
+const RULE_FIGURES: [RuleFigure; 4] = [
+    ("entries", "gauge", "Replies in the cache.", |figures| figures.entries),
+    ("bytes", "gauge", "Memory used by replies in the cache, in bytes.", |figures| figures.bytes),
+    ("evicted_total", "counter", "Replies that had to make room.", |figures| figures.evicted),
+    ("outdated_total", "counter", "Replies that were asked for and were void.", |figures| {
+        figures.outdated
+    }),
+];
+
+/// Writes the figures of the replies of each rule, over all pools.
+fn cache_figures(text: &mut Text, figures: &[(String, CacheFigures)]) {
+    for (name, kind, help, value) in RULE_FIGURES.iter().filter(|_| !figures.is_empty()) {
+        let name = format!("refrain_cache_replies_{name}");
+        text.family(&name, kind, help);
+        for (rule, figures) in figures {
+            text.sample(&name, &[("rule", rule)], value(figures));
         }
     }
 }
@@ -350,18 +384,17 @@ impl Text {
 
     /// Writes a histogram. Its buckets are cumulative, as Prometheus wants them: each one includes
     /// all before it.
-    fn histogram(&mut self, name: &str, labels: &[(&str, &str); 2], histogram: &Histogram) {
-        let [database, user] = *labels;
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         let bucket = format!("{name}_bucket");
         let mut sum = 0;
         for (power, count) in histogram.buckets.iter().enumerate() {
             sum += count;
             if BOUNDS.contains(&power) {
                 let bound = seconds(1 << power).to_string();
-                self.sample(&bucket, &[database, user, ("le", &bound)], sum);
+                self.sample(&bucket, &[labels, &[("le", &bound)]].concat(), sum);
             }
         }
-        self.sample(&bucket, &[database, user, ("le", "+Inf")], sum);
+        self.sample(&bucket, &[labels, &[("le", "+Inf")]].concat(), sum);
         self.sample(&format!("{name}_sum"), labels, seconds(histogram.sum_us));
         self.sample(&format!("{name}_count"), labels, sum);
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use refrain_pg::snapshot::{CacheRuleRow, RepeatedRow};
 use refrain_pg::{Counters, PoolView, Snapshot};
-use refrain_pool::stats::CounterSet;
 
 /// Identifies a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
@@ -42,7 +41,7 @@ pub(crate) fn cache_rules(snapshots: &[Snapshot]) -> Vec<CacheRuleRow> {
         let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.place);
         match rows.get_mut(&key) {
             // Cores may read the configuration again one after the other.
-            Some(sum) if sum.rule.name == part.rule.name => sum.counters.add(&part.counters),
+            Some(sum) if sum.rule.name == part.rule.name => sum.counts.add(&part.counts),
             Some(_) => {}
             None => drop(rows.insert(key, part.clone())),
         }

@@ -1,5 +1,7 @@
 //! Counters of one pool on one core that only PostgreSQL's protocol has.
 
+use refrain_pool::stats::{CounterSet, Histogram};
+
 refrain_pool::counters! {
     /// Counts of one pool on one core, of prepared statements, settings and autoprepare.
     StatementCounters:
@@ -134,4 +136,22 @@ refrain_pool::counters! {
     fills_outdated,
     /// Replies that were not put into the cache: errors, notices, and those that are too long.
     fills_refused,
+}
+
+/// Counts of one rule of the cache in one pool on one core, and the times of its hits.
+#[derive(Clone, Debug, Default)]
+pub struct RuleCounts {
+    /// The counts.
+    pub counters: RuleCounters,
+    /// The time for which each request waited that was answered from the cache: nearly none, or
+    /// until another client's reply was there.
+    pub hit_time: Histogram,
+}
+
+impl RuleCounts {
+    /// Adds those of another core.
+    pub fn add(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.hit_time.add(&other.hit_time);
+    }
 }

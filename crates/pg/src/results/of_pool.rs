@@ -13,7 +13,7 @@ use refrain_sql::hint::{self, Hint};
 use refrain_sql::moments::Suspects;
 use refrain_sql::reads::{Unkept, may_be_read};
 
-use crate::ground::stats::RuleCounters;
+use crate::ground::stats::RuleCounts;
 use crate::reads::question::oids;
 use crate::results::rule::{Asks, Rule};
 use crate::results::store::{ResultStore, text_topic};
@@ -111,7 +111,7 @@ pub(crate) struct PoolResults {
     database: DatabaseTopics,
     rules: Vec<Rc<Rule>>,
     /// The counts of replies that are kept by a hint alone.
-    hinted: Rc<RefCell<RuleCounters>>,
+    hinted: Rc<RefCell<RuleCounts>>,
     /// Whether rules look at the application's name.
     by_application: bool,
     /// Whether a rule trusts functions of users.
@@ -132,9 +132,9 @@ impl PoolResults {
         before: Option<&Self>,
     ) -> Self {
         let rules = settings.cache.rules.iter().map(|rule| {
-            let known = before.and_then(|before| before.counters(&rule.name));
-            let counters = known.cloned().unwrap_or_default();
-            Rc::new(Rule::new(store, seed, rule, &settings, database, counters))
+            let known = before.and_then(|before| before.counts(&rule.name));
+            let counts = known.cloned().unwrap_or_default();
+            Rc::new(Rule::new(store, seed, rule, &settings, database, counts))
         });
         let rules: Vec<_> = rules.collect();
         Self {
@@ -158,9 +158,9 @@ impl PoolResults {
     }
 
     /// Returns the counts of the rule of this name, or of the hints.
-    pub(crate) fn counters(&self, name: &str) -> Option<&Rc<RefCell<RuleCounters>>> {
+    pub(crate) fn counts(&self, name: &str) -> Option<&Rc<RefCell<RuleCounts>>> {
         let rule = self.rules.iter().find(|rule| rule.name() == name);
-        rule.map(|rule| rule.counters()).or((name == HINT).then_some(&self.hinted))
+        rule.map(|rule| rule.counts()).or((name == HINT).then_some(&self.hinted))
     }
 
     /// Whether nothing is kept of a text that has no hint.
@@ -259,7 +259,7 @@ impl PoolResults {
             topics.extend(reads.iter().map(|table| flush_topic(store, table)));
         }
         let number = about.text.map_or_else(of_statement, |(number, _)| number);
-        let topics = store.topics.set(topics);
+        let topics = store.topics.set(topics, &rule.account);
         let suspects = Suspects::of(oids(statement.parameters()), true);
         Ok(Rc::new(Plan { rule, topics, number, suspects }))
     }
@@ -271,9 +271,9 @@ impl PoolResults {
             self.settings.cache.rules.iter().find(|configured| configured.name == rule.name())
         });
         let made = rule_of_hint(base, hint);
-        let counters = rule.map_or(&self.hinted, |rule| rule.counters()).clone();
+        let counts = rule.map_or(&self.hinted, |rule| rule.counts()).clone();
         let (store, seed, settings) = (&self.store, &self.seed, &self.settings);
-        Some(Rc::new(Rule::new(store, seed, &made, settings, &self.database, counters)))
+        Some(Rc::new(Rule::new(store, seed, &made, settings, &self.database, counts)))
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use refrain_cache::{Seed, Terms, Topic};
+use refrain_cache::{Account, Seed, Terms, Topic};
 use refrain_config::{CacheRule, Consistency, Pattern, PoolRule};
 use refrain_pool::settings::PoolSettings;
 
-use crate::ground::stats::RuleCounters;
+use crate::ground::stats::{RuleCounters, RuleCounts};
 use crate::results::store::{ALL, Flush, ResultStore, rule_topic, tag_topic, text_topic};
 use crate::results::texts;
 use crate::results::writing::{DatabaseTopics, is_of_table};
@@ -22,7 +23,9 @@ pub(crate) struct Rule {
     /// Its name.
     name: String,
     /// Its counts. They go on when the configuration is read again.
-    counters: Rc<RefCell<RuleCounters>>,
+    counts: Rc<RefCell<RuleCounts>>,
+    /// The figures of its replies.
+    pub(crate) account: Arc<Account>,
     /// Its times, and its part of the memory.
     pub(crate) terms: Terms,
     /// Bytes of a reply, at most.
@@ -97,7 +100,7 @@ impl Rule {
         of: &PoolRule,
         settings: &PoolSettings,
         database: &DatabaseTopics,
-        counters: Rc<RefCell<RuleCounters>>,
+        counts: Rc<RefCell<RuleCounts>>,
     ) -> Self {
         let PoolRule { name, quota, rule } = of;
         let group = match &rule.share_group {
@@ -117,7 +120,8 @@ impl Rule {
         }
         Self {
             name: name.clone(),
-            counters,
+            counts,
+            account: store.account(name),
             terms: terms(rule, *quota),
             most: rule.max_result_size,
             whose: store.numbers.number(group.as_bytes()),
@@ -135,14 +139,21 @@ impl Rule {
     }
 
     /// Returns its counts.
-    pub(crate) fn counters(&self) -> &Rc<RefCell<RuleCounters>> {
-        &self.counters
+    pub(crate) fn counts(&self) -> &Rc<RefCell<RuleCounts>> {
+        &self.counts
     }
 
     /// Counts something that it has done.
     #[inline]
     pub(crate) fn count(&self, what: impl FnOnce(&mut RuleCounters)) {
-        what(&mut self.counters.borrow_mut());
+        what(&mut self.counts.borrow_mut().counters);
+    }
+
+    /// Counts the time for which a request waited that was answered from the cache, in
+    /// microseconds.
+    #[inline]
+    pub(crate) fn count_hit(&self, waited: u64) {
+        self.counts.borrow_mut().hit_time.count(waited);
     }
 
     /// Returns the conditions under which it applies.

@@ -1,9 +1,10 @@
 //! ResultStore: the cache with what all pools need beside it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use refrain_cache::{Cache, Fill, Numbers, Topic, Topics, Waiter};
+use refrain_cache::{Account, Cache, Figures, Fill, Numbers, Topic, Topics, Waiter};
 use refrain_config::Options;
 use refrain_pool::Now;
 
@@ -40,6 +41,8 @@ pub(crate) struct ResultStore {
     pub(crate) cache: Cache,
     pub(crate) topics: Topics,
     pub(crate) numbers: Numbers,
+    /// The figures of the replies of each rule, by its name.
+    accounts: Mutex<BTreeMap<String, Arc<Account>>>,
     /// The limits in force.
     limits: Mutex<Vec<usize>>,
     /// Writes of unknown outcome, and the time until which they may still take effect. It is set
@@ -62,6 +65,7 @@ impl ResultStore {
             numbers: Numbers::new(seed.clone(), NUMBERS_BYTES_MAX),
             pending: AtomicUsize::new(0),
             pending_max: AtomicUsize::new(limits[0] / PENDING_PART),
+            accounts: Mutex::default(),
             limits: Mutex::new(limits),
             doubts: Mutex::default(),
             stranded: Mutex::default(),
@@ -77,6 +81,17 @@ impl ResultStore {
             self.pending_max.store(limits[0] / PENDING_PART, Relaxed);
             *known = limits;
         }
+    }
+
+    /// Returns the account of the rule of this name.
+    pub(crate) fn account(&self, rule: &str) -> Arc<Account> {
+        lock(&self.accounts).entry(rule.to_owned()).or_default().clone()
+    }
+
+    /// Returns the figures of the replies of each rule that has had any.
+    pub(crate) fn figures(&self) -> Vec<(String, Figures)> {
+        let accounts = lock(&self.accounts);
+        accounts.iter().map(|(rule, account)| (rule.clone(), account.figures())).collect()
     }
 
     /// Counts bytes of a reply of which more is to come. False if there are too many.

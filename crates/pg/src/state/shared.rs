@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_cache::Bug as CacheBug;
-use refrain_cache::Stats;
+use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, UserSecret};
 use refrain_pool::settings::PoolSettings;
 
@@ -78,6 +78,11 @@ impl SharedPart {
     /// Returns the counts of the cache.
     pub fn cache_stats(&self) -> Stats {
         self.results.cache.stats()
+    }
+
+    /// Returns the figures of the replies of each rule of the cache, by its name.
+    pub fn cache_figures(&self) -> Vec<(String, Figures)> {
+        self.results.figures()
     }
 
     /// Voids replies in the cache. False if no reply can depend on what is to be flushed.

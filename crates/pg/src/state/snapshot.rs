@@ -7,7 +7,7 @@ use refrain_cache::EntryView;
 use refrain_config::PoolRule;
 use refrain_sql::reads::{Objection, may_be_read};
 
-use crate::ground::stats::RuleCounters;
+use crate::ground::stats::RuleCounts;
 use crate::results::repeats::{PERIOD, Repeated};
 use crate::statements::statement::Statement;
 
@@ -75,7 +75,7 @@ pub struct CacheRuleRow {
     /// The rule as configured.
     pub rule: PoolRule,
     /// The rule's counts.
-    pub counters: RuleCounters,
+    pub counts: RuleCounts,
 }
 
 /// A reply in the cache, for `SHOW CACHE ENTRIES`.

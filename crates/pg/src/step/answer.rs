@@ -165,6 +165,7 @@ impl Step<'_, '_> {
     fn give(&mut self, conn: Conn, wanted: Wanted<'_>, had: Hit, bytes: usize) -> Answered {
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
+        wanted.plan.rule.count_hit(client.session.results.waited(now));
         client.session.results.waits_no_more();
         let out = self.step.ports.out(conn);
         let tells_age = wanted.tells_age;

@@ -70,8 +70,8 @@ pub(crate) fn conclude(pool: &mut Pool, refresh: Refresh, now: Now) -> Vec<Waite
     let rule = refresh.rule.clone();
     let outcome = refresh.end(now);
     let results = pool.protocol.results.as_ref();
-    if let Some(counters) = results.and_then(|results| results.counters(&rule)) {
-        let counters = &mut counters.borrow_mut();
+    if let Some(counts) = results.and_then(|results| results.counts(&rule)) {
+        let counters = &mut counts.borrow_mut().counters;
         counters.refreshes += 1;
         outcome.count(counters);
     }

@@ -212,13 +212,13 @@ pub(crate) fn cache_rules(pool: &Pool) -> impl Iterator<Item = CacheRuleRow> {
     let rules = pool.settings.cache.rules.iter().cloned().chain(hints);
     rules.enumerate().map(|(place, rule)| {
         let results = pool.protocol.results.as_ref();
-        let used = results.and_then(|results| results.counters(&rule.name));
+        let used = results.and_then(|results| results.counts(&rule.name));
         CacheRuleRow {
             database: pool.shared.database.clone(),
             user: pool.shared.user.clone(),
             place,
             rule,
-            counters: used.map(|used| used.borrow().clone()).unwrap_or_default(),
+            counts: used.map(|used| used.borrow().clone()).unwrap_or_default(),
         }
     })
 }

@@ -569,7 +569,12 @@ fn each_rule_has_counts_of_its_own() {
     assert_eq!((&*pool["hits"], pool["saved_us"].parse().unwrap()), ("3", sum));
     let metrics = scrape(port);
     let labels = format!("{{database=\"{name}\",user=\"postgres\",rule=\"few\"}} 2\n");
-    assert!(metrics.contains(&format!("refrain_cache_rule_hits_total{labels}")), "{metrics}");
+    for figure in ["hits_total", "hit_seconds_count"] {
+        let sample = format!("refrain_cache_rule_{figure}{labels}");
+        assert!(metrics.contains(&sample), "{sample}{metrics}");
+    }
+    let entries = "refrain_cache_replies_entries{rule=\"few\"} 1\n";
+    assert!(metrics.contains(entries), "{metrics}");
 
     // The rules change their places, and one has another time.
     proxy.reload(&config(&format!("[[cache.rules]]\ntable = \"none\"\n{few}")));
