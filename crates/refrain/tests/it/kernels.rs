@@ -159,8 +159,10 @@ fn a_server_goes_to_the_core_whose_client_waits() {
     assert_eq!(pids.len(), 1, "one server for all");
 }
 
-/// The time within which clients of a core that has too much to do move.
-const MOVED_WITHIN: Duration = Duration::from_secs(60);
+/// The time within which clients of a core that has too much to do move. While other tests take the
+/// processors, Refrain's threads get too little of them to count as busy: then this test waits
+/// until the others are done.
+const MOVED_WITHIN: Duration = Duration::from_secs(900);
 
 /// Opens a session with a setting and a statement of its own.
 fn mover(proxy: &Proxy, database: &'static str, client: usize) -> Session {
