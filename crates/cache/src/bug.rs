@@ -13,4 +13,6 @@ pub enum Bug {
     EndlessTime,
     /// The settings of a session are not in the key.
     ShortKey,
+    /// A reply with an error is kept.
+    KeptError,
 }

@@ -86,7 +86,7 @@ pub enum Plant {
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 35] = [
+pub const PLANTS: [(&str, Plant); 36] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -122,6 +122,7 @@ pub const PLANTS: [(&str, Plant); 35] = [
     ("old-flight", Plant::Cache(CacheBug::OldFlight)),
     ("endless-time", Plant::Cache(CacheBug::EndlessTime)),
     ("short-key", Plant::Cache(CacheBug::ShortKey)),
+    ("kept-error", Plant::Cache(CacheBug::KeptError)),
 ];
 
 impl Plant {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use refrain_cache::{Fill, Kept, Terms, Waiter};
+use refrain_cache::{Bug, Fill, Kept, Terms, Waiter};
 use refrain_pool::Now;
 
 use crate::ground::stats::RuleCounters;
@@ -100,7 +100,8 @@ impl Filling {
                 Cow::Owned(before)
             }
         };
-        match if ready { progress(&sent) } else { Progress::More } {
+        let keeps_errors = self.store.cache.has(Bug::KeptError);
+        match if ready { progress(&sent, keeps_errors) } else { Progress::More } {
             Progress::More => {
                 self.sent = sent.into_owned();
                 if self.hold() { Outcome::Pending } else { self.give_up() }

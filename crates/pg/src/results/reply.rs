@@ -28,8 +28,9 @@ pub(crate) enum Progress {
     Other,
 }
 
-/// Looks at what a client has got since it sent its segment.
-pub(crate) fn progress(sent: &[u8]) -> Progress {
+/// Looks at what a client has got since it sent its segment. `keeps_errors` is for the simulator
+/// ([`refrain_cache::Bug::KeptError`]).
+pub(crate) fn progress(sent: &[u8], keeps_errors: bool) -> Progress {
     let (mut at, mut begins, mut empty) = (0, 0, true);
     let mut ends = None;
     while let Ok(Some(header)) = Header::parse(&sent[at..]) {
@@ -46,6 +47,7 @@ pub(crate) fn progress(sent: &[u8]) -> Progress {
             {
                 ends = Some(next);
             }
+            back::ERROR_RESPONSE if keeps_errors && ends.is_none() => ends = Some(next),
             back::READY_FOR_QUERY => {
                 let idle = matches!(Status::read(body), Ok(Status::Idle));
                 return match ends {
@@ -80,9 +82,9 @@ mod tests {
     fn a_whole_reply_is_kept_without_what_belongs_to_its_request() {
         let sent = reply(b"SELECT 1", Status::Idle);
         for cut in 0..sent.len() {
-            assert_eq!(progress(&sent[..cut]), Progress::More);
+            assert_eq!(progress(&sent[..cut], false), Progress::More);
         }
-        let Progress::Whole(body) = progress(&sent) else { panic!("it is whole") };
+        let Progress::Whole(body) = progress(&sent, false) else { panic!("it is whole") };
         assert!(!body.empty);
         assert_eq!(body.bytes, 10..sent.len() - 6);
     }
@@ -94,11 +96,11 @@ mod tests {
             reply(b"SELECT 1", Status::Failed),
             reply(b"INSERT 0 1", Status::Idle),
         ] {
-            assert_eq!(progress(&sent), Progress::Other);
+            assert_eq!(progress(&sent, false), Progress::Other);
         }
         let mut notice = reply(b"SELECT 1", Status::Idle);
         let ready = notice.split_off(notice.len() - 6);
         write::bare(&mut notice, back::NOTICE_RESPONSE);
-        assert_eq!(progress(&[notice, ready].concat()), Progress::Other);
+        assert_eq!(progress(&[notice, ready].concat(), false), Progress::Other);
     }
 }
