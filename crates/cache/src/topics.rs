@@ -78,6 +78,11 @@ impl TopicSet {
         &self.account
     }
 
+    /// Returns the topics.
+    pub fn topics(&self) -> &[Topic] {
+        &self.topics
+    }
+
     /// Returns the numbers of the topics.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         self.topics.iter().map(|topic| topic.0.id)

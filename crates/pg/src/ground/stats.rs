@@ -96,7 +96,7 @@ refrain_pool::counters! {
     cache_fills_refused,
     /// Transactions that made replies in the cache void, or may have.
     cache_voids,
-    /// Requests past the cache, because they are not one whole segment that runs one statement.
+    /// Requests past the cache, because they are not one whole segment that only runs statements.
     cache_bypass_form,
     /// Requests past the cache, because of the client's session.
     cache_bypass_session,

@@ -26,6 +26,8 @@ pub(crate) struct Filling {
     most: usize,
     /// Whether the request has a Parse of its own: then its columns are kept with the reply.
     parses: bool,
+    /// How many statements it runs.
+    statements: usize,
     /// The part of the reply that has come.
     sent: Vec<u8>,
     /// How many bytes of it count for the store.
@@ -66,17 +68,17 @@ impl Outcome {
 }
 
 impl Filling {
-    /// Begins to keep a reply by a rule. `parses` says whether the request has a Parse of its own:
-    /// then its columns are kept with the reply.
+    /// Begins to keep a reply by a rule. The request runs so many statements, and `parses` says
+    /// whether it has a Parse of its own: then its columns are kept with the reply.
     pub(crate) fn new(
         store: &Arc<ResultStore>,
         fill: Box<Fill>,
         rule: &Rule,
-        parses: bool,
+        (statements, parses): (usize, bool),
     ) -> Self {
         let (store, fill) = (store.clone(), Some(fill));
         let (terms, most) = (rule.terms, rule.most);
-        Self { store, fill, terms, most, parses, sent: Vec::new(), held: 0, age: 0 }
+        Self { store, fill, terms, most, parses, statements, sent: Vec::new(), held: 0, age: 0 }
     }
 
     /// Takes the bytes that come next. `ready` says whether a server has just become ready, and
@@ -101,7 +103,7 @@ impl Filling {
             }
         };
         let keeps_errors = self.store.cache.has(Bug::KeptError);
-        match if ready { progress(&sent, keeps_errors) } else { Progress::More } {
+        match if ready { progress(&sent, self.statements, keeps_errors) } else { Progress::More } {
             Progress::More => {
                 self.sent = sent.into_owned();
                 if self.hold() { Outcome::Pending } else { self.give_up() }

@@ -1,6 +1,6 @@
 //! Results: the replies to reads that the cache keeps, by the rules of a pool.
 //!
-//! A client without a server whose input is one whole segment that runs one read may get the reply
+//! A client without a server whose input is one whole segment that only reads may get the reply
 //! from memory: [`crate::step::answer`] decides that. A reply that is not there is fetched as
 //! without a cache, and kept when its ReadyForQuery comes; in place of an old one, a job of
 //! Refrain's own fetches it: [`refresh`]. What writes notes that before its client hears of it:

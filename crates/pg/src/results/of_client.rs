@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) rule: Rc<Rule>,
     /// Whether it has a Parse of its own.
     pub(crate) parses: bool,
+    /// How many statements it runs.
+    pub(crate) statements: usize,
     /// The scan of a query string.
     pub(crate) scan: Option<Scan>,
 }
@@ -202,7 +204,8 @@ impl ClientResults {
 
     /// Has the reply to the client's next segment kept.
     pub(crate) fn begin(&mut self, store: &Arc<ResultStore>, fill: Box<Fill>, request: Request) {
-        let filling = Filling::new(store, fill, &request.rule, request.parses);
+        let filling =
+            Filling::new(store, fill, &request.rule, (request.statements, request.parses));
         self.awaited = Some(Box::new(Awaited::Kept(filling, request)));
     }
 

@@ -32,11 +32,11 @@ const PLANS_MAX: usize = 16 * 1024;
 /// The reason why a reply is neither looked for nor kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bypass {
-    /// The input is not one whole segment that runs one statement.
+    /// The input is not one whole segment that only runs statements.
     Form,
     /// The session has state of its own, or its settings are not known.
     Session,
-    /// No rule applies to the statement.
+    /// No rule applies to the statement, or not the same to all statements.
     Rule,
     /// Whether the statement is a read is not known yet.
     Unknown,
@@ -262,6 +262,18 @@ impl PoolResults {
         let topics = store.topics.set(topics, &rule.account);
         let suspects = Suspects::of(oids(statement.parameters()), true);
         Ok(Rc::new(Plan { rule, topics, number, suspects }))
+    }
+
+    /// Returns how the reply to several statements is kept: by the rule that applies to all of them.
+    /// `None` if there is no such rule.
+    pub(crate) fn plan_of_several(&self, plans: &[Rc<Plan>]) -> Option<Rc<Plan>> {
+        let (first, others) = plans.split_first()?;
+        if !others.iter().all(|plan| Rc::ptr_eq(&plan.rule, &first.rule)) {
+            return None;
+        }
+        let topics = plans.iter().flat_map(|plan| plan.topics.topics()).cloned().collect();
+        let topics = self.store.topics.set(topics, &first.rule.account);
+        Some(Rc::new(Plan { topics, ..Plan::clone(first) }))
     }
 
     /// Returns the rule that a text's hint makes of the one that applies.

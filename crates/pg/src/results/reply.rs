@@ -28,30 +28,41 @@ pub(crate) enum Progress {
     Other,
 }
 
-/// Looks at what a client has got since it sent its segment. `keeps_errors` is for the simulator
-/// ([`refrain_cache::Bug::KeptError`]).
-pub(crate) fn progress(sent: &[u8], keeps_errors: bool) -> Progress {
-    let (mut at, mut begins, mut empty) = (0, 0, true);
-    let mut ends = None;
+/// Looks at what a client has got since it sent a segment that runs so many statements.
+/// `keeps_errors` is for the simulator ([`refrain_cache::Bug::KeptError`]).
+pub(crate) fn progress(sent: &[u8], statements: usize, keeps_errors: bool) -> Progress {
+    let (mut at, mut begins, mut empty) = (0, None, true);
+    // Where the messages of the statement begin that are no answers to Parse and Bind, where it
+    // ends, and how many have ended.
+    let (mut part, mut ends, mut ended) = (0, None, 0);
     while let Ok(Some(header)) = Header::parse(&sent[at..]) {
         let next = at + header.message_bytes();
         let Some(body) = sent.get(at + HEADER_BYTES..next) else { break };
+        let is_head = matches!(header.tag, back::PARSE_COMPLETE | back::BIND_COMPLETE);
+        if is_head && ends == Some(at) && ended < statements {
+            (ends, part) = (None, at);
+        }
+        if !is_head {
+            begins.get_or_insert(at);
+        }
         match header.tag {
-            back::PARSE_COMPLETE | back::BIND_COMPLETE if ends.is_none() && at == begins => {
-                begins = next;
-            }
-            back::ROW_DESCRIPTION if at == begins => {}
+            _ if is_head && ends.is_none() && at == part => part = next,
+            back::ROW_DESCRIPTION if at == part => {}
             back::DATA_ROW if ends.is_none() => empty = false,
             back::COMMAND_COMPLETE
                 if ends.is_none() && command_tag(body).starts_with(b"SELECT") =>
             {
-                ends = Some(next);
+                (ends, ended) = (Some(next), ended + 1);
             }
-            back::ERROR_RESPONSE if keeps_errors && ends.is_none() => ends = Some(next),
+            back::ERROR_RESPONSE if keeps_errors && ends.is_none() => {
+                (ends, ended) = (Some(next), statements);
+            }
             back::READY_FOR_QUERY => {
                 let idle = matches!(Status::read(body), Ok(Status::Idle));
-                return match ends {
-                    Some(ends) if idle => Progress::Whole(Body { bytes: begins..ends, empty }),
+                return match (begins, ends) {
+                    (Some(begins), Some(ends)) if idle && ended == statements => {
+                        Progress::Whole(Body { bytes: begins..ends, empty })
+                    }
                     _ => Progress::Other,
                 };
             }
@@ -82,11 +93,25 @@ mod tests {
     fn a_whole_reply_is_kept_without_what_belongs_to_its_request() {
         let sent = reply(b"SELECT 1", Status::Idle);
         for cut in 0..sent.len() {
-            assert_eq!(progress(&sent[..cut], false), Progress::More);
+            assert_eq!(progress(&sent[..cut], 1, false), Progress::More);
         }
-        let Progress::Whole(body) = progress(&sent, false) else { panic!("it is whole") };
+        let Progress::Whole(body) = progress(&sent, 1, false) else { panic!("it is whole") };
         assert!(!body.empty);
         assert_eq!(body.bytes, 10..sent.len() - 6);
+    }
+
+    #[test]
+    fn the_reply_to_several_statements_is_kept_with_the_heads_of_all_but_the_first() {
+        let one = reply(b"SELECT 1", Status::Idle);
+        let sent = [&one[..one.len() - 6], &one].concat();
+        for cut in 0..sent.len() {
+            assert_eq!(progress(&sent[..cut], 2, false), Progress::More);
+        }
+        let Progress::Whole(body) = progress(&sent, 2, false) else { panic!("it is whole") };
+        assert_eq!(body.bytes, 10..sent.len() - 6);
+        for statements in [1, 3] {
+            assert_eq!(progress(&sent, statements, false), Progress::Other);
+        }
     }
 
     #[test]
@@ -96,11 +121,11 @@ mod tests {
             reply(b"SELECT 1", Status::Failed),
             reply(b"INSERT 0 1", Status::Idle),
         ] {
-            assert_eq!(progress(&sent, false), Progress::Other);
+            assert_eq!(progress(&sent, 1, false), Progress::Other);
         }
         let mut notice = reply(b"SELECT 1", Status::Idle);
         let ready = notice.split_off(notice.len() - 6);
         write::bare(&mut notice, back::NOTICE_RESPONSE);
-        assert_eq!(progress(&[notice, ready].concat(), false), Progress::Other);
+        assert_eq!(progress(&[notice, ready].concat(), 1, false), Progress::Other);
     }
 }

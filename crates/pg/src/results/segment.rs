@@ -1,4 +1,4 @@
-//! Segment: a client's input as one segment that runs one statement.
+//! Segment: a client's input as one segment that runs one statement or several.
 
 use refrain_sql::moments::{Suspects, names_moment};
 use refrain_wire::Header;
@@ -6,7 +6,10 @@ use refrain_wire::frame::HEADER_BYTES;
 use refrain_wire::front::{self as read, Bind, Parse};
 use refrain_wire::tag::front;
 
-/// A segment that runs one statement.
+/// Most statements of a segment whose reply is kept.
+const SEVERAL_MAX: usize = 100;
+
+/// A segment that runs statements, and does nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment<'a> {
     pub(crate) form: Form<'a>,
@@ -31,24 +34,58 @@ pub(crate) enum Form<'a> {
         /// Whether the client asks for the columns.
         describes: bool,
     },
+    /// Several of these under one Sync: a pipeline.
+    Several(Several<'a>),
+}
+
+impl Form<'_> {
+    /// Returns how many statements it runs.
+    pub(crate) fn statements(&self) -> usize {
+        match self {
+            Self::Query(_) | Self::Extended { .. } => 1,
+            Self::Several(several) => several.count,
+        }
+    }
+}
+
+/// Several statements under one Sync.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Several<'a> {
+    /// The messages up to the Sync.
+    messages: &'a [u8],
+    /// How many statements they run.
+    pub(crate) count: usize,
+    /// Whether the first message is a Parse.
+    pub(crate) parses_first: bool,
+}
+
+impl<'a> Several<'a> {
+    /// Iterates over the statements, each as a [`Form::Extended`].
+    pub(crate) fn parts(self) -> impl Iterator<Item = Form<'a>> {
+        let mut rest = Messages { input: self.messages, at: 0 };
+        std::iter::from_fn(move || {
+            let first = rest.next()?;
+            rest.part(first)
+        })
+    }
 }
 
 impl<'a> Segment<'a> {
-    /// Reads the first segment of a client's input; `None` if it is not whole, or runs something
-    /// else than one statement.
+    /// Reads the first segment of a client's input; `None` if it is not whole, or does something
+    /// else than to run statements.
     #[inline]
     pub(crate) fn read(input: &'a [u8]) -> Option<Self> {
         let mut rest = Messages { input, at: 0 };
-        let (tag, body) = rest.next()?;
-        let form = match tag {
-            front::QUERY => Form::Query(read::query_text(body).ok()?),
-            front::BIND => rest.bound(None, body)?,
-            front::PARSE => {
-                let parse = Parse::read(body).ok().filter(|parse| parse.name.is_empty())?;
-                let (_, bind) = rest.next().filter(|(tag, _)| *tag == front::BIND)?;
-                rest.bound(Some(parse.tail), bind)?
+        let first = rest.next()?;
+        let form = match first {
+            (front::QUERY, body) => Form::Query(read::query_text(body).ok()?),
+            first => {
+                let part = rest.part(first)?;
+                match rest.next()? {
+                    (front::SYNC, []) => part,
+                    next => rest.several(part, next)?,
+                }
             }
-            _ => return None,
         };
         Some(Self { form, bytes: rest.at })
     }
@@ -71,7 +108,21 @@ impl<'a> Messages<'a> {
         Some((header.tag, body))
     }
 
-    /// Reads the messages behind a Bind up to the Sync.
+    /// Reads the messages that run one statement, of which this is the first.
+    #[inline]
+    fn part(&mut self, (tag, body): (u8, &'a [u8])) -> Option<Form<'a>> {
+        match tag {
+            front::BIND => self.bound(None, body),
+            front::PARSE => {
+                let parse = Parse::read(body).ok().filter(|parse| parse.name.is_empty())?;
+                let (_, bind) = self.next().filter(|(tag, _)| *tag == front::BIND)?;
+                self.bound(Some(parse.tail), bind)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads the messages behind a Bind up to the Execute.
     #[inline]
     fn bound(&mut self, parse: Option<&'a [u8]>, body: &'a [u8]) -> Option<Form<'a>> {
         let bind = Bind::read(body, true).ok()??;
@@ -87,14 +138,28 @@ impl<'a> Messages<'a> {
         }
         // A limit of rows would leave the rest of the portal at a server.
         let runs = tag == front::EXECUTE && *body == [0; 5];
-        let (tag, body) = self.next()?;
-        let whole = tag == front::SYNC && body.is_empty();
-        (named && runs && whole).then_some(Form::Extended {
-            parse,
-            name: bind.statement,
-            values,
-            describes,
-        })
+        (named && runs).then_some(Form::Extended { parse, name: bind.statement, values, describes })
+    }
+
+    /// Reads further statements up to the Sync. `next` is the first message behind the first one.
+    #[cold]
+    fn several(&mut self, first: Form<'a>, mut next: (u8, &'a [u8])) -> Option<Form<'a>> {
+        let Form::Extended { parse, .. } = first else { return None };
+        let (parses_first, mut has_parsed) = (parse.is_some(), parse.is_some());
+        for count in 1..=SEVERAL_MAX {
+            if let (front::SYNC, []) = next {
+                let messages = &self.input[..self.at - HEADER_BYTES];
+                return Some(Form::Several(Several { messages, count, parses_first }));
+            }
+            let Form::Extended { parse, name, .. } = self.part(next)? else { return None };
+            // The unnamed statement is that of an earlier Parse, and not the client's own.
+            if has_parsed && parse.is_none() && name.is_empty() {
+                return None;
+            }
+            has_parsed |= parse.is_some();
+            next = self.next()?;
+        }
+        None
     }
 }
 
@@ -152,6 +217,36 @@ mod tests {
         assert!(matches!(segment.form, Form::Extended { name: b"s", describes: true, .. }));
         let query = Segment::read(&input[bytes..]).unwrap();
         assert!(matches!(query.form, Form::Query(b"select 1")));
+    }
+
+    #[test]
+    fn a_segment_that_runs_several_statements() {
+        let execute = |input: &mut Vec<u8>| write::execute(input, b"");
+        let mut input = bind(&[0; 6]);
+        execute(&mut input);
+        write::parse(&mut input, b"", b"select 1\0\0\0");
+        write::message(&mut input, front::BIND, |out| out.extend_from_slice(&[0; 8]));
+        write::describe_portal(&mut input, b"");
+        execute(&mut input);
+        let open = input.clone();
+        write::sync(&mut input);
+        for cut in 0..input.len() {
+            assert!(Segment::read(&input[..cut]).is_none());
+        }
+        let segment = Segment::read(&input).unwrap();
+        assert_eq!(segment.bytes, input.len());
+        let Form::Several(several) = segment.form else { panic!("{segment:?}") };
+        assert_eq!((several.count, several.parses_first), (2, false));
+        let parts: Vec<_> = several.parts().collect();
+        assert!(matches!(parts[0], Form::Extended { parse: None, name: b"s", .. }));
+        assert!(matches!(parts[1], Form::Extended { parse: Some(_), describes: true, .. }));
+        assert_eq!(parts.len(), 2);
+        // A Bind of the unnamed statement that the segment itself has parsed.
+        let mut own = open;
+        write::message(&mut own, front::BIND, |out| out.extend_from_slice(&[0; 8]));
+        execute(&mut own);
+        write::sync(&mut own);
+        assert!(Segment::read(&own).is_none());
     }
 
     #[test]

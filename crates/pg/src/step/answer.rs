@@ -1,6 +1,6 @@
 //! Answers from the cache, for a client that has no server.
 //!
-//! A segment is answered here only if all of it can be: it is one read for which there is a rule,
+//! A segment is answered here only if all of it can be: it reads what a rule is for,
 //! and nothing of the client's session is a server's alone. Otherwise the whole segment goes to a
 //! server, and if its reply is to be kept, the generations of what the reply depends on are noted
 //! here, before anything is sent.
@@ -27,7 +27,7 @@ use crate::results::of_client::{Request, Scope, Wish};
 use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
 use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
-use crate::results::segment::{Form, Segment, binds_moment};
+use crate::results::segment::{Form, Segment, Several, binds_moment};
 use crate::results::texts::{LITERALS_MAX, Seen};
 use crate::settings::session::AGE_REPORT;
 use crate::state::parts::{Client, CoreState};
@@ -48,6 +48,7 @@ pub(crate) enum Answered {
 }
 
 /// A client's request, as far as it decides which reply it gets.
+#[derive(Clone)]
 struct Wanted<'a> {
     plan: Rc<Plan>,
     form: Form<'a>,
@@ -67,6 +68,8 @@ const BOUND: u8 = 1;
 const PARSED: u8 = 2;
 /// Added if the client asks for the columns.
 const DESCRIBED: u8 = 4;
+/// The begin of the key of several statements. No settings have this number.
+const SEVERAL: u64 = u64::MAX;
 
 impl Step<'_, '_> {
     /// Whether there are rules of the cache for a client's pool, or its requests are looked at to
@@ -197,7 +200,8 @@ impl Step<'_, '_> {
         client.session.results.waits_no_more();
         let store = &self.step.engine.core_state.shared.protocol.results;
         let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
-        let request = Request { rule, parses, scan: wanted.scan };
+        let statements = wanted.form.statements();
+        let request = Request { rule, parses, statements, scan: wanted.scan };
         client.session.results.begin(store, fill, request);
         Answered::No
     }
@@ -224,7 +228,7 @@ impl Step<'_, '_> {
             return Err(fill);
         };
         let (rule, settings) = (&wanted.plan.rule, &client.session.settings);
-        let filling = Filling::new(&store, fill, rule, wanted.unnamed.is_some());
+        let filling = Filling::new(&store, fill, rule, (1, wanted.unnamed.is_some()));
         let (settings, defaults) = (settings.expected(), settings.defaults());
         let refresh = Refresh::new(filling, rule, sent, settings, defaults);
         pool.protocol.refreshes.push(Box::new(refresh));
@@ -328,15 +332,18 @@ fn since(plan: &Plan, client: &Client) -> u64 {
     if plan.rule.own_writes { client.session.results.wrote() } else { 0 }
 }
 
-/// Writes the replies to Parse and Bind.
+/// Writes the replies to the first Parse and Bind. Those to later ones are part of the reply.
 #[inline]
 fn write_heads(out: &mut Vec<u8>, form: Form<'_>) {
-    if let Form::Extended { parse, .. } = form {
-        if parse.is_some() {
-            write::bare(out, back::PARSE_COMPLETE);
-        }
-        write::bare(out, back::BIND_COMPLETE);
+    let parses = match form {
+        Form::Query(_) => return,
+        Form::Extended { parse, .. } => parse.is_some(),
+        Form::Several(several) => several.parses_first,
+    };
+    if parses {
+        write::bare(out, back::PARSE_COMPLETE);
     }
+    write::bare(out, back::BIND_COMPLETE);
 }
 
 /// Changes a client's unnamed statement as the server would have.
@@ -345,14 +352,14 @@ fn hit(client: &mut Client, wanted: Wanted<'_>, out: &mut Vec<u8>) {
     match (wanted.form, wanted.unnamed) {
         // PostgreSQL drops the unnamed statement at any query string (E17).
         (Form::Query(_), _) => client.session.statements.drop_unnamed(),
-        (Form::Extended { .. }, Some(cached)) => {
+        (_, Some(cached)) => {
             let generation = cached.statement.generation();
             // The columns stand behind the reply of a request with a Parse.
             let columns = Shape::take(out).map(Columns::Known).unwrap_or_default();
             let statement = ClientStatement::new(ClientRef::new(cached), generation, columns);
             client.session.statements.set_unnamed(statement);
         }
-        (Form::Extended { .. }, None) => {}
+        (_, None) => {}
     }
 }
 
@@ -372,6 +379,9 @@ fn wanted<'a>(
         }
         Form::Extended { .. } => {
             of_statement(results, core_state, client, form, schema_changes, key)
+        }
+        Form::Several(several) => {
+            of_several(results, core_state, client, several, schema_changes, key)
         }
     })
 }
@@ -497,4 +507,33 @@ fn of_statement<'a>(
     }
     key.extend_from_slice(values);
     Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None, anew, tells_age })
+}
+
+/// Finds the plan for several statements under one Sync, to all of which one rule applies. Their
+/// replies are kept as one.
+#[cold]
+fn of_several<'a>(
+    results: &mut PoolResults,
+    core_state: &mut CoreState,
+    client: &mut Client,
+    several: Several<'a>,
+    schema_changes: u64,
+    key: &mut Vec<u8>,
+) -> Result<Wanted<'a>, Bypass> {
+    key.extend_from_slice(&SEVERAL.to_le_bytes());
+    let (mut first, mut plans): (Option<Wanted<'a>>, Vec<Rc<Plan>>) = (None, Vec::new());
+    for part in several.parts() {
+        let begins = key.len();
+        key.extend_from_slice(&[0; size_of::<u64>()]);
+        let wanted = of_statement(results, core_state, client, part, schema_changes, key)?;
+        // The length in front keeps the end of one part from being taken for the begin of the next.
+        let length = (key.len() - begins) as u64;
+        key[begins..begins + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
+        plans.push(wanted.plan.clone());
+        let all = first.get_or_insert_with(|| Wanted { unnamed: None, ..wanted.clone() });
+        all.unnamed = wanted.unnamed.or(all.unnamed.take());
+    }
+    let all = first.ok_or(Bypass::Form)?;
+    let plan = results.plan_of_several(&plans).ok_or(Bypass::Rule)?;
+    Ok(Wanted { plan, form: Form::Several(several), ..all })
 }

@@ -36,6 +36,7 @@ impl Step<'_, '_> {
             Form::Query(text) => {
                 may_be_read(&refrain_sql::scan(text)).then(|| (text.to_vec(), &[][..], None))
             }
+            Form::Several(_) => None,
             Form::Extended { parse, name, values, .. } => {
                 let statement = statement(core_state, client, parse, name);
                 let statement = statement.filter(|it| may_be_read(&it.scan));

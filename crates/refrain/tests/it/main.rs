@@ -50,6 +50,7 @@ mod cache;
 mod cache_advice;
 mod cache_chain;
 mod cache_old;
+mod cache_pipelines;
 mod cache_rules;
 mod syncs;
 mod last_words;
