@@ -264,8 +264,8 @@ impl PoolResults {
         Ok(Rc::new(Plan { rule, topics, number, suspects }))
     }
 
-    /// Returns how the reply to several statements is kept: by the rule that applies to all of them.
-    /// `None` if there is no such rule.
+    /// Returns how the reply to several statements is kept: by the rule that applies to all of
+    /// them. `None` if there is no such rule.
     pub(crate) fn plan_of_several(&self, plans: &[Rc<Plan>]) -> Option<Rc<Plan>> {
         let (first, others) = plans.split_first()?;
         if !others.iter().all(|plan| Rc::ptr_eq(&plan.rule, &first.rule)) {

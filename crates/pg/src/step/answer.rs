@@ -1,41 +1,32 @@
 //! Answers from the cache, for a client that has no server.
 //!
-//! A segment is answered here only if all of it can be: it reads what a rule is for,
-//! and nothing of the client's session is a server's alone. Otherwise the whole segment goes to a
-//! server, and if its reply is to be kept, the generations of what the reply depends on are noted
-//! here, before anything is sent.
-
-use std::rc::Rc;
+//! A segment is answered here only if all of it can be: it reads what a rule is for, and nothing of
+//! the client's session is a server's alone. Otherwise the whole segment goes to a server, and if
+//! its reply is to be kept, the generations of what the reply depends on are noted here, before
+//! anything is sent.
 
 use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
 use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::{Conn, Core};
-use refrain_sql::Scan;
-use refrain_sql::comments::without_comments;
-use refrain_sql::hint;
-use refrain_sql::normalize;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::ground::stats::StatementCounters;
-use crate::relay::texts::{text_statement, with_results};
 use crate::results::filling::Filling;
-use crate::results::of_client::{Request, Scope, Wish};
-use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
+use crate::results::of_client::Request;
+use crate::results::of_pool::{Bypass, Plan};
 use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
-use crate::results::segment::{Form, Segment, Several, binds_moment};
-use crate::results::texts::{LITERALS_MAX, Seen};
+use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
-use crate::state::parts::{Client, CoreState};
+use crate::state::parts::Client;
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
-use crate::statements::of_core::CachedStatement;
-use crate::statements::statement::Identity;
 use crate::step::refresh;
+use crate::step::wanted::{Wanted, wanted};
 
 /// Whether a segment was answered from the cache.
 pub(crate) enum Answered {
@@ -46,30 +37,6 @@ pub(crate) enum Answered {
     /// It goes to a server.
     No,
 }
-
-/// A client's request, as far as it decides which reply it gets.
-#[derive(Clone)]
-struct Wanted<'a> {
-    plan: Rc<Plan>,
-    form: Form<'a>,
-    /// The statement that the client's unnamed statement is from now on.
-    unnamed: Option<Rc<CachedStatement>>,
-    /// The scan of a query string.
-    scan: Option<Scan>,
-    /// Whether the reply is to be fetched now, though one is there.
-    anew: bool,
-    /// Whether the client is told how old the reply is.
-    tells_age: bool,
-}
-
-/// Kinds of replies, which are never taken for each other.
-const SIMPLE: u8 = 0;
-const BOUND: u8 = 1;
-const PARSED: u8 = 2;
-/// Added if the client asks for the columns.
-const DESCRIBED: u8 = 4;
-/// The begin of the key of several statements. No settings have this number.
-const SEVERAL: u64 = u64::MAX;
 
 impl Step<'_, '_> {
     /// Whether there are rules of the cache for a client's pool, or its requests are looked at to
@@ -361,179 +328,4 @@ fn hit(client: &mut Client, wanted: Wanted<'_>, out: &mut Vec<u8>) {
         }
         (_, None) => {}
     }
-}
-
-/// Finds how the reply to a request is kept, and writes its key.
-#[inline]
-fn wanted<'a>(
-    core_state: &mut CoreState,
-    client: &mut Client,
-    form: Form<'a>,
-    key: &mut Vec<u8>,
-) -> Result<Wanted<'a>, Bypass> {
-    let pool = core_state.pool_in_use(client.pool());
-    let schema_changes = pool.shared.protocol.schema_changes();
-    with_results(core_state, client, |results, core_state, client| match form {
-        Form::Query(text) => {
-            of_query(results, core_state, client, (text, form), schema_changes, key)
-        }
-        Form::Extended { .. } => {
-            of_statement(results, core_state, client, form, schema_changes, key)
-        }
-        Form::Several(several) => {
-            of_several(results, core_state, client, several, schema_changes, key)
-        }
-    })
-}
-
-/// Returns the scope of a client's settings, unless they say that it wants nothing of the cache.
-#[inline]
-fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
-    let session = &mut client.session;
-    let (settings, defaults) = (session.settings.expected(), &session.settings.defaults().settings);
-    let scope = session.results.scope(results.store(), results.place(), settings, defaults);
-    if scope.wish == Wish::Nothing { Err(Bypass::Unwanted) } else { Ok(scope) }
-}
-
-/// Returns what decides how the reply to a client's request is kept, its text aside.
-#[inline]
-fn about(client: &Client, scope: Scope, schema_changes: u64) -> About<'_> {
-    let settings = client.session.settings.expected();
-    let name = settings.get(b"application_name").unwrap_or_default();
-    About { schema_changes, text: None, application: (name, scope.application) }
-}
-
-/// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
-#[inline]
-fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
-    for number in [scope.number, plan.rule.whose, plan.number] {
-        key.extend_from_slice(&number.to_le_bytes());
-    }
-    key.push(kind);
-}
-
-/// Finds the plan for a query string.
-#[inline]
-fn of_query<'a>(
-    results: &mut PoolResults,
-    core_state: &mut CoreState,
-    client: &mut Client,
-    (text, form): (&[u8], Form<'a>),
-    schema_changes: u64,
-    key: &mut Vec<u8>,
-) -> Result<Wanted<'a>, Bypass> {
-    let hint = if results.takes_hints() { hint::hint_of(text) } else { None };
-    if hint.is_none() && results.needs_hint() {
-        return Err(Bypass::Rule);
-    }
-    let uncommented = without_comments(text, false);
-    let text = &*uncommented;
-    let mut spans = std::mem::take(&mut core_state.protocol.spans);
-    let seed = core_state.shared.protocol.registry.seed();
-    let env = client.session.settings.env();
-    let literals = normalize::normalize(text, seed, LITERALS_MAX, &mut spans);
-    let planned = literals.map_err(|_| Bypass::Statement).and_then(|hash| {
-        let seen = Seen { text, spans: &spans, key: hash, env };
-        let known = text_statement(results, core_state, client, seen)?;
-        let scope = scope(results, client)?;
-        let text_of = Some((known.number, hint));
-        let about = About { text: text_of, ..about(client, scope, schema_changes) };
-        let plan = results.plan(&known.cached, about)?;
-        begin_key(scope, &plan, SIMPLE, key);
-        for span in &spans {
-            let literal = span.of(text);
-            if span.names_moment(text) {
-                return Err(Bypass::Moment);
-            }
-            key.extend_from_slice(&(literal.len() as u32).to_le_bytes());
-            key.extend_from_slice(literal);
-        }
-        let scan = Some(known.cached.statement.scan);
-        let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
-        Ok(Wanted { plan, form, unnamed: None, scan, anew, tells_age })
-    });
-    core_state.protocol.spans = spans;
-    planned
-}
-
-/// Finds the plan for a statement that is bound to values.
-#[inline]
-fn of_statement<'a>(
-    results: &mut PoolResults,
-    core_state: &mut CoreState,
-    client: &mut Client,
-    form: Form<'a>,
-    schema_changes: u64,
-    key: &mut Vec<u8>,
-) -> Result<Wanted<'a>, Bypass> {
-    let Form::Extended { parse, name, values, describes } = form else { return Err(Bypass::Form) };
-    let (cached, known) = match parse {
-        Some(tail) => {
-            let (pool, env) = (client.pool(), client.session.settings.env());
-            let identity = Identity { pool, env, tail };
-            let registry = &core_state.shared.protocol.registry;
-            let found = core_state.protocol.statements.find(registry, identity);
-            (found.ok_or(Bypass::Unknown)?, None)
-        }
-        None => {
-            let own = client.session.statements.get(name).ok_or(Bypass::Statement)?;
-            let known = match own.columns {
-                Columns::Known(Shape { types, whole }) => [types, whole, own.parameters],
-                Columns::Fixed => [0, 0, own.parameters],
-                Columns::Of { .. } => return Err(Bypass::Unknown),
-            };
-            (own.held.cached().clone(), Some(known))
-        }
-    };
-    if cached.statement.env != client.session.settings.env() {
-        return Err(Bypass::Session);
-    }
-    cached.count_use();
-    if results.needs_hint() && hint::hint_of(cached.statement.text()).is_none() {
-        return Err(Bypass::Rule);
-    }
-    let scope = scope(results, client)?;
-    let plan = results.plan(&cached, about(client, scope, schema_changes))?;
-    if binds_moment(values, plan.suspects) {
-        return Err(Bypass::Moment);
-    }
-    let kind = if parse.is_some() { PARSED } else { BOUND };
-    let kind = if describes { kind | DESCRIBED } else { kind };
-    let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
-    begin_key(scope, &plan, kind, key);
-    // What the client knows of its statement, which the server compares with what it finds.
-    for number in known.into_iter().flatten() {
-        key.extend_from_slice(&number.to_le_bytes());
-    }
-    key.extend_from_slice(values);
-    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None, anew, tells_age })
-}
-
-/// Finds the plan for several statements under one Sync, to all of which one rule applies. Their
-/// replies are kept as one.
-#[cold]
-fn of_several<'a>(
-    results: &mut PoolResults,
-    core_state: &mut CoreState,
-    client: &mut Client,
-    several: Several<'a>,
-    schema_changes: u64,
-    key: &mut Vec<u8>,
-) -> Result<Wanted<'a>, Bypass> {
-    key.extend_from_slice(&SEVERAL.to_le_bytes());
-    let (mut first, mut plans): (Option<Wanted<'a>>, Vec<Rc<Plan>>) = (None, Vec::new());
-    for part in several.parts() {
-        let begins = key.len();
-        key.extend_from_slice(&[0; size_of::<u64>()]);
-        let wanted = of_statement(results, core_state, client, part, schema_changes, key)?;
-        // The length in front keeps the end of one part from being taken for the begin of the next.
-        let length = (key.len() - begins) as u64;
-        key[begins..begins + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
-        plans.push(wanted.plan.clone());
-        let all = first.get_or_insert_with(|| Wanted { unnamed: None, ..wanted.clone() });
-        all.unnamed = wanted.unnamed.or(all.unnamed.take());
-    }
-    let all = first.ok_or(Bypass::Form)?;
-    let plan = results.plan_of_several(&plans).ok_or(Bypass::Rule)?;
-    Ok(Wanted { plan, form: Form::Several(several), ..all })
 }

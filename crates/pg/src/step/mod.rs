@@ -10,6 +10,7 @@ pub(crate) mod local;
 pub(crate) mod shared_read;
 pub(crate) mod share;
 pub(crate) mod repeats;
+pub(crate) mod wanted;
 pub(crate) mod answer;
 pub(crate) mod serving;
 pub(crate) mod server_input;

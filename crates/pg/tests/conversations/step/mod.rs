@@ -23,3 +23,4 @@ mod local;
 mod tick;
 mod travel;
 mod view;
+mod wanted;
