@@ -48,6 +48,7 @@ mod server;
 mod tests;
 
 pub use client::{AuthError, AuthRequest, AuthStep, Authenticated, Method, Proving};
+pub(crate) use credential::ITERATIONS;
 pub use credential::{Credential, Like, Seed};
 pub use malformed::Malformed;
 pub use password::{Key, Md5Hash, Password};
