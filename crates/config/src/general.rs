@@ -59,6 +59,16 @@ choice! {
     }
 }
 
+choice! {
+    /// What happens to a login whose user cannot be looked up.
+    AuthUnavailable {
+        /// The client gets an error.
+        Refuse = "refuse",
+        /// The login waits until the user can be looked up.
+        Wait = "wait",
+    }
+}
+
 /// Number of worker threads, each with an engine and a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
@@ -172,8 +182,9 @@ table! {
     /// Method by which clients authenticate.
     ///
     /// `trust` accepts every client under any user name. The other methods accept only users from
-    /// the configuration file, from `auth_file` and from `auth_query`. `md5` asks for SCRAM if the user's secret is a SCRAM verifier.
-    /// `password` makes the client send its password in clear text.
+    /// the configuration file, from `auth_file` and from `auth_query`. `md5` asks for SCRAM if the
+    /// user's secret is a SCRAM verifier. `password` makes the client send its password in clear
+    /// text.
     ///
     /// Refrain trusts its clients if it is started with a URL without a password. Clients must then
     /// be on the same machine, unless `insecure_trust` is set.
@@ -182,9 +193,9 @@ table! {
 
     /// File with further users, in the format of PgBouncer's `userlist.txt`.
     ///
-    /// Each line has a name and a password in double quotes, `"user" "password"`; the password is in
-    /// plain text or as PostgreSQL stores it. The file is read again at each reload. If a user has a
-    /// password under `[users]`, that one counts.
+    /// Each line has a name and a password in double quotes, `"user" "password"`; the password is
+    /// in plain text or as PostgreSQL stores it. The file is read again at each reload. If a user
+    /// has a password under `[users]`, that one counts.
     auth_file: Option<PathBuf>,
         NewConnections, takes ["/etc/refrain/userlist.txt"], not ["userlist.txt"];
 
@@ -224,9 +235,16 @@ table! {
 
     /// Time for which an answer of `auth_query` is used if the database cannot be asked.
     ///
-    /// A login without such an answer is refused with SQLSTATE 57P03.
+    /// A login without such an answer is refused or waits (`auth_unavailable`).
     auth_cache_stale: Duration = "1h" ["0ms" to "30d"],
         Reload, takes ["0s", "1d"], not ["30", "31d", "never"];
+
+    /// What happens to a login if the database cannot be asked and there is no answer from before.
+    ///
+    /// `refuse`: the client gets SQLSTATE 57P03. `wait`: the login waits until the database can be
+    /// asked, at most for `client_login_timeout`.
+    auth_unavailable: AuthUnavailable = "refuse",
+        Reload, takes ["wait"], not ["accept"];
 
     /// Users of whom Refrain keeps the answer of `auth_query`, over all databases.
     auth_cache_size: u32 = "10000" ["1" to "10000000"],

@@ -43,7 +43,9 @@ mod tests;
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
 pub use crate::database::{AuthQueryKeys, Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
-pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
+pub use crate::general::{
+    AuthMethod, AuthUnavailable, DriverChoice, General, LogFormat, LogLevel, Workers,
+};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,

@@ -42,8 +42,8 @@ table! {
     /// The user's password, in plain text or as PostgreSQL stores it.
     ///
     /// Copy `SCRAM-SHA-256$…` and `md5…` from `pg_authid.rolpassword`. Refrain can log in to
-    /// servers with a plain password, or if the database has a `password` of its own. A user without
-    /// one is looked up in `auth_file` and by `auth_query`.
+    /// servers with a plain password, or if the database has a `password` of its own. A user
+    /// without one is looked up in `auth_file` and by `auth_query`.
     password: UserSecret,
         NewConnections, takes ["secret", "md5d41d8cd98f00b204e9800998ecf8427e"], not ["SCRAM-SHA-256$x"];
 

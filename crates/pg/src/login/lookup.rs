@@ -1,4 +1,5 @@
-//! The user of a client that logs in: configured, known from the database, or to be looked up there.
+//! The user of a client that logs in: configured, known from the database, or to be looked up
+//! there.
 //!
 //! The client waits for the answer in its login, within `client_login_timeout`. If it leaves, the
 //! lookup goes on for others, and for the next login.
@@ -14,7 +15,7 @@ use crate::state::client::login::LoginRequest;
 use crate::users::known::{Found, Look, Terms, UserKey};
 use crate::users::lookup::Lookup;
 
-/// What a login finds of its user.
+/// The user of a login, as far as the user is known.
 pub(crate) enum UserFound {
     /// The credential; of an unknown user, one that no proof satisfies.
     Credential(Credential),

@@ -67,29 +67,17 @@ impl Step<'_, '_> {
     /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
     pub(crate) fn do_what_is_due(&mut self, server: Conn, job: Job) -> bool {
         // Clients in their login wait for a lookup; nobody does for the other jobs, or not as long.
-        if self.begin_lookup(server) {
-            if let Some(server) = self.step.engine.connections.server(server) {
-                // Other servers may look up others meanwhile.
-                let pool = server.pool();
-                self.queue_what_is_due(pool);
-            }
+        let one_of_many = self.begin_lookup(server);
+        if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps)) {
             return true;
         }
-        self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps))
-            || self.begin_refresh(server)
-    }
-
-    /// Starts to fetch a reply for the cache; true if there is one to fetch.
-    fn begin_refresh(&mut self, conn: Conn) -> bool {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let Some(server) = connections.server(conn) else { return false };
-        let pool = server.pool();
-        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
-        let Some(job) = pipe.fetch_again() else { return false };
-        self.step.start_job(conn, job, None);
-        // Other servers may do others meanwhile.
-        self.queue_what_is_due(pool);
-        true
+        let begins = one_of_many || self.begin_refresh(server);
+        if begins && let Some(server) = self.step.engine.connections.server(server) {
+            // Other servers may do others meanwhile.
+            let pool = server.pool();
+            self.queue_what_is_due(pool);
+        }
+        begins
     }
 
     /// Prepares on a server the statements that it lacked for its last clients; true if there are

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hashlink::LinkedHashMap;
 use refrain_cache::Waiter;
-use refrain_config::{AuthQuery, General};
+use refrain_config::{AuthQuery, AuthUnavailable, General};
 use refrain_pool::Now;
 
 use crate::auth::{Credential, Seed, StoredSecret};
@@ -34,7 +34,7 @@ pub(crate) struct UserKey {
     pub(crate) user: Box<str>,
 }
 
-/// How old answers may be, and how many are kept.
+/// The limits of answers: their age and their number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) ttl: Duration,
@@ -43,6 +43,8 @@ pub(crate) struct Terms {
     /// For how long an answer is given if the database gives none.
     pub(crate) stale: Duration,
     pub(crate) size: usize,
+    /// Whether logins wait while the database cannot be asked.
+    pub(crate) waits: bool,
 }
 
 impl Terms {
@@ -53,11 +55,12 @@ impl Terms {
             negative_ttl: general.auth_cache_negative_ttl,
             stale: general.auth_cache_stale,
             size: general.auth_cache_size as usize,
+            waits: general.auth_unavailable == AuthUnavailable::Wait,
         }
     }
 }
 
-/// What a login finds.
+/// The finding of a login.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// The answer: `None` if the user does not exist or may not log in.
@@ -68,7 +71,7 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// What a login finds, and whether the caller has to begin the query.
+/// The finding of a login, and whether the caller has to begin the query.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) found: Found,
@@ -81,7 +84,7 @@ impl Look {
     }
 }
 
-/// What the database said of a user.
+/// The answer of the database about a user.
 #[derive(Debug)]
 struct Answer {
     /// `None` if the user does not exist or may not log in.
@@ -99,7 +102,7 @@ impl Answer {
     }
 }
 
-/// What is known of a user.
+/// A user, with the answer and those who wait for one.
 #[derive(Debug, Default)]
 struct Entry {
     answer: Option<Answer>,
@@ -133,7 +136,7 @@ impl Entry {
         let is_impatient = since.is_some_and(|since| now.since(since) >= PATIENCE_US);
         match stale {
             Some(stale) if self.failed.is_some() || is_impatient => Some(stale.get()),
-            _ if failed_now => Some(Found::Nothing),
+            None if failed_now && !terms.waits => Some(Found::Nothing),
             _ => None,
         }
     }
@@ -177,12 +180,14 @@ pub struct KnownUser {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// By user; the one whose answer came first stands in front.
+    /// By user. In front stand the names that do not exist, then the oldest answers.
     map: LinkedHashMap<UserKey, Entry>,
     /// Users whose queries are under way, in the order in which they began.
     under_way: Vec<UserKey>,
     /// Users whose queries were lost.
     lost: Vec<UserKey>,
+    /// Users for whom logins wait while no query is under way: the last one has just failed.
+    resting: Vec<UserKey>,
 }
 
 /// The users of all databases, for all cores.
@@ -222,8 +227,10 @@ impl KnownUsers {
         let mut entries = self.lock();
         if !entries.map.contains_key(key) {
             entries.make_room(terms.size);
+            entries.map.insert(key.clone(), Entry::default());
         }
-        let entry = entries.map.entry(key.clone()).or_insert_with(Entry::default);
+        // `entry` would change the order.
+        let Some(entry) = entries.map.get_mut(key) else { return Look::only(Found::Nothing) };
         let found = entry.look(terms, now, since);
         match &found {
             Some(Found::Answer(_)) if entry.failed.is_some() => {
@@ -239,11 +246,14 @@ impl KnownUsers {
         if asks {
             entry.asked = Some(now);
         }
+        let rests = entry.asked.is_none();
         if found.is_none() {
             entry.waiters.push(waiter);
         }
         if asks {
             entries.under_way.push(key.clone());
+        } else if found.is_none() && rests && !entries.resting.contains(key) {
+            entries.resting.push(key.clone());
         }
         Look { found: found.unwrap_or(Found::Wait), asks }
     }
@@ -266,7 +276,11 @@ impl KnownUsers {
         });
         let mut entries = self.lock();
         entries.under_way.retain(|other| other != key);
-        let Some(entry) = entries.map.to_back(key) else { return Vec::new() };
+        // Whoever tries many names must not drive out the users that exist.
+        let is_user = credential.is_some();
+        let map = &mut entries.map;
+        let entry = if is_user { map.to_back(key) } else { map.to_front(key) };
+        let Some(entry) = entry else { return Vec::new() };
         entry.answer = Some(Answer { credential, at: now });
         entry.doubted = std::mem::take(&mut entry.overtaken);
         (entry.asked, entry.failed) = (None, None);
@@ -284,15 +298,23 @@ impl KnownUsers {
         self.lock().lost.push(key.clone());
     }
 
-    /// Returns the logins that have waited long enough: their queries were lost, or there are
-    /// answers from before.
+    /// Returns the logins that have waited long enough: their queries were lost, there are answers
+    /// from before, or it is time to ask again.
     pub(crate) fn tick(&self, terms: &Terms, now: Now) -> Vec<Waiter> {
         let mut entries = self.lock();
         let mut woken = Vec::new();
         for key in std::mem::take(&mut entries.lost) {
             woken.append(&mut entries.fail(&key, now, &self.failures));
         }
-        let Entries { map, under_way, .. } = &mut *entries;
+        let Entries { map, under_way, resting, .. } = &mut *entries;
+        resting.retain(|key| {
+            let Some(entry) = map.get_mut(key) else { return false };
+            let rests = entry.failed.is_some_and(|failed| now.since(failed) < RETRY_US);
+            if !rests {
+                woken.append(&mut entry.waiters);
+            }
+            rests
+        });
         for key in under_way {
             let Some(entry) = map.get_mut(key).filter(|entry| !entry.waiters.is_empty()) else {
                 continue;
@@ -323,7 +345,7 @@ impl KnownUsers {
             entry.failed = None;
             // The database may have answered before what the operator wants to be seen.
             entry.overtaken = true;
-            entry.asked.is_some()
+            entry.asked.is_some() || !entry.waiters.is_empty()
         });
     }
 
@@ -368,7 +390,7 @@ impl Entries {
         while self.map.len() >= size && tries > 0 {
             tries -= 1;
             let Some((key, entry)) = self.map.pop_front() else { return };
-            if entry.asked.is_some() {
+            if entry.asked.is_some() || !entry.waiters.is_empty() {
                 self.map.insert(key, entry);
             }
         }

@@ -37,10 +37,10 @@ pub(crate) fn user(name: &str, password: &str) -> Vec<Line> {
 
 /// Returns the row of a user whose password is NULL.
 fn without_password(name: &str) -> Line {
-    let mut body = vec![0, 2, 0, 0, 0, u8::try_from(name.len()).unwrap()];
+    let mut body = vec![0, 2, 0, 0, 0, u8::try_from(name.len()).expect("it is short")];
     body.extend_from_slice(name.as_bytes());
     body.extend_from_slice(&[255; 4]);
-    let length = u8::try_from(body.len() + 4).unwrap();
+    let length = u8::try_from(body.len() + 4).expect("it is short");
     raw(&[&[b'D', 0, 0, 0, length], &body[..]].concat())
 }
 
@@ -329,6 +329,75 @@ fn after_a_flush_every_login_asks() {
     carol.asks_to_log_in(&[]);
     server.gets(asked("u")).answers(user("u", "newer"));
     enters(&carol, "newer");
+}
+
+#[test]
+fn logins_may_wait_until_the_database_can_be_asked() {
+    let options = looking_up("auth_unavailable = \"wait\"\nclient_login_timeout = \"5s\"");
+    let talk = Conversation::new(options).by_hand();
+    let (alice, bob) = (talk.newcomer(), talk.newcomer());
+    alice.asks_to_log_in(&[]);
+    talk.connection(1).fails("connection refused");
+    bob.asks_to_log_in(&[]);
+    talk.waits(Duration::from_millis(500));
+    assert_eq!(talk.connections(), 1, "not at once");
+    talk.waits(Duration::from_secs(1));
+    talk.connection(2).fails("connection refused");
+    talk.waits(Duration::from_millis(1500));
+    let server = talk.connection(3);
+    server.accepts().forgets();
+    server.greets(1);
+    server.gets(asked("u")).answers(user("u", "secret"));
+    alice.gets([asks_for_password()]);
+    bob.gets([asks_for_password()]);
+    assert_eq!(talk.lookups().failures, 2);
+}
+
+#[test]
+fn a_secret_that_servers_refuse_is_forgotten_and_the_user_is_looked_up_again() {
+    let talk = Conversation::new(looking_up("")).by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    let users = talk.connection(1);
+    users.accepts().forgets();
+    users.greets(1);
+    users.gets(asked("u")).answers(user("u", "old"));
+    // The password in the database changes.
+    talk.waits(Duration::from_secs(2));
+    alice.gets([asks_for_password()]).sends([says("old")]).gets([authentication(0, b"")]);
+    let own = talk.connection(2);
+    own.accepts().forgets();
+    own.sends([asks_for_password()]).gets([password(b"old\0")]);
+    own.sends([refused()]);
+    alice.gets([refused()]);
+    let bob = talk.newcomer();
+    bob.asks_to_log_in(&[]);
+    users.gets(asked("u")).answers(user("u", "new"));
+    bob.gets([asks_for_password()]).sends([says("new")]).gets([authentication(0, b"")]);
+    talk.waits(Duration::from_secs(2));
+    let own = talk.connection(3);
+    own.accepts().forgets();
+    own.sends([asks_for_password()]).gets([password(b"new\0")]);
+    own.greets(2);
+    bob.is_let_in();
+}
+
+#[test]
+fn whoever_tries_many_names_does_not_drive_out_users() {
+    let talk = Conversation::new(looking_up("auth_cache_size = 2"));
+    let (alice, server) = first(&talk);
+    server.answers(user("u", "secret"));
+    enters(&alice, "secret");
+    for name in ["a", "b", "c"] {
+        let mallory = talk.newcomer();
+        mallory.sends([startup(0, &[("user", name), ("database", "d")])]);
+        server.gets(asked(name)).answers(told(&[]));
+        mallory.gets([asks_for_password()]);
+    }
+    let bob = talk.newcomer();
+    bob.asks_to_log_in(&[]);
+    server.gets_nothing();
+    enters(&bob, "secret");
 }
 
 #[test]
