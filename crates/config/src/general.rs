@@ -60,7 +60,7 @@ choice! {
 }
 
 choice! {
-    /// What happens to a login whose user cannot be looked up.
+    /// The end of a login whose user cannot be looked up.
     AuthUnavailable {
         /// The client gets an error.
         Refuse = "refuse",
@@ -239,7 +239,7 @@ table! {
     auth_cache_stale: Duration = "1h" ["0ms" to "30d"],
         Reload, takes ["0s", "1d"], not ["30", "31d", "never"];
 
-    /// What happens to a login if the database cannot be asked and there is no answer from before.
+    /// Whether a login is refused whose user is not known while the database cannot be asked.
     ///
     /// `refuse`: the client gets SQLSTATE 57P03. `wait`: the login waits until the database can be
     /// asked, at most for `client_login_timeout`.

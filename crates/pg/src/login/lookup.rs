@@ -37,8 +37,8 @@ impl Step<'_, '_> {
         let shared = self.step.engine.core_state.shared.clone();
         let options = shared.options();
         let user = &login_request.user;
-        if let Some(credential) = shared.protocol.configured_credential(&options, user) {
-            return UserFound::Credential(credential);
+        if let Some(secret) = options.secret(user) {
+            return UserFound::Credential(shared.protocol.configured_credential(user, secret));
         }
         let Some(source) = options.auth_query(&login_request.database) else {
             return UserFound::Credential(shared.protocol.unknown_credential(user, false));

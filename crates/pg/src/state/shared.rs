@@ -98,20 +98,19 @@ impl SharedPart {
         self.results.cache.plant(bug);
     }
 
-    /// Returns the credential of a user who has a secret in the configuration.
-    pub(crate) fn configured_credential(
-        &self,
-        options: &Options,
-        user: &str,
-    ) -> Option<Credential> {
-        let secret = options.secret(user)?;
+    /// Returns the credential of a user of the configuration who has this secret. With an empty
+    /// password, nobody can log in.
+    pub(crate) fn configured_credential(&self, user: &str, secret: &UserSecret) -> Credential {
         let mut prepared = lock(&self.credentials);
         if let Some(credential) = prepared.get(user) {
-            return Some(credential.clone());
+            return credential.clone();
         }
-        let credential = Credential::prepare(user, stored(secret)?, &self.auth_seed);
+        let credential = match stored(secret) {
+            Some(stored) => Credential::prepare(user, stored, &self.auth_seed),
+            None => self.unknown_credential(user, false),
+        };
         prepared.insert(user.into(), credential.clone());
-        Some(credential)
+        credential
     }
 
     /// Returns a credential that no proof satisfies, for a user who is unknown or may not log in.
