@@ -178,14 +178,21 @@ impl Builder {
         }
         let defaults = defaults.over(&PoolOptions::default());
 
-        let of_users = self.named(&sections, USERS);
-        let users: Vec<User> = of_users.iter().map(|s| self.user(s, general.auth)).collect();
         let of_databases = self.named(&sections, DATABASES);
         let databases: Vec<Database> =
             of_databases.iter().filter_map(|s| self.database(s, &defaults)).collect();
+        let elsewhere = are_elsewhere(&general, &databases);
+        let of_users = self.named(&sections, USERS);
+        let users: Vec<User> =
+            of_users.iter().map(|s| self.user(s, general.auth, elsewhere)).collect();
 
         self.user_rules(&of_users, &users, &databases);
-        self.somebody_and_something(&general, &of_users, &of_databases);
+        self.something(&general, &of_databases, &databases);
+        if users.is_empty() && !elsewhere && general.auth != AuthMethod::Trust {
+            let message =
+                "no users, so no client could log in: add [users.NAME], or set auth = \"trust\"";
+            self.fail(None, USERS.to_owned(), message);
+        }
         let cache = self.cache(&sections, &databases);
         let mut options = Options { general, defaults, cache, databases, users };
         options.databases.sort_by(|one, other| one.name.cmp(&other.name));
@@ -311,6 +318,7 @@ impl Builder {
         }
         let (max_connections, max_client_connections) =
             (keys.max_connections, keys.max_client_connections);
+        let auth_query = keys.auth_query();
         let server = match keys.into_server() {
             Ok(server) => server,
             // A URL that cannot be read may contain the host, so a missing host is not reported.
@@ -327,6 +335,7 @@ impl Builder {
             overrides,
             max_connections,
             max_client_connections,
+            auth_query,
         })
     }
 
@@ -344,11 +353,20 @@ impl Builder {
         entries
     }
 
-    fn user(&mut self, section: &Section<'_>, auth: AuthMethod) -> User {
+    /// Reads a user; with `elsewhere`, the password may come from there.
+    fn user(&mut self, section: &Section<'_>, auth: AuthMethod, elsewhere: bool) -> User {
         let mut pool = PoolOverrides::default();
         let keys: UserKeys = self.keys(section, Some(&mut pool));
         let failed = self.errors.iter().any(|e| e.option == dotted(&section.path, "password"));
-        if let Some(message) = unfit(&keys.password, auth).filter(|_| !failed) {
+        let may_lack = elsewhere || section.name == User::ANY;
+        let message = match &keys.password {
+            UserSecret::None if may_lack => None,
+            _ if section.name == User::ANY => {
+                Some("is for one user: \"*\" stands for all users without an entry")
+            }
+            secret => unfit(secret, auth),
+        };
+        if let Some(message) = message.filter(|_| !failed) {
             let line = section.line_of("password");
             self.fail(line, dotted(&section.path, "password"), message);
         }
@@ -377,27 +395,34 @@ impl Builder {
         }
     }
 
-    fn somebody_and_something(
-        &mut self,
-        general: &General,
-        users: &[Section<'_>],
-        databases: &[Section<'_>],
-    ) {
-        if databases.is_empty() {
+    /// Checks that there are databases, and those that options name.
+    fn something(&mut self, general: &General, sections: &[Section<'_>], databases: &[Database]) {
+        if sections.is_empty() {
             let message = "no databases: add [databases.NAME], or [databases.\"*\"] for any name";
             self.fail(None, DATABASES.to_owned(), message);
         }
-        let named = |name: &&String| databases.iter().all(|section| section.name != name.as_str());
-        if general.default_database.as_ref().filter(named).is_some() {
-            let message = "no database has this name";
-            self.fail(None, "default_database".to_owned(), message);
+        let named = |name: &str| sections.iter().any(|section| section.name == name);
+        let missing = "no database has this name";
+        if general.default_database.as_deref().is_some_and(|name| !named(name)) {
+            self.fail(None, "default_database".to_owned(), missing);
         }
-        if users.is_empty() && general.auth != AuthMethod::Trust {
-            let message =
-                "no users, so no client could log in: add [users.NAME], or set auth = \"trust\"";
-            self.fail(None, USERS.to_owned(), message);
+        let reached = |name: &str| named(name) || named(Database::ANY);
+        let own = databases.iter().map(|it| (format!("{DATABASES}.{}.auth_dbname", it.name), it));
+        let own = own.map(|(path, it)| (path, it.auth_query.dbname.as_deref()));
+        let all = [("auth_dbname".to_owned(), general.auth_dbname.as_deref())];
+        for (path, name) in all.into_iter().chain(own) {
+            if name.is_some_and(|name| !reached(name)) {
+                self.fail(None, path, missing);
+            }
         }
     }
+}
+
+/// Whether passwords may come from elsewhere than the table of users.
+fn are_elsewhere(general: &General, databases: &[Database]) -> bool {
+    general.auth_file.is_some()
+        || general.auth_user.is_some()
+        || databases.iter().any(|database| database.auth_query.user.is_some())
 }
 
 /// Returns the reason why a user with this secret can never log in by this method.

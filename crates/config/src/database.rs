@@ -28,6 +28,20 @@ pub struct Database {
     pub max_connections: Option<u32>,
     /// Clients of the database; `None` is no limit. For `*`, the limit of each name.
     pub max_client_connections: Option<u32>,
+    /// The lookup of its users by query, as far as it differs from that of the program.
+    pub auth_query: AuthQueryKeys,
+}
+
+/// The keys of a database that say how its users are looked up; what is `None` is as for the
+/// program as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthQueryKeys {
+    /// User as whom the database is asked.
+    pub user: Option<String>,
+    /// The query.
+    pub query: Option<String>,
+    /// Name of the database that is asked.
+    pub dbname: Option<String>,
 }
 
 impl Database {
@@ -140,6 +154,24 @@ table! {
     password: Option<Secret>,
         NewConnections, takes ["secret"], not [];
 
+    /// User as whom Refrain asks for the passwords of this database's users.
+    ///
+    /// If unset, the global `auth_user`.
+    auth_user: Option<String>,
+        NewConnections, takes ["pgbouncer"], not [];
+
+    /// Query for the name and password of a user of this database.
+    ///
+    /// If unset, the global `auth_query`.
+    auth_query: Option<String>,
+        NewConnections, takes ["SELECT * FROM user_lookup($1)"], not [];
+
+    /// Database in which `auth_query` runs for this database's users.
+    ///
+    /// If unset, the global `auth_dbname`.
+    auth_dbname: Option<String>,
+        NewConnections, takes ["postgres"], not [];
+
     /// The `application_name` for clients that do not set their own.
     application_name: Option<String>,
         NewConnections, takes ["refrain"], not [];
@@ -239,7 +271,11 @@ impl DatabaseKeys {
     /// Returns the keys that describe a database in a file, without `url`.
     pub(crate) fn of(database: &Database) -> Self {
         let server = database.server.clone();
+        let auth_query = database.auth_query.clone();
         let keys = Self {
+            auth_user: auth_query.user,
+            auth_query: auth_query.query,
+            auth_dbname: auth_query.dbname,
             dbname: server.dbname,
             user: server.user,
             password: server.password,
@@ -274,6 +310,15 @@ impl DatabaseKeys {
             sqlite_mmap_size: file.mmap_size,
             sqlite_readers: file.readers,
             ..self
+        }
+    }
+
+    /// Returns the keys that say how users are looked up.
+    pub(crate) fn auth_query(&self) -> AuthQueryKeys {
+        AuthQueryKeys {
+            user: self.auth_user.clone(),
+            query: self.auth_query.clone(),
+            dbname: self.auth_dbname.clone(),
         }
     }
 

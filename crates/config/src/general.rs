@@ -59,6 +59,16 @@ choice! {
     }
 }
 
+choice! {
+    /// The end of a login whose user cannot be looked up.
+    AuthUnavailable {
+        /// The client gets an error.
+        Refuse = "refuse",
+        /// The login waits until the user can be looked up.
+        Wait = "wait",
+    }
+}
+
 /// Number of worker threads, each with an engine and a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
@@ -172,13 +182,73 @@ table! {
     /// Method by which clients authenticate.
     ///
     /// `trust` accepts every client under any user name. The other methods accept only users from
-    /// the configuration file. `md5` asks for SCRAM if the user's secret is a SCRAM verifier.
-    /// `password` makes the client send its password in clear text.
+    /// the configuration file, from `auth_file` and from `auth_query`. `md5` asks for SCRAM if the
+    /// user's secret is a SCRAM verifier. `password` makes the client send its password in clear
+    /// text.
     ///
     /// Refrain trusts its clients if it is started with a URL without a password. Clients must then
     /// be on the same machine, unless `insecure_trust` is set.
     auth: AuthMethod = "scram",
         NewConnections, takes ["trust", "password", "md5"], not ["none", "SCRAM"];
+
+    /// File with further users, in the format of PgBouncer's `userlist.txt`.
+    ///
+    /// Each line has a name and a password in double quotes, `"user" "password"`; the password is
+    /// in plain text or as PostgreSQL stores it. The file is read again at each reload. If a user
+    /// has a password under `[users]`, that one counts.
+    auth_file: Option<PathBuf>,
+        NewConnections, takes ["/etc/refrain/userlist.txt"], not ["userlist.txt"];
+
+    /// User as whom Refrain asks a database for the passwords of users; if unset, it does not.
+    ///
+    /// Users who have no password under `[users]` or in `auth_file` are looked up by `auth_query`.
+    /// The password of `auth_user` itself comes from there, or from the database's `password`.
+    auth_user: Option<String>,
+        NewConnections, takes ["pgbouncer"], not [];
+
+    /// Query for a user's name and password; `$1` is the name that the client gave.
+    ///
+    /// If unset, the query is `SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE
+    /// rolpassword END FROM pg_authid WHERE rolname=$1 AND rolcanlogin`, which needs a superuser.
+    /// It must return one row with these two columns, or none if there is no such user. See
+    /// `docs/users.md`.
+    auth_query: Option<String>,
+        NewConnections, takes ["SELECT * FROM user_lookup($1)"], not [];
+
+    /// Database in which `auth_query` runs; if unset, the database that the client asks for.
+    ///
+    /// A name under `[databases]`. Clients of the admin console are looked up there too, and only
+    /// if it is set.
+    auth_dbname: Option<String>,
+        NewConnections, takes ["postgres"], not [];
+
+    /// Time for which the answer of `auth_query` about a user is used again.
+    ///
+    /// A new password counts at the latest after this time. It counts earlier if a login with the
+    /// new password fails: the next one then asks the database. `FLUSH AUTH` forgets all answers.
+    auth_cache_ttl: Duration = "30s" ["0ms" to "1d"],
+        Reload, takes ["0s", "5min"], not ["30", "2d", "never"];
+
+    /// Time for which the answer that a user does not exist or cannot log in is used again.
+    auth_cache_negative_ttl: Duration = "2s" ["0ms" to "1d"],
+        Reload, takes ["0s", "30s"], not ["30", "2d", "never"];
+
+    /// Time for which an answer of `auth_query` is used if the database cannot be asked.
+    ///
+    /// A login without such an answer is refused or waits (`auth_unavailable`).
+    auth_cache_stale: Duration = "1h" ["0ms" to "30d"],
+        Reload, takes ["0s", "1d"], not ["30", "31d", "never"];
+
+    /// Whether a login is refused whose user is not known while the database cannot be asked.
+    ///
+    /// `refuse`: the client gets SQLSTATE 57P03. `wait`: the login waits until the database can be
+    /// asked, at most for `client_login_timeout`.
+    auth_unavailable: AuthUnavailable = "refuse",
+        Reload, takes ["wait"], not ["accept"];
+
+    /// Users of whom Refrain keeps the answer of `auth_query`, over all databases.
+    auth_cache_size: u32 = "10000" ["1" to "10000000"],
+        Reload, takes ["1", "100000"], not ["0", "unlimited"];
 
     /// Whether clients from other machines may be trusted.
     ///

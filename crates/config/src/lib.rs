@@ -14,7 +14,8 @@
 //!
 //! - each value is within its bounds, also after [`Options::pool`] has applied a user's options
 //!   over a database's;
-//! - every user can log in by the configured method, and there is at least one database.
+//! - every user under `[users]` can log in by the configured method, or may be looked up, and there
+//!   is at least one database.
 //!
 //! Not here: reading files or the environment, and resolving host names.
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ mod error;
 mod file;
 mod url;
 mod options;
+mod userlist;
 mod build;
 mod reload;
 mod reference;
@@ -39,10 +41,12 @@ mod reference;
 mod tests;
 
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
-pub use crate::database::{Backend, Database, Host, Server};
+pub use crate::database::{AuthQueryKeys, Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
-pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
-pub use crate::options::{Options, ResolvedPool};
+pub use crate::general::{
+    AuthMethod, AuthUnavailable, DriverChoice, General, LogFormat, LogLevel, Workers,
+};
+pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };

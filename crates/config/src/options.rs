@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use crate::cache::{Cache, PoolCache};
-use crate::database::{Database, Server};
+use crate::database::{AuthQueryKeys, Database, Host, Server};
 use crate::general::{AuthMethod, General};
 use crate::pool::PoolOptions;
+use crate::secret::UserSecret;
 use crate::user::User;
 
 /// The whole configuration, checked.
@@ -42,6 +43,23 @@ pub struct ResolvedPool {
     pub max_user_client_connections: Option<u32>,
 }
 
+/// How the users of a database are looked up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AuthQuery {
+    /// The database that is asked, as clients name it.
+    pub database: String,
+    /// The user as whom it is asked.
+    pub user: String,
+    /// The query: `$1` is the name of the user that is looked up.
+    pub query: String,
+}
+
+impl AuthQuery {
+    /// The query if none is configured, which is PgBouncer's as well.
+    pub const DEFAULT_QUERY: &str = "SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE rolpassword END \
+         FROM pg_authid WHERE rolname=$1 AND rolcanlogin";
+}
+
 impl Options {
     /// Returns the first of these addresses that other machines may reach, if clients are trusted.
     pub fn trusts_strangers(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
@@ -64,21 +82,68 @@ impl Options {
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
     }
 
-    /// Returns the user with this name. Under `trust`, clients may log in as users that are not
-    /// here.
+    /// Returns the user with this name. Under `trust`, and with `auth_query`, clients may log in as
+    /// users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
-        self.users.iter().find(|user| user.name == name)
+        let at = self.users.binary_search_by(|user| user.name.as_str().cmp(name)).ok()?;
+        Some(&self.users[at]).filter(|user| user.name != User::ANY)
     }
 
-    /// Whether a user may log in with the right password; under `trust`, every user may.
-    pub fn admits(&self, user: &str) -> bool {
-        self.general.auth == AuthMethod::Trust || self.user(user).is_some()
+    /// Returns the secret of a user that is configured.
+    pub fn secret(&self, user: &str) -> Option<&UserSecret> {
+        let secret = &self.user(user)?.secret;
+        Some(secret).filter(|secret| **secret != UserSecret::None)
+    }
+
+    /// Returns the entry with the options of a user: the user's own, or `*`.
+    fn options_of(&self, user: &str) -> Option<&User> {
+        let any = || self.users.iter().find(|user| user.name == User::ANY);
+        self.user(user).or_else(any)
+    }
+
+    /// Whether a user may log in to a database with the right password; under `trust`, every user
+    /// may, and users that are looked up may be known there.
+    pub fn admits(&self, database: &str, user: &str) -> bool {
+        self.general.auth == AuthMethod::Trust
+            || self.user(user).is_some()
+            || self.auth_query(database).is_some()
+            || self.looks_up_as(user)
+    }
+
+    /// Returns how users of a database are looked up who have no secret here; `None` if they are
+    /// not.
+    pub fn auth_query(&self, database: &str) -> Option<AuthQuery> {
+        let none = AuthQueryKeys::default();
+        let keys = if Database::CONSOLES.contains(&database) {
+            self.general.auth_dbname.as_ref()?;
+            &none
+        } else {
+            &self.database(database)?.auth_query
+        };
+        let General { auth_user, auth_query, auth_dbname, .. } = &self.general;
+        let user = keys.user.as_ref().or(auth_user.as_ref())?;
+        let query = keys.query.as_ref().or(auth_query.as_ref());
+        let dbname = keys.dbname.as_ref().or(auth_dbname.as_ref());
+        let dbname = dbname.map_or(database, String::as_str);
+        let asked = self.database(dbname)?;
+        let is_postgres = !matches!(asked.server.host, Host::Sqlite(_));
+        is_postgres.then(|| AuthQuery {
+            database: dbname.to_owned(),
+            user: user.clone(),
+            query: query.map_or(AuthQuery::DEFAULT_QUERY, String::as_str).to_owned(),
+        })
+    }
+
+    /// Whether users are looked up as this user, in any database.
+    fn looks_up_as(&self, user: &str) -> bool {
+        let own = self.databases.iter().map(|database| &database.auth_query.user);
+        own.chain([&self.general.auth_user]).any(|other| other.as_deref() == Some(user))
     }
 
     /// Returns all options that apply to a user of a database; `None` if there is no such database.
     pub fn pool(&self, database: &str, user: &str) -> Option<ResolvedPool> {
         let entry = self.database(database)?;
-        let known = self.user(user);
+        let known = self.options_of(user);
         let mut server = entry.server.clone();
         server.dbname.get_or_insert_with(|| database.to_owned());
         let login = server.user.get_or_insert_with(|| user.to_owned());

@@ -70,6 +70,16 @@ impl UserSecret {
         Some(if is_md5 { Self::Md5(secret) } else { Self::Plain(secret) })
     }
 
+    /// Returns the kind of the secret, in PostgreSQL's word for the method that needs it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Plain(_) => "password",
+            Self::Md5(_) => "md5",
+            Self::Scram(_) => "scram-sha-256",
+        }
+    }
+
     /// Returns the password itself, if it is known.
     pub fn plain(&self) -> Option<&Secret> {
         match self {

@@ -7,7 +7,7 @@ use crate::table::table;
 /// A user that clients may log in as.
 #[derive(Clone, Debug, PartialEq)]
 pub struct User {
-    /// Name of the user.
+    /// Name of the user; [`User::ANY`] stands for every user without an entry.
     pub name: String,
     /// The password, or a hash of it.
     pub secret: UserSecret,
@@ -19,6 +19,22 @@ pub struct User {
     pub max_client_connections: Option<u32>,
 }
 
+impl User {
+    /// The name of the entry that has the options of all users without an entry.
+    pub const ANY: &str = "*";
+
+    /// Makes the entry of a user who has a secret and no options.
+    pub(crate) fn with_secret(name: &str, secret: UserSecret) -> Self {
+        Self {
+            name: name.to_owned(),
+            secret,
+            pool: PoolOverrides::default(),
+            max_connections: None,
+            max_client_connections: None,
+        }
+    }
+}
+
 table! {
     /// A user's own keys, as they stand in the file.
     pub(crate) struct UserKeys;
@@ -26,15 +42,16 @@ table! {
     /// The user's password, in plain text or as PostgreSQL stores it.
     ///
     /// Copy `SCRAM-SHA-256$…` and `md5…` from `pg_authid.rolpassword`. Refrain can log in to
-    /// servers with a plain password, or if the database has a `password` of its own.
+    /// servers with a plain password, or if the database has a `password` of its own. A user
+    /// without one is looked up in `auth_file` and by `auth_query`.
     password: UserSecret,
         NewConnections, takes ["secret", "md5d41d8cd98f00b204e9800998ecf8427e"], not ["SCRAM-SHA-256$x"];
 
-    /// Server connections over all pools of the user.
+    /// Server connections over all pools of the user. Under `*`, the limit of each user.
     max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
         Reload, takes ["100"], not ["0"];
 
-    /// Clients of the user.
+    /// Clients of the user. Under `*`, the limit of each user.
     max_client_connections: Option<u32> = "unlimited" ["1" to "10000000"],
         Reload, takes ["100"], not ["0"];
 }

@@ -39,8 +39,8 @@ pub enum WaitingFor {
     /// The client's request is under way on a server that others use as well. The client is read on
     /// when the request is answered.
     Turn,
-    /// Another client fetches the reply to the same request. The client is told when that is there,
-    /// or will not come.
+    /// Another client or a job fetches the reply to the same request, or what a login needs. The
+    /// client is told when that is there, or will not come.
     Fetch,
 }
 

@@ -75,7 +75,7 @@ impl<P: Parts> CoreState<P> {
     }
 
     /// Returns this core's part of a pool, and makes the part on first use.
-    pub(crate) fn open_pool(&mut self, shared: &Arc<PoolShared<P>>, now: Now) -> &mut Pool<P> {
+    pub fn open_pool(&mut self, shared: &Arc<PoolShared<P>>, now: Now) -> &mut Pool<P> {
         let place = shared.id.place();
         if self.pools.len() <= place {
             self.pools.resize_with(place + 1, || None);

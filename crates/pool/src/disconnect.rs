@@ -19,6 +19,8 @@ pub enum DisconnectReason {
     ClientVersion,
     /// The client gave a wrong password, or an unknown user, or a user without a password.
     Login,
+    /// The database could not be asked about the client's user.
+    UserLookup,
     /// The client asked for a database that is not configured.
     UnknownDatabase,
     /// There are too many clients.
@@ -81,6 +83,7 @@ const TABLE: &[Row] = &[
     ),
     row(DisconnectReason::ClientVersion, "client_version", "unsupported frontend protocol"),
     row(DisconnectReason::Login, "login", "password authentication failed"),
+    row(DisconnectReason::UserLookup, "user_lookup", "could not look up the user"),
     row(DisconnectReason::UnknownDatabase, "unknown_database", "database does not exist"),
     row(DisconnectReason::TooManyClients, "too_many_clients", "sorry, too many clients already"),
     row(DisconnectReason::TooManyWaiting, "too_many_waiting", "too many clients wait for a server"),

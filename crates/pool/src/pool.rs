@@ -152,9 +152,15 @@ impl<P: Parts> Pool<P> {
     }
 
     /// Whether this core has no client and no server of the pool, and neither this core nor
-    /// another waits for a server of the other.
+    /// another waits for a server of the other. A job on which clients of other pools depend is a
+    /// use.
     pub(crate) fn is_unused(&self) -> bool {
-        self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.wants_server
+        let is_awaited = self.waiters.jobs() > 0 && P::needs_server(&self.protocol);
+        self.clients == 0
+            && self.servers == 0
+            && self.asking.is_empty()
+            && !self.wants_server
+            && !is_awaited
     }
 
     /// Returns the time at which this core forgets the pool if the pool stays unused, or `None` if

@@ -36,7 +36,7 @@ impl PoolSettings {
     /// Returns the settings for a user of a database, or `None` if there is no such database or no
     /// such user.
     pub fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
-        let resolved = options.pool(database, user).filter(|_| options.admits(user))?;
+        let resolved = options.pool(database, user).filter(|_| options.admits(database, user))?;
         let server = resolved.server;
         let is_postgres = !matches!(server.host, Host::Sqlite(_));
         Some(Arc::new(Self {

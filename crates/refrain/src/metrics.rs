@@ -97,6 +97,9 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
 /// Writes the counters of connections that never logged in.
 fn logins(text: &mut Text, state: &State) {
     let lobby = &state.shared.lobby;
+    let lookups = state.shared.protocol.lookup_stats();
+    text.family("refrain_auth_users", "gauge", "Users of whom an answer of auth_query is kept.");
+    text.sample("refrain_auth_users", &[], lookups.users);
     let counters = [
         (
             "logins_timed_out",
@@ -112,6 +115,14 @@ fn logins(text: &mut Text, state: &State) {
             "connections_turned_away",
             "Connections closed at once because there were too few file descriptors.",
             lobby.turned_away(),
+        ),
+        ("auth_queries", "Answers of auth_query.", lookups.queries),
+        ("auth_query_failures", "Failures of auth_query.", lookups.failures),
+        ("auth_hits", "Logins that found an answer of auth_query.", lookups.hits),
+        (
+            "auth_stale_hits",
+            "Logins that found an old answer because the database gave none.",
+            lookups.stale,
         ),
     ];
     for (name, help, value) in counters {

@@ -174,12 +174,26 @@ impl Source {
             let lines: Vec<_> = errors.0.iter().map(|error| format!("{place}{error}")).collect();
             lines.join("\n")
         })?;
+        read_userlist(&mut options, &place)?;
         self.overrides.apply(&mut options);
         match trusts_strangers(&options, &options.general.listen) {
             Some(why) => Err(format!("{place}{why}")),
             None => Ok(options),
         }
     }
+}
+
+/// Adds the users of `auth_file`, if the options name one. `place` stands before an error about the
+/// option itself.
+fn read_userlist(options: &mut Options, place: &str) -> Result<(), String> {
+    let Some(path) = options.general.auth_file.clone() else { return Ok(()) };
+    let name = path.display();
+    let text =
+        fs::read_to_string(&path).map_err(|error| format!("{place}auth_file: {name}: {error}"))?;
+    options.add_userlist(&text).map_err(|errors| {
+        let lines: Vec<_> = errors.0.iter().map(|error| format!("{name}: {error}")).collect();
+        lines.join("\n")
+    })
 }
 
 /// Returns the error if any client could log in at one of these addresses without a password and
@@ -267,6 +281,24 @@ mod tests {
         fs::write(&path, "\n").unwrap();
         assert!(load("postgres://me@h/d").unwrap_err().contains("expected a password"));
         fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn users_may_come_from_a_file() {
+        let dir = env::temp_dir().join(format!("refrain-userlist-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (file, list) = (dir.join("refrain.toml"), dir.join("userlist.txt"));
+        let toml = format!("auth_file = {list:?}\n[databases.d]\nhost = \"h\"\n");
+        fs::write(&file, toml).unwrap();
+        let load =
+            || Source { from: From::File(file.clone()), overrides: Overrides::default() }.load();
+        assert!(load().unwrap_err().contains("auth_file: "), "the file is missing");
+        fs::write(&list, "\"ann\" \"secret\"\n").unwrap();
+        assert!(load().unwrap().secret("ann").is_some());
+        fs::write(&list, "\n\"ann\" secret\n").unwrap();
+        let told = load().unwrap_err();
+        assert!(told.starts_with(&format!("{}: line 2: ", list.display())), "{told}");
+        fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

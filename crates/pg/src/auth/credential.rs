@@ -19,7 +19,7 @@ use super::secret::{ScramKeys, Secret, StoredSecret};
 use super::verifier::{ScramVerifier, hmac};
 
 /// Iterations of verifiers that Refrain makes: PostgreSQL's default.
-const ITERATIONS: u32 = 4096;
+pub(crate) const ITERATIONS: u32 = 4096;
 
 /// The random key from which Refrain derives the salts and secrets that it has to invent.
 ///
@@ -119,6 +119,25 @@ impl Credential {
         };
         let verifier = seed.verifier(user, iterations);
         Self { user: user.to_owned(), kind, verifier, known: false }
+    }
+
+    /// Whether this is the credential that the secret makes.
+    pub(crate) fn is_of(&self, stored: &StoredSecret) -> bool {
+        match (&self.kind, stored) {
+            (Kind::Password(own), StoredSecret::Password(other)) => own.same(other).into(),
+            (Kind::Md5(own), StoredSecret::Md5(other)) => own.bytes().ct_eq(other.bytes()).into(),
+            (Kind::Scram, StoredSecret::Scram(other)) => self.verifier == *other,
+            _ => false,
+        }
+    }
+
+    /// Returns the kind of the secret, in PostgreSQL's word for the method that needs it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.kind {
+            Kind::Password(_) => "password",
+            Kind::Md5(_) => "md5",
+            Kind::Scram => "scram-sha-256",
+        }
     }
 
     /// Returns the user's name.

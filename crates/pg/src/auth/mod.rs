@@ -27,8 +27,9 @@
 //! its inputs. They must be unpredictable and fresh for each exchange.
 //!
 //! Not here: channel binding (`SCRAM-SHA-256-PLUS` is never offered nor chosen), GSSAPI, LDAP,
-//! certificates, `pg_hba` rules, password expiry, framing of messages (`wire`), and how long an
-//! exchange may take.
+//! certificates, `pg_hba` rules, framing of messages (`wire`), how long an exchange may take, and
+//! where a stored secret comes from: the configuration, or the database (`users`), whose
+//! query leaves out the secrets of users who have expired.
 //!
 //! One cost to know of: a PBKDF2 of 4096 iterations takes 3 ms (2.5 GHz Xeon without SHA
 //! instructions; OpenSSL takes as long). It is paid in [`Credential::prepare`] for a plain secret,
@@ -48,6 +49,7 @@ mod server;
 mod tests;
 
 pub use client::{AuthError, AuthRequest, AuthStep, Authenticated, Method, Proving};
+pub(crate) use credential::ITERATIONS;
 pub use credential::{Credential, Like, Seed};
 pub use malformed::Malformed;
 pub use password::{Key, Md5Hash, Password};

@@ -41,6 +41,7 @@ fn sqlstate(cause: DisconnectReason) -> Option<&'static str> {
         | DisconnectReason::TransactionInStatementMode => "08P01",
         DisconnectReason::ClientVersion => "0A000",
         DisconnectReason::Login => "28P01",
+        DisconnectReason::UserLookup => "57P03",
         DisconnectReason::UnknownDatabase => "3D000",
         DisconnectReason::TooManyClients
         | DisconnectReason::TooManyWaiting

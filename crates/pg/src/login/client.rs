@@ -5,6 +5,8 @@
 //! checked on one first: a value that PostgreSQL refuses ends the login, as it would there.
 
 use refrain_config::{AuthMethod, Database};
+use refrain_pool::Now;
+use refrain_pool::client::WaitingFor;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
@@ -20,6 +22,7 @@ use crate::auth::{
 };
 use crate::engine::Step;
 use crate::ground::reports::too_many_connections;
+use crate::login::lookup::UserFound;
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{Setting, SettingsMut};
 use crate::state::client::login::{ClientState, LoginRequest};
@@ -37,6 +40,10 @@ impl Step<'_, '_> {
             let used = match client.session.login.state() {
                 ClientState::Opening => self.open(conn, &input[at..]),
                 ClientState::Proving(..) => self.proving(conn, &input[at..]),
+                // The client waits until its user is known; then its input is read on.
+                ClientState::LookingUp(..) if client.waiting_for() == WaitingFor::Nothing => {
+                    self.user_looked_up(conn)
+                }
                 _ => None,
             };
             match used {
@@ -51,13 +58,22 @@ impl Step<'_, '_> {
     fn open(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let (used, login_request) = self.opening(conn, input)?;
         if let Some(login_request) = login_request {
-            self.challenge(conn, login_request);
+            self.challenge(conn, Box::new(login_request), None);
         }
         Some(used)
     }
 
-    /// Starts a client's authentication.
-    fn challenge(&mut self, conn: Conn, mut login_request: LoginRequest) {
+    /// Goes on with a login that has waited for its user. Returns the bytes that it took.
+    fn user_looked_up(&mut self, conn: Conn) -> Option<usize> {
+        let client = self.step.engine.connections.client(conn)?;
+        let (login_request, since) = client.session.login.take_looking_up()?;
+        self.challenge(conn, login_request, Some(since));
+        Some(0)
+    }
+
+    /// Starts a client's authentication, once its user is known. `since` is when the client began
+    /// to wait for that, if it did.
+    fn challenge(&mut self, conn: Conn, mut login_request: Box<LoginRequest>, since: Option<Now>) {
         let shared = self.step.engine.core_state.shared.clone();
         let pool = shared.find_pool(&login_request.database, &login_request.user);
         login_request.pool = pool.map(|pool| pool.id);
@@ -67,10 +83,29 @@ impl Step<'_, '_> {
             AuthMethod::Md5 => Method::Md5,
             AuthMethod::Scram => Method::Scram,
         };
-        let credential = shared.protocol.credential(&shared.options(), &login_request.user);
+        let found = match method {
+            Method::Trust => UserFound::Credential(
+                shared.protocol.unknown_credential(&login_request.user, false),
+            ),
+            Method::Password | Method::Md5 | Method::Scram => {
+                self.find_user(conn, &login_request, since)
+            }
+        };
+        let credential = match found {
+            UserFound::Credential(credential) => credential,
+            UserFound::Later => {
+                let since = since.unwrap_or(self.step.now);
+                let Some(client) = self.step.engine.connections.client(conn) else { return };
+                client.session.login.await_user(login_request, since);
+                return client.await_fetch();
+            }
+            UserFound::Nothing => {
+                return self.step.end_client(conn, DisconnectReason::UserLookup);
+            }
+        };
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
         let proof = Proving::start(method, &credential, &random);
-        self.proof(conn, Box::new(login_request), proof);
+        self.proof(conn, login_request, proof);
     }
 
     /// Handles a message of a client that authenticates itself.
@@ -148,6 +183,9 @@ impl Step<'_, '_> {
         {
             pool.counters.pool.client_login_failures += 1;
         }
+        if matches!(refusal, AuthError::Password { .. }) {
+            self.doubt_user(&login_request.database, &login_request.user);
+        }
         let message = refusal.to_string();
         let sqlstate = refusal.sqlstate();
         let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
@@ -162,7 +200,8 @@ impl Step<'_, '_> {
         authenticated: Authenticated,
     ) {
         // The authentication may have begun before a reload that removed the user.
-        if !self.step.engine.core_state.shared.options().admits(authenticated.user()) {
+        let options = self.step.engine.core_state.shared.options();
+        if !options.admits(&login_request.database, authenticated.user()) {
             return self.step.end_client(conn, DisconnectReason::Login);
         }
         if let Some(name) = Database::CONSOLES.iter().find(|name| **name == login_request.database)

@@ -1,5 +1,6 @@
 //! Logins: of clients to Refrain, and of Refrain to servers.
 
-pub(crate) mod server;
+pub(crate) mod lookup;
+mod server;
 pub(crate) mod opening;
 pub(crate) mod client;

@@ -15,7 +15,7 @@ use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::{Header, startup, write};
 
-use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
+use crate::auth::{Login, LoginError, NONCE_BYTES, Reply, ServerAsks};
 use crate::engine::Step;
 use crate::ground::reports::report;
 use crate::settings::encoding::Encoding;
@@ -48,7 +48,8 @@ impl Step<'_, '_> {
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
         let database = pool.server_database();
-        let login = Login::new(&user, pool.shared.protocol.secret(), &random);
+        let (secret, version) = pool.shared.protocol.secret();
+        let login = Login::new(&user, secret, &random);
         let mut parameters: Vec<(&[u8], &[u8])> =
             vec![(b"user", user.as_bytes()), (b"database", database.as_bytes())];
         if let Some(name) = &target.application_name {
@@ -57,7 +58,8 @@ impl Step<'_, '_> {
         let more = target.parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         parameters.extend(more);
         startup::write(self.step.ports.out(conn), 0, parameters.into_iter());
-        let logging_in = LoggingIn { login: Some(login), server_parameters: Vec::new() };
+        let logging_in =
+            LoggingIn { login: Some(login), secret: version, server_parameters: Vec::new() };
         server.begin_login(logging_in);
     }
 
@@ -138,6 +140,9 @@ impl Step<'_, '_> {
                 let (fields, rest) = Fields(body).split();
                 let text = fields.get(field::MESSAGE).unwrap_or(rest);
                 let why = String::from_utf8_lossy(text).chars().take(LOGGED_MAX).collect();
+                if fields.sqlstate() == b"28P01" {
+                    self.refused_secret(conn);
+                }
                 Next::Failed(why, Some([fields.0, &[0]].concat()))
             }
             _ => bad("unexpected message"),
@@ -175,9 +180,22 @@ impl Step<'_, '_> {
             }
             Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
             Ok(Reply::LoggedIn) => {}
-            Err(error) => return Next::Failed(error.to_string(), None),
+            Err(error) => {
+                if matches!(error, LoginError::SaltMismatch) {
+                    self.refused_secret(conn);
+                }
+                return Next::Failed(error.to_string(), None);
+            }
         }
         Next::On
+    }
+
+    /// Notes that a server refuses the secret with which Refrain logs in.
+    fn refused_secret(&mut self, conn: Conn) {
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        let id = server.pool();
+        let Some(version) = server.login_mut().map(|login| login.secret) else { return };
+        self.doubt_secret(id, version);
     }
 
     /// Ends the login to a server: records its settings.

@@ -1,9 +1,9 @@
 //! Jobs: the work that a server does for Refrain while no client holds the server.
 //!
 //! A job is one segment of Refrain's own, outside of any transaction: it verifies a normalized
-//! query, or asks which statements are reads, or fetches a reply for the cache, or prepares
-//! statements that simple queries could have used. This file gathers the server's answers;
-//! `step/jobs.rs` and `step/refresh.rs` decide what follows from them.
+//! query, or asks which statements are reads, or fetches a reply for the cache, or looks up a user,
+//! or prepares statements that simple queries could have used. This file gathers the server's
+//! answers; `step/jobs.rs`, `step/refresh.rs` and `step/lookups.rs` decide what follows from them.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use crate::results::refresh::Refresh;
 use crate::settings::session::Settings;
 use crate::statements::registry::Registry;
 use crate::statements::statement::Statement;
+use crate::users::lookup::Lookup;
 
 /// OID of the type `interval`.
 const INTERVAL: u32 = 1186;
@@ -84,6 +85,8 @@ pub struct Job {
     pub(crate) reads: Option<Asked>,
     /// The reply that the server fetches for the cache.
     pub(crate) refresh: Option<Box<Refresh>>,
+    /// The user that the server is asked about.
+    pub(crate) lookup: Option<Box<Lookup>>,
     /// The error, if a message of the job has failed.
     pub(crate) refused: Option<JobError>,
 }
@@ -133,6 +136,19 @@ pub(crate) enum Finding {
 }
 
 impl Job {
+    /// Whether it asks for settings of its own, and has to know what the server made of them.
+    pub(crate) fn syncs_settings(&self) -> bool {
+        self.refresh.is_some() || self.lookup.is_some()
+    }
+
+    /// Whether it stands in line, and its server's turn decides what it does.
+    pub(crate) fn is_open(&self) -> bool {
+        self.verification.is_none()
+            && self.gives.is_empty()
+            && self.reads.is_none()
+            && !self.syncs_settings()
+    }
+
     /// Takes a reply to one of the job's messages.
     pub(crate) fn hears(
         &mut self,
@@ -143,6 +159,9 @@ impl Job {
     ) {
         if entry.action != ReplyAction::Skip(Purpose::Verify) {
             return;
+        }
+        if let Some(lookup) = &mut self.lookup {
+            return lookup.hears(tag, body);
         }
         if let Some(refresh) = &mut self.refresh {
             let describes = entry.kind == RequestKind::DescribeStatement;
@@ -192,6 +211,9 @@ impl Job {
     pub(crate) fn fails(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
         if let Some(refresh) = &mut self.refresh {
             refresh.fails(fields);
+        }
+        if let Some(lookup) = &mut self.lookup {
+            lookup.fails(fields);
         }
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
         // A text that fails as the client sent it says nothing of the normalized query.

@@ -173,7 +173,7 @@ impl Pipeline<'_> {
             let registry = &self.core_state.shared.protocol.registry;
             job.hears(registry, &settled.entry, tag, body);
             let syncs = settled.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
-            if syncs && job.refresh.is_some() && tag == back::DATA_ROW {
+            if syncs && job.syncs_settings() && tag == back::DATA_ROW {
                 self.settings_of_job(body);
             }
         }

@@ -115,7 +115,7 @@ impl Parts for Pg {
     }
 
     fn needs_server(pool: &PoolPart) -> bool {
-        !pool.refreshes.are_done()
+        !pool.refreshes.are_done() || !pool.lookups.are_done()
     }
 
     fn options_changed(shared: &SharedPart, options: &Options) {

@@ -12,6 +12,7 @@ use crate::results::of_pool::PoolResults;
 use crate::results::refresh::Refreshes;
 use crate::results::repeats::Repeats;
 use crate::settings::session::Settings;
+use crate::users::lookup::Lookups;
 
 /// Most bytes of accepted startup settings; beyond it all are forgotten.
 const PROVEN_BYTES_MAX: usize = 1024 * 1024;
@@ -27,6 +28,8 @@ pub struct PoolPart {
     pub(crate) results: Option<Box<PoolResults>>,
     /// The replies of the cache that servers are to fetch again.
     pub(crate) refreshes: Refreshes,
+    /// The users that the database is to be asked about.
+    pub(crate) lookups: Lookups,
     /// The requests that are repeated.
     pub(crate) repeats: Repeats,
     /// Clients whose query strings wait for news of their normalized queries.

@@ -48,6 +48,10 @@ pub struct PoolSharedPart {
 #[derive(Debug)]
 struct ServerLogin {
     secret: Secret,
+    /// Counts the secrets that clients have proved.
+    version: u32,
+    /// Whether the secret is one of those.
+    learned: bool,
     salted: Option<Salted>,
 }
 
@@ -80,7 +84,21 @@ impl PoolSharedPart {
 
     /// Uses a client's secret for the servers from now on.
     pub(crate) fn learn_secret(&self, secret: &Secret) {
-        lock(&self.login).secret = secret.clone();
+        let mut login = lock(&self.login);
+        login.secret = secret.clone();
+        login.version = login.version.wrapping_add(1);
+        login.learned = true;
+    }
+
+    /// Forgets the secret of this version, if it is a client's: servers refuse it. Returns whether
+    /// it was forgotten.
+    pub(crate) fn forget_secret(&self, version: u32) -> bool {
+        let mut login = lock(&self.login);
+        let forgets = login.learned && login.version == version;
+        if forgets {
+            (login.secret, login.learned) = (Secret::None, false);
+        }
+        forgets
     }
 
     /// Returns the parameters that a server reported at its login, if one has.
@@ -210,9 +228,10 @@ impl PoolSharedPart {
         self.schema.is_being_defined()
     }
 
-    /// Returns the secret for logins at servers.
-    pub fn secret(&self) -> Secret {
-        lock(&self.login).secret.clone()
+    /// Returns the secret for logins at servers, and its version.
+    pub fn secret(&self) -> (Secret, u32) {
+        let login = lock(&self.login);
+        (login.secret.clone(), login.version)
     }
 
     /// Returns the result of PBKDF2 for the secret, so that it runs once per pool.
@@ -228,7 +247,7 @@ impl PoolSharedPart {
 
 impl ServerLogin {
     fn new(server: &Server) -> Self {
-        Self { secret: configured(server), salted: None }
+        Self { secret: configured(server), version: 0, learned: false, salted: None }
     }
 }
 

@@ -32,6 +32,8 @@ use crate::statements::statement::{Generation, Statement};
 pub struct LoggingIn {
     /// The exchange of passwords; `None` once the server has let us in.
     pub(crate) login: Option<Login>,
+    /// The version of the secret that it uses.
+    pub(crate) secret: u32,
     /// The ParameterStatus messages that the server has sent.
     pub(crate) server_parameters: ServerParameters,
 }

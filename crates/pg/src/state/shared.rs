@@ -9,7 +9,9 @@ use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, UserSecret};
 use refrain_pool::settings::PoolSettings;
 
-use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret};
+use crate::auth::{
+    Credential, ITERATIONS, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret,
+};
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
 use crate::results::rule;
@@ -18,18 +20,22 @@ use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::{self, Registry};
+use crate::users::known::{KnownUser, KnownUsers, LookupStats};
 
 /// PostgreSQL's part of what the cores share.
 #[derive(Debug)]
 pub struct SharedPart {
     /// Every statement.
     pub registry: Registry,
-    credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
+    /// The credentials of users of the configuration.
+    credentials: Mutex<HashMap<Box<str>, Credential>>,
     environments: Mutex<Environments>,
     next_environment: AtomicU64,
     /// Changes of schema, by the database where they were made.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
     auth_seed: AuthSeed,
+    /// The users that databases were asked about.
+    known_users: Arc<KnownUsers>,
     /// Replies that are kept.
     pub(crate) results: Arc<ResultStore>,
 }
@@ -44,6 +50,7 @@ impl SharedPart {
         let mut auth_seed = [0; 32];
         entropy(&mut auth_seed);
         let seed = registry::seed(seed);
+        let auth_seed = AuthSeed::new(auth_seed);
         Self {
             results: ResultStore::new(options, &seed),
             registry: Registry::new(u64::from_le_bytes(nonce), seed),
@@ -51,7 +58,8 @@ impl SharedPart {
             environments: Mutex::default(),
             next_environment: AtomicU64::new(1),
             schemas: Mutex::default(),
-            auth_seed: AuthSeed::new(auth_seed),
+            known_users: Arc::new(KnownUsers::new(auth_seed.clone())),
+            auth_seed,
         }
     }
 
@@ -95,18 +103,47 @@ impl SharedPart {
         self.results.cache.plant(bug);
     }
 
-    /// Returns the credential of a user. An unknown user gets one that no proof satisfies.
-    pub(crate) fn credential(&self, options: &Options, user: &str) -> Credential {
-        let mut known = lock(&self.credentials);
-        let prepared = known.entry(user.into()).or_insert_with(|| {
-            let stored = stored(&options.user(user)?.secret)?;
-            Some(Credential::prepare(user, stored, &self.auth_seed))
-        });
-        if let Some(credential) = prepared {
+    /// Returns the credential of a user of the configuration who has this secret. With an empty
+    /// password, nobody can log in.
+    pub(crate) fn configured_credential(&self, user: &str, secret: &UserSecret) -> Credential {
+        let mut prepared = lock(&self.credentials);
+        if let Some(credential) = prepared.get(user) {
             return credential.clone();
         }
-        known.remove(user); // unknown names would fill the map
-        Credential::unknown(user, Like::Password, &self.auth_seed)
+        let credential = match stored(secret) {
+            Some(stored) => Credential::prepare(user, stored, &self.auth_seed),
+            None => self.unknown_credential(user, false),
+        };
+        prepared.insert(user.into(), credential.clone());
+        credential
+    }
+
+    /// Returns a credential that no proof satisfies, for a user who is unknown or may not log in.
+    /// Where users are looked up, it is like that of a role of PostgreSQL.
+    pub(crate) fn unknown_credential(&self, user: &str, is_looked_up: bool) -> Credential {
+        let like =
+            if is_looked_up { Like::Scram { iterations: ITERATIONS } } else { Like::Password };
+        Credential::unknown(user, like, &self.auth_seed)
+    }
+
+    /// Returns the users that databases were asked about.
+    pub(crate) fn known_users(&self) -> &Arc<KnownUsers> {
+        &self.known_users
+    }
+
+    /// Returns the users that databases were asked about, to be shown.
+    pub fn looked_up(&self) -> Vec<KnownUser> {
+        self.known_users.list()
+    }
+
+    /// Returns the counts of users that were looked up.
+    pub fn lookup_stats(&self) -> LookupStats {
+        self.known_users.stats()
+    }
+
+    /// Forgets what databases said of users.
+    pub fn flush_users(&self) {
+        self.known_users.flush();
     }
 
     /// Returns the parse environment of the settings that change what a text means. Its number

@@ -87,9 +87,9 @@ impl Step<'_, '_> {
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let waits = client.waiting_for() != WaitingFor::Nothing;
-        let Some((authenticated, _)) = client.session.login.console() else { return };
+        let Some((authenticated, name)) = client.session.login.console() else { return };
         let user = authenticated.user().to_owned();
-        let admitted = self.step.engine.core_state.shared.options().admits(&user);
+        let admitted = self.step.engine.core_state.shared.options().admits(name, &user);
         let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
         if may_not_look && !waits {
             self.step.end_client(conn, DisconnectReason::Removed);

@@ -48,7 +48,8 @@ const REFUSALS_MAX: u32 = 3;
 
 impl Step<'_, '_> {
     /// Puts a job in the pool's line, if a normalized query is to be verified, a statement may be a
-    /// read or a reply is to be fetched for the cache, and no job stands there. Which one it is,
+    /// read, a reply is to be fetched for the cache or a user to be looked up, and no job stands
+    /// there. Which one it is,
     /// the server's turn decides: a client's own server may have verified the first one by then.
     #[inline]
     pub(crate) fn queue_what_is_due(&mut self, id: PoolId) {
@@ -57,28 +58,26 @@ impl Step<'_, '_> {
         let asks = (part.normalized_queries.has_due() || part.reads.has_due())
             && !part.normalized_queries.rests(self.step.now);
         let fetches = part.refreshes.has_due(pool.settings.options.pool_size);
-        if (asks || fetches) && pool.waiting_jobs() == 0 {
+        let looks_up = !part.lookups.are_done();
+        if (asks || fetches || looks_up) && pool.waiting_jobs() == 0 {
             self.step.queue_job(id, Job::default());
         }
     }
 
     /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
     pub(crate) fn do_what_is_due(&mut self, server: Conn, job: Job) -> bool {
-        self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps))
-            || self.begin_refresh(server)
-    }
-
-    /// Starts to fetch a reply for the cache; true if there is one to fetch.
-    fn begin_refresh(&mut self, conn: Conn) -> bool {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let Some(server) = connections.server(conn) else { return false };
-        let pool = server.pool();
-        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
-        let Some(job) = pipe.fetch_again() else { return false };
-        self.step.start_job(conn, job, None);
-        // Other servers may do others meanwhile.
-        self.queue_what_is_due(pool);
-        true
+        // Clients in their login wait for a lookup; nobody does for the other jobs, or not as long.
+        let one_of_many = self.begin_lookup(server);
+        if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps)) {
+            return true;
+        }
+        let begins = one_of_many || self.begin_refresh(server);
+        if begins && let Some(server) = self.step.engine.connections.server(server) {
+            // Other servers may do others meanwhile.
+            let pool = server.pool();
+            self.queue_what_is_due(pool);
+        }
+        begins
     }
 
     /// Prepares on a server the statements that it lacked for its last clients; true if there are
@@ -182,8 +181,10 @@ impl Step<'_, '_> {
         let Some(server) = connections.server(conn) else { return };
         let store = core_state.shared.protocol.results.clone();
         let pool = core_state.pool(server.pool());
-        let waiters = match job.refresh.take() {
+        let lookup = job.lookup.take();
+        let mut waiters = match job.refresh.take() {
             Some(refresh) => refresh::conclude(pool, *refresh, now),
+            None if lookup.is_some() => Vec::new(),
             None => {
                 conclude(&store, pool, &mut job, now);
                 Vec::new()
@@ -195,6 +196,9 @@ impl Step<'_, '_> {
         pool.protocol.wake();
         let woken = pool.protocol.take_woken();
         let id = pool.shared.id;
+        if let Some(lookup) = lookup {
+            waiters = self.conclude_lookup(id, *lookup);
+        }
         self.wake_for_reply(waiters);
         // The next verification stands behind the clients that wait.
         self.queue_what_is_due(id);
@@ -260,6 +264,10 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
         pool.protocol.refreshes.ended();
     }
     pool.protocol.refreshes.lose();
+    if job.is_open() {
+        // No server can be reached. Another server may look up the others if one is lost at work.
+        pool.protocol.lookups.lose();
+    }
     pool.protocol.wake();
 }
 

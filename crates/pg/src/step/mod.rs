@@ -2,6 +2,7 @@
 
 pub(crate) mod reads;
 pub(crate) mod refresh;
+mod lookups;
 pub(crate) mod jobs;
 pub(crate) mod release;
 pub(crate) mod reload;

@@ -69,6 +69,7 @@ impl Background for Pg {
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
         Step { step }.look_for_reads();
         Step { step }.tick_results();
+        Step { step }.tick_lookups();
         let core_state = &mut step.engine.core_state;
         if sweep {
             core_state.protocol.sweep();
@@ -125,7 +126,9 @@ impl Protocol for Pg {
     #[inline]
     fn phase(session: &ClientSession) -> Phase {
         match session.login.state() {
-            ClientState::Opening | ClientState::Proving(..) => Phase::Login,
+            ClientState::Opening | ClientState::LookingUp(..) | ClientState::Proving(..) => {
+                Phase::Login
+            }
             ClientState::Entering(..) => Phase::Entering,
             ClientState::Checking(..) => Phase::Checking,
             ClientState::Ready(_) => Phase::Ready,

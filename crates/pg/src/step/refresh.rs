@@ -13,7 +13,7 @@ use crate::relay::pipe::Pipeline;
 use crate::results::filling::Outcome;
 use crate::results::refresh::{Known, Refresh, Sent};
 use crate::results::segment::Form;
-use crate::state::parts::{Client, Pool};
+use crate::state::parts::{Client, Engine, Pool};
 use crate::statements::columns::{Columns, Shape};
 
 /// Returns the connection of a client that waits for a reply.
@@ -79,6 +79,16 @@ pub(crate) fn conclude(pool: &mut Pool, refresh: Refresh, now: Now) -> Vec<Waite
 }
 
 impl Step<'_, '_> {
+    /// Starts to fetch a reply for the cache; true if there is one to fetch.
+    pub(crate) fn begin_refresh(&mut self, conn: Conn) -> bool {
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
+        let Some(server) = connections.server(conn) else { return false };
+        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
+        let Some(job) = pipe.fetch_again() else { return false };
+        self.step.start_job(conn, job, None);
+        true
+    }
+
     /// Drops the refreshes of a pool on whose servers no job begins: those who wait for them get
     /// the replies from before, or ask for themselves.
     pub(crate) fn lose_refreshes_in_vain(&mut self, id: PoolId) {

@@ -34,7 +34,9 @@ impl<P: Protocol> Step<'_, P> {
             Phase::Ready => self.serve_ready(conn, &[]),
             Phase::Checking => P::checked(self, conn),
             Phase::Console => P::console_input(self, conn, &[]),
-            Phase::Login | Phase::Entering => {}
+            // The protocol has waited for something with the login.
+            Phase::Login => self.log_in(conn, &[]),
+            Phase::Entering => {}
         }
     }
 

@@ -207,7 +207,8 @@ impl<P: Protocol> Step<'_, P> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let ready = P::phase(&client.session) == Phase::Ready;
         let speaks = ready && (client.inbox.held() > 0 || client.inbox.rest > 0);
-        let (link, waits) = (client.link, client.waiting_for != WaitingFor::Nothing);
+        let is_in = P::phase(&client.session) != Phase::Login;
+        let (link, waits) = (client.link, is_in && client.waiting_for != WaitingFor::Nothing);
         let is_quiet = |server: &Server<P>| ready && P::idle(&server.session).is_some();
         let busy = match link {
             Some(server) => !self.engine.connections.server(server).is_some_and(|s| is_quiet(s)),

@@ -26,7 +26,7 @@ pub(super) struct Entry {
 const EXPLAIN_AUTOPREPARE: &[&str] = &["explain", "autoprepare"];
 const EXPLAIN_CACHE: &[&str] = &["explain", "cache"];
 
-const FLUSH: &str = "FLUSH AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|STATEMENT '<sql>'|\
+const FLUSH: &str = "FLUSH AUTH|AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|STATEMENT '<sql>'|\
                      TABLE <table>|TAG <tag>]";
 
 /// Messages to send now; `None` if the reply follows later.
@@ -216,6 +216,10 @@ fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
         [what, rest @ ..] if what.is("cache") => {
             cache::flush(&desk.state, &question.query, rest)?;
+            Ok(Some(text::done("FLUSH")))
+        }
+        [what] if what.is("auth") => {
+            desk.state.shared.protocol.flush_users();
             Ok(Some(text::done("FLUSH")))
         }
         [what] if what.is("autoprepare") => {

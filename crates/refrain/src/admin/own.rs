@@ -13,6 +13,50 @@ use super::table::{Listing, Pair, bigint, int, text};
 use super::view::Pool;
 use crate::sum::{self, Key};
 
+/// A user who may be known, and where the user's secret comes from.
+pub(super) struct AuthUser {
+    user: String,
+    source: &'static str,
+    /// The database that was asked.
+    database: String,
+    secret: &'static str,
+    /// Milliseconds since the database answered.
+    age_ms: Option<u64>,
+    /// Whether the next login asks the database.
+    doubted: bool,
+}
+
+/// `SHOW AUTH`: users of the configuration, and users that databases were asked about.
+pub(super) const AUTH: Listing<AuthUser> = Listing {
+    columns: &[
+        text("user", |row| row.user.clone()),
+        text("source", |row| row.source.to_owned()),
+        text("database", |row| row.database.clone()),
+        text("secret", |row| row.secret.to_owned()),
+        text("age_ms", |row| row.age_ms.map(|age| age.to_string()).unwrap_or_default()),
+        text("doubted", |row| if row.doubted { "yes" } else { "no" }.to_owned()),
+    ],
+    rows: |view| {
+        let configured = view.options.users.iter().map(|user| AuthUser {
+            user: user.name.clone(),
+            source: "configuration",
+            database: String::new(),
+            secret: user.secret.kind(),
+            age_ms: None,
+            doubted: false,
+        });
+        let known = view.state.shared.protocol.looked_up().into_iter().map(|known| AuthUser {
+            user: known.user,
+            source: "auth_query",
+            database: known.database,
+            secret: known.secret,
+            age_ms: Some(view.now.since(known.at) / 1000),
+            doubted: known.doubted,
+        });
+        configured.chain(known).collect()
+    },
+};
+
 /// `SHOW STATEMENTS`: shared statements, the most used first.
 pub(super) const STATEMENTS: Listing<StatementView> = Listing {
     columns: &[

@@ -6,6 +6,7 @@ use super::{autoprepare, cache, own, pgbouncer, sharing, sockets, sqlite};
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("active_sockets", &sockets::ACTIVE_SOCKETS),
+    ("auth", &own::AUTH),
     ("autoprepare", &autoprepare::TEMPLATES),
     ("cache", &cache::CACHE),
     ("cache advice", &cache::ADVICE),

@@ -26,6 +26,7 @@ mod cancel;
 mod lifecycle;
 mod removed;
 mod login;
+mod auth_query;
 mod trust;
 mod settings;
 mod pins;

@@ -4,6 +4,7 @@
 //! next, each step by a method of its own; all others read the state. A client that is
 //! [`ClientState::Ready`] has authenticated itself, and keeps the proof.
 
+use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 
 use crate::auth::{Authenticated, Proving};
@@ -15,6 +16,8 @@ pub(crate) enum ClientState {
     /// Its first packet: a startup packet, or a request to encrypt or to cancel.
     #[default]
     Opening,
+    /// None: the database is asked for its user's secret, for which it has waited since then.
+    LookingUp(Box<LoginRequest>, Now),
     /// Its part of the authentication.
     Proving(Box<LoginRequest>, Box<Proving>),
     /// None: a server of its pool has to be reached first.
@@ -92,6 +95,19 @@ impl Login {
             Encryption::Gss => &mut self.asked.1,
         };
         !std::mem::replace(asked, true)
+    }
+
+    /// Waits for what the database says of the client's user.
+    pub(crate) fn await_user(&mut self, login_request: Box<LoginRequest>, since: Now) {
+        self.state = ClientState::LookingUp(login_request, since);
+    }
+
+    /// Takes the login out that waits for its user, and since when.
+    pub(crate) fn take_looking_up(&mut self) -> Option<(Box<LoginRequest>, Now)> {
+        match std::mem::take(&mut self.state) {
+            ClientState::LookingUp(login_request, since) => Some((login_request, since)),
+            _ => None,
+        }
     }
 
     /// Waits for the client's part of the authentication.

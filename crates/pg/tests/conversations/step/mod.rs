@@ -19,6 +19,7 @@ mod server_input;
 mod serving;
 pub(crate) mod share;
 pub(crate) mod shared_read;
+mod lookups;
 mod local;
 mod tick;
 mod travel;

@@ -28,7 +28,7 @@ use self::world::{Question, Role, SharedWorld, World};
 use refrain_config::Options;
 use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
 use refrain_pg::snapshot::StatementView;
-use refrain_pg::{Counters, Event, Shared, Snapshot};
+use refrain_pg::{Counters, Event, LookupStats, Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{Core, Peer};
@@ -296,6 +296,16 @@ impl Conversation {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let world = self.0.borrow();
         world.cores[0].engine.snapshot(world.now)
+    }
+
+    /// Returns the counts of users that were looked up.
+    pub(crate) fn lookups(&self) -> LookupStats {
+        self.0.borrow().shared.protocol.lookup_stats()
+    }
+
+    /// Forgets what databases said of users, as FLUSH AUTH does.
+    pub(crate) fn flushes_users(&self) {
+        self.0.borrow().shared.protocol.flush_users();
     }
 
     /// Returns what the console shows of each statement.

@@ -1,0 +1,107 @@
+//! The user of a client that logs in: configured, known from the database, or to be looked up
+//! there.
+//!
+//! The client waits for the answer in its login, within `client_login_timeout`. If it leaves, the
+//! lookup goes on for others, and for the next login.
+
+use refrain_cache::Waiter;
+use refrain_config::AuthQuery;
+use refrain_pool::Now;
+use refrain_pool::ids::{Conn, PoolId};
+
+use crate::auth::Credential;
+use crate::engine::Step;
+use crate::state::client::login::LoginRequest;
+use crate::users::known::{Found, Look, Terms, UserKey};
+use crate::users::lookup::Lookup;
+
+/// The user of a login, as far as the user is known.
+pub(crate) enum UserFound {
+    /// The credential; of an unknown user, one that no proof satisfies.
+    Credential(Credential),
+    /// The database is asked: the client is told when its answer is there, or will not come.
+    Later,
+    /// The database cannot be asked.
+    Nothing,
+}
+
+impl Step<'_, '_> {
+    /// Returns the credential of a client's user, or begins to ask the database. `since` is when
+    /// the client began to wait for its answer, if it did.
+    pub(crate) fn find_user(
+        &mut self,
+        conn: Conn,
+        login_request: &LoginRequest,
+        since: Option<Now>,
+    ) -> UserFound {
+        let shared = self.step.engine.core_state.shared.clone();
+        let options = shared.options();
+        let user = &login_request.user;
+        if let Some(secret) = options.secret(user) {
+            return UserFound::Credential(shared.protocol.configured_credential(user, secret));
+        }
+        let Some(source) = options.auth_query(&login_request.database) else {
+            return UserFound::Credential(shared.protocol.unknown_credential(user, false));
+        };
+        let key = key(source, user);
+        let Some(waiter) = self.waiter(conn) else { return UserFound::Later };
+        let terms = Terms::of(&options.general);
+        let known = shared.protocol.known_users();
+        let Look { found, asks } = known.look(&key, &terms, self.step.now, since, waiter);
+        if asks {
+            self.look_up(key);
+        }
+        match found {
+            Found::Answer(Some(credential)) => UserFound::Credential(credential),
+            Found::Answer(None) => {
+                UserFound::Credential(shared.protocol.unknown_credential(user, true))
+            }
+            Found::Wait => UserFound::Later,
+            Found::Nothing => UserFound::Nothing,
+        }
+    }
+
+    fn waiter(&mut self, conn: Conn) -> Option<Waiter> {
+        let core = self.step.engine.core_state.core();
+        let client = self.step.engine.connections.client(conn)?;
+        Some(Waiter { core: core.0, client: conn.0.into(), request: client.serial().0 })
+    }
+
+    /// Has a server of the database asked, in the pool's line.
+    fn look_up(&mut self, key: UserKey) {
+        let shared = self.step.engine.core_state.shared.clone();
+        let (database, user) = (key.source.database.clone(), key.source.user.clone());
+        let lookup = Lookup::new(shared.protocol.known_users().clone(), key);
+        // If there is no such pool, or there are too many, the lookup is lost.
+        let Some(pool) = shared.pool(&database, &user) else { return };
+        let part = self.step.engine.core_state.open_pool(&pool, self.step.now);
+        part.protocol.lookups.push(lookup);
+        self.queue_what_is_due(pool.id);
+    }
+
+    /// Notes that a client could not prove who it is: the password in the database may be a new
+    /// one.
+    pub(crate) fn doubt_user(&mut self, database: &str, user: &str) {
+        let shared = &self.step.engine.core_state.shared;
+        let options = shared.options();
+        if options.secret(user).is_none()
+            && let Some(source) = options.auth_query(database)
+        {
+            shared.protocol.known_users().doubt(&key(source, user), self.step.now);
+        }
+    }
+
+    /// Notes that a pool's servers refuse the secret with which Refrain has logged in: it is that
+    /// of a client, and the database has another one by now.
+    pub(crate) fn doubt_secret(&mut self, id: PoolId, version: u32) {
+        let Some(pool) = self.step.engine.core_state.find_pool(id) else { return };
+        let (database, user) = (pool.shared.database.clone(), pool.shared.user.clone());
+        if pool.shared.protocol.forget_secret(version) {
+            self.doubt_user(&database, &user);
+        }
+    }
+}
+
+fn key(source: AuthQuery, user: &str) -> UserKey {
+    UserKey { source: source.into(), user: user.into() }
+}
