@@ -17,6 +17,8 @@ pub enum DisconnectReason {
     Synchronization,
     /// The client asked for a protocol version that Refrain does not speak.
     ClientVersion,
+    /// The handshake for the encryption of the client's connection failed.
+    Tls,
     /// The client gave a wrong password, or an unknown user, or a user without a password.
     Login,
     /// The client asked for a database that is not configured.
@@ -80,6 +82,7 @@ const TABLE: &[Row] = &[
         "terminating connection because protocol synchronization was lost",
     ),
     row(DisconnectReason::ClientVersion, "client_version", "unsupported frontend protocol"),
+    row(DisconnectReason::Tls, "tls", ""),
     row(DisconnectReason::Login, "login", "password authentication failed"),
     row(DisconnectReason::UnknownDatabase, "unknown_database", "database does not exist"),
     row(DisconnectReason::TooManyClients, "too_many_clients", "sorry, too many clients already"),
@@ -145,6 +148,7 @@ impl DisconnectReason {
         Some(match row.cause {
             Self::Terminated => "it ended the session",
             Self::ClientGone => "its connection broke",
+            Self::Tls => "could not accept SSL connection",
             Self::Killed => "an administrator ended its session",
             Self::Removed => "its user or database is no longer configured",
             Self::Shutdown => "Refrain is shutting down",

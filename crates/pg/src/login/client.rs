@@ -69,7 +69,8 @@ impl Step<'_, '_> {
         };
         let credential = shared.protocol.credential(&shared.options(), &login_request.user);
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
-        let proof = Proving::start(method, &credential, &random);
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let proof = Proving::start_over(client.secured(), method, &credential, &random);
         self.proof(conn, Box::new(login_request), proof);
     }
 

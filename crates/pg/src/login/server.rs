@@ -48,7 +48,8 @@ impl Step<'_, '_> {
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
         let database = pool.server_database();
-        let login = Login::new(&user, pool.shared.protocol.secret(), &random);
+        let login = Login::new(&user, pool.shared.protocol.secret(), &random)
+            .over(server.secured(), target.channel_binding);
         let mut parameters: Vec<(&[u8], &[u8])> =
             vec![(b"user", user.as_bytes()), (b"database", database.as_bytes())];
         if let Some(name) = &target.application_name {

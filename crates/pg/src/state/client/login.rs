@@ -57,6 +57,8 @@ pub(crate) struct Login {
     state: ClientState,
     /// Whether the client has asked for TLS, and for GSSAPI encryption.
     asked: (bool, bool),
+    /// Whether the client's connection is being encrypted, or is encrypted.
+    starts_tls: bool,
 }
 
 impl Login {
@@ -92,6 +94,17 @@ impl Login {
             Encryption::Gss => &mut self.asked.1,
         };
         !std::mem::replace(asked, true)
+    }
+
+    /// Notes that the client's next bytes are a handshake, for the loop.
+    pub(crate) fn start_tls(&mut self) {
+        self.asked.0 = true;
+        self.starts_tls = true;
+    }
+
+    /// Whether the client's next bytes are a handshake, unless that is over.
+    pub(crate) fn starts_tls(&self) -> bool {
+        self.starts_tls
     }
 
     /// Waits for the client's part of the authentication.

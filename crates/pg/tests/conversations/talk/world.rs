@@ -203,6 +203,11 @@ impl World {
                     self.step(core, Event::Connected { conn });
                 }
             }
+            Action::StartTls { conn, clear, early } => {
+                let end = self.end_of(core, conn);
+                self.tell(end, "is to be encrypted");
+                self.ends[end].handshake = Some((clear, early));
+            }
             Action::Pause { conn } => {
                 let end = self.end_of(core, conn);
                 assert!(!std::mem::replace(&mut self.ends[end].paused, true), "paused twice");
