@@ -29,6 +29,7 @@ use crate::scene;
 use crate::sqlite_host::SqliteHost;
 use crate::sqlite_session::SessionOutput;
 use crate::supervisor::SupervisorCommand;
+use crate::tls::{Session, TlsHost};
 
 /// Set by a test: the next bytes that a core receives cause a panic.
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub(crate) struct WorkerState {
     pub(crate) engine: Engine,
     pub(crate) ports: Ports,
     pub(crate) dialer: Dialer,
+    pub(crate) tls: TlsHost,
     pub(crate) sqlite_host: SqliteHost,
     pub(crate) loads: Loads,
     pub(crate) gauge: Gauge,
@@ -85,8 +87,10 @@ const GIVEN_AT_ONCE: usize = 64;
 pub(crate) struct Leaving {
     pub(crate) to: Core,
     pub(crate) transfer: Box<Transfer>,
-    /// Bytes that it sent in the meantime, for the engine of the other core.
+    /// Bytes that it sent in the meantime, for the other core.
     pub(crate) early: Vec<u8>,
+    /// Its TLS.
+    pub(crate) session: Option<Box<Session>>,
 }
 
 impl WorkerState {
@@ -127,11 +131,21 @@ impl WorkerState {
 
     pub(crate) fn handle_event(&mut self, now: Now, happened: Happened<'_>) {
         match happened {
+            Happened::Received { token, bytes } if self.tls.has(conn(token)) => {
+                self.receive_tls(now, conn(token), bytes);
+            }
             Happened::Received { token, bytes } => match self.leaving.get_mut(&token) {
                 None => self.step(now, Event::Bytes { conn: conn(token), bytes }),
                 Some(leaving) => leaving.early.extend_from_slice(bytes),
             },
+            Happened::Sent { token, buffer } if self.tls.has(conn(token)) => {
+                self.sent_tls(conn(token), buffer);
+            }
             Happened::Sent { token, buffer } => self.sent(now, conn(token), buffer),
+            Happened::Closed { token, error } if self.tls.has(conn(token)) => {
+                let why = error.map(|error| error.to_string());
+                self.closed_tls(now, conn(token), why.as_deref());
+            }
             Happened::Closed { token, error } => {
                 // If it is on its way to another core, that core finds it closed.
                 if !self.leaving.contains_key(&token) {
@@ -140,8 +154,12 @@ impl WorkerState {
                 }
             }
             Happened::Connected { token, .. } => {
-                self.dialer.forget(conn(token));
-                self.step(now, Event::Connected { conn: conn(token) });
+                let address = self.dialer.succeeded(conn(token));
+                if self.tls.has(conn(token)) {
+                    self.connected_tls(now, conn(token), address);
+                } else {
+                    self.step(now, Event::Connected { conn: conn(token) });
+                }
             }
             Happened::Failed { token, error } => {
                 if let Some(why) = self.dialer.failed(conn(token), &error) {
@@ -182,9 +200,9 @@ impl WorkerState {
 
     /// Passes a server or client that the kernel has detached to its new core.
     fn depart(&mut self, token: Token, socket: Socket) {
-        if let Some(Leaving { to, transfer, early }) = self.leaving.remove(&token) {
+        if let Some(Leaving { to, transfer, early, session }) = self.leaving.remove(&token) {
             self.ports.release(conn(token));
-            self.links.put(to, Mail::Arrived { socket, transfer, early });
+            self.links.put(to, Mail::Arrived { socket, transfer, early, session });
         }
     }
 

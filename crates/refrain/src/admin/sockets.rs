@@ -180,7 +180,7 @@ fn listening(view: &View<'_>, peer: &Peer) -> Place {
 
 fn place_of_host(host: &Host) -> Place {
     match host {
-        Host::Tcp { host, port } => Place { address: host.clone(), port: *port },
+        Host::Tcp { host, port, .. } => Place { address: host.clone(), port: *port },
         Host::Unix { port, .. } => Place { address: "unix".to_owned(), port: *port },
         Host::Sqlite(_) => Place { address: "sqlite".to_owned(), port: 0 },
     }

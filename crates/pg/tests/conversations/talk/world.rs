@@ -60,6 +60,9 @@ pub(crate) struct End {
     pub(crate) key: (u32, Vec<u8>),
     /// The address that Refrain connects to.
     pub(crate) host: String,
+    /// The number of bytes in the clear before the handshake that is due, and its beginning, if
+    /// Refrain wants to encrypt.
+    pub(crate) handshake: Option<(usize, Vec<u8>)>,
 }
 
 /// A question at the admin console, for the program.
@@ -273,6 +276,7 @@ impl World {
             in_flight: None,
             key: (0, Vec::new()),
             host: String::new(),
+            handshake: None,
         };
         self.ends.push(end);
         self.ends.len() - 1
