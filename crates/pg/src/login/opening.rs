@@ -137,8 +137,7 @@ impl Step<'_, '_> {
             login_request.user,
             login_request.database
         );
-        let hint = "client_tls_sslmode asks for TLS.";
-        let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint };
+        let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
         self.refuse_client(conn, DisconnectReason::Login, &report);
         false
     }

@@ -97,6 +97,8 @@ trait Side {
     type Data;
 
     fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    fn state(&self) -> &CommonState;
 }
 
 impl Side for UnbufferedServerConnection {
@@ -105,6 +107,10 @@ impl Side for UnbufferedServerConnection {
     fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(bytes)
     }
+
+    fn state(&self) -> &CommonState {
+        self
+    }
 }
 
 impl Side for UnbufferedClientConnection {
@@ -112,6 +118,10 @@ impl Side for UnbufferedClientConnection {
 
     fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(bytes)
+    }
+
+    fn state(&self) -> &CommonState {
+        self
     }
 }
 
@@ -129,7 +139,7 @@ fn read<S: Side>(
         let UnbufferedStatus { discard, state } = side.process(&mut bytes[used..]);
         match state {
             Err(error) => {
-                say_last(side, &mut bytes[used + discard..], out);
+                say_last(side, out);
                 return Err(error);
             }
             // The caller learns of the end of the handshake before it gets bytes.
@@ -154,21 +164,18 @@ fn read<S: Side>(
     }
 }
 
-/// Appends the alert with which rustls answers an error.
-fn say_last<S: Side>(side: &mut S, bytes: &mut [u8], out: &mut Vec<u8>) {
-    let mut used = 0;
-    loop {
-        let UnbufferedStatus { discard, state } = side.process(&mut bytes[used..]);
-        match state {
-            Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                if append_whole(out, |room| data.encode(room)).is_err() {
-                    return;
-                }
-            }
-            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-            _ => return,
+/// Appends the alert with which rustls answers an error. rustls does not bear another look at the
+/// bytes that were wrong, so it gets none.
+fn say_last<S: Side>(side: &mut S, out: &mut Vec<u8>) {
+    while side.state().wants_write() {
+        let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(mut data)), .. } =
+            side.process(&mut [])
+        else {
+            return;
+        };
+        if append_whole(out, |room| data.encode(room)).is_err() {
+            return;
         }
-        used += discard;
     }
 }
 
