@@ -27,6 +27,7 @@ mod lifecycle;
 mod removed;
 mod login;
 mod trust;
+mod tls;
 mod settings;
 mod pins;
 mod functions;
