@@ -84,7 +84,8 @@ choice! {
 }
 
 choice! {
-    /// Whether SCRAM is bound to the certificate of the server, as libpq's `channel_binding` has it.
+    /// Whether SCRAM is bound to the certificate of the server, as libpq's `channel_binding` has
+    /// it.
     ChannelBinding {
         /// Never.
         Disable = "disable",
@@ -120,8 +121,8 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// Whether the server's certificate is checked. Like libpq, Refrain checks it under `require` as
-    /// well if there is a file of authorities.
+    /// Whether the server's certificate is checked. Like libpq, Refrain checks it under `require`
+    /// as well if there is a file of authorities.
     pub fn is_verifying(&self) -> bool {
         let is_checked = self.mode == SslMode::Require && self.root_cert_file.is_some();
         self.mode.is_verifying() || is_checked

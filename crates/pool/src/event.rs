@@ -34,7 +34,8 @@ pub enum Event<'a, P: Parts> {
         /// The connection's number.
         conn: Conn,
     },
-    /// An [`Action::Connect`] or an [`Action::StartTls`] failed. The engine closes `conn` in answer.
+    /// An [`Action::Connect`] or an [`Action::StartTls`] failed. The engine closes `conn` in
+    /// answer.
     Failed {
         /// The connection's number.
         conn: Conn,

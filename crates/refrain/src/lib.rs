@@ -39,6 +39,7 @@ mod supervisor;
 mod admin;
 mod worker_state;
 mod worker_tls;
+mod worker_events;
 mod core;
 mod signals;
 mod metrics;

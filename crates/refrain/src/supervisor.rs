@@ -193,8 +193,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Reads the configuration and the files that it names, and checks it against the addresses that
-    /// were bound at the start.
+    /// Reads the configuration and the files that it names, and checks it against the addresses
+    /// that were bound at the start.
     fn load(&self) -> Result<(Options, Setup), String> {
         let options = self.source.load()?;
         let tcp = |address: &Address| match address {

@@ -1,5 +1,5 @@
-//! The encrypted connections of a core: what their sessions hear goes to the engine, and their tasks
-//! go to the kernel.
+//! The encrypted connections of a core: what their sessions hear goes to the engine, and their
+//! tasks go to the kernel.
 
 use refrain_drive::{Address, Driver, Kernel};
 use refrain_pg::Event;
@@ -68,7 +68,8 @@ impl WorkerState {
         }
     }
 
-    /// Does the tasks of all sessions that may have one. Returns whether the engine has heard of it.
+    /// Does the tasks of all sessions that may have one. Returns whether the engine has heard of
+    /// it.
     pub(crate) fn do_tls(&mut self, now: Now, kernel: &mut Kernel) -> bool {
         let mut has_heard = false;
         while let Some((conn, mut session)) = self.tls.next_ready() {

@@ -59,8 +59,8 @@ impl Authority {
     }
 }
 
-/// Makes a certificate that its own key has signed, as PostgreSQL's manual does: it could be that of
-/// an authority.
+/// Makes a certificate that its own key has signed, as PostgreSQL's manual does: it could be that
+/// of an authority.
 ///
 /// # Errors
 /// If no key can be made.

@@ -26,8 +26,8 @@
 //! Random bytes are passed in ([`NONCE_BYTES`] of them for an exchange), so a run is a function of
 //! its inputs. They must be unpredictable and fresh for each exchange.
 //!
-//! Not here: GSSAPI, LDAP, certificates, `pg_hba` rules, password expiry, framing of messages (`wire`), and how long an
-//! exchange may take.
+//! Not here: GSSAPI, LDAP, certificates, `pg_hba` rules, password expiry, framing of messages
+//! (`wire`), and how long an exchange may take.
 //!
 //! One cost to know of: a PBKDF2 of 4096 iterations takes 3 ms (2.5 GHz Xeon without SHA
 //! instructions; OpenSSL takes as long). It is paid in [`Credential::prepare`] for a plain secret,

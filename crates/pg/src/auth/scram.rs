@@ -22,7 +22,7 @@ pub(super) const MECHANISM: &str = "SCRAM-SHA-256";
 /// The mechanism for a channel that a login is bound to.
 pub(super) const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// What a client says of channel binding, at the beginning of its gs2 header.
+/// A client's word on channel binding, at the beginning of its gs2 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     /// It cannot bind.
@@ -57,7 +57,8 @@ impl Flag {
     }
 }
 
-/// Returns the value of the attribute `c`: the gs2 header, and the hash if the login is bound to it.
+/// Returns the value of the attribute `c`: the gs2 header, and the hash if the login is bound to
+/// it.
 pub(super) fn bound_to(gs2_header: &[u8], end_point: Option<&[u8]>) -> String {
     BASE64_STANDARD.encode([gs2_header, end_point.unwrap_or_default()].concat())
 }

@@ -165,7 +165,7 @@ pub struct Login {
     secret: Secret,
     nonce: String,
     channel: Channel,
-    /// What the opening has said of channel binding.
+    /// The opening's word on channel binding.
     flag: Flag,
     stage: LoginStage,
 }

@@ -28,7 +28,7 @@ impl Step<'_, '_> {
         conn: Conn,
         input: &[u8],
     ) -> Option<(usize, Option<LoginRequest>)> {
-        let Some(client) = self.step.engine.connections.client(conn) else { return None };
+        let client = self.step.engine.connections.client(conn)?;
         if client.session.login.starts_tls() && client.secured().is_none() {
             return self.early(conn, input).map(|used| (used, None));
         }
@@ -95,8 +95,8 @@ impl Step<'_, '_> {
         Some(input.len())
     }
 
-    /// Answers a request for TLS or GSSAPI encryption; denies the latter. A client may ask for each once, in either
-    /// order. True if the client may go on.
+    /// Answers a request for TLS or GSSAPI encryption; denies the latter. A client may ask for each
+    /// once, in either order. True if the client may go on.
     fn encryption(&mut self, conn: Conn, encryption: Encryption, rest: bool) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let tls = encryption == Encryption::Tls;

@@ -1,12 +1,12 @@
-//! What handshakes need: certificates, keys, authorities and choices, read from the files that the
-//! options name.
+//! The needs of handshakes: certificates, keys, authorities and choices, read from the files that
+//! the options name.
 //!
 //! A [`Setup`] is read in full or not at all, at the start and at each reload. A [`Store`] has the
 //! one in force. Cores look into it once per connection.
 //!
-//! Sessions are resumed both ways: clients get a ticket, whose contents no core has to remember, and
-//! tickets of servers are kept with the setup. A reload ends both, so that no session outlives the
-//! authority that let it in.
+//! Sessions are resumed both ways: clients get a ticket, whose contents no core has to remember,
+//! and tickets of servers are kept with the setup. A reload ends both, so that no session outlives
+//! the authority that let it in.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -67,7 +67,7 @@ pub(super) fn cipher_name(suite: CipherSuite) -> &'static str {
     found.map_or("", |(.., name)| name)
 }
 
-/// What handshakes with clients need.
+/// The needs of handshakes with clients.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     pub(super) config: Arc<ServerConfig>,
@@ -75,7 +75,7 @@ pub(super) struct Acceptor {
     pub(super) end_point: Option<Box<[u8]>>,
 }
 
-/// What handshakes need, of one configuration.
+/// The needs of all handshakes, of one configuration.
 #[derive(Debug)]
 pub(crate) struct Setup {
     clients: Option<Arc<Acceptor>>,

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! rustls does the handshakes and the records, without buffers of its own: a core decrypts all that
-//! it receives in one scratch buffer, and encrypts in one batch all that the engine has queued for a
-//! connection in a turn. An idle connection keeps keys, and a record that has come in part.
+//! it receives in one scratch buffer, and encrypts in one batch all that the engine has queued for
+//! a connection in a turn. An idle connection keeps keys, and a record that has come in part.
 //!
 //! The state machine of a connection, `session`, has no socket: its tests connect two of them in
 //! memory. `host` has those of one core. `configs` reads the files, at the start and at a reload.

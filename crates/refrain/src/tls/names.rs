@@ -1,4 +1,4 @@
-//! What a certificate says: names, times, and the hash that a login may be bound to.
+//! The contents of a certificate: names, times, and the hash that a login may be bound to.
 //!
 //! Verified certificates alone give names to a decision; a certificate that cannot be read gives
 //! none.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! [`Session::receive`] takes what has come from the kernel, and tells what the engine shall hear.
-//! [`Session::next`] says what to give to the kernel, one buffer at a time. Bytes of the engine wait
-//! here until the handshake is over; the kernel gets what came of them in chunks of at most
+//! [`Session::next`] says what to give to the kernel, one buffer at a time. Bytes of the engine
+//! wait here until the handshake is over; the kernel gets what came of them in chunks of at most
 //! [`CHUNK`] bytes, so that a large send does not take twice its memory.
 //!
 //! Always true: nothing in the clear is taken for something that was encrypted. What comes behind
@@ -75,9 +75,9 @@ pub(crate) enum Task {
 /// The TLS of one connection.
 pub(crate) struct Session {
     phase: Phase,
-    /// What has come and was not used up: the beginning of a record.
+    /// Bytes that have come and were not used up: the beginning of a record.
     partial: Vec<u8>,
-    /// What the peer gets, and the kernel has not got.
+    /// Bytes for the peer that the kernel has not got.
     outgoing: Vec<u8>,
     /// The number of bytes that the engine sends in the clear, before all else.
     clear: usize,
@@ -342,8 +342,8 @@ impl Session {
         }
     }
 
-    /// Ends a handshake that has failed. A server that need not be encrypted is connected once more,
-    /// in the clear.
+    /// Ends a handshake that has failed. A server that need not be encrypted is connected once
+    /// more, in the clear.
     fn fail(&mut self, with: Party, why: String, sink: &mut dyn FnMut(Heard<'_>)) -> Phase {
         match with {
             Party::Server(mut target)
@@ -407,8 +407,8 @@ impl Session {
         if matches!(self.phase, Phase::Clear) { Task::Dissolve } else { Task::Nothing }
     }
 
-    /// Puts the engine's bytes in the clear before all others. False if the engine has not sent them
-    /// yet.
+    /// Puts the engine's bytes in the clear before all others. False if the engine has not sent
+    /// them yet.
     fn send_clear(&mut self) -> bool {
         let Some(queued) = &mut self.queued else { return false };
         queued.at = self.clear.min(queued.bytes.len());
@@ -445,8 +445,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the last bytes for the peer, if the kernel can take them: what is left, and TLS's own
-    /// end of the stream.
+    /// Returns the last bytes for the peer, if the kernel can take them: what is left, and TLS's
+    /// own end of the stream.
     pub(crate) fn last(mut self) -> Option<Vec<u8>> {
         if self.in_kernel || self.clear > 0 {
             return None;

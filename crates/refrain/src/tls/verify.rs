@@ -1,5 +1,5 @@
-//! The check of a server's certificate: rustls's own, with its verdict softened as libpq's `sslmode`
-//! has it.
+//! The check of a server's certificate: rustls's own, with its verdict softened as libpq's
+//! `sslmode` has it.
 //!
 //! - without authorities, every certificate is taken; the server still has to own the key;
 //! - under `verify-ca` the name does not matter. rustls looks at the name last, so this one error

@@ -67,8 +67,8 @@ fn files() -> &'static Files {
     })
 }
 
-/// Returns a server that lets nobody in without TLS: `scram_user` by password, and `postgres` to the
-/// database `postgres` by certificate.
+/// Returns a server that lets nobody in without TLS: `scram_user` by password, and `postgres` to
+/// the database `postgres` by certificate.
 fn encrypting(version: Version) -> &'static Cluster {
     static V15: OnceLock<Cluster> = OnceLock::new();
     static V18: OnceLock<Cluster> = OnceLock::new();

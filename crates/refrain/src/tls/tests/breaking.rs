@@ -86,7 +86,7 @@ fn words_in_the_clear_fail_the_handshake_and_are_answered_by_an_alert() {
 #[test]
 fn records_that_are_too_long_or_empty_end_the_connection() {
     let world = World::new(PREFER, VERIFY);
-    for record in [vec![0x17, 3, 3, 0xff, 0xff], vec![0x17, 3, 3, 0, 0].repeat(100)] {
+    for record in [vec![0x17, 3, 3, 0xff, 0xff], [0x17, 3, 3, 0, 0].repeat(100)] {
         let (mut client, mut server) = world.both();
         converse(&mut client, &mut server, usize::MAX);
         client.gets(&record);
