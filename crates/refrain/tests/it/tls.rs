@@ -1,6 +1,8 @@
 //! TLS, to clients and to servers, with libpq's `sslmode` on both sides.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -339,6 +341,62 @@ fn a_cancel_request_goes_to_a_server_that_must_encrypt() {
     eventually("it sleeps", || psql(&direct, "", sleeping).as_deref() == Ok("1"));
     Session::raw(proxy.addr(), &cancel_request(&session.key)).rest();
     assert_eq!(session.ready().words(), "T E(57014) Z(I)");
+}
+
+#[test]
+fn garbage_and_silence_in_a_handshake_leave_nothing_behind() {
+    let config = to_clients("prefer", "server").general("client_login_timeout", "\"500ms\"");
+    let proxy = config.general("workers", "2").start();
+    is_in(&proxy, "sslmode=require");
+    let before = proxy.descriptors();
+    let asks = |first: &[u8]| {
+        let mut stream = TcpStream::connect(proxy.addr()).unwrap();
+        stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+        let mut answer = [0];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"S");
+        stream.write_all(first).unwrap();
+        stream
+    };
+    let hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc];
+    let garbage: Vec<_> = (0..200_u8).map(|byte| asks(&[byte ^ 0x80; 300])).collect();
+    let silent: Vec<_> = (0..20).map(|_| asks(&[])).chain((0..20).map(|_| asks(&hello))).collect();
+    for mut stream in garbage.into_iter().chain(silent) {
+        // An alert at most, then the end.
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.len() < 100, "{}", rest.escape_ascii());
+    }
+    eventually("all are closed", || proxy.descriptors() <= before);
+    is_in(&proxy, "sslmode=require");
+}
+
+#[test]
+fn an_encrypted_server_moves_between_cores_with_its_keys() {
+    let config = to_server(Version::V18Tls, "require").general("client_tls_sslmode", "\"require\"");
+    let config = config.general("client_tls_cert_file", &files().toml("server.crt"));
+    let config = config.general("client_tls_key_file", &files().toml("server.key"));
+    let config = config.general("workers", "3").server("user", "\"postgres\"");
+    let proxy = config.start();
+    let url = format!("postgres://postgres@{}/{AUTH_DATABASE}?sslmode=require", proxy.addr());
+    let first = psql(&url, "", "select pg_backend_pid()").unwrap();
+    // Clients are spread over the cores, and there is one server.
+    for _ in 0..9 {
+        assert_eq!(psql(&url, "", "select pg_backend_pid()").as_ref(), Ok(&first));
+    }
+}
+
+#[test]
+fn the_console_shows_what_is_encrypted_and_how() {
+    let config = to_server(Version::V15, "require").server("user", "\"postgres\"");
+    let proxy = config.start();
+    let mut session = proxy.open(AUTH_DATABASE);
+    session.run("select 1");
+    assert!(proxy.show("servers")[0]["tls"].starts_with("TLSv1.3/TLS_"));
+    let proxy = to_clients("require", "server").start();
+    let url = format!("postgres://postgres@{}/refrain?sslmode=require", proxy.addr());
+    let shown = psql(&url, "", "show clients").unwrap();
+    assert!(shown.contains("|TLSv1.3/TLS_"), "{shown}");
 }
 
 #[test]
