@@ -43,10 +43,9 @@ impl WorkerState {
 
     /// Handles the end of the kernel's stream. The session may have told of the peer's end before.
     pub(crate) fn closed_tls(&mut self, now: Now, conn: Conn, why: Option<&str>) {
-        let has_ended = self.tls.session(conn).is_some_and(|session| session.has_ended());
-        if why.is_some() || !has_ended {
-            self.step(now, Event::Closed { conn, why });
-        }
+        let Some(mut session) = self.tls.take(conn) else { return };
+        session.closed(why, &mut |heard| self.hear(now, conn, heard));
+        self.tls.put(conn, session);
     }
 
     /// Handles the kernel's end of a send.

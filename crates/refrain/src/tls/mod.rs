@@ -22,6 +22,7 @@ mod files;
 mod verify;
 mod configs;
 mod records;
+mod handshake;
 mod session;
 mod host;
 #[cfg(test)]

@@ -19,16 +19,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use refrain_config::{Host, ServerTls, SslMode};
+use refrain_config::{Host, SslMode};
 use refrain_drive::Address;
 use refrain_pool::secured::Secured;
-use rustls::ProtocolVersion;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 
-use super::configs::{ALPN, Acceptor, Store, cipher_name};
-use super::names;
+use super::configs::{Acceptor, Store};
+use super::handshake::{Party, Shaking, Target};
 use super::records::{Progress, Records, Said};
 
 /// A request for TLS: a packet of 8 bytes with the number 1234.5679.
@@ -108,28 +107,6 @@ enum Phase {
     Open(Records),
     Clear,
     Over,
-}
-
-/// A server, and what it has been tried with.
-struct Target {
-    tls: Arc<ServerTls>,
-    name: String,
-    config: Arc<rustls::ClientConfig>,
-    address: Option<Address>,
-    /// Whether this is the second connection: in the clear if the first was encrypted, or the
-    /// other way round.
-    is_second: bool,
-}
-
-/// A handshake.
-struct Shaking {
-    records: Records,
-    with: Party,
-}
-
-enum Party {
-    Client { end_point: Option<Box<[u8]>>, is_direct: bool },
-    Server(Box<Target>),
 }
 
 impl Session {
@@ -375,9 +352,22 @@ impl Session {
         self.in_kernel = false;
     }
 
-    /// Whether the peer has ended its stream by TLS's own means.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended
+    /// Handles the end of the kernel's stream, with the system's error if it did not end in order.
+    /// An end without one of TLS's own is an end as well.
+    pub(crate) fn closed(&mut self, why: Option<&str>, sink: &mut dyn FnMut(Heard<'_>)) {
+        // The engine has heard of it, or shall not: another connection follows.
+        if self.dial.is_some() || self.has_ended && why.is_none() {
+            return;
+        }
+        let words = why.unwrap_or("the peer has closed the connection").to_owned();
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Shaking(shaking) => self.phase = self.fail(shaking.with, words, sink),
+            Phase::Dialing(_) | Phase::Asked(_) => sink(Heard::Failed(words)),
+            phase => {
+                self.phase = phase;
+                sink(if why.is_some() { Heard::Broken(words) } else { Heard::End });
+            }
+        }
     }
 
     /// Returns the next task. `spare` is a buffer to encrypt into, if there is one.
@@ -455,36 +445,6 @@ impl Session {
             records.close(&mut self.partial, &mut self.outgoing);
         }
         Some(self.outgoing).filter(|bytes| !bytes.is_empty())
-    }
-}
-
-impl Shaking {
-    /// Returns what was agreed on.
-    fn agreed(&self) -> Result<Secured, String> {
-        let state = self.records.state();
-        let version = match state.protocol_version() {
-            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
-            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
-            _ => return Err("no version of TLS was agreed on".to_owned()),
-        };
-        let suite = state.negotiated_cipher_suite();
-        let cipher = suite.map_or("", |suite| cipher_name(suite.suite())).into();
-        let shown = state.peer_certificates().and_then(<[_]>::first);
-        let (end_point, certificate) = match &self.with {
-            Party::Client { is_direct: true, .. } if state.alpn_protocol() != Some(ALPN) => {
-                return Err("received direct SSL connection request without ALPN protocol \
-                            negotiation extension"
-                    .to_owned());
-            }
-            Party::Client { end_point, .. } => {
-                (end_point.clone(), shown.and_then(|der| names::certificate(der)))
-            }
-            Party::Server(target) => (
-                shown.and_then(|der| names::end_point(der)),
-                shown.filter(|_| target.tls.is_verifying()).and_then(|der| names::certificate(der)),
-            ),
-        };
-        Ok(Secured { version, cipher, end_point, certificate })
     }
 }
 

@@ -150,6 +150,11 @@ impl End {
         self.session.connected(Some(address), &mut |heard| told.push(owned(heard)));
     }
 
+    pub(super) fn closes(&mut self, why: Option<&str>) {
+        let told = &mut self.told;
+        self.session.closed(why, &mut |heard| told.push(owned(heard)));
+    }
+
     pub(super) fn gets(&mut self, bytes: &[u8]) {
         let told = &mut self.told;
         self.session.receive(bytes, &mut self.scratch, &mut |heard| told.push(owned(heard)));

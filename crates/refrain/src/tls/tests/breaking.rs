@@ -22,7 +22,9 @@ fn a_handshake_that_is_cut_at_any_byte_secures_nothing() {
                 client.output();
             }
             client.gets(&flight[..cut]);
+            client.closes(None);
             assert!(client.secured().is_none(), "cut at {cut}");
+            assert_eq!(client.failure(), "the peer has closed the connection");
             drop(client.session.last());
         }
     }

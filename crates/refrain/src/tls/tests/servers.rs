@@ -71,6 +71,8 @@ fn under_allow_an_error_of_the_server_is_followed_by_a_connection_with_tls() {
     server.session.send(b"startup".to_vec());
     assert_eq!(server.output(), b"startup");
     server.gets(b"E\0\0\0\x04");
+    // The server closes its end before the loop has connected again.
+    server.closes(None);
     server.output();
     assert!(matches!(server.tasks[..], [Task::Sent(_), Task::Dial(_)]), "{:?}", server.tasks);
     server.connects();
@@ -85,6 +87,17 @@ fn under_allow_an_error_of_the_server_is_followed_by_a_connection_with_tls() {
     assert_eq!(content.bytes().len(), 9);
     content.output();
     assert_eq!(content.tasks, [Task::Dissolve]);
+}
+
+#[test]
+fn a_server_that_goes_before_it_is_ready_is_not_connected() {
+    let world = World::new(PREFER, "sslmode = \"require\"");
+    let mut asked = world.of_server();
+    asked.closes(None);
+    assert_eq!(asked.failure(), "the peer has closed the connection");
+    let (_, mut shaking) = world.both();
+    shaking.closes(Some("connection reset by peer"));
+    assert_eq!(shaking.failure(), "connection reset by peer");
 }
 
 /// Returns the words of the failure of a handshake with a server that shows this certificate, if it
