@@ -9,6 +9,9 @@ use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::Secret;
 use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 use crate::table::table;
+use crate::tls::{
+    ChannelBinding, ServerTls, SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol,
+};
 use crate::value::choice;
 
 /// A database that clients may ask for.
@@ -75,6 +78,8 @@ pub struct Server {
     pub user: Option<String>,
     /// Password to log in with; `None` is the user's password under `[users]`, if it is there.
     pub password: Option<Secret>,
+    /// Whether logins are bound to the server's certificate.
+    pub channel_binding: ChannelBinding,
     /// The `application_name` of server connections, unless the client sets its own.
     pub application_name: Option<String>,
     /// Further startup parameters, in the order of the file.
@@ -90,6 +95,8 @@ pub enum Host {
         host: String,
         /// Port.
         port: u16,
+        /// The encryption of connections.
+        tls: Arc<ServerTls>,
     },
     /// The directory of a Unix socket `.s.PGSQL.<port>`.
     Unix {
@@ -105,8 +112,8 @@ pub enum Host {
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
             Self::Unix { dir, port } => write!(f, "{}/.s.PGSQL.{port}", dir.display()),
             Self::Sqlite(file) => write!(f, "{}", file.path.display()),
         }
@@ -171,6 +178,48 @@ table! {
     /// If unset, the global `auth_dbname`.
     auth_dbname: Option<String>,
         NewConnections, takes ["postgres"], not [];
+
+    /// Whether connections to the server are encrypted, and what is checked of its certificate.
+    ///
+    /// The words are libpq's. `allow` encrypts if the server refuses a connection in the clear,
+    /// `prefer` if the server can. `require` refuses a server that cannot; with `sslrootcert` it is
+    /// `verify-ca`. `verify-ca` refuses a certificate that no authority in `sslrootcert` has
+    /// signed, and `verify-full` also one that is not for `host`. A connection to a Unix socket is
+    /// never encrypted.
+    sslmode: SslMode = "prefer",
+        NewConnections, takes ["disable", "verify-full"], not ["on", "verify"];
+
+    /// File with the certificates of the authorities that may sign the server's certificate.
+    sslrootcert: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/root.crt"], not ["root.crt", "system"];
+
+    /// File with the certificate that Refrain shows to a server that asks for one.
+    ///
+    /// The certificates of intermediate authorities may follow it.
+    sslcert: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/client.crt"], not ["client.crt"];
+
+    /// File with the private key of the certificate in `sslcert`.
+    sslkey: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/client.key"], not ["client.key"];
+
+    /// Whether logins by SCRAM are bound to the server's certificate.
+    ///
+    /// `require` refuses a server that does not offer it (`SCRAM-SHA-256-PLUS`).
+    channel_binding: ChannelBinding = "prefer",
+        NewConnections, takes ["disable", "require"], not ["on", "true"];
+
+    /// Versions of TLS for connections to the server.
+    server_tls_protocols: Vec<TlsProtocol> = "tlsv1.2, tlsv1.3",
+        NewConnections, takes ["tlsv1.3"], not ["tlsv1.1", "secure"];
+
+    /// Cipher suites for connections to the server, best first; if empty, all that Refrain has.
+    server_tls_ciphers: Vec<TlsCipher> = "",
+        NewConnections, takes ["TLS_AES_128_GCM_SHA256"], not ["HIGH:!aNULL"];
+
+    /// Groups for the exchange of keys with the server, best first; if empty, all that Refrain has.
+    server_tls_groups: Vec<TlsGroup> = "",
+        NewConnections, takes ["X25519, prime256v1"], not ["auto"];
 
     /// The `application_name` for clients that do not set their own.
     application_name: Option<String>,
@@ -279,6 +328,7 @@ impl DatabaseKeys {
             dbname: server.dbname,
             user: server.user,
             password: server.password,
+            channel_binding: server.channel_binding,
             application_name: server.application_name,
             parameters: server.parameters,
             max_connections: database.max_connections,
@@ -286,11 +336,27 @@ impl DatabaseKeys {
             ..Self::default()
         };
         match server.host {
-            Host::Tcp { host, port } => Self { host: Some(host), port, ..keys },
+            Host::Tcp { host, port, tls } => {
+                Self { host: Some(host), port, ..keys.with_tls(ServerTls::clone(&tls)) }
+            }
             Host::Unix { dir, port } => {
                 Self { host: Some(dir.display().to_string()), port, ..keys }
             }
             Host::Sqlite(file) => keys.with_file(&file),
+        }
+    }
+
+    fn with_tls(self, tls: ServerTls) -> Self {
+        let (sslcert, sslkey) = tls.own.unzip();
+        Self {
+            sslmode: tls.mode,
+            sslrootcert: tls.root_cert_file,
+            sslcert,
+            sslkey,
+            server_tls_protocols: tls.choices.protocols,
+            server_tls_ciphers: tls.choices.ciphers,
+            server_tls_groups: tls.choices.groups,
+            ..self
         }
     }
 
@@ -333,6 +399,7 @@ impl DatabaseKeys {
             dbname: self.dbname,
             user: self.user,
             password: self.password,
+            channel_binding: self.channel_binding,
             application_name: self.application_name,
             parameters: self.parameters,
         })
@@ -346,8 +413,30 @@ impl DatabaseKeys {
         match self.host.as_deref().filter(|host| !host.is_empty()) {
             None => Err(("host", "is missing: set the name or address of the server, or `url`")),
             Some(dir) if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
-            Some(host) => Ok(Host::Tcp { host: host.to_owned(), port }),
+            Some(host) => Ok(Host::Tcp { host: host.to_owned(), port, tls: Arc::new(self.tls()?) }),
         }
+    }
+
+    fn tls(&self) -> Result<ServerTls, (&'static str, &'static str)> {
+        let own = match (&self.sslcert, &self.sslkey) {
+            (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
+            (None, None) => None,
+            (Some(_), None) => return Err(("sslkey", "is missing: sslcert needs its key")),
+            (None, Some(_)) => return Err(("sslcert", "is missing: sslkey is the key of one")),
+        };
+        if self.sslmode.is_verifying() && self.sslrootcert.is_none() {
+            return Err(("sslrootcert", "is missing: sslmode needs authorities to verify with"));
+        }
+        if self.server_tls_protocols.is_empty() {
+            return Err(("server_tls_protocols", "must name at least one version"));
+        }
+        let choices = TlsChoices {
+            protocols: self.server_tls_protocols.clone(),
+            ciphers: self.server_tls_ciphers.clone(),
+            groups: self.server_tls_groups.clone(),
+        };
+        let root_cert_file = self.sslrootcert.clone();
+        Ok(ServerTls { mode: self.sslmode, root_cert_file, own, choices })
     }
 
     fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::table::table;
+use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};
 use crate::value::{Given, Value, choice};
 
 choice! {
@@ -257,6 +258,47 @@ table! {
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 
+    /// Whether connections of clients are encrypted, and which certificates clients need.
+    ///
+    /// The words are PgBouncer's. With `allow` and `prefer` the client chooses. `require` refuses
+    /// clients that do not encrypt, except on the Unix socket, where nothing is encrypted.
+    /// `verify-ca` and `verify-full` also refuse a client without a certificate that an authority
+    /// in `client_tls_ca_file` has signed.
+    client_tls_sslmode: SslMode = "disable",
+        NewConnections, takes ["prefer", "verify-full"], not ["on", "verify"];
+
+    /// File with the certificate that Refrain shows to clients.
+    ///
+    /// The certificates of intermediate authorities may follow it. A reload reads all files of TLS
+    /// again, also if their names are the same.
+    client_tls_cert_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/server.crt"], not ["server.crt"];
+
+    /// File with the private key of the certificate in `client_tls_cert_file`.
+    client_tls_key_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/server.key"], not ["server.key"];
+
+    /// File with the certificates of the authorities that may sign certificates of clients.
+    ///
+    /// If set, Refrain asks clients for a certificate, and refuses one that none of them has
+    /// signed.
+    client_tls_ca_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/root.crt"], not ["root.crt"];
+
+    /// Versions of TLS for connections of clients.
+    client_tls_protocols: Vec<TlsProtocol> = "tlsv1.2, tlsv1.3",
+        NewConnections, takes ["tlsv1.3"], not ["tlsv1.1", "secure"];
+
+    /// Cipher suites for connections of clients, best first; if empty, all that Refrain has.
+    ///
+    /// If set, this order decides, otherwise that of the client.
+    client_tls_ciphers: Vec<TlsCipher> = "",
+        NewConnections, takes ["TLS_AES_128_GCM_SHA256"], not ["HIGH:!aNULL"];
+
+    /// Groups for the exchange of keys with clients, best first; if empty, all that Refrain has.
+    client_tls_groups: Vec<TlsGroup> = "",
+        NewConnections, takes ["X25519, prime256v1"], not ["auto"];
+
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///
     /// Connections that have not logged in count towards `max_login_conn` instead. Connections to
@@ -301,7 +343,43 @@ table! {
 impl General {
     /// Returns the broken rules beyond bounds: the option that breaks a rule, and the rule.
     pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
-        let nowhere = self.listen.is_empty();
-        nowhere.then_some(("listen", "must name at least one address")).into_iter().collect()
+        let is_used = self.client_tls_sslmode != SslMode::Disable;
+        let is_verifying = self.client_tls_sslmode.is_verifying();
+        [
+            (!self.listen.is_empty(), "listen", "must name at least one address"),
+            (
+                !is_used || self.client_tls_cert_file.is_some(),
+                "client_tls_cert_file",
+                "is missing: client_tls_sslmode needs a certificate",
+            ),
+            (
+                !is_used || self.client_tls_key_file.is_some(),
+                "client_tls_key_file",
+                "is missing: client_tls_sslmode needs the certificate's key",
+            ),
+            (
+                !is_verifying || self.client_tls_ca_file.is_some(),
+                "client_tls_ca_file",
+                "is missing: client_tls_sslmode needs authorities to verify with",
+            ),
+            (
+                !self.client_tls_protocols.is_empty(),
+                "client_tls_protocols",
+                "must name at least one version",
+            ),
+        ]
+        .into_iter()
+        .filter(|(holds, ..)| !holds)
+        .map(|(_, name, rule)| (name, rule))
+        .collect()
+    }
+
+    /// Returns the choices of handshakes with clients.
+    pub fn client_tls_choices(&self) -> TlsChoices {
+        TlsChoices {
+            protocols: self.client_tls_protocols.clone(),
+            ciphers: self.client_tls_ciphers.clone(),
+            groups: self.client_tls_groups.clone(),
+        }
     }
 }

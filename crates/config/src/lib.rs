@@ -23,6 +23,7 @@
 mod secret;
 mod value;
 mod table;
+mod tls;
 mod general;
 mod pool;
 mod sqlite;
@@ -55,5 +56,8 @@ pub use crate::reload::{Change, ConfigRow};
 pub use crate::secret::{ScramVerifier, Secret, UserSecret};
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 pub use crate::table::When;
+pub use crate::tls::{
+    ChannelBinding, ServerTls, SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol,
+};
 pub use crate::user::User;
 pub use crate::value::{Pattern, Percent};

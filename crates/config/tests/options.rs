@@ -1,8 +1,12 @@
 //! Files and URLs in, options or messages out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_config::{AuthMethod, Database, Host, Options, PoolMode, Server, UserSecret, When};
+use refrain_config::{
+    AuthMethod, ChannelBinding, Database, Host, Options, PoolMode, Server, ServerTls, SslMode,
+    TlsChoices, TlsCipher, TlsGroup, TlsProtocol, UserSecret, When,
+};
 
 const FILE: &str = r#"
 max_client_conn = 500
@@ -52,7 +56,68 @@ fn url(url: &str) -> Options {
 }
 
 fn tcp(host: &str, port: u16) -> Host {
-    Host::Tcp { host: host.to_owned(), port }
+    Host::Tcp { host: host.to_owned(), port, tls: Arc::new(tls()) }
+}
+
+/// The encryption of a server whose options say nothing of it.
+fn tls() -> ServerTls {
+    let protocols = vec![TlsProtocol::V12, TlsProtocol::V13];
+    let choices = TlsChoices { protocols, ciphers: Vec::new(), groups: Vec::new() };
+    ServerTls { mode: SslMode::Prefer, root_cert_file: None, own: None, choices }
+}
+
+#[test]
+fn a_url_says_how_its_server_is_encrypted_as_for_libpq() {
+    let options =
+        url("postgres://h/d?sslmode=verify-full&sslrootcert=/r.crt&sslcert=/c.crt&sslkey=/c.key\
+         &channel_binding=require&server_tls_protocols=tlsv1.3\
+         &server_tls_ciphers=TLS_AES_128_GCM_SHA256&server_tls_groups=X25519,secp384r1");
+    let server = server(&options, "d", "u");
+    assert_eq!(server.channel_binding, ChannelBinding::Require);
+    let choices = TlsChoices {
+        protocols: vec![TlsProtocol::V13],
+        ciphers: vec![TlsCipher::Aes128Sha256],
+        groups: vec![TlsGroup::X25519, TlsGroup::P384],
+    };
+    let expected = ServerTls {
+        mode: SslMode::VerifyFull,
+        root_cert_file: Some("/r.crt".into()),
+        own: Some(("/c.crt".into(), "/c.key".into())),
+        choices,
+    };
+    assert!(expected.is_verifying());
+    let tls = Arc::new(expected);
+    assert_eq!(server.host, Host::Tcp { host: "h".to_owned(), port: 5432, tls });
+}
+
+#[test]
+fn files_that_an_sslmode_needs_are_asked_for() {
+    let of_clients = [
+        ("client_tls_sslmode = \"allow\"", "client_tls_cert_file: is missing"),
+        (
+            "client_tls_sslmode = \"require\"\nclient_tls_cert_file = \"/c\"",
+            "client_tls_key_file: is missing",
+        ),
+        (
+            "client_tls_sslmode = \"verify-ca\"\nclient_tls_cert_file = \"/c\"\n\
+             client_tls_key_file = \"/k\"",
+            "client_tls_ca_file: is missing",
+        ),
+        ("client_tls_protocols = []", "client_tls_protocols: must name at least one version"),
+    ];
+    for (text, expected) in of_clients {
+        assert!(errors(text).contains(expected), "{text}: {}", errors(text));
+    }
+    let of_servers = [
+        ("sslmode = \"verify-full\"", "databases.d.sslrootcert: is missing"),
+        ("sslcert = \"/c\"", "databases.d.sslkey: is missing"),
+        ("sslkey = \"/k\"", "databases.d.sslcert: is missing"),
+        ("server_tls_protocols = []", "databases.d.server_tls_protocols: must name"),
+    ];
+    for (line, expected) in of_servers {
+        let text = format!("[databases.d]\nhost = \"h\"\n{line}");
+        assert!(errors(&text).contains(expected), "{text}: {}", errors(&text));
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub enum DisconnectReason {
     Synchronization,
     /// The client asked for a protocol version that Refrain does not speak.
     ClientVersion,
+    /// The handshake for the encryption of the client's connection failed.
+    Tls,
     /// The client gave a wrong password, or an unknown user, or a user without a password.
     Login,
     /// The database could not be asked about the client's user.
@@ -82,6 +84,7 @@ const TABLE: &[Row] = &[
         "terminating connection because protocol synchronization was lost",
     ),
     row(DisconnectReason::ClientVersion, "client_version", "unsupported frontend protocol"),
+    row(DisconnectReason::Tls, "tls", ""),
     row(DisconnectReason::Login, "login", "password authentication failed"),
     row(DisconnectReason::UserLookup, "user_lookup", "could not look up the user"),
     row(DisconnectReason::UnknownDatabase, "unknown_database", "database does not exist"),
@@ -148,6 +151,7 @@ impl DisconnectReason {
         Some(match row.cause {
             Self::Terminated => "it ended the session",
             Self::ClientGone => "its connection broke",
+            Self::Tls => "could not accept SSL connection",
             Self::Killed => "an administrator ended its session",
             Self::Removed => "its user or database is no longer configured",
             Self::Shutdown => "Refrain is shutting down",

@@ -34,11 +34,12 @@ pub enum Event<'a, P: Parts> {
         /// The connection's number.
         conn: Conn,
     },
-    /// An [`Action::Connect`] failed. The engine closes `conn` in answer.
+    /// An [`Action::Connect`] or an [`Action::StartTls`] failed. The engine closes `conn` in
+    /// answer.
     Failed {
         /// The connection's number.
         conn: Conn,
-        /// The system's error.
+        /// The system's error, or that of the handshake.
         why: &'a str,
     },
     /// Bytes arrived, in order.
@@ -121,6 +122,17 @@ pub enum Action<P: Parts> {
         conn: Conn,
         /// The server's host.
         host: Arc<Host>,
+    },
+    /// Encrypt a client's connection: shake hands with the client. The answer is
+    /// [`Event::Secured`] or [`Event::Failed`]. From here on [`Event::Bytes`] has the bytes that
+    /// were decrypted, and all bytes to send are encrypted, except for the first `clear` of them.
+    StartTls {
+        /// The connection's number.
+        conn: Conn,
+        /// Number of bytes queued before, which are sent as they are.
+        clear: usize,
+        /// The beginning of the client's handshake, if the client began it without a request.
+        early: Vec<u8>,
     },
     /// Receive nothing more on `conn` for now. The loop may still step bytes received already.
     Pause {

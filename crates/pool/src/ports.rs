@@ -203,6 +203,25 @@ impl<P: Parts> Ports<P> {
         })
     }
 
+    /// Has the loop encrypt a client's connection from here on ([`Action::StartTls`]).
+    pub fn start_tls(&mut self, conn: Conn, early: Vec<u8>) {
+        let clear = self.port(conn).pending.len();
+        self.act(Action::StartTls { conn, clear, early });
+    }
+
+    /// Returns the beginning of the handshake that a client began without a request, until the loop
+    /// has taken that action. Bytes that still come from the client go along.
+    pub fn starting(&mut self, conn: Conn) -> Option<&mut Vec<u8>> {
+        self.actions.iter_mut().find_map(|action| match action {
+            Action::StartTls { conn: starting, early, .. }
+                if *starting == conn && !early.is_empty() =>
+            {
+                Some(early)
+            }
+            _ => None,
+        })
+    }
+
     /// Returns the loop's next task, or `None` when this turn's work is done.
     ///
     /// Actions come first: a connection is opened before anything is sent on it.

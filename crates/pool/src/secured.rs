@@ -1,6 +1,8 @@
 //! Secured: the encryption of a connection, as far as decisions depend on it. The loop encrypts and
 //! decrypts; the engine sees bytes in the clear.
 
+use std::fmt;
+
 /// The encryption of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secured {
@@ -13,6 +15,13 @@ pub struct Secured {
     pub end_point: Option<Box<[u8]>>,
     /// The certificate that the peer has shown, and that a trusted authority has signed.
     pub certificate: Option<Certificate>,
+}
+
+/// Shows the version and the cipher, as PgBouncer does.
+impl fmt::Display for Secured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.version, self.cipher)
+    }
 }
 
 /// The names in a certificate.

@@ -7,6 +7,7 @@ use refrain_config::{Host, PoolMode, ShareServers};
 
 use crate::ids::{ClientSerial, Core, Peer};
 use crate::parts::Parts;
+use crate::secured::Secured;
 use crate::stats::Counters;
 use crate::time::Now;
 
@@ -100,6 +101,8 @@ pub struct ClientView<P: Parts> {
     pub requested: Now,
     /// When the client began to wait for a server, if it waits.
     pub waiting: Option<Now>,
+    /// The encryption of the connection, if there is one.
+    pub secured: Option<Arc<Secured>>,
     /// The protocol's part.
     pub session: P::ClientView,
 }
@@ -142,6 +145,8 @@ pub struct ServerView<P: Parts> {
     pub lent: Now,
     /// Whether the server is to be closed once its client is done.
     pub close_needed: bool,
+    /// The encryption of the connection, if there is one.
+    pub secured: Option<Arc<Secured>>,
     /// The protocol's part.
     pub session: P::ServerView,
 }

@@ -11,6 +11,7 @@ use crate::descriptors::{self, Shares};
 use crate::resolve;
 use crate::source::Source;
 use crate::sqlite_host;
+use crate::tls::Setup;
 
 /// Maximum time of an attempt to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,6 +28,10 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
             return Ok(false);
         }
     };
+    if let Err(problem) = Setup::read(&options) {
+        writeln!(out, "{}: {problem}", source.from)?;
+        return Ok(false);
+    }
     let (databases, users) = (options.databases.len(), options.users.len());
     writeln!(out, "{}: no errors; databases: {databases}, users: {users}", source.from)?;
     let shares = Shares::of(&options, descriptors::limit_after_raise());
@@ -56,7 +61,7 @@ fn try_host(host: &Host) -> Result<(), String> {
         Host::Unix { dir, port } => UnixStream::connect(dir.join(format!(".s.PGSQL.{port}")))
             .map(drop)
             .map_err(|error| error.to_string()),
-        Host::Tcp { host, port } => {
+        Host::Tcp { host, port, .. } => {
             let mut last = String::new();
             for address in resolve::look_up(host)? {
                 let address = SocketAddr::new(address, *port);
@@ -80,6 +85,7 @@ mod tests {
         assert!(try_host(&Host::Unix { dir: "/no/such/dir".into(), port: 5432 }).is_err());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(try_host(&Host::Tcp { host: "127.0.0.1".to_owned(), port }), Ok(()));
+        let options = Options::from_url(&format!("postgres://127.0.0.1:{port}")).unwrap();
+        assert_eq!(try_host(&options.databases[0].server.host), Ok(()));
     }
 }

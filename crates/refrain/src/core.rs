@@ -15,8 +15,8 @@
 //! clock once per turn and wakes another core at most once per turn; it waits for nothing but the
 //! kernel.
 //!
-//! Not here: any decision about the meaning of bytes. TLS has its place between the kernel and
-//! `handle_event` or `drain_output`, as a step from bytes to bytes.
+//! Not here: any decision about the meaning of bytes. TLS stands between the kernel and the engine,
+//! as a step from bytes to bytes (`tls`).
 
 use std::io;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ use crate::log;
 use crate::mail::Mail;
 use crate::parser::Text;
 use crate::scene::{self, Other};
+use crate::tls::Session;
 use crate::worker_state::{Leaving, WorkerState, token};
 
 /// Number of turns after a stop, for output that the kernel has not taken yet.
@@ -123,7 +124,7 @@ impl Worker {
                 scene::meet(conn, Other::Client(peer.clone()));
                 worker_state.step(now, Event::Accepted { conn, peer });
             }
-            Mail::Arrived { socket, transfer, early } => {
+            Mail::Arrived { socket, transfer, early, session } => {
                 let conn = worker_state.ports.open();
                 kernel.adopt(token(conn), socket);
                 match transfer.peer() {
@@ -133,9 +134,15 @@ impl Worker {
                     }
                     None => scene::forget(conn),
                 }
+                let is_encrypted = session.is_some();
+                if let Some(session) = session {
+                    worker_state.tls.put(conn, session);
+                }
                 worker_state.step(now, Event::Arrived { conn, transfer });
-                if !early.is_empty() {
-                    worker_state.step(now, Event::Bytes { conn, bytes: &early });
+                match early.is_empty() {
+                    true => {}
+                    false if is_encrypted => worker_state.receive_tls(now, conn, &early),
+                    false => worker_state.step(now, Event::Bytes { conn, bytes: &early }),
                 }
             }
             Mail::Give(order) => worker_state.begin_giving(now, order),
@@ -186,6 +193,9 @@ impl Worker {
             while let Some(output) = self.worker_state.ports.next() {
                 self.put_out(now, output);
             }
+            if self.worker_state.do_tls(now, &mut self.kernel) {
+                continue;
+            }
             match self.worker_state.sqlite_host.next() {
                 Some((conn, done)) => self.worker_state.hear_session(now, conn, done),
                 None => return,
@@ -201,6 +211,11 @@ impl Worker {
                     worker_state.hear_session(now, conn, done);
                 }
             }
+            Output::Send { conn, bytes } if worker_state.tls.has(conn) => {
+                if let Some(session) = worker_state.tls.session(conn) {
+                    session.send(bytes);
+                }
+            }
             Output::Send { conn, bytes } => {
                 if let Some(buffer) = kernel.send(token(conn), bytes) {
                     worker_state.sent(now, conn, buffer);
@@ -209,6 +224,7 @@ impl Worker {
             Output::Close { conn } => {
                 if worker_state.sqlite_host.remove(conn).is_none() {
                     worker_state.dialer.forget(conn);
+                    worker_state.end_tls(conn, kernel);
                     kernel.close(token(conn));
                 }
             }
@@ -222,6 +238,9 @@ impl Worker {
             Action::Connect { conn, host } => {
                 scene::meet(conn, Other::Server(Arc::clone(&host)));
                 self.connect(now, conn, &host);
+            }
+            Action::StartTls { conn, clear, early } => {
+                worker_state.start_tls(now, conn, clear, &early);
             }
             Action::Pause { conn } => {
                 if !worker_state.sqlite_host.set_paused(conn, true) {
@@ -245,9 +264,13 @@ impl Worker {
                         if transfer.peer().is_some() {
                             worker_state.loads.add(to);
                         }
-                        worker_state
-                            .leaving
-                            .insert(token(conn), Leaving { to, transfer, early: Vec::new() });
+                        let session = worker_state.tls.take(conn).map(|mut session| {
+                            // The kernel sends what it has before it lets the socket go.
+                            session.sent();
+                            session
+                        });
+                        let leaving = Leaving { to, transfer, early: Vec::new(), session };
+                        worker_state.leaving.insert(token(conn), leaving);
                         kernel.detach(token(conn));
                     }
                 }
@@ -272,6 +295,13 @@ impl Worker {
         let Self { kernel, worker_state, .. } = self;
         match host {
             Host::Tcp { .. } | Host::Unix { .. } => {
+                match Session::of_server(&worker_state.tls.store, host) {
+                    Ok(Some(session)) => worker_state.tls.put(conn, Box::new(session)),
+                    Ok(None) => {}
+                    Err(why) => {
+                        return worker_state.step(now, Event::Failed { conn, why: &why });
+                    }
+                }
                 if let Some(address) = worker_state.dialer.begin(conn, host) {
                     kernel.connect(token(conn), &address);
                 }

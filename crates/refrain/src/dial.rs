@@ -56,7 +56,7 @@ impl Dialer {
             Host::Unix { dir, port } => {
                 return Some(Address::Unix(dir.join(format!(".s.PGSQL.{port}"))));
             }
-            Host::Tcp { host, port } => (host, *port),
+            Host::Tcp { host, port, .. } => (host, *port),
             // SQLite runs in this process: there is nothing to connect to.
             Host::Sqlite(_) => return None,
         };
@@ -90,7 +90,12 @@ impl Dialer {
         Ok(attempt.advance())
     }
 
-    /// Ends an attempt: it succeeded, or the engine gave it up.
+    /// Ends an attempt that succeeded. Returns the address that it led to.
+    pub(crate) fn succeeded(&mut self, conn: Conn) -> Option<Address> {
+        self.attempts.remove(&conn)?.trying
+    }
+
+    /// Ends an attempt that the engine gave up.
     pub(crate) fn forget(&mut self, conn: Conn) {
         self.attempts.remove(&conn);
     }
@@ -123,6 +128,7 @@ impl Dialer {
 mod tests {
     use super::*;
     use crate::mail::Post;
+    use refrain_config::Options;
 
     fn dialer() -> Dialer {
         Dialer::new(Core(0), Resolver::new(Arc::new(Post::new([]))))
@@ -134,8 +140,8 @@ mod tests {
 
     #[test]
     fn an_address_needs_no_resolver() {
-        let host = Host::Tcp { host: "::1".to_owned(), port: 5432 };
-        let first = dialer().begin(Conn(0), &host);
+        let options = Options::from_url("postgres://[::1]").unwrap();
+        let first = dialer().begin(Conn(0), &options.databases[0].server.host);
         assert_eq!(first, Some(Address::Tcp("[::1]:5432".parse().unwrap())));
         let host = Host::Unix { dir: "/tmp".into(), port: 1 };
         assert_eq!(dialer().begin(Conn(0), &host), Some(Address::Unix("/tmp/.s.PGSQL.1".into())));

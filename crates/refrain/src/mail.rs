@@ -19,6 +19,7 @@ use refrain_sql::normalize::Analysis;
 
 use crate::balance::Order;
 use crate::sqlite_session::SqliteSession;
+use crate::tls::Session;
 
 /// The IP addresses of a host name in the resolver's order, or why there are none.
 pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
@@ -31,8 +32,13 @@ pub(crate) enum Mail {
     /// An order to give clients to another core.
     Give(Order),
     /// A server or client that another core's engine hands over, with bytes that came while it was
-    /// detached.
-    Arrived { socket: Socket, transfer: Box<Transfer>, early: Vec<u8> },
+    /// detached, and its TLS.
+    Arrived {
+        socket: Socket,
+        transfer: Box<Transfer>,
+        early: Vec<u8>,
+        session: Option<Box<Session>>,
+    },
     /// A server that is an SQLite session, handed over by another core's engine.
     Moved { session: Box<SqliteSession>, transfer: Box<Transfer> },
     /// An SQLite session may go on.

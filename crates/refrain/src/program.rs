@@ -27,6 +27,7 @@ use crate::source::Source;
 use crate::sqlite_host::{Files, SqliteHost};
 use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::tls::{Setup, Store, TlsHost};
 use crate::worker_state::{Links, WorkerState};
 use crate::{admin, http, signals};
 
@@ -91,6 +92,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let kernels = open_kernels(options.general.driver, cores, sizing)?;
     // Bound first: a client that finds the port for clients open finds this one open as well.
     let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
+    let setup = Setup::read(&options).map_err(io::Error::other)?;
     let mut listeners = listen::bind(&options.general)?;
     let files = Arc::new(Files::new(cores));
     open_files(&files, &options)?;
@@ -112,6 +114,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         shared,
         resolver,
         files,
+        tls: Arc::new(Store::new(setup)),
         addresses: addresses.clone(),
         driver: kernels.first().map_or("", Driver::name),
         source: source.from.to_string(),
@@ -239,6 +242,7 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
         engine: Engine::new(core, Arc::clone(&state.shared), Box::new(fill_random)),
         ports: Ports::default(),
         dialer: Dialer::new(core, Arc::clone(&state.resolver)),
+        tls: TlsHost::new(Arc::clone(&state.tls)),
         sqlite_host: SqliteHost::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
         loads,
         gauge: Gauge::default(),

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::mail::{Mail, Post};
 use crate::resolve::Resolver;
 use crate::sqlite_host::Files;
+use crate::tls::Store;
 
 /// The state of the whole program that the helper threads share. Cores do not use it.
 pub(crate) struct State {
@@ -25,6 +26,7 @@ pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
     pub(crate) resolver: Arc<Resolver>,
     pub(crate) files: Arc<Files>,
+    pub(crate) tls: Arc<Store>,
     /// The addresses at which clients are accepted.
     pub(crate) addresses: Vec<Address>,
     /// `io_uring` or `epoll`.

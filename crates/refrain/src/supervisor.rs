@@ -21,6 +21,7 @@ use crate::log;
 use crate::mail::Mail;
 use crate::source::{Source, trusts_strangers};
 use crate::state::State;
+use crate::tls::Setup;
 
 /// Time that cores have to stop.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -175,7 +176,7 @@ impl Supervisor {
     /// Reads the configuration again. A configuration with errors changes nothing.
     fn reload(&self) -> Result<(), String> {
         let old = self.state.options();
-        let new = self.load().inspect_err(|why| {
+        let (new, setup) = self.load().inspect_err(|why| {
             for problem in why.lines() {
                 tracing::error!(cause = "reload", "configuration not reloaded: {problem}");
             }
@@ -185,20 +186,26 @@ impl Supervisor {
         tracing::info!(cause = "reload", changes = changes.len(), "configuration reloaded");
         log::set_level(new.general.log_level);
         let new: Arc<Options> = Arc::new(new);
+        // Before the options: these name what is in the setup.
+        self.state.tls.replace(setup);
         self.state.shared.reload(Arc::clone(&new));
         self.state.post.command(&Command::Reload(new));
         Ok(())
     }
 
-    /// Reads the configuration, and checks it against the addresses that were bound at the start.
-    fn load(&self) -> Result<Options, String> {
+    /// Reads the configuration and the files that it names, and checks it against the addresses
+    /// that were bound at the start.
+    fn load(&self) -> Result<(Options, Setup), String> {
         let options = self.source.load()?;
         let tcp = |address: &Address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
         };
         let bound: Vec<_> = self.state.addresses.iter().filter_map(tcp).collect();
-        trusts_strangers(&options, &bound).map_or(Ok(options), Err)
+        match trusts_strangers(&options, &bound) {
+            Some(why) => Err(why),
+            None => Setup::read(&options).map(|setup| (options, setup)),
+        }
     }
 
     fn empty(&mut self) {

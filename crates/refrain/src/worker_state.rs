@@ -1,8 +1,4 @@
-//! The state of a core, apart from its kernel driver, and the handling of kernel events.
-//!
-//! Each kernel event becomes one step of the engine, except for what the engine does not know: that
-//! a name has several addresses, that a server is on its way to another core, and that an accepted
-//! client may belong to another core.
+//! The state of a core, apart from its kernel driver.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use refrain_drive::{Event as Happened, Socket, Token};
+use refrain_drive::Token;
 use refrain_pool::ids::Core;
 
 use refrain_pg::{Engine, Event, Ports, Transfer};
@@ -29,6 +25,7 @@ use crate::scene;
 use crate::sqlite_host::SqliteHost;
 use crate::sqlite_session::SessionOutput;
 use crate::supervisor::SupervisorCommand;
+use crate::tls::{Session, TlsHost};
 
 /// Set by a test: the next bytes that a core receives cause a panic.
 #[cfg(test)]
@@ -41,6 +38,7 @@ pub(crate) struct WorkerState {
     pub(crate) engine: Engine,
     pub(crate) ports: Ports,
     pub(crate) dialer: Dialer,
+    pub(crate) tls: TlsHost,
     pub(crate) sqlite_host: SqliteHost,
     pub(crate) loads: Loads,
     pub(crate) gauge: Gauge,
@@ -85,8 +83,10 @@ const GIVEN_AT_ONCE: usize = 64;
 pub(crate) struct Leaving {
     pub(crate) to: Core,
     pub(crate) transfer: Box<Transfer>,
-    /// Bytes that it sent in the meantime, for the engine of the other core.
+    /// Bytes that it sent in the meantime, for the other core.
     pub(crate) early: Vec<u8>,
+    /// Its TLS.
+    pub(crate) session: Option<Box<Session>>,
 }
 
 impl WorkerState {
@@ -125,41 +125,6 @@ impl WorkerState {
         }
     }
 
-    pub(crate) fn handle_event(&mut self, now: Now, happened: Happened<'_>) {
-        match happened {
-            Happened::Received { token, bytes } => match self.leaving.get_mut(&token) {
-                None => self.step(now, Event::Bytes { conn: conn(token), bytes }),
-                Some(leaving) => leaving.early.extend_from_slice(bytes),
-            },
-            Happened::Sent { token, buffer } => self.sent(now, conn(token), buffer),
-            Happened::Closed { token, error } => {
-                // If it is on its way to another core, that core finds it closed.
-                if !self.leaving.contains_key(&token) {
-                    let why = error.map(|error| error.to_string());
-                    self.step(now, Event::Closed { conn: conn(token), why: why.as_deref() });
-                }
-            }
-            Happened::Connected { token, .. } => {
-                self.dialer.forget(conn(token));
-                self.step(now, Event::Connected { conn: conn(token) });
-            }
-            Happened::Failed { token, error } => {
-                if let Some(why) = self.dialer.failed(conn(token), &error) {
-                    self.step(now, Event::Failed { conn: conn(token), why: &why });
-                }
-            }
-            Happened::Detached { token, socket } => self.depart(token, socket),
-            // Too many connections: dropping the socket closes it, before it costs anything.
-            Happened::Accepted { socket, .. } if self.door.is_shut(&socket) => {}
-            Happened::Accepted { socket, peer, .. } => {
-                let core = self.loads.choose(self.clock.now());
-                let mail = Mail::Accepted { socket, peer };
-                if core == self.core { self.inbox.push(mail) } else { self.links.put(core, mail) }
-            }
-            Happened::Woken => self.woken = true,
-        }
-    }
-
     /// Passes the output of an SQLite session to the engine.
     pub(crate) fn hear_session(&mut self, now: Now, conn: Conn, done: SessionOutput) {
         let SessionOutput { sent, bytes, closed, .. } = done;
@@ -177,14 +142,6 @@ impl WorkerState {
     pub(crate) fn sent(&mut self, now: Now, conn: Conn, buffer: Vec<u8>) {
         if self.ports.sent(conn, buffer) {
             self.step(now, Event::Drained { conn });
-        }
-    }
-
-    /// Passes a server or client that the kernel has detached to its new core.
-    fn depart(&mut self, token: Token, socket: Socket) {
-        if let Some(Leaving { to, transfer, early }) = self.leaving.remove(&token) {
-            self.ports.release(conn(token));
-            self.links.put(to, Mail::Arrived { socket, transfer, early });
         }
     }
 
@@ -240,6 +197,7 @@ pub(crate) fn token(conn: Conn) -> Token {
     Token(conn.0)
 }
 
-fn conn(token: Token) -> Conn {
+/// Converts the kernel driver's number of a connection to the engine's.
+pub(crate) fn conn(token: Token) -> Conn {
     Conn(token.0)
 }

@@ -267,7 +267,8 @@ impl World {
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Read(core, case));
             }
-            Action::Ask(Request::Console { .. }) => {}
+            // No model client asks for TLS.
+            Action::StartTls { .. } | Action::Ask(Request::Console { .. }) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)

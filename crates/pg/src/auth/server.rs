@@ -9,6 +9,9 @@
 //! server that asks for less (nothing, the cleartext password) gets that: the caller decides
 //! whether it may ask, by the transport of the connection.
 //!
+//! Over TLS a login is bound to the server's certificate if the server offers to
+//! (`SCRAM-SHA-256-PLUS`), or has to be, as libpq's `channel_binding` has it.
+//!
 //! With a password, SCRAM costs a PBKDF2 of the server's choosing: bounded to a million, and spared
 //! where the caller brings back the [`Salted`] of an earlier login. A server keeps a verifier's
 //! salt until the password changes, so for all logins of a pool it is paid once.
@@ -16,21 +19,21 @@
 use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use refrain_config::ChannelBinding;
+use refrain_pool::secured::Secured;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::malformed::Malformed;
 use super::password::{Key, Md5Hash, Password};
-use super::scram::{self, MECHANISM, NONCE_BYTES, ServerFinal, ServerFirst};
+use super::scram::{
+    self, Flag, MECHANISM, MECHANISM_PLUS, NONCE_BYTES, ServerFinal, ServerFirst, bound_to,
+};
 use super::secret::Secret;
 use super::verifier::{KeyPair, proof, signature};
 
 /// The most rounds of PBKDF2 done at a server's request: most of a second.
 const MAX_ITERATIONS: u32 = 1_000_000;
-
-/// SCRAM's header for a client without channel binding, and its base64.
-const GS2_HEADER: &str = "n,,";
-const GS2_HEADER_BASE64: &str = "biws";
 
 /// An authentication message of the server, as `wire` has read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +99,8 @@ pub enum LoginError {
     ServerProofWrong,
     /// The server refused our proof, by SCRAM's own means.
     Refused,
+    /// The login is not bound to the server's certificate, in these words.
+    Binding(&'static str),
     /// The server broke the protocol.
     Malformed(Malformed),
 }
@@ -110,6 +115,7 @@ impl fmt::Display for LoginError {
             Self::SaltMismatch => f.write_str("server's SCRAM verifier is not the one we know"),
             Self::ServerProofWrong => f.write_str("server has not proved that it knows the user"),
             Self::Refused => f.write_str("server refuses the SCRAM proof"),
+            Self::Binding(words) => f.write_str(words),
             Self::Malformed(malformed) => malformed.fmt(f),
         }
     }
@@ -158,7 +164,18 @@ pub struct Login {
     user: String,
     secret: Secret,
     nonce: String,
+    channel: Channel,
+    /// The opening's word on channel binding.
+    flag: Flag,
     stage: LoginStage,
+}
+
+/// The connection of a login, as far as the login may be bound to it.
+#[derive(Debug)]
+struct Channel {
+    is_encrypted: bool,
+    end_point: Option<Box<[u8]>>,
+    wanted: ChannelBinding,
 }
 
 #[derive(Debug)]
@@ -177,7 +194,18 @@ impl Login {
     /// Begins a login. Nothing is sent before the server asks.
     pub fn new(user: &str, secret: Secret, random: &[u8; NONCE_BYTES]) -> Self {
         let nonce = scram::nonce(random);
-        Self { user: user.to_owned(), secret, nonce, stage: LoginStage::Start }
+        let channel =
+            Channel { is_encrypted: false, end_point: None, wanted: ChannelBinding::Disable };
+        let stage = LoginStage::Start;
+        Self { user: user.to_owned(), secret, nonce, channel, flag: Flag::Unable, stage }
+    }
+
+    /// Binds the login to an encrypted connection as far as it is wanted.
+    #[must_use]
+    pub fn over(self, secured: Option<&Secured>, wanted: ChannelBinding) -> Self {
+        let end_point = secured.and_then(|secured| secured.end_point.clone());
+        let channel = Channel { is_encrypted: secured.is_some(), end_point, wanted };
+        Self { channel, ..self }
     }
 
     /// Answers a message of the server. The caller keeps `salted` between logins.
@@ -190,7 +218,13 @@ impl Login {
         asks: ServerAsks<'_>,
         salted: &mut Option<Salted>,
     ) -> Result<Reply, LoginError> {
+        let is_unbound = self.channel.wanted == ChannelBinding::Require && self.flag != Flag::Bound;
         match (&self.stage, asks) {
+            (LoginStage::Start, asks) if is_unbound && !matches!(asks, ServerAsks::Sasl { .. }) => {
+                Err(LoginError::Binding(
+                    "channel binding is required, and the server does without it",
+                ))
+            }
             (_, ServerAsks::Other(kind)) => Err(LoginError::Unsupported(kind)),
             (LoginStage::Start | LoginStage::AwaitOk, ServerAsks::Ok) => Ok(Reply::LoggedIn),
             (_, ServerAsks::Ok) => Err(LoginError::ServerProofWrong),
@@ -230,7 +264,12 @@ impl Login {
 
     /// Chooses SCRAM and opens it. The user's name stays empty, as the server has it already.
     fn send_first(self, mechanisms: &[u8]) -> Result<Reply, LoginError> {
-        if !mechanisms.split(|byte| *byte == 0).any(|name| name == MECHANISM.as_bytes()) {
+        let offers = |mechanism: &str| {
+            mechanisms.split(|byte| *byte == 0).any(|name| name == mechanism.as_bytes())
+        };
+        let flag = self.channel.choose(offers(MECHANISM_PLUS))?;
+        let mechanism = if flag == Flag::Bound { MECHANISM_PLUS } else { MECHANISM };
+        if !offers(mechanism) {
             return Err(LoginError::Unsupported(10));
         }
         match &self.secret {
@@ -238,11 +277,12 @@ impl Login {
             Secret::Md5(_) => return Err(LoginError::SecretUnfit),
             Secret::Password(_) | Secret::Scram(_) => {}
         }
-        let message = format!("{GS2_HEADER}{}", self.client_first_bare());
+        let message = format!("{}{}", flag.header(), self.client_first_bare());
         let length = u32::try_from(message.len()).expect("a message of ours is short");
-        let mechanism = terminated(MECHANISM.as_bytes());
+        let mechanism = terminated(mechanism.as_bytes());
         let body = [mechanism.as_slice(), &length.to_be_bytes(), message.as_bytes()].concat();
-        Ok(Reply::Send(Zeroizing::new(body), Self { stage: LoginStage::AwaitChallenge, ..self }))
+        let login = Self { flag, stage: LoginStage::AwaitChallenge, ..self };
+        Ok(Reply::Send(Zeroizing::new(body), login))
     }
 
     fn client_first_bare(&self) -> String {
@@ -258,7 +298,9 @@ impl Login {
         };
         let (client_key, server_key) = self.keys(&first, salted)?;
         let bare = self.client_first_bare();
-        let unproved = [b"c=", GS2_HEADER_BASE64.as_bytes(), b",r=", nonce].concat();
+        let end_point = self.channel.end_point.as_deref().filter(|_| self.flag == Flag::Bound);
+        let bound_to = bound_to(self.flag.header().as_bytes(), end_point);
+        let unproved = [b"c=", bound_to.as_bytes(), b",r=", nonce].concat();
         let said = [bare.as_bytes(), body, &unproved].join(&b',');
         let proof = BASE64_STANDARD.encode(proof(&client_key, &said));
         let expected = server_key.map(|key| signature(&key, &said));
@@ -290,6 +332,28 @@ impl Login {
                 Ok((keys.client_key.clone(), keys.server_key.clone()))
             }
             Secret::None | Secret::Md5(_) => Err(LoginError::NoPassword),
+        }
+    }
+}
+
+impl Channel {
+    /// Chooses what to say of channel binding to a server that `offers` it, or does not.
+    fn choose(&self, offers: bool) -> Result<Flag, LoginError> {
+        if offers && !self.is_encrypted {
+            // Nothing to bind to, as the server should know: somebody may stand between.
+            return Err(LoginError::Binding(
+                "server offers SCRAM-SHA-256-PLUS over a connection in the clear",
+            ));
+        }
+        let is_able = self.is_encrypted && self.wanted != ChannelBinding::Disable;
+        match (is_able && offers, &self.end_point) {
+            (true, Some(_)) => Ok(Flag::Bound),
+            _ if self.wanted == ChannelBinding::Require => Err(LoginError::Binding(
+                "channel binding is required, and cannot be had on this connection",
+            )),
+            // `y` would be a lie: the server does offer it.
+            (true, None) => Ok(Flag::Unable),
+            (false, _) => Ok(if is_able { Flag::Able } else { Flag::Unable }),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Here are the parts that the tests share: [`meet`] runs a whole login, `Login` on one side and
 //! `Proving` on the other, with nothing between them.
 
+mod binding;
 mod malformed;
 mod pairs;
 mod vectors;

@@ -104,7 +104,8 @@ impl Step<'_, '_> {
             }
         };
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
-        let proof = Proving::start(method, &credential, &random);
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let proof = Proving::start_over(client.secured(), method, &credential, &random);
         self.proof(conn, login_request, proof);
     }
 

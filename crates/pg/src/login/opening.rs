@@ -3,10 +3,10 @@
 //!
 //! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
-use refrain_config::Database;
+use refrain_config::{Database, SslMode};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
-use refrain_pool::ids::Conn;
+use refrain_pool::ids::{Conn, Peer};
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
@@ -14,6 +14,11 @@ use crate::engine::Step;
 use crate::ground::reports::report_in_words;
 use crate::settings::session::Setting;
 use crate::state::client::login::{Encryption, LoginRequest};
+
+/// The first byte of a handshake for TLS. No packet begins with it: its length would be 352 MiB.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// PostgreSQL's words for bytes in the clear between a request for TLS and the handshake.
+const UNENCRYPTED_DATA: &str = "received unencrypted data after SSL request";
 
 impl Step<'_, '_> {
     /// Handles a client's first packet. Returns the bytes that it took, and the login that it asks
@@ -23,6 +28,14 @@ impl Step<'_, '_> {
         conn: Conn,
         input: &[u8],
     ) -> Option<(usize, Option<LoginRequest>)> {
+        let client = self.step.engine.connections.client(conn)?;
+        if client.session.login.starts_tls() && client.secured().is_none() {
+            return self.early(conn, input).map(|used| (used, None));
+        }
+        if input.first() == Some(&TLS_HANDSHAKE) && self.may_start_tls(conn) {
+            self.start_tls(conn, input.to_vec());
+            return Some((input.len(), None));
+        }
         match startup::parse(input) {
             Ok(None) => None,
             Err(_) => {
@@ -48,8 +61,42 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Denies a request for TLS or GSSAPI encryption. A client may ask for each once, in either
-    /// order. True if the client may go on.
+    /// Whether a client's connection may be encrypted. A Unix socket never is.
+    fn may_start_tls(&mut self, conn: Conn) -> bool {
+        let mode = self.step.engine.core_state.shared.options().general.client_tls_sslmode;
+        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let is_tcp = matches!(client.peer(), Peer::Tcp(_));
+        mode != SslMode::Disable && is_tcp && client.secured().is_none()
+    }
+
+    /// Has the loop encrypt a client's connection.
+    fn start_tls(&mut self, conn: Conn, early: Vec<u8>) {
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        client.session.login.start_tls();
+        self.step.ports.start_tls(conn, early);
+    }
+
+    /// Handles bytes that came before the loop has begun to encrypt: more of the handshake, if the
+    /// client began it without a request. Else a client does not send anything before it has read
+    /// the answer to its request, and the bytes may be an attacker's.
+    fn early(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        if input.is_empty() {
+            return None;
+        }
+        match self.step.ports.starting(conn) {
+            Some(early) => early.extend_from_slice(input),
+            None => {
+                let told = UNENCRYPTED_DATA.to_owned();
+                self.step.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
+                self.step.remove_client(conn, false);
+                return None;
+            }
+        }
+        Some(input.len())
+    }
+
+    /// Answers a request for TLS or GSSAPI encryption; denies the latter. A client may ask for each
+    /// once, in either order. True if the client may go on.
     fn encryption(&mut self, conn: Conn, encryption: Encryption, rest: bool) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let tls = encryption == Encryption::Tls;
@@ -58,16 +105,41 @@ impl Step<'_, '_> {
             self.refuse_version(conn, 1234, minor);
             return false;
         }
-        // TLS stands between driver and engine; none is offered yet.
-        self.step.ports.out(conn).push(b'N');
+        let starts = tls && self.may_start_tls(conn);
+        self.step.ports.out(conn).push(if starts { b'S' } else { b'N' });
         if rest {
             // An attacker may have sent bytes behind the request, to be taken for encrypted ones
             // (CVE-2021-23222).
-            let what = if tls { "SSL request" } else { "GSSAPI encryption request" };
-            let message = format!("received unencrypted data after {what}");
-            self.refuse_in_words(conn, DisconnectReason::ClientProtocol, &message, "");
+            let message = if tls {
+                UNENCRYPTED_DATA
+            } else {
+                "received unencrypted data after GSSAPI encryption request"
+            };
+            self.refuse_in_words(conn, DisconnectReason::ClientProtocol, message, "");
+        } else if starts {
+            self.start_tls(conn, Vec::new());
         }
         !rest
+    }
+
+    /// Refuses a client in the clear that has to encrypt, in PostgreSQL's words. True if the client
+    /// may go on.
+    fn is_encrypted_enough(&mut self, conn: Conn, login_request: &LoginRequest) -> bool {
+        let mode = self.step.engine.core_state.shared.options().general.client_tls_sslmode;
+        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let Peer::Tcp(address) = client.peer() else { return true };
+        if !mode.is_required() || client.secured().is_some() {
+            return true;
+        }
+        let message = format!(
+            "no pg_hba.conf entry for host \"{}\", user \"{}\", database \"{}\", no encryption",
+            address.ip(),
+            login_request.user,
+            login_request.database
+        );
+        let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
+        self.refuse_client(conn, DisconnectReason::Login, &report);
+        false
     }
 
     /// Ends a connection whose packet cannot be read. Like PostgreSQL, sends no error for a wrong
@@ -111,6 +183,9 @@ impl Step<'_, '_> {
                 return None;
             }
         };
+        if !self.is_encrypted_enough(conn, &login_request) {
+            return None;
+        }
         // Refuses before anything is spent on an authentication. The count is of clients that have
         // authenticated themselves.
         let shared = &self.step.engine.core_state.shared;

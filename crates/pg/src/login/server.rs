@@ -49,7 +49,8 @@ impl Step<'_, '_> {
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
         let database = pool.server_database();
         let (secret, version) = pool.shared.protocol.secret();
-        let login = Login::new(&user, secret, &random);
+        let login =
+            Login::new(&user, secret, &random).over(server.secured(), target.channel_binding);
         let mut parameters: Vec<(&[u8], &[u8])> =
             vec![(b"user", user.as_bytes()), (b"database", database.as_bytes())];
         if let Some(name) = &target.application_name {

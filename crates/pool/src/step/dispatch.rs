@@ -82,7 +82,8 @@ impl<P: Protocol> Step<'_, P> {
         match self.engine.connections.get(conn) {
             Connection::Server(_) => P::connect_failed(self, conn, why),
             Connection::Cancel(_) => self.cancel_over(conn),
-            Connection::Client(_) | Connection::Free => {}
+            Connection::Client(_) => self.handshake_failed(conn, why),
+            Connection::Free => {}
         }
     }
 

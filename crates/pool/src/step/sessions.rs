@@ -152,6 +152,12 @@ impl<P: Protocol> Step<'_, P> {
         self.remove_client(conn, true);
     }
 
+    /// Closes the connection of a client with which the loop could not agree on its encryption.
+    pub(crate) fn handshake_failed(&mut self, conn: Conn, why: &str) {
+        self.note_client(conn, Level::Warn, DisconnectReason::Tls, why.to_owned());
+        self.remove_client(conn, false);
+    }
+
     /// Ends the session of a client that has ended its stream, once it waits for nothing and its
     /// server owes it nothing.
     pub fn leave_if_ended(&mut self, conn: Conn) {

@@ -96,6 +96,7 @@ impl<P: Protocol> Engine<P> {
             connected: server.connected,
             lent: server.since,
             close_needed: server.close_needed,
+            secured: server.secured.clone(),
             session: P::server_view(&server.session),
         })
     }
@@ -137,6 +138,7 @@ fn client_view<P: Protocol>(
         connected: client.connected,
         requested: client.requested,
         waiting: waits.then_some(client.waiting),
+        secured: client.secured.clone(),
         session: P::client_view(&client.session),
     })
 }

@@ -481,7 +481,7 @@ impl World {
                 self.transfers.push((to.0.into(), end, transfer));
             }
             Action::Tell { core, message } => self.mail.push((core.0.into(), message)),
-            Action::Ask(()) => {}
+            Action::Ask(()) | Action::StartTls { .. } => {}
             Action::Note(note) => self.notes.push(*note),
         }
     }

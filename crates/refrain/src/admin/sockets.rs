@@ -32,6 +32,8 @@ pub(super) struct Socket {
     /// The serial of the client or server that it is linked to.
     link: Option<u64>,
     pid: u32,
+    /// The version of TLS and the cipher; empty in the clear.
+    tls: String,
     application: String,
     statements: u32,
 }
@@ -68,7 +70,7 @@ const COLUMNS: [Column<Socket>; 28] = [
     text("ptr", |socket| pointer(socket.serial)),
     text("link", |socket| socket.link.map(pointer).unwrap_or_default()),
     int("remote_pid", |socket| socket.pid.into()),
-    text("tls", |_| String::new()),
+    text("tls", |socket| socket.tls.clone()),
     text("application_name", |socket| socket.application.clone()),
     int("prepared_statements", |socket| socket.statements.into()),
     int("id", |socket| socket.serial),
@@ -126,6 +128,7 @@ fn of_client(view: &View<'_>, client: &ClientView) -> Socket {
         serial: client.serial.0,
         link: client.server,
         pid: 0,
+        tls: client.secured.as_ref().map(ToString::to_string).unwrap_or_default(),
         application: client.session.application.clone(),
         statements: client.session.statements,
     }
@@ -154,6 +157,7 @@ fn of_server(view: &View<'_>, server: &ServerView) -> Socket {
         serial: server.serial,
         link: server.client.map(|client| client.0),
         pid: server.pid,
+        tls: server.secured.as_ref().map(ToString::to_string).unwrap_or_default(),
         application: server.session.application.clone(),
         statements: server.session.statements,
     }
@@ -180,7 +184,7 @@ fn listening(view: &View<'_>, peer: &Peer) -> Place {
 
 fn place_of_host(host: &Host) -> Place {
     match host {
-        Host::Tcp { host, port } => Place { address: host.clone(), port: *port },
+        Host::Tcp { host, port, .. } => Place { address: host.clone(), port: *port },
         Host::Unix { port, .. } => Place { address: "unix".to_owned(), port: *port },
         Host::Sqlite(_) => Place { address: "sqlite".to_owned(), port: 0 },
     }

@@ -15,10 +15,7 @@ fn own(version: Version) -> (&'static Cluster, MutexGuard<'static, ()>) {
     static V18: OnceLock<Cluster> = OnceLock::new();
     static BUSY: Mutex<()> = Mutex::new(());
     let busy = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = match version {
-        Version::V15 => &V15,
-        Version::V18 => &V18,
-    };
+    let place = if version == Version::V15 { &V15 } else { &V18 };
     let cluster = place.get_or_init(|| Cluster::start(version, &[]).unwrap());
     set(cluster, "alter system reset all", ("default_transaction_read_only", "off"));
     set(cluster, "alter system set timezone = 'UTC'", ("timezone", "UTC"));

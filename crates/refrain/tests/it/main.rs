@@ -28,6 +28,7 @@ mod removed;
 mod login;
 mod auth_query;
 mod trust;
+mod tls;
 mod settings;
 mod pins;
 mod functions;

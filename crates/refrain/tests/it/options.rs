@@ -132,6 +132,7 @@ fn cancel_timeout() {
     let port = listener.local_addr().unwrap().port().to_string();
     thread::spawn(move || deaf_to_cancels(&listener));
     let config = over_15().server("host", "\"127.0.0.1\"").server("port", &port);
+    let config = config.server("sslmode", "\"disable\"");
     let proxy = config.general("cancel_timeout", "\"200ms\"").start();
     let mut session = proxy.open(database);
     let pid = session.pid();

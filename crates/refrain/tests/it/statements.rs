@@ -143,7 +143,8 @@ fn overheard_misses(name: &'static str, [a, b]: [&str; 2]) -> Vec<String> {
     Session::open(addr(cluster(Version::V15)), database).run("create table t (a int)");
     let sent = Sent::default();
     let port = overhears(&sent).to_string();
-    let proxy = over_15().server("port", &port).pool("max_server_statements", "1").start();
+    let proxy = over_15().server("port", &port).server("sslmode", "\"disable\"");
+    let proxy = proxy.pool("max_server_statements", "1").start();
     let mut session = proxy.open(database);
     session.ask(&[parse("a", a), parse("b", b), Msg::Sync]);
     // By the end of this loop Refrain has also looked up the functions that the texts may call.

@@ -21,9 +21,11 @@ use crate::session::{LIMIT, Session};
 pub(crate) fn cluster(version: Version) -> &'static Cluster {
     static V15: OnceLock<Cluster> = OnceLock::new();
     static V18: OnceLock<Cluster> = OnceLock::new();
+    static V18_TLS: OnceLock<Cluster> = OnceLock::new();
     let place = match version {
         Version::V15 => &V15,
         Version::V18 => &V18,
+        Version::V18Tls => &V18_TLS,
     };
     place.get_or_init(|| Cluster::start(version, &[("max_prepared_transactions", "5")]).unwrap())
 }

@@ -75,10 +75,20 @@ impl Fake {
         Ok(Fake { stream, dice, unread, out, status: b'I', skipping, copying, interval })
     }
 
-    fn run(&mut self, tally: &Tally) -> Result<()> {
-        let Some(length) = self.need(4, tally)? else { return Ok(()) };
+    /// Reads a packet without a letter; `None` if the stream ends.
+    fn packet(&mut self, tally: &Tally) -> Result<Option<Vec<u8>>> {
+        let Some(length) = self.need(4, tally)? else { return Ok(None) };
         let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
-        let Some(packet) = self.need(length.saturating_sub(4), tally)? else { return Ok(()) };
+        self.need(length.saturating_sub(4), tally)
+    }
+
+    fn run(&mut self, tally: &Tally) -> Result<()> {
+        let Some(mut packet) = self.packet(tally)? else { return Ok(()) };
+        if packet.starts_with(&80_877_103u32.to_be_bytes()) {
+            self.stream.write_all(b"N")?; // a request for TLS
+            let Some(next) = self.packet(tally)? else { return Ok(()) };
+            packet = next;
+        }
         if packet.starts_with(&80_877_102u32.to_be_bytes()) {
             return Ok(()); // a cancel request: no statement runs here
         }

@@ -49,7 +49,7 @@ pub(super) fn reachable_bin(version: Version) -> Result<PathBuf> {
         return Ok(bin);
     }
     let install = bin.parent().and_then(Path::parent).context("no parent folder")?;
-    let copy = base_dir()?.join(format!("programs.{}", version.number()));
+    let copy = base_dir()?.join(format!("programs.{}", version.name()));
     let bin = copy.join(bin.strip_prefix(install)?);
     if !can_run(&bin) {
         command::run(Command::new("cp").arg("-rT").arg(install).arg(&copy))?;

@@ -54,7 +54,7 @@ pub(super) fn of(version: Version, bin: &Path) -> Result<PathBuf> {
     let name = command::output(Command::new(bin.join("postgres")).arg("--version"))?;
     let mut hasher = DefaultHasher::new();
     (name, SQL, HBA, CONFIGURATION).hash(&mut hasher);
-    let file_name = format!("template.{}.{:016x}", version.number(), hasher.finish());
+    let file_name = format!("template.{}.{:016x}", version.name(), hasher.finish());
     let template = account::base_dir()?.join(file_name);
     if !template.is_dir() {
         let unfinished = super::new_dir()?;

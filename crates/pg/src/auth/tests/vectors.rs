@@ -18,7 +18,7 @@ fn rfc_7677() {
     let first = ClientFirst::parse(FIRST).unwrap();
     let challenge = ServerFirst::parse(CHALLENGE).unwrap();
     let last = ClientFinal::parse(FINAL).unwrap();
-    assert_eq!((first.gs2_header, last.gs2_header), (&b"n,,"[..], &b"biws"[..]));
+    assert_eq!((first.gs2_header, last.bound_to), (&b"n,,"[..], &b"biws"[..]));
     assert_eq!(challenge.nonce, last.nonce);
     let said = [first.bare, CHALLENGE, last.signed].join(&b',');
 

@@ -60,6 +60,8 @@ pub(crate) struct Login {
     state: ClientState,
     /// Whether the client has asked for TLS, and for GSSAPI encryption.
     asked: (bool, bool),
+    /// Whether the client's connection is being encrypted, or is encrypted.
+    starts_tls: bool,
 }
 
 impl Login {
@@ -108,6 +110,17 @@ impl Login {
             ClientState::LookingUp(login_request, since) => Some((login_request, since)),
             _ => None,
         }
+    }
+
+    /// Notes that the client's next bytes are a handshake, for the loop.
+    pub(crate) fn start_tls(&mut self) {
+        self.asked.0 = true;
+        self.starts_tls = true;
+    }
+
+    /// Whether the client's next bytes are a handshake, unless that is over.
+    pub(crate) fn starts_tls(&self) -> bool {
+        self.starts_tls
     }
 
     /// Waits for the client's part of the authentication.

@@ -107,3 +107,99 @@ fn connections_that_say_nothing_make_way_for_later_ones() {
     assert!(silent.is_closed() && !second.is_closed() && !alice.is_closed());
     silent.gets_nothing();
 }
+
+/// Options under which clients may encrypt, or have to.
+fn encrypting(mode: &str) -> String {
+    format!(
+        "client_tls_sslmode = {mode:?}\nclient_tls_cert_file = \"/c\"\nclient_tls_key_file = \"/k\"\n{}",
+        options("")
+    )
+}
+
+#[test]
+fn a_request_for_tls_is_granted_and_the_login_follows_the_handshake() {
+    for mode in ["allow", "prefer", "require"] {
+        let talk = Conversation::new(encrypting(mode));
+        let alice = talk.newcomer();
+        alice.sends_bytes(GSS).gets_bytes(b"N");
+        alice.sends_bytes(SSL).gets_bytes(b"S");
+        assert_eq!(alice.handshake(), Some((1, Vec::new())), "the answer is in the clear");
+        alice.secures(b"hash");
+        alice.asks_to_log_in(&[]);
+        alice.is_let_in();
+    }
+}
+
+#[test]
+fn bytes_between_a_request_for_tls_and_the_handshake_end_the_connection() {
+    let talk = Conversation::new(encrypting("prefer"));
+    let alice = talk.newcomer();
+    alice.sends_bytes(&[SSL, b"x"].concat());
+    let words = fatal("08P01", "received unencrypted data after SSL request");
+    alice.gets_bytes(&[b"S", &words.bytes[..]].concat());
+    assert!(alice.is_closed());
+    assert_eq!(alice.handshake(), None);
+
+    let bob = talk.newcomer();
+    bob.sends_bytes(SSL).gets_bytes(b"S");
+    // The loop has not begun to encrypt, or these bytes would not come here.
+    bob.sends_bytes(&startup(0, &[("user", "u")]).bytes).gets_nothing();
+    assert!(bob.is_closed());
+}
+
+#[test]
+fn a_second_request_for_tls_or_one_within_tls_is_none() {
+    let talk = Conversation::new(encrypting("prefer"));
+    let alice = talk.newcomer();
+    alice.sends_bytes(SSL).gets_bytes(b"S");
+    alice.secures(b"hash");
+    let words = "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2";
+    alice.sends_bytes(SSL).gets([fatal("0A000", words)]);
+    assert!(alice.is_closed());
+}
+
+#[test]
+fn a_handshake_without_a_request_is_passed_on() {
+    let talk = Conversation::new(encrypting("require"));
+    let alice = talk.newcomer();
+    alice.sends_bytes(b"\x16\x03\x01hello").gets_nothing();
+    assert_eq!(alice.handshake(), Some((0, b"\x16\x03\x01hello".to_vec())));
+    alice.secures(b"hash");
+    alice.asks_to_log_in(&[]);
+    alice.is_let_in();
+
+    let unasked = one_server().newcomer();
+    unasked.sends_bytes(b"\x16\x03\x01\0\0hello").gets_nothing();
+    assert!(unasked.is_closed());
+}
+
+#[test]
+fn a_client_in_the_clear_is_refused_where_it_has_to_encrypt() {
+    let talk = Conversation::new(encrypting("require"));
+    let (alice, bob) = (talk.newcomer(), talk.newcomer_from(0, Peer::Unix { uid: None }));
+    alice.asks_to_log_in(&[]);
+    let words =
+        "no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
+    alice.gets([fatal("28000", words)]);
+    assert!(alice.is_closed());
+    bob.asks_to_log_in(&[]);
+    bob.is_let_in();
+}
+
+#[test]
+fn a_unix_socket_is_never_encrypted() {
+    let talk = Conversation::new(encrypting("prefer"));
+    let alice = talk.newcomer_from(0, Peer::Unix { uid: None });
+    alice.sends_bytes(SSL).gets_bytes(b"N");
+    assert_eq!(alice.handshake(), None);
+}
+
+#[test]
+fn a_handshake_that_fails_ends_the_connection_and_is_logged() {
+    let talk = Conversation::new(encrypting("prefer"));
+    let alice = talk.newcomer();
+    alice.sends_bytes(SSL).gets_bytes(b"S");
+    alice.fails("received corrupt message");
+    assert!(alice.is_closed());
+    assert_eq!(talk.log(), [("tls", "received corrupt message".to_owned())]);
+}

@@ -32,6 +32,7 @@ use refrain_pg::{Counters, Event, LookupStats, Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{Core, Peer};
+use refrain_pool::secured::Secured;
 use refrain_sql::normalize::Analysis;
 use refrain_wire::tag::back;
 
@@ -554,6 +555,23 @@ impl Party {
     /// Refuses Refrain's connection.
     pub(crate) fn fails(&self, why: &str) -> &Self {
         self.happens(|conn| Event::Failed { conn, why })
+    }
+
+    /// Shakes hands with Refrain.
+    pub(crate) fn secures(&self, end_point: &[u8]) -> &Self {
+        let secured = Arc::new(Secured {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_256_GCM_SHA384".into(),
+            end_point: Some(end_point.into()),
+            certificate: None,
+        });
+        self.happens(|conn| Event::Secured { conn, secured })
+    }
+
+    /// Returns the number of bytes in the clear before the handshake that Refrain wants, and what
+    /// has come of it.
+    pub(crate) fn handshake(&self) -> Option<(usize, Vec<u8>)> {
+        self.world.borrow_mut().ends[self.end].handshake.take()
     }
 
     /// Ends its stream in order.

@@ -60,6 +60,9 @@ pub(crate) struct End {
     pub(crate) key: (u32, Vec<u8>),
     /// The address that Refrain connects to.
     pub(crate) host: String,
+    /// The number of bytes in the clear before the handshake that is due, and its beginning, if
+    /// Refrain wants to encrypt.
+    pub(crate) handshake: Option<(usize, Vec<u8>)>,
 }
 
 /// A question at the admin console, for the program.
@@ -203,6 +206,11 @@ impl World {
                     self.step(core, Event::Connected { conn });
                 }
             }
+            Action::StartTls { conn, clear, early } => {
+                let end = self.end_of(core, conn);
+                self.tell(end, "is to be encrypted");
+                self.ends[end].handshake = Some((clear, early));
+            }
             Action::Pause { conn } => {
                 let end = self.end_of(core, conn);
                 assert!(!std::mem::replace(&mut self.ends[end].paused, true), "paused twice");
@@ -268,6 +276,7 @@ impl World {
             in_flight: None,
             key: (0, Vec::new()),
             host: String::new(),
+            handshake: None,
         };
         self.ends.push(end);
         self.ends.len() - 1

@@ -1,0 +1,130 @@
+//! TLS: when connections are encrypted, and with which files, versions and ciphers.
+//!
+//! Names of ciphers and groups are OpenSSL's, as in PostgreSQL's `ssl_ciphers` and `ssl_groups`. An
+//! empty list of either stands for all that Refrain has. Reading the files is not done here.
+
+use std::path::PathBuf;
+
+use crate::value::choice;
+
+choice! {
+    /// When a connection is encrypted, and what is checked of the peer's certificate.
+    SslMode {
+        /// Never.
+        Disable = "disable",
+        /// If the peer insists on it.
+        Allow = "allow",
+        /// If the peer can do it.
+        Prefer = "prefer",
+        /// Always.
+        Require = "require",
+        /// Always, and a trusted authority has to have signed the certificate.
+        VerifyCa = "verify-ca",
+        /// Always; in addition a server's certificate has to be for the host that was asked for.
+        VerifyFull = "verify-full",
+    }
+}
+
+impl SslMode {
+    /// Whether no connection may stay in the clear.
+    pub fn is_required(self) -> bool {
+        matches!(self, Self::Require | Self::VerifyCa | Self::VerifyFull)
+    }
+
+    /// Whether the peer's certificate has to be signed by a trusted authority.
+    pub fn is_verifying(self) -> bool {
+        matches!(self, Self::VerifyCa | Self::VerifyFull)
+    }
+}
+
+choice! {
+    /// A version of TLS.
+    TlsProtocol {
+        /// TLS 1.2.
+        V12 = "tlsv1.2",
+        /// TLS 1.3.
+        V13 = "tlsv1.3",
+    }
+}
+
+choice! {
+    /// A cipher suite: three of TLS 1.3, then those of TLS 1.2.
+    TlsCipher {
+        /// AES-256 in TLS 1.3.
+        Aes256Sha384 = "TLS_AES_256_GCM_SHA384",
+        /// AES-128 in TLS 1.3.
+        Aes128Sha256 = "TLS_AES_128_GCM_SHA256",
+        /// ChaCha20 in TLS 1.3.
+        ChaCha20Sha256 = "TLS_CHACHA20_POLY1305_SHA256",
+        /// AES-256 in TLS 1.2, certificates with elliptic curves.
+        EcdsaAes256 = "ECDHE-ECDSA-AES256-GCM-SHA384",
+        /// AES-128 in TLS 1.2, certificates with elliptic curves.
+        EcdsaAes128 = "ECDHE-ECDSA-AES128-GCM-SHA256",
+        /// ChaCha20 in TLS 1.2, certificates with elliptic curves.
+        EcdsaChaCha20 = "ECDHE-ECDSA-CHACHA20-POLY1305",
+        /// AES-256 in TLS 1.2, certificates with RSA.
+        RsaAes256 = "ECDHE-RSA-AES256-GCM-SHA384",
+        /// AES-128 in TLS 1.2, certificates with RSA.
+        RsaAes128 = "ECDHE-RSA-AES128-GCM-SHA256",
+        /// ChaCha20 in TLS 1.2, certificates with RSA.
+        RsaChaCha20 = "ECDHE-RSA-CHACHA20-POLY1305",
+    }
+}
+
+choice! {
+    /// A group for the exchange of keys.
+    TlsGroup {
+        /// Curve25519.
+        X25519 = "X25519",
+        /// The curve of NIST with 256 bits.
+        P256 = "prime256v1",
+        /// The curve of NIST with 384 bits.
+        P384 = "secp384r1",
+    }
+}
+
+choice! {
+    /// Whether SCRAM is bound to the certificate of the server, as libpq's `channel_binding` has
+    /// it.
+    ChannelBinding {
+        /// Never.
+        Disable = "disable",
+        /// If the server offers it.
+        Prefer = "prefer",
+        /// Always: a server that does not offer it is left.
+        Require = "require",
+    }
+}
+
+/// The choices of a handshake.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TlsChoices {
+    /// The versions; never empty.
+    pub protocols: Vec<TlsProtocol>,
+    /// The cipher suites, best first; empty for all.
+    pub ciphers: Vec<TlsCipher>,
+    /// The groups, best first; empty for all.
+    pub groups: Vec<TlsGroup>,
+}
+
+/// The encryption of connections to a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServerTls {
+    /// When to encrypt, and what to check of the server's certificate.
+    pub mode: SslMode,
+    /// The file with the trusted authorities.
+    pub root_cert_file: Option<PathBuf>,
+    /// The files with Refrain's certificate and its key, for servers that ask for one.
+    pub own: Option<(PathBuf, PathBuf)>,
+    /// The choices of the handshake.
+    pub choices: TlsChoices,
+}
+
+impl ServerTls {
+    /// Whether the server's certificate is checked. Like libpq, Refrain checks it under `require`
+    /// as well if there is a file of authorities.
+    pub fn is_verifying(&self) -> bool {
+        let is_checked = self.mode == SslMode::Require && self.root_cert_file.is_some();
+        self.mode.is_verifying() || is_checked
+    }
+}

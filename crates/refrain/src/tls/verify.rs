@@ -1,0 +1,141 @@
+//! The check of a server's certificate: rustls's own, with its verdict softened as libpq's
+//! `sslmode` has it.
+//!
+//! - without authorities, every certificate is taken; the server still has to own the key;
+//! - under `verify-ca` the name does not matter. rustls looks at the name last, so this one error
+//!   means that the rest is right;
+//! - a certificate that is itself in the file of authorities is trusted, as by OpenSSL, also if
+//!   rustls would not have that of an authority for a server. PostgreSQL's manual makes such
+//!   certificates.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use super::names::{self, Validity};
+
+/// The check of a server's certificate.
+#[derive(Debug)]
+pub(super) struct ServerVerifier {
+    trusted: Option<Trusted>,
+    checks_name: bool,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// The authorities that may sign a server's certificate.
+#[derive(Debug)]
+struct Trusted {
+    chain: Arc<WebPkiServerVerifier>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl ServerVerifier {
+    /// Makes a check by these authorities, or one that takes every certificate.
+    ///
+    /// # Errors
+    /// If no check can be made of the authorities.
+    pub(super) fn new(
+        provider: &Arc<CryptoProvider>,
+        authorities: Option<(RootCertStore, Vec<CertificateDer<'static>>)>,
+        checks_name: bool,
+    ) -> Result<Self, String> {
+        let trusted = match authorities {
+            None => None,
+            Some((roots, certificates)) => {
+                let builder = WebPkiServerVerifier::builder_with_provider(
+                    Arc::new(roots),
+                    Arc::clone(provider),
+                );
+                let chain = builder.build().map_err(|error| error.to_string())?;
+                Some(Trusted { chain, certificates })
+            }
+        };
+        let algorithms = provider.signature_verification_algorithms;
+        Ok(Self { trusted, checks_name, algorithms })
+    }
+
+    fn is_named(&self, der: &CertificateDer<'_>, host: &ServerName<'_>) -> Result<(), Error> {
+        let checked = ParsedCertificate::try_from(der)
+            .and_then(|certificate| verify_server_name(&certificate, host));
+        match checked {
+            Err(error) if !self.forgives(&error, der, host) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an error is one of a name that does not matter, or that libpq would take.
+    fn forgives(&self, error: &Error, der: &CertificateDer<'_>, host: &ServerName<'_>) -> bool {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        let is_of_name = matches!(
+            error,
+            Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })
+        );
+        is_of_name && (!self.checks_name || names::common_name_is(der, &host.to_str()))
+    }
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
+        if trusted.certificates.iter().any(|certificate| certificate == end_entity) {
+            return match names::validity(end_entity, now.as_secs()) {
+                Some(Validity::Valid) => {
+                    self.is_named(end_entity, server_name)?;
+                    Ok(ServerCertVerified::assertion())
+                }
+                Some(Validity::Expired) => Err(CertificateError::Expired.into()),
+                Some(Validity::NotYet) => Err(CertificateError::NotValidYet.into()),
+                None => Err(CertificateError::BadEncoding.into()),
+            };
+        }
+        let verified = trusted.chain.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match verified {
+            Err(error) if self.forgives(&error, end_entity, server_name) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,416 @@
+//! TLS, to clients and to servers, with libpq's `sslmode` on both sides.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use xtask::certificates::{Authority, Signed};
+use xtask::postgres::account::own_dir;
+use xtask::postgres::{AUTH_DATABASE, Cluster, PASSWORD};
+
+use crate::session::{Session, cancel_request, query};
+use crate::world::{Config, Proxy, Version, cluster, eventually, psql};
+
+/// The files of all tests here: an authority, another one, and what they have signed.
+struct Files {
+    folder: PathBuf,
+    authority: Authority,
+}
+
+impl Files {
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// Returns the path of a file as a TOML text.
+    fn toml(&self, name: &str) -> String {
+        format!("{:?}", self.path(name))
+    }
+
+    fn write(&self, name: &str, signed: &Signed) {
+        write_pair(&self.folder, name, signed);
+    }
+}
+
+fn write_pair(folder: &Path, name: &str, signed: &Signed) {
+    fs::write(folder.join(format!("{name}.crt")), &signed.certificate).unwrap();
+    let key = folder.join(format!("{name}.key"));
+    fs::write(&key, &signed.key).unwrap();
+    // libpq and PostgreSQL refuse keys that others may read.
+    let mut permissions = fs::metadata(&key).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
+    fs::set_permissions(&key, permissions).unwrap();
+}
+
+fn new_folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("refrain-it-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn files() -> &'static Files {
+    static FILES: OnceLock<Files> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let folder = new_folder("tls");
+        let authority = Authority::new("root").unwrap();
+        let stranger = Authority::new("stranger").unwrap();
+        let files = Files { folder, authority };
+        fs::write(files.path("root.crt"), files.authority.certificate()).unwrap();
+        fs::write(files.path("stranger.crt"), stranger.certificate()).unwrap();
+        let own = ["localhost", "127.0.0.1"];
+        files.write("server", &files.authority.sign("server", &own).unwrap());
+        files.write("elsewhere", &files.authority.sign("elsewhere", &["elsewhere"]).unwrap());
+        files.write("expired", &files.authority.sign_expired("server", &own).unwrap());
+        files.write("client", &files.authority.sign("postgres", &[]).unwrap());
+        files.write("unknown", &stranger.sign("postgres", &[]).unwrap());
+        files
+    })
+}
+
+/// Returns a server that lets nobody in without TLS: `scram_user` by password, and `postgres` to
+/// the database `postgres` by certificate.
+fn encrypting(version: Version) -> &'static Cluster {
+    static V15: OnceLock<Cluster> = OnceLock::new();
+    static V18: OnceLock<Cluster> = OnceLock::new();
+    let place = if version == Version::V15 { &V15 } else { &V18 };
+    place.get_or_init(|| {
+        let folder = new_folder(&format!("cluster-{}", version.name()));
+        let signed = files().authority.sign("server", &["localhost", "127.0.0.1"]).unwrap();
+        write_pair(&folder, "server", &signed);
+        fs::copy(files().path("root.crt"), folder.join("root.crt")).unwrap();
+        let hba = "hostssl all scram_user all scram-sha-256\n\
+                   hostssl postgres postgres all cert\n\
+                   hostssl all postgres all trust\n";
+        fs::write(folder.join("hba"), hba).unwrap();
+        // The key has to belong to the server's user.
+        let owned = folder.join("owned");
+        own_dir(&owned, "0755").unwrap();
+        let user = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&owned).unwrap());
+        for entry in fs::read_dir(&folder).unwrap() {
+            std::os::unix::fs::chown(entry.unwrap().path(), Some(user), None).unwrap();
+        }
+        let path = |name: &str| folder.join(name).display().to_string();
+        let (certificate, key) = (path("server.crt"), path("server.key"));
+        let (root, hba) = (path("root.crt"), path("hba"));
+        let settings = [
+            ("ssl", "on"),
+            ("ssl_cert_file", certificate.as_str()),
+            ("ssl_key_file", &key),
+            ("ssl_ca_file", &root),
+            ("hba_file", &hba),
+        ];
+        Cluster::start(version, &settings).unwrap()
+    })
+}
+
+/// Configures Refrain over a server in the clear, with this `client_tls_sslmode`.
+fn to_clients(mode: &str, certificate: &str) -> Config {
+    Config::over(cluster(Version::V15))
+        .general("client_tls_sslmode", &format!("{mode:?}"))
+        .general("client_tls_cert_file", &files().toml(&format!("{certificate}.crt")))
+        .general("client_tls_key_file", &files().toml(&format!("{certificate}.key")))
+}
+
+/// Runs `select 'in'` as `postgres` with these connection options.
+fn connect(proxy: &Proxy, options: &str) -> Result<String, String> {
+    let url = format!("postgres://postgres@{}/postgres?{options}", proxy.addr());
+    psql(&url, "", "select 'in'")
+}
+
+fn is_in(proxy: &Proxy, options: &str) {
+    assert_eq!(connect(proxy, options).as_deref(), Ok("in"), "{options}");
+}
+
+#[track_caller]
+fn is_refused(proxy: &Proxy, options: &str, expected: &str) {
+    let why = connect(proxy, options).unwrap_err();
+    assert!(why.contains(expected), "{options}: {why}");
+}
+
+/// Waits until the log has these words.
+fn is_logged(proxy: &Proxy, words: &str) {
+    eventually(&format!("{words:?} is logged"), || proxy.log().contains(words));
+}
+
+#[test]
+fn every_sslmode_of_a_client_meets_every_one_of_refrain() {
+    let root = format!("sslrootcert={}", files().path("root.crt"));
+    for ours in ["disable", "allow", "prefer", "require"] {
+        let proxy = to_clients(ours, "server").start();
+        for theirs in ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] {
+            let options = format!("sslmode={theirs}&{root}");
+            match (ours, theirs) {
+                ("disable", "require" | "verify-ca" | "verify-full") => {
+                    is_refused(&proxy, &options, "server does not support SSL");
+                }
+                ("require", "disable") => {
+                    is_refused(&proxy, &options, "no pg_hba.conf entry for host \"127.0.0.1\"");
+                }
+                _ => is_in(&proxy, &options),
+            }
+        }
+    }
+}
+
+#[test]
+fn certificates_of_refrain_that_a_client_refuses() {
+    let with = |root: &str| format!("sslmode=verify-full&sslrootcert={}", files().path(root));
+    for (certificate, root, told, logged) in [
+        ("elsewhere", "root.crt", "does not match host name", ""),
+        ("expired", "root.crt", "certificate verify failed", "CertificateExpired"),
+        ("server", "stranger.crt", "certificate verify failed", "UnknownCA"),
+    ] {
+        let proxy = to_clients("prefer", certificate).start();
+        is_refused(&proxy, &with(root), told);
+        if !logged.is_empty() {
+            is_logged(&proxy, logged);
+            is_logged(&proxy, "could not accept SSL connection");
+            is_logged(&proxy, "127.0.0.1:");
+        }
+    }
+}
+
+#[test]
+fn a_client_without_a_trusted_certificate_is_refused_where_one_is_needed() {
+    let root = files().toml("root.crt");
+    let show = |name: &str| {
+        let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
+        let (certificate, key) = (files().path(&certificate), files().path(&key));
+        format!("sslmode=require&sslcert={certificate}&sslkey={key}")
+    };
+    for mode in ["verify-ca", "verify-full"] {
+        let proxy = to_clients(mode, "server").general("client_tls_ca_file", &root).start();
+        is_in(&proxy, &show("client"));
+        is_refused(&proxy, "sslmode=require", "certificate required");
+        is_refused(&proxy, &show("unknown"), "unknown ca");
+        is_refused(&proxy, "sslmode=disable", "no pg_hba.conf entry");
+        is_logged(&proxy, "peer sent no certificates");
+    }
+    // Below, a certificate need not be shown, and is checked if it is.
+    let proxy = to_clients("require", "server").general("client_tls_ca_file", &root).start();
+    is_in(&proxy, "sslmode=require");
+    is_refused(&proxy, &show("unknown"), "unknown ca");
+}
+
+#[test]
+fn a_login_is_bound_to_the_certificate() {
+    let users = format!("[users.plain_user]\npassword = \"{PASSWORD}\"\n");
+    let proxy = to_clients("prefer", "server").general("auth", "\"scram\"").more(&users).start();
+    for (options, is_bound) in [
+        ("sslmode=require&channel_binding=require", true),
+        ("sslmode=require&channel_binding=disable", true),
+        ("sslmode=disable&channel_binding=require", false),
+    ] {
+        let url = format!("postgres://plain_user@{}/postgres?{options}", proxy.addr());
+        let told = psql(&url, PASSWORD, "select 'in'");
+        assert_eq!(told.as_deref() == Ok("in"), is_bound, "{options}: {told:?}");
+    }
+}
+
+/// Configures Refrain over a server that encrypts.
+fn to_server(version: Version, mode: &str) -> Config {
+    let config = Config::over(encrypting(version)).server("sslmode", &format!("{mode:?}"));
+    match mode {
+        "verify-ca" | "verify-full" => config.server("sslrootcert", &files().toml("root.crt")),
+        _ => config,
+    }
+}
+
+/// Asks the server whether the connection to it is encrypted.
+fn is_encrypted(proxy: &Proxy, user: &str, database: &str) -> Result<String, String> {
+    let url = format!("postgres://{user}@{}/{database}?sslmode=disable", proxy.addr());
+    psql(&url, "", "select ssl from pg_stat_ssl where pid = pg_backend_pid()")
+}
+
+#[test]
+fn every_sslmode_towards_a_server_that_encrypts() {
+    for version in [Version::V15, Version::V18Tls] {
+        for mode in ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] {
+            let config = to_server(version, mode).server("password", &format!("{PASSWORD:?}"));
+            let proxy = config.server("user", "\"scram_user\"").start();
+            let told = is_encrypted(&proxy, "anybody", AUTH_DATABASE);
+            match mode {
+                // The server has no line for this user in the clear.
+                "disable" => assert!(told.unwrap_err().contains("server login failed")),
+                _ => assert_eq!(told.as_deref(), Ok("t"), "{mode}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_must_be_checked_is_refused_and_logged() {
+    let config = to_server(Version::V15, "verify-full");
+    let stranger = files().toml("stranger.crt");
+    let proxy = config.server("sslrootcert", &stranger).server("user", "\"postgres\"").start();
+    assert!(is_encrypted(&proxy, "postgres", AUTH_DATABASE).unwrap_err().contains("connect"));
+    is_logged(&proxy, "UnknownIssuer");
+    // That server does not encrypt.
+    let proxy = Config::over(cluster(Version::V15)).server("sslmode", "\"require\"").start();
+    assert!(is_encrypted(&proxy, "postgres", "postgres").unwrap_err().contains("connect"));
+    is_logged(&proxy, "server does not support SSL, but SSL was required");
+}
+
+#[test]
+fn a_server_gets_a_certificate_if_it_asks_for_one() {
+    for version in [Version::V15, Version::V18Tls] {
+        let config = to_server(version, "verify-full").server("user", "\"postgres\"");
+        let config = config.server("sslcert", &files().toml("client.crt"));
+        let proxy = config.server("sslkey", &files().toml("client.key")).start();
+        let told = is_encrypted(&proxy, "postgres", "postgres");
+        assert_eq!(told.as_deref(), Ok("t"));
+    }
+}
+
+#[test]
+fn logins_at_servers_are_bound_to_their_certificates() {
+    for version in [Version::V15, Version::V18Tls] {
+        let config = to_server(version, "require").server("channel_binding", "\"require\"");
+        let config = config.server("password", &format!("{PASSWORD:?}"));
+        let proxy = config.server("user", "\"scram_user\"").start();
+        assert_eq!(is_encrypted(&proxy, "anybody", AUTH_DATABASE).as_deref(), Ok("t"));
+    }
+    // That server does not encrypt.
+    let config = Config::over(cluster(Version::V15)).server("channel_binding", "\"require\"");
+    let proxy = config.server("user", "\"scram_user\"").server("password", "\"x\"").start();
+    let url = format!("postgres://anybody@{}/{AUTH_DATABASE}", proxy.addr());
+    assert!(psql(&url, "", "select 1").is_err());
+    is_logged(&proxy, "channel binding is required");
+}
+
+#[test]
+fn large_results_and_large_queries_pass_through_both_sides() {
+    let config = to_server(Version::V18Tls, "require").general("client_tls_sslmode", "\"require\"");
+    let config = config.general("client_tls_cert_file", &files().toml("server.crt"));
+    let config = config.general("client_tls_key_file", &files().toml("server.key"));
+    let proxy = config.server("user", "\"postgres\"").start();
+    let url = format!("postgres://postgres@{}/{AUTH_DATABASE}?sslmode=require", proxy.addr());
+    let sql = "select length(string_agg(repeat(md5(i::text), 100), '')), \
+               repeat('x', 20000000) from generate_series(1, 1000) i";
+    let told = psql(&url, "", sql).unwrap();
+    assert_eq!(told.len(), "3200000|".len() + 20_000_000);
+    let long = format!("select length('{}')", "y".repeat(100_000));
+    assert_eq!(psql(&url, "", &long).as_deref(), Ok("100000"));
+}
+
+#[test]
+fn certificates_are_read_again_at_a_reload_and_sessions_go_on() {
+    let folder = new_folder("reload");
+    let config = |name: &str| {
+        let file = |end: &str| format!("{:?}", folder.join(format!("{name}.{end}")));
+        Config::over(cluster(Version::V15))
+            .general("client_tls_sslmode", "\"prefer\"")
+            .general("client_tls_cert_file", &file("crt"))
+            .general("client_tls_key_file", &file("key"))
+    };
+    let own = ["127.0.0.1"];
+    write_pair(&folder, "own", &files().authority.sign("one", &own).unwrap());
+    let proxy = config("own").start();
+    let root = format!("sslmode=verify-full&sslrootcert={}", files().path("root.crt"));
+    is_in(&proxy, &root);
+
+    // The same names, and other files.
+    let other = Authority::new("another").unwrap();
+    write_pair(&folder, "own", &other.sign("two", &own).unwrap());
+    fs::write(folder.join("other.crt"), other.certificate()).unwrap();
+    is_in(&proxy, &root);
+    proxy.order("reload");
+    is_refused(&proxy, &root, "certificate verify failed");
+    let other = format!("sslmode=verify-full&sslrootcert={}/other.crt", folder.display());
+    is_in(&proxy, &other);
+
+    // A file of no use changes nothing.
+    fs::write(folder.join("own.key"), "nonsense").unwrap();
+    let mut console = proxy.console();
+    let reply = console.query("reload");
+    assert!(reply.error().is_some());
+    is_logged(&proxy, "own.key: the file has no private key");
+    is_in(&proxy, &other);
+}
+
+#[test]
+fn a_cancel_request_goes_to_a_server_that_must_encrypt() {
+    let config = to_server(Version::V18Tls, "require").server("user", "\"postgres\"");
+    let proxy = config.start();
+    let mut session = proxy.open(AUTH_DATABASE);
+    session.send(&[query("select pg_sleep(600)")]);
+    let direct = format!("{}?sslmode=require", encrypting(Version::V18Tls).url(AUTH_DATABASE));
+    let sleeping = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+    eventually("it sleeps", || psql(&direct, "", sleeping).as_deref() == Ok("1"));
+    Session::raw(proxy.addr(), &cancel_request(&session.key)).rest();
+    assert_eq!(session.ready().words(), "T E(57014) Z(I)");
+}
+
+#[test]
+fn garbage_and_silence_in_a_handshake_leave_nothing_behind() {
+    let config = to_clients("prefer", "server").general("client_login_timeout", "\"500ms\"");
+    let proxy = config.general("workers", "2").start();
+    is_in(&proxy, "sslmode=require");
+    let before = proxy.descriptors();
+    let asks = |first: &[u8]| {
+        let mut stream = TcpStream::connect(proxy.addr()).unwrap();
+        stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+        let mut answer = [0];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"S");
+        stream.write_all(first).unwrap();
+        stream
+    };
+    let hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc];
+    let garbage: Vec<_> = (0..200_u8).map(|byte| asks(&[byte ^ 0x80; 300])).collect();
+    let silent: Vec<_> = (0..20).map(|_| asks(&[])).chain((0..20).map(|_| asks(&hello))).collect();
+    for mut stream in garbage.into_iter().chain(silent) {
+        // An alert at most, then the end.
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.len() < 100, "{}", rest.escape_ascii());
+    }
+    eventually("all are closed", || proxy.descriptors() <= before);
+    is_in(&proxy, "sslmode=require");
+}
+
+#[test]
+fn an_encrypted_server_moves_between_cores_with_its_keys() {
+    let config = to_server(Version::V18Tls, "require").general("client_tls_sslmode", "\"require\"");
+    let config = config.general("client_tls_cert_file", &files().toml("server.crt"));
+    let config = config.general("client_tls_key_file", &files().toml("server.key"));
+    let config = config.general("workers", "3").server("user", "\"postgres\"");
+    let proxy = config.start();
+    let url = format!("postgres://postgres@{}/{AUTH_DATABASE}?sslmode=require", proxy.addr());
+    let first = psql(&url, "", "select pg_backend_pid()").unwrap();
+    // Clients are spread over the cores, and there is one server.
+    for _ in 0..9 {
+        assert_eq!(psql(&url, "", "select pg_backend_pid()").as_ref(), Ok(&first));
+    }
+}
+
+#[test]
+fn the_console_shows_what_is_encrypted_and_how() {
+    let config = to_server(Version::V15, "require").server("user", "\"postgres\"");
+    let proxy = config.start();
+    let mut session = proxy.open(AUTH_DATABASE);
+    session.run("select 1");
+    assert!(proxy.show("servers")[0]["tls"].starts_with("TLSv1.3/TLS_"));
+    let proxy = to_clients("require", "server").start();
+    let url = format!("postgres://postgres@{}/refrain?sslmode=require", proxy.addr());
+    let shown = psql(&url, "", "show clients").unwrap();
+    assert!(shown.contains("|TLSv1.3/TLS_"), "{shown}");
+}
+
+#[test]
+fn a_broken_file_is_an_error_at_the_start_and_in_a_check() {
+    let name = format!("refrain-tls-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let text = "auth = \"trust\"\nclient_tls_sslmode = \"prefer\"\n\
+                client_tls_cert_file = \"/no/such.crt\"\nclient_tls_key_file = \"/no/such.key\"\n\
+                [databases.app]\nhost = \"127.0.0.1\"\n";
+    fs::write(&path, text).unwrap();
+    let mut command = std::process::Command::new(xtask::proxy::program().unwrap());
+    let output = command.arg("check").arg(&path).output().unwrap();
+    fs::remove_file(&path).unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success());
+    assert!(told.contains("/no/such.crt: No such file"), "{told}");
+}

@@ -1,0 +1,81 @@
+//! Certificates for tests: authorities made on the spot, and what they sign.
+
+use anyhow::Result;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+    date_time_ymd,
+};
+
+/// An authority.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, as texts of files.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// The certificate.
+    pub certificate: String,
+    /// The key.
+    pub key: String,
+}
+
+impl Authority {
+    /// Makes an authority of this name.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn new(name: &str) -> Result<Self> {
+        let mut params = named(name, &[])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
+    }
+
+    /// Returns the authority's own certificate, as the text of a file.
+    pub fn certificate(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Signs a certificate for a common name, and for hosts (names or addresses).
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn sign(&self, common_name: &str, hosts: &[&str]) -> Result<Signed> {
+        self.sign_as(named(common_name, hosts)?)
+    }
+
+    /// Signs a certificate that has expired.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn sign_expired(&self, common_name: &str, hosts: &[&str]) -> Result<Signed> {
+        let mut params = named(common_name, hosts)?;
+        params.not_after = date_time_ymd(2001, 1, 1);
+        self.sign_as(params)
+    }
+
+    fn sign_as(&self, params: CertificateParams) -> Result<Signed> {
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.0)?.pem();
+        Ok(Signed { certificate, key: key.serialize_pem() })
+    }
+}
+
+/// Makes a certificate that its own key has signed, as PostgreSQL's manual does: it could be that
+/// of an authority.
+///
+/// # Errors
+/// If no key can be made.
+pub fn self_signed(common_name: &str) -> Result<Signed> {
+    let mut params = named(common_name, &[])?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?.pem();
+    Ok(Signed { certificate, key: key.serialize_pem() })
+}
+
+fn named(common_name: &str, hosts: &[&str]) -> Result<CertificateParams> {
+    let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let mut params = CertificateParams::new(hosts)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    Ok(params)
+}
