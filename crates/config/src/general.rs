@@ -56,6 +56,8 @@ choice! {
         Md5 = "md5",
         /// SCRAM-SHA-256.
         Scram = "scram",
+        /// By the rules of `hba` or `hba_file`.
+        Hba = "hba",
     }
 }
 
@@ -173,12 +175,39 @@ table! {
     ///
     /// `trust` accepts every client under any user name. The other methods accept only users from
     /// the configuration file. `md5` asks for SCRAM if the user's secret is a SCRAM verifier.
-    /// `password` makes the client send its password in clear text.
+    /// `password` makes the client send its password in clear text. With `hba` the rules of `hba` or
+    /// `hba_file` choose the method for each client (`docs/hba.md`).
     ///
     /// Refrain trusts its clients if it is started with a URL without a password. Clients must then
     /// be on the same machine, unless `insecure_trust` is set.
     auth: AuthMethod = "scram",
-        NewConnections, takes ["trust", "password", "md5"], not ["none", "SCRAM"];
+        NewConnections, takes ["trust", "password", "md5", "hba"], not ["none", "SCRAM"];
+
+    /// Rules of authentication, in the syntax of PostgreSQL's `pg_hba.conf`.
+    ///
+    /// The first line that applies to a client decides (`docs/hba.md`). For `auth = "hba"`. In TOML
+    /// three quotes enclose a text of several lines; three apostrophes leave backslashes as they
+    /// are.
+    hba: Option<String>,
+        NewConnections, takes ["local all all peer"], not [];
+
+    /// File with the rules of authentication, in place of `hba`.
+    ///
+    /// Refrain reads it, and the files that it includes, at the start and at every reload.
+    hba_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/pg_hba.conf"], not ["pg_hba.conf"];
+
+    /// Maps of user names, in the syntax of PostgreSQL's `pg_ident.conf`.
+    ///
+    /// The option `map` of a rule names the map that applies.
+    ident: Option<String>,
+        NewConnections, takes ["staff root postgres"], not [];
+
+    /// File with the maps of user names, in place of `ident`.
+    ///
+    /// Refrain reads it, and the files that it includes, at the start and at every reload.
+    ident_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/pg_ident.conf"], not ["pg_ident.conf"];
 
     /// Whether clients from other machines may be trusted.
     ///
@@ -186,6 +215,13 @@ table! {
     /// address. The Unix socket is exempt: the permissions of its directory decide who can connect.
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
+
+    /// Whether clients of other machines may send their passwords in clear text, without TLS.
+    ///
+    /// If false, Refrain refuses such a client where the method is `password`. Clients with TLS, of
+    /// a loopback address or of the Unix socket are exempt.
+    insecure_password: bool = "false",
+        NewConnections, takes ["true"], not ["yes", "1"];
 
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///
@@ -231,7 +267,22 @@ table! {
 impl General {
     /// Returns the broken rules beyond bounds: the option that breaks a rule, and the rule.
     pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
-        let nowhere = self.listen.is_empty();
-        nowhere.then_some(("listen", "must name at least one address")).into_iter().collect()
+        let hba = (self.hba.is_some(), self.hba_file.is_some());
+        let rules = [
+            (self.listen.is_empty(), "listen", "must name at least one address"),
+            (hba == (true, true), "hba", "cannot stand beside hba_file"),
+            (
+                hba == (false, false) && self.auth == AuthMethod::Hba,
+                "auth",
+                "needs the rules: set hba or hba_file",
+            ),
+            (
+                self.ident.is_some() && self.ident_file.is_some(),
+                "ident",
+                "cannot stand beside ident_file",
+            ),
+        ];
+        let broken = rules.into_iter().filter(|(is_broken, ..)| *is_broken);
+        broken.map(|(_, option, rule)| (option, rule)).collect()
     }
 }

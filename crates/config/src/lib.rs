@@ -14,14 +14,16 @@
 //!
 //! - each value is within its bounds, also after [`Options::pool`] has applied a user's options
 //!   over a database's;
-//! - every user can log in by the configured method, and there is at least one database.
+//! - every user can log in by the configured method, unless that is `hba`, and there is at least one database.
 //!
-//! Not here: reading files or the environment, and resolving host names.
+//! Not here: reading files or the environment, which a [`Machine`] does, and resolving host names.
 #![forbid(unsafe_code)]
 
 mod secret;
 mod value;
 mod table;
+mod machine;
+mod hba;
 mod general;
 mod pool;
 mod sqlite;
@@ -31,6 +33,7 @@ mod user;
 mod error;
 mod file;
 mod url;
+mod access;
 mod options;
 mod build;
 mod reload;
@@ -42,6 +45,8 @@ pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, P
 pub use crate::database::{Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
+pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
+pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{Options, ResolvedPool};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,

@@ -1,10 +1,12 @@
 //! The checked options as a whole, and the ones that apply to a client.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::cache::{Cache, PoolCache};
 use crate::database::{Database, Server};
 use crate::general::{AuthMethod, General};
+use crate::hba::{Groups, Hba};
 use crate::pool::PoolOptions;
 use crate::user::User;
 
@@ -21,6 +23,10 @@ pub struct Options {
     pub databases: Vec<Database>,
     /// Users, sorted by name.
     pub users: Vec<User>,
+    /// Groups of users, for the rules of authentication.
+    pub groups: Groups,
+    /// The rules of authentication. They count if `auth` is `hba`.
+    pub hba: Arc<Hba>,
 }
 
 /// All options that apply to one user of one database.
@@ -64,15 +70,20 @@ impl Options {
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
     }
 
-    /// Returns the user with this name. Under `trust`, clients may log in as users that are not
-    /// here.
+    /// Returns the user with this name. Under `trust`, and by some rules of `hba`, clients may log in
+    /// as users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name)
     }
 
-    /// Whether a user may log in with the right password; under `trust`, every user may.
+    /// Whether a user may log in with the right password; under `trust`, every user may, and under
+    /// `hba` every user whom a rule may let in without one.
     pub fn admits(&self, user: &str) -> bool {
-        self.general.auth == AuthMethod::Trust || self.user(user).is_some()
+        match self.general.auth {
+            AuthMethod::Trust => true,
+            AuthMethod::Hba if self.hba.admits_without_secret(user) => true,
+            _ => self.user(user).is_some(),
+        }
     }
 
     /// Returns all options that apply to a user of a database; `None` if there is no such database.

@@ -23,11 +23,14 @@
 //! - passwords and keys are wiped when dropped and never shown by `Debug`. Scratch space inside the
 //!   hash functions is not wiped.
 //!
+//! The rules of `pg_hba.conf` choose the method by which a client proves who it is ([`hba`]), and may
+//! let it in by its certificate or by its user of the operating system.
+//!
 //! Random bytes are passed in ([`NONCE_BYTES`] of them for an exchange), so a run is a function of
 //! its inputs. They must be unpredictable and fresh for each exchange.
 //!
 //! Not here: channel binding (`SCRAM-SHA-256-PLUS` is never offered nor chosen), GSSAPI, LDAP,
-//! certificates, `pg_hba` rules, password expiry, framing of messages (`wire`), and how long an
+//! password expiry, framing of messages (`wire`), and how long an
 //! exchange may take.
 //!
 //! One cost to know of: a PBKDF2 of 4096 iterations takes 3 ms (2.5 GHz Xeon without SHA
@@ -42,6 +45,7 @@ mod scram;
 mod secret;
 mod credential;
 mod client;
+pub(crate) mod hba;
 mod server;
 
 #[cfg(test)]

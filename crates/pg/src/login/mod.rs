@@ -2,4 +2,5 @@
 
 pub(crate) mod server;
 pub(crate) mod opening;
+pub(crate) mod hba;
 pub(crate) mod client;

@@ -16,6 +16,7 @@ use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;
+use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::{self, Registry};
 
@@ -30,6 +31,8 @@ pub struct SharedPart {
     /// Changes of schema, by the database where they were made.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
     auth_seed: AuthSeed,
+    /// The rules of `pg_hba.conf`, and how often each has counted.
+    hba: Mutex<Arc<HbaUses>>,
     /// Replies that are kept.
     pub(crate) results: Arc<ResultStore>,
 }
@@ -52,6 +55,7 @@ impl SharedPart {
             next_environment: AtomicU64::new(1),
             schemas: Mutex::default(),
             auth_seed: AuthSeed::new(auth_seed),
+            hba: Mutex::new(Arc::new(HbaUses::new(options.hba.clone()))),
         }
     }
 
@@ -63,9 +67,14 @@ impl SharedPart {
         PoolSharedPart::new(settings, schema, topics)
     }
 
-    /// Forgets the credentials, and bounds the cache: the options have changed.
+    /// Forgets the credentials and old rules, and bounds the cache: the options have changed.
     pub(crate) fn options_changed(&self, options: &Options) {
         lock(&self.credentials).clear();
+        let mut hba = lock(&self.hba);
+        if **hba.hba() != *options.hba {
+            *hba = Arc::new(HbaUses::new(options.hba.clone()));
+        }
+        drop(hba);
         self.results.configure(options);
     }
 
@@ -73,6 +82,11 @@ impl SharedPart {
     pub(crate) fn sweep(&self) {
         lock(&self.environments).sweep();
         lock(&self.schemas).retain(|_, schema| Arc::strong_count(schema) > 1);
+    }
+
+    /// Returns the rules of `pg_hba.conf`, with their counts.
+    pub(crate) fn hba(&self) -> Arc<HbaUses> {
+        lock(&self.hba).clone()
     }
 
     /// Returns the counts of the cache.
