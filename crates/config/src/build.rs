@@ -7,36 +7,50 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::access;
 use crate::cache::{Cache, CacheOptions, CacheRule};
 use crate::database::{Database, DatabaseKeys, Host};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
+use crate::hba::{Groups, Hba};
+use crate::machine::{Machine, NoMachine};
 use crate::options::Options;
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::UserSecret;
 use crate::table::{Row, Table};
 use crate::url;
 use crate::user::{User, UserKeys};
-use crate::value::{Entry, Given};
+use crate::value::{self, Entry, Given};
 
 /// The sections of a file; all other keys stand at its top.
 const POOL: &str = "pool";
 const DATABASES: &str = "databases";
 const USERS: &str = "users";
 const CACHE: &str = "cache";
+const GROUPS: &str = "groups";
 /// The rules within the table of the cache.
 const RULES: &str = "rules";
 
 impl Options {
-    /// Reads the text of a configuration file.
+    /// Reads the text of a configuration file that refers to no other file.
     ///
     /// # Errors
     ///
     /// Every error in the text, by line. If the text is not TOML, only that error.
     pub fn from_toml(text: &str) -> Result<Self, Errors> {
-        checked(&file::parse(text).map_err(Errors)?)
+        Self::from_toml_on(text, &NoMachine)
+    }
+
+    /// Reads the text of a configuration file, and the files of the machine that it refers to.
+    ///
+    /// # Errors
+    ///
+    /// Every error in the text and the files, by line. If the text is not TOML, only that error.
+    pub fn from_toml_on(text: &str, machine: &dyn Machine) -> Result<Self, Errors> {
+        checked(&file::parse(text).map_err(Errors)?, machine)
     }
 
     /// Builds the options for running without a file, from the URL of a server or of an SQLite
@@ -54,6 +68,15 @@ impl Options {
     /// Every error in the URL. The messages do not repeat the URL, because it may contain a
     /// password.
     pub fn from_url(url: &str) -> Result<Self, Errors> {
+        Self::from_url_on(url, &NoMachine)
+    }
+
+    /// Builds the options as [`Self::from_url`] does. The URL may refer to files of the machine.
+    ///
+    /// # Errors
+    ///
+    /// Every error in the URL and the files.
+    pub fn from_url_on(url: &str, machine: &dyn Machine) -> Result<Self, Errors> {
         let root =
             url::parse(url, None).and_then(|entries| as_file(&entries)).map_err(|message| {
                 Errors(vec![Error {
@@ -62,12 +85,12 @@ impl Options {
                     message: message.to_owned(),
                 }])
             })?;
-        checked(&root).map_err(without_sections)
+        checked(&root, machine).map_err(without_sections)
     }
 }
 
-fn checked(root: &[Entry]) -> Result<Options, Errors> {
-    let mut builder = Builder::default();
+fn checked(root: &[Entry], machine: &dyn Machine) -> Result<Options, Errors> {
+    let mut builder = Builder { errors: Vec::new(), machine };
     let options = builder.options(root);
     let mut errors = builder.errors;
     if errors.is_empty() {
@@ -156,15 +179,15 @@ impl Section<'_> {
     }
 }
 
-#[derive(Default)]
-struct Builder {
+struct Builder<'a> {
     errors: Vec<Error>,
+    machine: &'a dyn Machine,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn options(&mut self, root: &[Entry]) -> Options {
         let is_section =
-            |entry: &Entry| [POOL, DATABASES, USERS, CACHE].contains(&entry.name.as_str());
+            |entry: &Entry| [POOL, DATABASES, USERS, CACHE, GROUPS].contains(&entry.name.as_str());
         let (sections, top): (Vec<_>, Vec<_>) = root.iter().cloned().partition(is_section);
         let top = Section { path: String::new(), name: "", line: None, entries: &top };
         let general: General = self.keys(&top, None);
@@ -188,13 +211,17 @@ impl Builder {
 
         self.user_rules(&of_users, &users, &databases);
         self.something(&general, &of_databases, &databases);
-        if users.is_empty() && !elsewhere && general.auth != AuthMethod::Trust {
+        // A rule may let clients in without a user of the configuration.
+        let needs_users = !matches!(general.auth, AuthMethod::Trust | AuthMethod::Hba);
+        if users.is_empty() && !elsewhere && needs_users {
             let message =
                 "no users, so no client could log in: add [users.NAME], or set auth = \"trust\"";
             self.fail(None, USERS.to_owned(), message);
         }
         let cache = self.cache(&sections, &databases);
-        let mut options = Options { general, defaults, cache, databases, users };
+        let groups = self.groups(&sections);
+        let hba = self.hba(&top, &general, &groups);
+        let mut options = Options { general, defaults, cache, databases, users, groups, hba };
         options.databases.sort_by(|one, other| one.name.cmp(&other.name));
         options.users.sort_by(|one, other| one.name.cmp(&other.name));
         options
@@ -234,6 +261,32 @@ impl Builder {
             }
         }
         found
+    }
+
+    /// Reads the groups of users.
+    fn groups(&mut self, sections: &[Entry]) -> Groups {
+        let mut groups = Groups::default();
+        let found: Vec<Entry> = sections.iter().filter(|it| it.name == GROUPS).cloned().collect();
+        for section in self.sections("", &found) {
+            for Entry { name, line, given } in section.entries {
+                match value::read::<Vec<String>>(given, None) {
+                    Ok(members) => drop(groups.0.insert(name.clone(), members)),
+                    Err(message) => self.fail(*line, dotted(GROUPS, name), message),
+                }
+            }
+        }
+        groups
+    }
+
+    /// Reads the rules by which clients log in.
+    fn hba(&mut self, top: &Section<'_>, general: &General, groups: &Groups) -> Arc<Hba> {
+        let hba = access::read(general, groups, self.machine).unwrap_or_else(|problems| {
+            for (option, problem) in problems {
+                self.fail(top.line_of(option), option.to_owned(), problem);
+            }
+            Hba::default()
+        });
+        Arc::new(hba)
     }
 
     /// Reads the table of the cache, with its rules.
@@ -428,14 +481,14 @@ fn are_elsewhere(general: &General, databases: &[Database]) -> bool {
 /// Returns the reason why a user with this secret can never log in by this method.
 fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
     match (auth, secret) {
-        (AuthMethod::Trust, _) => None,
+        (AuthMethod::Trust, _) | (AuthMethod::Hba, UserSecret::None) => None,
         (_, UserSecret::None) => Some("is missing: without a password the user cannot log in"),
         // PostgreSQL refuses empty passwords as well.
         (_, UserSecret::Plain(secret)) if secret.expose().is_empty() => Some("is empty"),
         (AuthMethod::Scram, UserSecret::Md5(_)) => {
             Some("is an MD5 hash, which auth = \"scram\" cannot use")
         }
-        (AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram, _) => None,
+        (AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram | AuthMethod::Hba, _) => None,
     }
 }
 

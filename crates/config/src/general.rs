@@ -57,6 +57,8 @@ choice! {
         Md5 = "md5",
         /// SCRAM-SHA-256.
         Scram = "scram",
+        /// By the rules of `hba` or `hba_file`.
+        Hba = "hba",
     }
 }
 
@@ -185,12 +187,39 @@ table! {
     /// `trust` accepts every client under any user name. The other methods accept only users from
     /// the configuration file, from `auth_file` and from `auth_query`. `md5` asks for SCRAM if the
     /// user's secret is a SCRAM verifier. `password` makes the client send its password in clear
-    /// text.
+    /// text. With `hba` the rules of `hba` or `hba_file` choose the method for each client
+    /// (`docs/hba.md`).
     ///
     /// Refrain trusts its clients if it is started with a URL without a password. Clients must then
     /// be on the same machine, unless `insecure_trust` is set.
     auth: AuthMethod = "scram",
-        NewConnections, takes ["trust", "password", "md5"], not ["none", "SCRAM"];
+        NewConnections, takes ["trust", "password", "md5", "hba"], not ["none", "SCRAM"];
+
+    /// Rules of authentication, in the syntax of PostgreSQL's `pg_hba.conf`.
+    ///
+    /// The first line that applies to a client decides (`docs/hba.md`). For `auth = "hba"`. In TOML
+    /// three quotes enclose a text of several lines; three apostrophes leave backslashes as they
+    /// are.
+    hba: Option<String>,
+        NewConnections, takes ["local all all peer"], not [];
+
+    /// File with the rules of authentication, in place of `hba`.
+    ///
+    /// Refrain reads it, and the files that it includes, at the start and at every reload.
+    hba_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/pg_hba.conf"], not ["pg_hba.conf"];
+
+    /// Maps of user names, in the syntax of PostgreSQL's `pg_ident.conf`.
+    ///
+    /// The option `map` of a rule names the map that applies.
+    ident: Option<String>,
+        NewConnections, takes ["staff root postgres"], not [];
+
+    /// File with the maps of user names, in place of `ident`.
+    ///
+    /// Refrain reads it, and the files that it includes, at the start and at every reload.
+    ident_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/pg_ident.conf"], not ["pg_ident.conf"];
 
     /// File with further users, in the format of PgBouncer's `userlist.txt`.
     ///
@@ -299,6 +328,13 @@ table! {
     client_tls_groups: Vec<TlsGroup> = "",
         NewConnections, takes ["X25519, prime256v1"], not ["auto"];
 
+    /// Whether clients of other machines may send their passwords in clear text, without TLS.
+    ///
+    /// If false, Refrain refuses such a client where the method is `password`. Clients with TLS, of
+    /// a loopback address or of the Unix socket are exempt.
+    insecure_password: bool = "false",
+        NewConnections, takes ["true"], not ["yes", "1"];
+
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///
     /// Connections that have not logged in count towards `max_login_conn` instead. Connections to
@@ -345,8 +381,20 @@ impl General {
     pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
         let is_used = self.client_tls_sslmode != SslMode::Disable;
         let is_verifying = self.client_tls_sslmode.is_verifying();
+        let hba = (self.hba.is_some(), self.hba_file.is_some());
         [
             (!self.listen.is_empty(), "listen", "must name at least one address"),
+            (hba != (true, true), "hba", "cannot stand beside hba_file"),
+            (
+                hba != (false, false) || self.auth != AuthMethod::Hba,
+                "auth",
+                "needs the rules: set hba or hba_file",
+            ),
+            (
+                self.ident.is_none() || self.ident_file.is_none(),
+                "ident",
+                "cannot stand beside ident_file",
+            ),
             (
                 !is_used || self.client_tls_cert_file.is_some(),
                 "client_tls_cert_file",

@@ -14,16 +14,18 @@
 //!
 //! - each value is within its bounds, also after [`Options::pool`] has applied a user's options
 //!   over a database's;
-//! - every user under `[users]` can log in by the configured method, or may be looked up, and there
-//!   is at least one database.
+//! - every user under `[users]` can log in by the configured method, unless that is `hba`, or may be
+//!   looked up, and there is at least one database.
 //!
-//! Not here: reading files or the environment, and resolving host names.
+//! Not here: reading files or the environment, which a [`Machine`] does, and resolving host names.
 #![forbid(unsafe_code)]
 
 mod secret;
 mod value;
 mod table;
 mod tls;
+mod machine;
+mod hba;
 mod general;
 mod pool;
 mod sqlite;
@@ -33,6 +35,7 @@ mod user;
 mod error;
 mod file;
 mod url;
+mod access;
 mod options;
 mod userlist;
 mod build;
@@ -47,6 +50,8 @@ pub use crate::error::{Error, Errors};
 pub use crate::general::{
     AuthMethod, AuthUnavailable, DriverChoice, General, LogFormat, LogLevel, Workers,
 };
+pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
+pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,

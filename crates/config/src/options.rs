@@ -1,10 +1,12 @@
 //! The checked options as a whole, and the ones that apply to a client.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::cache::{Cache, PoolCache};
 use crate::database::{AuthQueryKeys, Database, Host, Server};
 use crate::general::{AuthMethod, General};
+use crate::hba::{Groups, Hba};
 use crate::pool::PoolOptions;
 use crate::secret::UserSecret;
 use crate::user::User;
@@ -22,6 +24,10 @@ pub struct Options {
     pub databases: Vec<Database>,
     /// Users, sorted by name.
     pub users: Vec<User>,
+    /// Groups of users, for the rules of authentication.
+    pub groups: Groups,
+    /// The rules of authentication. They count if `auth` is `hba`.
+    pub hba: Arc<Hba>,
 }
 
 /// All options that apply to one user of one database.
@@ -82,8 +88,8 @@ impl Options {
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
     }
 
-    /// Returns the user with this name. Under `trust`, and with `auth_query`, clients may log in as
-    /// users that are not here.
+    /// Returns the user with this name. Under `trust`, by some rules of `hba`, and with `auth_query`,
+    /// clients may log in as users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
         let at = self.users.binary_search_by(|user| user.name.as_str().cmp(name)).ok()?;
         Some(&self.users[at]).filter(|user| user.name != User::ANY)
@@ -101,10 +107,16 @@ impl Options {
         self.user(user).or_else(any)
     }
 
-    /// Whether a user may log in to a database with the right password; under `trust`, every user
-    /// may, and users that are looked up may be known there.
+    /// Whether a user may log in to a database with the right password. Under `trust`, every user
+    /// may, and under `hba` every user whom a rule may let in without one. Users that are looked up
+    /// may be known there.
     pub fn admits(&self, database: &str, user: &str) -> bool {
-        self.general.auth == AuthMethod::Trust
+        let without_secret = match self.general.auth {
+            AuthMethod::Trust => true,
+            AuthMethod::Hba => self.hba.admits_without_secret(user),
+            AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram => false,
+        };
+        without_secret
             || self.user(user).is_some()
             || self.auth_query(database).is_some()
             || self.looks_up_as(user)

@@ -103,6 +103,13 @@ const USERS: (&str, &str) = (
      their own. Pool options may stand here too.",
 );
 
+const GROUPS: (&str, &str) = (
+    "Groups: `[groups]`",
+    "Each key is the name of a group, and its value the list of the members: `admins = [\"ann\", \"bob\"]`. \
+     A member may be a group. Rules of `hba` name a group as `+admins`, and ask by `samerole` whether a \
+     group has the database's name. Takes effect on reload, for new connections.",
+);
+
 const CACHE: (&str, &str) = (
     "The result cache: `[cache]`",
     "Refrain keeps the replies to reads for which there is a rule, and answers the same reads from \
@@ -120,6 +127,7 @@ pub fn reference() -> String {
     chapter::<PoolOptions>(&mut text, POOLS);
     chapter::<DatabaseKeys>(&mut text, DATABASES);
     chapter::<UserKeys>(&mut text, USERS);
+    chapter::<()>(&mut text, GROUPS);
     chapter::<CacheOptions>(&mut text, CACHE);
     chapter::<CacheRule>(&mut text, CACHE_RULES);
     text

@@ -1,12 +1,16 @@
 //! The changes that a reload would make, and `SHOW CONFIG`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::cache::CacheRule;
 use crate::database::{Database, DatabaseKeys};
 use crate::general::General;
+use crate::hba::Hba;
 use crate::options::Options;
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::table::{Row, Table, When};
 use crate::user::{User, UserKeys};
+use crate::value::Value;
 
 /// An option that differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +60,7 @@ impl Options {
         compare("pool.", &self.defaults, &new.defaults, &mut changes);
         compare("cache.", &self.cache.options, &new.cache.options, &mut changes);
         compare_rules(&self.cache.rules, &new.cache.rules, &mut changes);
+        self.compare_hba(new, &mut changes);
         let databases = Entries { section: "databases", name: |d: &Database| &d.name };
         for (path, old, new) in databases.in_both(&self.databases, &new.databases, &mut changes) {
             compare(&path, &DatabaseKeys::of(old), &DatabaseKeys::of(new), &mut changes);
@@ -67,6 +72,25 @@ impl Options {
             compare_overrides(&path, &old.pool, &new.pool, &mut changes);
         }
         changes
+    }
+
+    /// Reports groups that differ, and rules of authentication that have changed in their files.
+    fn compare_hba(&self, new: &Self, changes: &mut Vec<Change>) {
+        let when = When::NewConnections;
+        let (old_groups, new_groups) = (&self.groups.0, &new.groups.0);
+        let names: BTreeSet<_> = old_groups.keys().chain(new_groups.keys()).collect();
+        for name in names {
+            let shown = |groups: &BTreeMap<_, Vec<String>>| groups.get(name).map(Value::show);
+            let (old, new) = (shown(old_groups), shown(new_groups));
+            if old != new {
+                changes.push(Change { key: format!("groups.{name}"), old, new, when });
+            }
+        }
+        if self.hba != new.hba {
+            let shown = |hba: &Hba| Some(format!("{} rules", hba.rules().len()));
+            let (old, new) = (shown(&self.hba), shown(&new.hba));
+            changes.push(Change { key: "rules of hba".to_owned(), old, new, when });
+        }
     }
 
     /// Returns the options that apply until the program is restarted: `new`, but with the old

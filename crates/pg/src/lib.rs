@@ -43,5 +43,7 @@ pub use state::parts::{
 pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
-pub use step::view::{cached_replies, cached_tables, explain_cache, statement_clients, statements};
+pub use step::view::{
+    cached_replies, cached_tables, explain_cache, hba_rules, statement_clients, statements,
+};
 pub use users::known::{KnownUser, LookupStats};

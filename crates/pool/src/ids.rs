@@ -1,5 +1,7 @@
 //! Numbers of connections, cores, clients and pools, and the peer of a connection.
 
+use std::sync::Arc;
+
 /// The number of a connection at one core. Numbers are small and used again after a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conn(pub u32);
@@ -17,6 +19,8 @@ pub enum Peer {
     Unix {
         /// The process's effective user ID.
         uid: Option<u32>,
+        /// The name that the operating system has for this user, if a login may depend on it.
+        name: Option<Arc<str>>,
     },
 }
 

@@ -79,7 +79,7 @@ enum Origin {
 impl Origin {
     fn of(peer: &Peer) -> Self {
         match peer {
-            Peer::Unix { uid } => Self::Unix(*uid),
+            Peer::Unix { uid, .. } => Self::Unix(*uid),
             Peer::Tcp(address) => match address.ip().to_canonical() {
                 IpAddr::V4(ip) => Self::V4(ip.octets()),
                 IpAddr::V6(ip) => {

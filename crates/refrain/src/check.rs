@@ -8,6 +8,7 @@ use std::time::Duration;
 use refrain_config::{Host, Options};
 
 use crate::descriptors::{self, Shares};
+use crate::exposure;
 use crate::resolve;
 use crate::source::Source;
 use crate::sqlite_host;
@@ -36,6 +37,9 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
     writeln!(out, "{}: no errors; databases: {databases}, users: {users}", source.from)?;
     let shares = Shares::of(&options, descriptors::limit_after_raise());
     if let Some(warning) = shares.warning(&options.general) {
+        writeln!(out, "warning: {warning}")?;
+    }
+    for warning in exposure::warnings(source, &options) {
         writeln!(out, "warning: {warning}")?;
     }
     if connect { reach(&options, out) } else { Ok(true) }

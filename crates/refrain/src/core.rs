@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::Host;
-use refrain_drive::{Driver, Kernel, Listener, Peer};
+use refrain_drive::{Driver, Kernel, Listener};
 use refrain_pg::requests::{Answer, Request};
 use refrain_pg::{Action, Event, Output};
 use refrain_pool::event::Command;
-use refrain_pool::{Conn, Now, ids};
+use refrain_pool::{Conn, Now};
 
 use crate::admin::Question;
 use crate::log;
@@ -120,7 +120,7 @@ impl Worker {
                 worker_state.counted = worker_state.counted.wrapping_add(1);
                 let conn = worker_state.ports.open();
                 kernel.adopt(token(conn), socket);
-                let peer = peer_of(peer);
+                let peer = worker_state.peer_of(peer);
                 scene::meet(conn, Other::Client(peer.clone()));
                 worker_state.step(now, Event::Accepted { conn, peer });
             }
@@ -311,12 +311,5 @@ impl Worker {
                 Err(why) => worker_state.step(now, Event::Failed { conn, why: &why }),
             },
         }
-    }
-}
-
-fn peer_of(peer: Peer) -> ids::Peer {
-    match peer {
-        Peer::Tcp(address) => ids::Peer::Tcp(address),
-        Peer::Unix { uid, .. } => ids::Peer::Unix { uid },
     }
 }

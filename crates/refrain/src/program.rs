@@ -20,6 +20,7 @@ use crate::descriptors::{self, Shares};
 use crate::dial::Dialer;
 use crate::listen::{self, Door, SocketFile};
 use crate::loads::{Gauge, Loads};
+use crate::machine::UserNames;
 use crate::mail::Post;
 use crate::parser::{self, ParserQueue};
 use crate::resolve::Resolver;
@@ -29,7 +30,7 @@ use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::tls::{Setup, Store, TlsHost};
 use crate::worker_state::{Links, WorkerState};
-use crate::{admin, http, signals};
+use crate::{admin, exposure, http, signals};
 
 /// A running program.
 pub struct Program {
@@ -122,6 +123,9 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     });
     announce(&state, &kernels, metrics.as_ref().map(|bound| bound.address));
     if let Some(warning) = shares.warning(&options.general) {
+        tracing::warn!(cause = "start", "{warning}");
+    }
+    for warning in exposure::warnings(&source, &options) {
         tracing::warn!(cause = "start", "{warning}");
     }
     let parts =
@@ -248,6 +252,7 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
         gauge: Gauge::default(),
         giving: None,
         door,
+        user_names: UserNames::default(),
         links: Links {
             outgoing: state.post.cores().map(|_| Vec::new()).collect(),
             post: Arc::clone(&state.post),

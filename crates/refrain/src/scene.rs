@@ -82,8 +82,10 @@ pub(crate) fn words() -> Option<String> {
     });
     let other = match found.ok().flatten() {
         Some(Other::Client(Peer::Tcp(address))) => format!("client {address}"),
-        Some(Other::Client(Peer::Unix { uid: Some(uid) })) => format!("client of user ID {uid}"),
-        Some(Other::Client(Peer::Unix { uid: None })) => "client on the Unix socket".to_owned(),
+        Some(Other::Client(Peer::Unix { uid: Some(uid), .. })) => {
+            format!("client of user ID {uid}")
+        }
+        Some(Other::Client(Peer::Unix { uid: None, .. })) => "client on the Unix socket".to_owned(),
         Some(Other::Server(host)) => format!("server {host}"),
         None => "server of another core".to_owned(),
     };

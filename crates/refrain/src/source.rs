@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Workers};
 
+use crate::machine::ThisMachine;
+
 /// The prefix of the URL of an SQLite file.
 const SQLITE: &str = "sqlite:";
 /// The environment variable for the URL's password.
@@ -157,7 +159,7 @@ impl Source {
                     place => place.read()?,
                 };
                 let whole = password.map(|password| with_password(url, &password));
-                (Options::from_url(whole.as_deref().unwrap_or(url)), String::new())
+                (Options::from_url_on(whole.as_deref().unwrap_or(url), &ThisMachine), String::new())
             }
             From::File(_) if matches!(self.overrides.password, PasswordFrom::File(_)) => {
                 return Err(
@@ -167,7 +169,7 @@ impl Source {
             From::File(path) => {
                 let name = path.display();
                 let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-                (Options::from_toml(&text), format!("{name}: "))
+                (Options::from_toml_on(&text, &ThisMachine), format!("{name}: "))
             }
         };
         let mut options = read.map_err(|errors| {

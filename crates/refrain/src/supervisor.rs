@@ -16,6 +16,7 @@ use refrain_drive::Address;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
+use crate::exposure;
 use crate::loads::Loads;
 use crate::log;
 use crate::mail::Mail;
@@ -184,6 +185,9 @@ impl Supervisor {
         let changes = old.differences(&new);
         changes.iter().for_each(log_change);
         tracing::info!(cause = "reload", changes = changes.len(), "configuration reloaded");
+        for warning in exposure::warnings(&self.source, &new) {
+            tracing::warn!(cause = "reload", "{warning}");
+        }
         log::set_level(new.general.log_level);
         let new: Arc<Options> = Arc::new(new);
         // Before the options: these name what is in the setup.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use refrain_drive::Token;
-use refrain_pool::ids::Core;
+use refrain_drive::{Peer, Token};
+use refrain_pool::ids::{self, Core};
 
 use refrain_pg::{Engine, Event, Ports, Transfer};
 use refrain_pool::{Conn, Now};
@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::dial::Dialer;
 use crate::listen::Door;
 use crate::loads::{Gauge, Loads};
+use crate::machine::UserNames;
 use crate::mail::{Mail, Post};
 use crate::parser::ParserQueue;
 use crate::scene;
@@ -45,6 +46,7 @@ pub(crate) struct WorkerState {
     /// Clients that are to go to another core, as soon as they do nothing.
     pub(crate) giving: Option<Giving>,
     pub(crate) door: Door,
+    pub(crate) user_names: UserNames,
     pub(crate) links: Links,
     /// Servers and clients on their way to another core, until the kernel has detached them.
     pub(crate) leaving: HashMap<Token, Leaving>,
@@ -105,6 +107,18 @@ impl WorkerState {
         assert!(!PLANTED.load(Relaxed) || !matches!(event, Event::Bytes { .. }), "planted");
         self.engine.step(now, event, &mut self.ports);
         scene::end();
+    }
+
+    /// Returns the peer of a new client, as the engine knows it.
+    pub(crate) fn peer_of(&mut self, peer: Peer) -> ids::Peer {
+        match peer {
+            Peer::Tcp(address) => ids::Peer::Tcp(address),
+            Peer::Unix { uid, .. } => {
+                let options = self.door.shared.options();
+                let name = uid.and_then(|uid| self.user_names.name(&options, uid));
+                ids::Peer::Unix { uid, name }
+            }
+        }
     }
 
     /// Begins to give clients to another core.

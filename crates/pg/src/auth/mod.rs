@@ -23,12 +23,15 @@
 //! - passwords and keys are wiped when dropped and never shown by `Debug`. Scratch space inside the
 //!   hash functions is not wiped.
 //!
+//! The rules of `pg_hba.conf` choose the method by which a client proves who it is ([`hba`]), and may
+//! let it in by its certificate or by its user of the operating system.
+//!
 //! Random bytes are passed in ([`NONCE_BYTES`] of them for an exchange), so a run is a function of
 //! its inputs. They must be unpredictable and fresh for each exchange.
 //!
-//! Not here: GSSAPI, LDAP, certificates, `pg_hba` rules, framing of messages (`wire`), how long an
-//! exchange may take, and where a stored secret comes from: the configuration, or the database
-//! (`users`), whose query leaves out the secrets of users who have expired.
+//! Not here: GSSAPI, LDAP, framing of messages (`wire`), how long an exchange may take, and where a
+//! stored secret comes from: the configuration, or the database (`users`), whose query leaves out
+//! the secrets of users who have expired.
 //!
 //! One cost to know of: a PBKDF2 of 4096 iterations takes 3 ms (2.5 GHz Xeon without SHA
 //! instructions; OpenSSL takes as long). It is paid in [`Credential::prepare`] for a plain secret,
@@ -42,6 +45,7 @@ mod scram;
 mod secret;
 mod credential;
 mod client;
+pub(crate) mod hba;
 mod server;
 
 #[cfg(test)]

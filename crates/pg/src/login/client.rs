@@ -4,7 +4,7 @@
 //! server's ParameterStatus messages. Startup parameters that no server has accepted yet are
 //! checked on one first: a value that PostgreSQL refuses ends the login, as it would there.
 
-use refrain_config::{AuthMethod, Database};
+use refrain_config::Database;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::counts::LimitReached;
@@ -77,11 +77,9 @@ impl Step<'_, '_> {
         let shared = self.step.engine.core_state.shared.clone();
         let pool = shared.find_pool(&login_request.database, &login_request.user);
         login_request.pool = pool.map(|pool| pool.id);
-        let method = match shared.options().general.auth {
-            AuthMethod::Trust => Method::Trust,
-            AuthMethod::Password => Method::Password,
-            AuthMethod::Md5 => Method::Md5,
-            AuthMethod::Scram => Method::Scram,
+        let method = match self.method(conn, &mut login_request) {
+            Ok(method) => method,
+            Err(denied) => return self.deny(conn, &login_request, &denied),
         };
         let found = match method {
             Method::Trust => UserFound::Credential(
@@ -153,10 +151,23 @@ impl Step<'_, '_> {
                     client.session.login.await_proof(login_request, proving);
                 }
             }
-            AuthStep::Failed(refusal) => self.refused(conn, &login_request, &refusal),
+            AuthStep::Failed(refusal) => {
+                if matches!(refusal, AuthError::Password { .. }) {
+                    self.doubt_user(&login_request.database, &login_request.user);
+                }
+                let (message, sqlstate) = (refusal.to_string(), refusal.sqlstate());
+                let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
+                self.refused(conn, &login_request, &report);
+            }
             AuthStep::Done(authenticated, requests) => {
-                requests.iter().for_each(|request| self.ask(conn, request));
-                self.enter(conn, login_request, authenticated);
+                let checked = self.check_certificate(conn, &login_request);
+                // PostgreSQL ends the exchange before it looks at the certificate's name.
+                let may_say = |it: &&AuthRequest| checked.is_ok() || **it != AuthRequest::Ok;
+                requests.iter().filter(may_say).for_each(|request| self.ask(conn, request));
+                match checked {
+                    Ok(()) => self.enter(conn, login_request, authenticated),
+                    Err(denied) => self.deny(conn, &login_request, &denied),
+                }
             }
         }
     }
@@ -176,21 +187,6 @@ impl Step<'_, '_> {
             AuthRequest::SaslContinue(data) => write::authentication(out, 11, data),
             AuthRequest::SaslFinal(data) => write::authentication(out, 12, data),
         }
-    }
-
-    fn refused(&mut self, conn: Conn, login_request: &LoginRequest, refusal: &AuthError) {
-        if let Some(pool) =
-            login_request.pool.and_then(|id| self.step.engine.core_state.find_pool(id))
-        {
-            pool.counters.pool.client_login_failures += 1;
-        }
-        if matches!(refusal, AuthError::Password { .. }) {
-            self.doubt_user(&login_request.database, &login_request.user);
-        }
-        let message = refusal.to_string();
-        let sqlstate = refusal.sqlstate();
-        let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
-        self.refuse_client(conn, DisconnectReason::Login, &report);
     }
 
     /// Finds the pool of a client that has authenticated itself.

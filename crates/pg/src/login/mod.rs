@@ -3,4 +3,5 @@
 pub(crate) mod lookup;
 mod server;
 pub(crate) mod opening;
+pub(crate) mod hba;
 pub(crate) mod client;

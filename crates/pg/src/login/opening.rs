@@ -263,6 +263,7 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
         database: String::new(),
         settings: Vec::new(),
         pool: None,
+        rule: None,
     };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     for (name, value) in startup.parameters() {

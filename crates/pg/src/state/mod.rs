@@ -3,6 +3,7 @@
 
 pub mod snapshot;
 pub mod requests;
+pub(crate) mod hba_uses;
 pub(crate) mod pool_shared;
 pub(crate) mod shared;
 pub(crate) mod core;

@@ -18,6 +18,7 @@ use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::writing::DatabaseTopics;
 use crate::settings::interned::Environments;
+use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::{self, Registry};
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
@@ -36,6 +37,8 @@ pub struct SharedPart {
     auth_seed: AuthSeed,
     /// The users that databases were asked about.
     known_users: Arc<KnownUsers>,
+    /// The rules of `pg_hba.conf`, and how often each has counted.
+    hba: Mutex<Arc<HbaUses>>,
     /// Replies that are kept.
     pub(crate) results: Arc<ResultStore>,
 }
@@ -60,6 +63,7 @@ impl SharedPart {
             schemas: Mutex::default(),
             known_users: Arc::new(KnownUsers::new(auth_seed.clone())),
             auth_seed,
+            hba: Mutex::new(Arc::new(HbaUses::new(options.hba.clone()))),
         }
     }
 
@@ -71,9 +75,14 @@ impl SharedPart {
         PoolSharedPart::new(settings, schema, topics)
     }
 
-    /// Forgets the credentials, and bounds the cache: the options have changed.
+    /// Forgets the credentials and old rules, and bounds the cache: the options have changed.
     pub(crate) fn options_changed(&self, options: &Options) {
         lock(&self.credentials).clear();
+        let mut hba = lock(&self.hba);
+        if **hba.hba() != *options.hba {
+            *hba = Arc::new(HbaUses::new(options.hba.clone()));
+        }
+        drop(hba);
         self.results.configure(options);
     }
 
@@ -81,6 +90,11 @@ impl SharedPart {
     pub(crate) fn sweep(&self) {
         lock(&self.environments).sweep();
         lock(&self.schemas).retain(|_, schema| Arc::strong_count(schema) > 1);
+    }
+
+    /// Returns the rules of `pg_hba.conf`, with their counts.
+    pub(crate) fn hba(&self) -> Arc<HbaUses> {
+        lock(&self.hba).clone()
     }
 
     /// Returns the counts of the cache.

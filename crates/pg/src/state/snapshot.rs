@@ -24,6 +24,29 @@ pub struct ClientSessionView {
     pub application: String,
 }
 
+/// A rule of `pg_hba.conf`, for `SHOW HBA`.
+#[derive(Clone, Debug)]
+pub struct HbaRow {
+    /// The rule's number, from 1; the last row is for clients that no rule was for.
+    pub number: u64,
+    /// The file; empty if the rule stands in the configuration itself.
+    pub file: String,
+    /// The number of the line.
+    pub line: u64,
+    /// The line as it is written.
+    pub text: String,
+    /// Clients that the rule was for.
+    pub matched: u64,
+    /// Those of them that were refused.
+    pub refused: u64,
+    /// The user that the last of them asked for.
+    pub user: Option<String>,
+    /// The database that it asked for.
+    pub database: Option<String>,
+    /// Its address.
+    pub host: Option<String>,
+}
+
 /// A server's session.
 #[derive(Clone, Debug, Default)]
 pub struct ServerSessionView {

@@ -23,8 +23,8 @@ use crate::state::client::ClientSession;
 use crate::state::parts::{Engine, Pool, PoolShared, Shared};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
-    CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, NormalizedQueryRow, RepeatedRow,
-    ServerSessionView, StatementView,
+    CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, NormalizedQueryRow,
+    RepeatedRow, ServerSessionView, StatementView,
 };
 use crate::statements::registry::Seed;
 use crate::statements::statement::Statement;
@@ -33,6 +33,11 @@ use crate::statements::verdict::Read;
 /// Returns the IDs of the statements that clients of a core hold, each with its number of clients.
 pub fn statement_clients(engine: &Engine) -> Vec<(u64, u32)> {
     engine.core_state.protocol.statements.clients()
+}
+
+/// Returns the rules of `pg_hba.conf`, with their counts.
+pub fn hba_rules(shared: &Shared) -> Vec<HbaRow> {
+    shared.protocol.hba().rows()
 }
 
 /// Returns every statement, for the admin console.

@@ -5,11 +5,11 @@ use std::process;
 
 use refrain_config::ConfigRow;
 use refrain_pg::Counters;
-use refrain_pg::snapshot::StatementView;
+use refrain_pg::snapshot::{HbaRow, StatementView};
 
 use super::SNAPSHOT_TIMEOUT;
 use super::pgbouncer::COMPATIBLE_WITH;
-use super::table::{Listing, Pair, bigint, int, text};
+use super::table::{Listing, Pair, bigint, int, nullable, text};
 use super::view::Pool;
 use crate::sum::{self, Key};
 
@@ -121,6 +121,23 @@ pub(super) fn ratio(hits: u64, misses: u64) -> String {
         all => format!("{:.4}", hits as f64 / all as f64),
     }
 }
+
+/// `SHOW HBA`: the rules of authentication in order, and how often each has counted. The last row is
+/// for clients that no rule was for.
+pub(super) const HBA: Listing<HbaRow> = Listing {
+    columns: &[
+        bigint("rule_number", |row| row.number),
+        text("file_name", |row| row.file.clone()),
+        bigint("line_number", |row| row.line),
+        text("line", |row| row.text.clone()),
+        bigint("matched", |row| row.matched),
+        bigint("refused", |row| row.refused),
+        nullable("last_user", |row| row.user.clone()),
+        nullable("last_database", |row| row.database.clone()),
+        nullable("last_address", |row| row.host.clone()),
+    ],
+    rows: |view| refrain_pg::hba_rules(&view.state.shared),
+};
 
 /// A counter of a pool.
 pub(super) struct Counter {

@@ -22,6 +22,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("dns_hosts", &pgbouncer::DNS_HOSTS),
     ("dns_zones", &pgbouncer::DNS_ZONES),
     ("fds", &pgbouncer::FDS),
+    ("hba", &own::HBA),
     ("lists", &pgbouncer::LISTS),
     ("mem", &pgbouncer::MEM),
     ("options", &own::OPTIONS),

@@ -9,6 +9,7 @@ use refrain_pool::ids::PoolId;
 
 use crate::auth::{Authenticated, Proving};
 use crate::settings::session::Setting;
+use crate::state::hba_uses::MatchedRule;
 
 /// The messages that a client may send now.
 #[derive(Debug, Default)]
@@ -52,6 +53,8 @@ pub(crate) struct LoginRequest {
     pub(crate) settings: Vec<Setting>,
     /// Its pool; `None` for the admin console.
     pub(crate) pool: Option<PoolId>,
+    /// The rule of `pg_hba.conf` that is for the client, if such rules count.
+    pub(crate) rule: Option<MatchedRule>,
 }
 
 /// A client's login.

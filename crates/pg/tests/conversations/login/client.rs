@@ -13,7 +13,7 @@ fn with_password(auth: &str, password: &str) -> Conversation {
 }
 
 /// Writes a PasswordMessage.
-fn says(text: &str) -> Line {
+pub(super) fn says(text: &str) -> Line {
     password(&[text.as_bytes(), b"\0"].concat())
 }
 
@@ -65,12 +65,9 @@ fn asked(lines: &[Line]) -> Vec<u8> {
     lines[0].bytes[9..].to_vec()
 }
 
-#[test]
-fn scram_lets_a_client_in_that_knows_the_password() {
-    let talk = with_password("scram", "secret");
-    let alice = talk.newcomer();
-    alice.asks_to_log_in(&[]);
-    let secret = Secret::Password(Password::new("secret").unwrap());
+/// Has a client prove by SCRAM that it knows a password. Returns what it got in the end.
+pub(super) fn proves_by_scram(alice: &Party, password_text: &str) -> Vec<Line> {
+    let secret = Secret::Password(Password::new(password_text).unwrap());
     let (mut login, mut salted) = (Login::new("u", secret, &[3; NONCE_BYTES]), None);
     for code in [10, 11] {
         let body = asked(&alice.forgets());
@@ -87,6 +84,15 @@ fn scram_lets_a_client_in_that_knows_the_password() {
     let got = alice.forgets();
     let last = login.answer(ServerAsks::SaslFinal(&asked(&got)), &mut salted);
     assert!(matches!(last, Ok(Reply::Wait(_))), "the server knows the password as well");
+    got
+}
+
+#[test]
+fn scram_lets_a_client_in_that_knows_the_password() {
+    let talk = with_password("scram", "secret");
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    let got = proves_by_scram(&alice, "secret");
     assert_eq!(got[1..2], [authentication(0, b"")]);
     assert_eq!(got.last(), Some(&ready()));
 }

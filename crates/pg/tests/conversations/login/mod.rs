@@ -1,6 +1,7 @@
 //! One module for each file of `src/login`.
 
 mod client;
+mod hba;
 pub(crate) mod lookup;
 mod opening;
 mod server;

@@ -27,12 +27,12 @@ use std::time::Duration;
 use self::world::{Question, Role, SharedWorld, World};
 use refrain_config::Options;
 use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
-use refrain_pg::snapshot::StatementView;
+use refrain_pg::snapshot::{HbaRow, StatementView};
 use refrain_pg::{Counters, Event, LookupStats, Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{Core, Peer};
-use refrain_pool::secured::Secured;
+use refrain_pool::secured::{Certificate, Secured};
 use refrain_sql::normalize::Analysis;
 use refrain_wire::tag::back;
 
@@ -314,6 +314,11 @@ impl Conversation {
         refrain_pg::statements(&self.0.borrow().shared)
     }
 
+    /// Returns what the console shows of each rule of `pg_hba.conf`.
+    pub(crate) fn hba_rules(&self) -> Vec<HbaRow> {
+        refrain_pg::hba_rules(&self.0.borrow().shared)
+    }
+
     /// Returns the counters of the first pool of the first core.
     pub(crate) fn counters(&self) -> Counters {
         self.snapshot().pools[0].counters.clone()
@@ -374,6 +379,21 @@ impl Party {
     pub(crate) fn asks_to_log_in(&self, parameters: &[(&str, &str)]) {
         let parameters = [&[("user", "u"), ("database", "d")], parameters].concat();
         self.sends([startup(0, &parameters)]);
+    }
+
+    /// Has its connection encrypted, with this certificate of the client.
+    pub(crate) fn is_secured(&self, certificate: Option<Certificate>) -> &Self {
+        let secured = Secured {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_128_GCM_SHA256".into(),
+            end_point: None,
+            certificate,
+        };
+        let mut world = self.world.borrow_mut();
+        let (core, conn) = (world.ends[self.end].core, world.ends[self.end].conn);
+        world.step(core, Event::Secured { conn, secured: Arc::new(secured) });
+        drop(world);
+        self
     }
 
     /// Logs in, where no password is asked for.

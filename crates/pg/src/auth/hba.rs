@@ -1,0 +1,180 @@
+//! The method by which a client proves who it is, where the rules of `pg_hba.conf` choose it.
+//!
+//! The order is PostgreSQL's (`ClientAuthentication`): the first rule that is for the client, then
+//! the certificate that the rule asks for, then the method. All of that comes before anything is
+//! said about the user or a password, so a client that no rule is for learns nothing about either.
+//! The words and SQLSTATEs are PostgreSQL's as well, but for a password in clear text, which
+//! PostgreSQL does not refuse.
+
+use std::fmt;
+
+use refrain_config::{CertificateName, ClientCertificate, Hba, HbaMethod, Newcomer, Rule};
+use refrain_pool::ids::Peer;
+use refrain_pool::secured::{Certificate, Secured};
+
+use super::client::Method;
+
+/// A client that wants to log in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Applicant<'a> {
+    /// The peer of its connection.
+    pub(crate) peer: &'a Peer,
+    /// The encryption of its connection, if it has any.
+    pub(crate) secured: Option<&'a Secured>,
+    /// The database that it asks for.
+    pub(crate) database: &'a str,
+    /// The user that it says it is.
+    pub(crate) user: &'a str,
+}
+
+/// A refusal before or after the exchange. [`fmt::Display`] gives the words for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// No rule is for the client. With the client as PostgreSQL describes it.
+    NoEntry(String),
+    /// A rule rejects the client. With the client as PostgreSQL describes it.
+    Rejected(String),
+    /// The rule asks for a certificate, and the client has shown none.
+    NoCertificate,
+    /// The client is not who it says it is, by this method.
+    Failed(HbaMethod, String),
+    /// The password would come in clear text over a network.
+    ClearText,
+}
+
+impl Denied {
+    /// Returns the SQLSTATE for the client.
+    pub(crate) fn sqlstate(&self) -> &'static str {
+        match self {
+            Self::Failed(HbaMethod::Password | HbaMethod::Md5 | HbaMethod::Scram, _) => "28P01",
+            _ => "28000",
+        }
+    }
+
+    /// Returns the hint for the client; empty if there is none.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::ClearText => "Connect with TLS, or set insecure_password = true in Refrain.",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEntry(client) => write!(f, "no pg_hba.conf entry for {client}"),
+            Self::Rejected(client) => write!(f, "pg_hba.conf rejects connection for {client}"),
+            Self::NoCertificate => f.write_str("connection requires a valid client certificate"),
+            Self::Failed(method, user) => {
+                let by = match method {
+                    HbaMethod::Trust | HbaMethod::Reject => "\"trust\"",
+                    HbaMethod::Password | HbaMethod::Md5 | HbaMethod::Scram => "password",
+                    HbaMethod::Cert => "certificate",
+                    HbaMethod::Peer => "Peer",
+                };
+                write!(f, "{by} authentication failed for user \"{user}\"")
+            }
+            Self::ClearText => f.write_str("passwords in clear text need an encrypted connection"),
+        }
+    }
+}
+
+impl Applicant<'_> {
+    /// Returns the first rule that is for the client, with its place among all rules.
+    pub(crate) fn rule<'a>(&self, hba: &'a Hba) -> Option<(usize, &'a Rule)> {
+        let address = match self.peer {
+            Peer::Tcp(address) => Some(address.ip()),
+            Peer::Unix { .. } => None,
+        };
+        let encrypted = self.secured.is_some();
+        let Self { database, user, .. } = *self;
+        hba.find(&Newcomer { address, encrypted, database, user })
+    }
+
+    /// Returns the refusal of a client that no rule is for.
+    pub(crate) fn no_entry(&self) -> Denied {
+        Denied::NoEntry(self.described())
+    }
+
+    /// Returns the method that a rule asks for. [`Method::Trust`] if the client has nothing more to
+    /// prove.
+    ///
+    /// # Errors
+    /// The refusal, if the connection itself shows that the client must not log in.
+    pub(crate) fn method(&self, hba: &Hba, rule: &Rule) -> Result<Method, Denied> {
+        let asks = rule.certificate != ClientCertificate::NotAsked;
+        if asks && self.certificate().is_none() {
+            return Err(Denied::NoCertificate);
+        }
+        let failed = || Denied::Failed(rule.method, self.user.to_owned());
+        match rule.method {
+            HbaMethod::Trust => Ok(Method::Trust),
+            HbaMethod::Reject => Err(Denied::Rejected(self.described())),
+            HbaMethod::Password => Ok(Method::Password),
+            HbaMethod::Md5 => Ok(Method::Md5),
+            HbaMethod::Scram => Ok(Method::Scram),
+            HbaMethod::Cert if self.has_certificate_of_user(hba, rule) => Ok(Method::Trust),
+            HbaMethod::Peer if self.is_peer(hba, rule) => Ok(Method::Trust),
+            HbaMethod::Cert | HbaMethod::Peer => Err(failed()),
+        }
+    }
+
+    /// Checks what a rule asks for besides its method, once the client has proved who it is.
+    ///
+    /// # Errors
+    /// The refusal, if the client has shown the certificate of another user.
+    pub(crate) fn check_certificate(&self, hba: &Hba, rule: &Rule) -> Result<(), Denied> {
+        match rule.certificate {
+            ClientCertificate::OfUser if !self.has_certificate_of_user(hba, rule) => {
+                Err(Denied::Failed(rule.method, self.user.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a password that the client sends in clear text may be read on its way.
+    pub(crate) fn is_overheard(&self) -> bool {
+        let is_remote = match self.peer {
+            Peer::Tcp(address) => !address.ip().to_canonical().is_loopback(),
+            Peer::Unix { .. } => false,
+        };
+        is_remote && self.secured.is_none()
+    }
+
+    fn certificate(&self) -> Option<&Certificate> {
+        self.secured.and_then(|secured| secured.certificate.as_ref())
+    }
+
+    fn has_certificate_of_user(&self, hba: &Hba, rule: &Rule) -> bool {
+        let name = self.certificate().and_then(|certificate| match rule.name {
+            CertificateName::CommonName => certificate.common_name.as_deref(),
+            CertificateName::Subject => Some(&*certificate.subject),
+        });
+        let name = name.filter(|name| !name.is_empty());
+        name.is_some_and(|name| hba.maps(rule.map.as_deref(), name, self.user))
+    }
+
+    fn is_peer(&self, hba: &Hba, rule: &Rule) -> bool {
+        match self.peer {
+            Peer::Unix { name: Some(name), .. } => hba.maps(rule.map.as_deref(), name, self.user),
+            Peer::Unix { name: None, .. } | Peer::Tcp(_) => false,
+        }
+    }
+
+    /// Returns the client's address as PostgreSQL writes it.
+    pub(crate) fn host(&self) -> String {
+        match self.peer {
+            Peer::Tcp(address) => address.ip().to_canonical().to_string(),
+            Peer::Unix { .. } => "[local]".to_owned(),
+        }
+    }
+
+    /// Describes the client in PostgreSQL's words.
+    fn described(&self) -> String {
+        let Self { database, user, .. } = self;
+        let host = self.host();
+        let encryption = if self.secured.is_some() { "SSL encryption" } else { "no encryption" };
+        format!("host \"{host}\", user \"{user}\", database \"{database}\", {encryption}")
+    }
+}

@@ -1,0 +1,100 @@
+//! The method by which a client proves who it is: that of the configuration, or that of the first
+//! rule of `pg_hba.conf` that is for the client.
+
+use refrain_config::AuthMethod;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
+use refrain_pool::ids::Conn;
+use refrain_wire::write::{self, Report};
+
+use crate::auth::Method;
+use crate::auth::hba::{Applicant, Denied};
+use crate::engine::Step;
+use crate::state::client::login::LoginRequest;
+
+impl Step<'_, '_> {
+    /// Chooses the method by which a client proves who it is.
+    pub(crate) fn method(
+        &mut self,
+        conn: Conn,
+        login_request: &mut LoginRequest,
+    ) -> Result<Method, Denied> {
+        let shared = self.step.engine.core_state.shared.clone();
+        let general = &shared.options().general;
+        let Some(client) = self.step.engine.connections.client(conn) else {
+            return Ok(Method::Scram);
+        };
+        // A login that has waited for its user keeps its rule.
+        let mut matched = login_request.rule.take();
+        let LoginRequest { database, user, .. } = &*login_request;
+        let applicant =
+            Applicant { peer: client.peer(), secured: client.secured(), database, user };
+        let method = match general.auth {
+            AuthMethod::Trust => Ok(Method::Trust),
+            AuthMethod::Password => Ok(Method::Password),
+            AuthMethod::Md5 => Ok(Method::Md5),
+            AuthMethod::Scram => Ok(Method::Scram),
+            AuthMethod::Hba => {
+                let find = || shared.protocol.hba().find(&applicant);
+                let found = matched.get_or_insert_with(find);
+                match found.rule() {
+                    Some(rule) => applicant.method(found.hba(), rule),
+                    None => Err(applicant.no_entry()),
+                }
+            }
+        };
+        let exposes = method == Ok(Method::Password) && applicant.is_overheard();
+        login_request.rule = matched;
+        if exposes && !general.insecure_password { Err(Denied::ClearText) } else { method }
+    }
+
+    /// Checks the certificate of a client that has proved who it is, if its rule asks for one.
+    pub(crate) fn check_certificate(
+        &mut self,
+        conn: Conn,
+        login_request: &LoginRequest,
+    ) -> Result<(), Denied> {
+        let LoginRequest { database, user, rule, .. } = login_request;
+        let Some(matched) = rule else { return Ok(()) };
+        let Some(client) = self.step.engine.connections.client(conn) else { return Ok(()) };
+        let applicant =
+            Applicant { peer: client.peer(), secured: client.secured(), database, user };
+        match matched.rule() {
+            Some(rule) => applicant.check_certificate(matched.hba(), rule),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a login that is denied.
+    pub(crate) fn deny(&mut self, conn: Conn, login_request: &LoginRequest, denied: &Denied) {
+        let message = denied.to_string();
+        let sqlstate = denied.sqlstate();
+        let report = Report { severity: "FATAL", sqlstate, message: &message, hint: denied.hint() };
+        self.refused(conn, login_request, &report);
+    }
+
+    /// Ends a login that has failed, and counts that. The log also has the rule that was for the
+    /// client, as PostgreSQL's log does.
+    pub(crate) fn refused(
+        &mut self,
+        conn: Conn,
+        login_request: &LoginRequest,
+        report: &Report<'_>,
+    ) {
+        if let Some(pool) =
+            login_request.pool.and_then(|id| self.step.engine.core_state.find_pool(id))
+        {
+            pool.counters.pool.client_login_failures += 1;
+        }
+        let mut detail = report.message.to_owned();
+        if let Some(matched) = &login_request.rule {
+            matched.count_refusal();
+            if let Some(rule) = matched.rule() {
+                detail += &format!(" (connection matched {rule})");
+            }
+        }
+        self.step.note_client(conn, Level::Warn, DisconnectReason::Login, detail);
+        write::error(self.step.ports.out(conn), report);
+        self.step.remove_client(conn, false);
+    }
+}
