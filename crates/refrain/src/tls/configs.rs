@@ -80,7 +80,7 @@ pub(super) struct Acceptor {
 pub(crate) struct Setup {
     clients: Option<Arc<Acceptor>>,
     servers: Servers,
-    /// Those of the setup before: until a core has heard of a reload, it connects by these.
+    /// Servers of the setup before: until a core has heard of a reload, it connects by these.
     left: Servers,
 }
 

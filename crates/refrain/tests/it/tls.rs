@@ -10,7 +10,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use xtask::certificates::{Authority, Signed};
-use xtask::postgres::account::own_dir;
 use xtask::postgres::{AUTH_DATABASE, Cluster, PASSWORD};
 
 use crate::session::{Session, cancel_request, query, startup};
@@ -79,32 +78,10 @@ fn encrypting(version: Version) -> &'static Cluster {
     static V18: OnceLock<Cluster> = OnceLock::new();
     let place = if version == Version::V15 { &V15 } else { &V18 };
     place.get_or_init(|| {
-        let folder = new_folder(&format!("cluster-{}", version.name()));
-        let signed = files().authority.sign("server", &["localhost", "127.0.0.1"]).unwrap();
-        write_pair(&folder, "server", &signed);
-        fs::copy(files().path("root.crt"), folder.join("root.crt")).unwrap();
         let hba = "hostssl all scram_user all scram-sha-256\n\
                    hostssl postgres postgres all cert\n\
                    hostssl all postgres all trust\n";
-        fs::write(folder.join("hba"), hba).unwrap();
-        // The key has to belong to the server's user.
-        let owned = folder.join("owned");
-        own_dir(&owned, "0755").unwrap();
-        let user = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&owned).unwrap());
-        for entry in fs::read_dir(&folder).unwrap() {
-            std::os::unix::fs::chown(entry.unwrap().path(), Some(user), None).unwrap();
-        }
-        let path = |name: &str| folder.join(name).display().to_string();
-        let (certificate, key) = (path("server.crt"), path("server.key"));
-        let (root, hba) = (path("root.crt"), path("hba"));
-        let settings = [
-            ("ssl", "on"),
-            ("ssl_cert_file", certificate.as_str()),
-            ("ssl_key_file", &key),
-            ("ssl_ca_file", &root),
-            ("hba_file", &hba),
-        ];
-        Cluster::start(version, &settings).unwrap()
+        Cluster::start_encrypting(version, &files().authority, hba).unwrap()
     })
 }
 
