@@ -310,6 +310,9 @@ final class Smoke {
     private static Connection connect() throws SQLException {
         Map<String, String> to = System.getenv();
         String url = "jdbc:postgresql://" + to.get("PGHOST") + ":" + to.get("PGPORT") + "/" + to.get("PGDATABASE");
+        if (to.get("PGSSLROOTCERT") != null) {
+            url += "?sslmode=" + to.get("PGSSLMODE") + "&sslrootcert=" + to.get("PGSSLROOTCERT");
+        }
         return DriverManager.getConnection(url, to.get("PGUSER"), to.get("PGPASSWORD"));
     }
 

@@ -1,6 +1,6 @@
 //! Tests by client libraries in their own languages: see `drivers/README.md`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -46,11 +46,20 @@ pub const SQLITE_DRIVERS: &[Driver] = &[
 ];
 
 impl Driver {
-    /// Runs the test against the server at this port of 127.0.0.1.
-    pub fn run(&self, port: u16) -> Result<Tally> {
+    /// Runs the test against the server at this port of this machine: in the clear, or encrypted if
+    /// there is a file with the authority of the server's certificate.
+    pub fn run(&self, port: u16, root: Option<&Path>) -> Result<Tally> {
         let mut command = (self.command)()?;
-        command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string());
-        command.env("PGUSER", "postgres").env("PGDATABASE", "postgres").env("PGSSLMODE", "disable");
+        command.env("PGPORT", port.to_string()).env("PGUSER", "postgres");
+        command.env("PGDATABASE", "postgres");
+        match root {
+            None => command.env("PGHOST", "127.0.0.1").env("PGSSLMODE", "disable"),
+            Some(root) => command
+                .env("PGHOST", "localhost")
+                .env("PGSSLMODE", "verify-full")
+                .env("PGSSLROOTCERT", root)
+                .env("NODE_EXTRA_CA_CERTS", root),
+        };
         command::tally(&mut command)
     }
 }

@@ -13,6 +13,7 @@ mod template;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::certificates::Authority;
 use crate::command;
 use crate::leash::Leash;
 
@@ -56,6 +58,28 @@ impl Cluster {
     ///
     /// `settings` are names and values as in `postgresql.conf`. They override the template's.
     pub fn start(version: Version, settings: &[(&str, &str)]) -> Result<Cluster> {
+        Self::start_with_files(version, &[], settings)
+    }
+
+    /// Starts a cluster that encrypts, with a certificate of `authority` for `localhost` and
+    /// `127.0.0.1`, and these lines of `pg_hba.conf`. It trusts certificates of `authority`.
+    pub fn start_encrypting(version: Version, authority: &Authority, hba: &str) -> Result<Cluster> {
+        let signed = authority.sign("server", &["localhost", "127.0.0.1"])?;
+        let root = authority.certificate();
+        let files = [
+            ("server.crt", signed.certificate.as_str()),
+            ("server.key", &signed.key),
+            ("root.crt", &root),
+            ("pg_hba.conf", hba),
+        ];
+        Self::start_with_files(version, &files, &[("ssl", "on"), ("ssl_ca_file", "root.crt")])
+    }
+
+    fn start_with_files(
+        version: Version,
+        files: &[(&str, &str)],
+        settings: &[(&str, &str)],
+    ) -> Result<Cluster> {
         if let Ok(running) = std::env::var(format!("REFRAIN_PG{}", version.name())) {
             let (host, port) = running.rsplit_once(':').context("REFRAIN_PG… is not host:port")?;
             return Ok(Cluster { host: host.to_owned(), port: port.parse()?, own: None });
@@ -64,6 +88,13 @@ impl Cluster {
         let template = template::of(version, &bin)?;
         let dir = new_dir()?;
         template::copy(&template, &dir.join("data"))?;
+        for (name, text) in files {
+            let path = dir.join("data").join(name);
+            fs::write(&path, text)?;
+            // PostgreSQL reads no key that belongs to another, or that others may read.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            chown(&path, Some(fs::metadata(dir.join("data"))?.uid()), None)?;
+        }
         let settings = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let own = Own { bin, dir, settings, server: None };
         let mut cluster = Cluster { host: "127.0.0.1".to_owned(), port: 0, own: Some(own) };

@@ -3,11 +3,14 @@
 //! A part that fails does not stop the parts after it. The last printed line is
 //! `N passed, N failed` over all parts.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::certificates::Authority;
 use crate::command::{self, Tally};
 use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
 use crate::fuzz;
@@ -44,6 +47,7 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-shared-15", run: || through_shared_servers(Version::V15), drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
     Part { name: "drivers-shared-18", run: || through_shared_servers(Version::V18), drives: true },
+    Part { name: "drivers-tls", run: through_tls, drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
@@ -221,6 +225,31 @@ fn through_shared_servers(version: Version) -> Result<Tally> {
     Ok(driven(DRIVERS, &proxy))
 }
 
+/// Runs client libraries over TLS, through a pool whose servers are encrypted as well.
+fn through_tls() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let authority = Authority::new("root")?;
+    let hba = "hostssl all all all trust\n";
+    let cluster = Cluster::start_encrypting(Version::V18Tls, &authority, hba)?;
+    let folder = workspace::target().join("drivers-tls");
+    fs::create_dir_all(&folder)?;
+    let signed = authority.sign("refrain", &["localhost"])?;
+    let root = folder.join("root.crt");
+    fs::write(&root, authority.certificate())?;
+    fs::write(folder.join("own.crt"), signed.certificate)?;
+    fs::write(folder.join("own.key"), signed.key)?;
+    let config = format!(
+        "client_tls_sslmode = \"require\"\nclient_tls_cert_file = {:?}\nclient_tls_key_file = {:?}\n{}\
+         sslmode = \"verify-full\"\nsslrootcert = {root:?}\n",
+        folder.join("own.crt"),
+        folder.join("own.key"),
+        proxy::over(&cluster, "transaction", 20),
+    );
+    let proxy = Refrain::start_as(&program, &config)?;
+    let tally = every_driver(DRIVERS.iter(), proxy.port(), Some(&root));
+    Ok(with_log(tally, &proxy))
+}
+
 /// Runs client libraries against SQLite in the proxy.
 fn with_sqlite() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
@@ -229,7 +258,11 @@ fn with_sqlite() -> Result<Tally> {
 }
 
 fn driven(drivers: &[Driver], proxy: &Refrain) -> Tally {
-    let tally = every_driver(drivers.iter(), proxy.port());
+    with_log(every_driver(drivers.iter(), proxy.port(), None), proxy)
+}
+
+/// Prints the proxy's log if a check has failed.
+fn with_log(tally: Tally, proxy: &Refrain) -> Tally {
     if tally.failed > 0 {
         println!("--- the proxy's log\n{}", proxy.log());
     }
@@ -242,15 +275,19 @@ pub fn direct(version: Version, only: Option<&str>) -> Result<bool> {
     let cluster = Cluster::start(version, &[])?;
     let chosen = DRIVERS.iter().filter(|driver| only.is_none_or(|name| driver.name == name));
     let started = Instant::now();
-    let tally = every_driver(chosen, cluster.port());
+    let tally = every_driver(chosen, cluster.port(), None);
     Ok(summary(&[("direct", tally, started.elapsed())]))
 }
 
-fn every_driver<'a>(drivers: impl Iterator<Item = &'a Driver>, port: u16) -> Tally {
+fn every_driver<'a>(
+    drivers: impl Iterator<Item = &'a Driver>,
+    port: u16,
+    root: Option<&Path>,
+) -> Tally {
     let mut total = Tally::default();
     for driver in drivers {
         println!("--- {}", driver.name);
-        let result = driver.run(port).with_context(|| format!("driver {}", driver.name));
+        let result = driver.run(port, root).with_context(|| format!("driver {}", driver.name));
         total += or_one_failure(result);
     }
     total

@@ -79,8 +79,12 @@ pub(super) struct Acceptor {
 #[derive(Debug)]
 pub(crate) struct Setup {
     clients: Option<Arc<Acceptor>>,
-    servers: HashMap<Arc<ServerTls>, Arc<ClientConfig>>,
+    servers: Servers,
+    /// Servers of the setup before: until a core has heard of a reload, it connects by these.
+    left: Servers,
 }
+
+type Servers = HashMap<Arc<ServerTls>, Arc<ClientConfig>>;
 
 impl Setup {
     /// Reads the files that the options name.
@@ -101,7 +105,7 @@ impl Setup {
                 servers.insert(Arc::clone(tls), Arc::new(config));
             }
         }
-        Ok(Self { clients, servers })
+        Ok(Self { clients, servers, left: Servers::new() })
     }
 }
 
@@ -117,7 +121,9 @@ impl Store {
 
     /// Puts a setup into force, for connections from now on.
     pub(crate) fn replace(&self, setup: Setup) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
+        let left = self.current().servers.clone();
+        let setup = Arc::new(Setup { left, ..setup });
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = setup;
     }
 
     /// Returns what a handshake with a client needs; `None` if clients may not encrypt any more.
@@ -128,7 +134,8 @@ impl Store {
     /// Returns what a handshake with a server needs; `None` if the server's options are not in
     /// force any more.
     pub(super) fn of_server(&self, tls: &Arc<ServerTls>) -> Option<Arc<ClientConfig>> {
-        self.current().servers.get(tls).cloned()
+        let current = self.current();
+        current.servers.get(tls).or_else(|| current.left.get(tls)).cloned()
     }
 
     fn current(&self) -> Arc<Setup> {

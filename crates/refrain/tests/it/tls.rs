@@ -4,13 +4,15 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use xtask::certificates::{Authority, Signed};
-use xtask::postgres::account::own_dir;
 use xtask::postgres::{AUTH_DATABASE, Cluster, PASSWORD};
 
-use crate::session::{Session, cancel_request, query};
+use crate::session::{Session, cancel_request, query, startup};
 use crate::world::{Config, Proxy, Version, cluster, eventually, psql};
 
 /// The files of all tests here: an authority, another one, and what they have signed.
@@ -76,32 +78,10 @@ fn encrypting(version: Version) -> &'static Cluster {
     static V18: OnceLock<Cluster> = OnceLock::new();
     let place = if version == Version::V15 { &V15 } else { &V18 };
     place.get_or_init(|| {
-        let folder = new_folder(&format!("cluster-{}", version.name()));
-        let signed = files().authority.sign("server", &["localhost", "127.0.0.1"]).unwrap();
-        write_pair(&folder, "server", &signed);
-        fs::copy(files().path("root.crt"), folder.join("root.crt")).unwrap();
         let hba = "hostssl all scram_user all scram-sha-256\n\
                    hostssl postgres postgres all cert\n\
                    hostssl all postgres all trust\n";
-        fs::write(folder.join("hba"), hba).unwrap();
-        // The key has to belong to the server's user.
-        let owned = folder.join("owned");
-        own_dir(&owned, "0755").unwrap();
-        let user = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&owned).unwrap());
-        for entry in fs::read_dir(&folder).unwrap() {
-            std::os::unix::fs::chown(entry.unwrap().path(), Some(user), None).unwrap();
-        }
-        let path = |name: &str| folder.join(name).display().to_string();
-        let (certificate, key) = (path("server.crt"), path("server.key"));
-        let (root, hba) = (path("root.crt"), path("hba"));
-        let settings = [
-            ("ssl", "on"),
-            ("ssl_cert_file", certificate.as_str()),
-            ("ssl_key_file", &key),
-            ("ssl_ca_file", &root),
-            ("hba_file", &hba),
-        ];
-        Cluster::start(version, &settings).unwrap()
+        Cluster::start_encrypting(version, &files().authority, hba).unwrap()
     })
 }
 
@@ -341,6 +321,41 @@ fn a_cancel_request_goes_to_a_server_that_must_encrypt() {
     eventually("it sleeps", || psql(&direct, "", sleeping).as_deref() == Ok("1"));
     Session::raw(proxy.addr(), &cancel_request(&session.key)).rest();
     assert_eq!(session.ready().words(), "T E(57014) Z(I)");
+}
+
+/// Begins TLS without a request, as libpq 17 does with `sslnegotiation=direct`, and offers these
+/// protocols. Returns the first letter that Refrain sends to a startup packet.
+fn begins_at_once(proxy: &Proxy, protocols: &[&str]) -> std::io::Result<u8> {
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_file_iter(files().path("root.crt")).unwrap() {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let name = "localhost".try_into().unwrap();
+    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = StreamOwned::new(client, TcpStream::connect(proxy.addr()).unwrap());
+    let startup = startup(196_608, &[("user", "postgres"), ("database", "postgres")]);
+    stream.write_all(&startup)?;
+    let mut first = [0];
+    stream.read_exact(&mut first)?;
+    Ok(first[0])
+}
+
+#[test]
+fn a_client_may_begin_without_a_request_if_it_names_the_protocol() {
+    for mode in ["allow", "require"] {
+        let proxy = to_clients(mode, "server").start();
+        assert_eq!(begins_at_once(&proxy, &["postgresql"]).unwrap(), b'R');
+        assert!(begins_at_once(&proxy, &[]).is_err());
+        is_logged(&proxy, "received direct SSL connection request without ALPN");
+        assert!(begins_at_once(&proxy, &["http/1.1"]).is_err());
+    }
+    let proxy = to_clients("disable", "server").start();
+    assert!(begins_at_once(&proxy, &["postgresql"]).is_err());
 }
 
 #[test]

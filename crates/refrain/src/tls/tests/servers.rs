@@ -41,6 +41,18 @@ fn other_answers_and_bytes_behind_the_answer_end_the_connection() {
 }
 
 #[test]
+fn a_core_that_has_not_heard_of_a_reload_connects_as_before() {
+    let world = World::new(PREFER, "sslmode = \"require\"");
+    let host = &world.options.databases[0].server.host;
+    let other = "auth = \"trust\"\n[databases.d]\nhost = \"localhost\"\nsslmode = \"prefer\"\n";
+    let other = Options::from_toml(other).unwrap();
+    world.store.replace(Setup::read(&other).unwrap());
+    assert!(Session::of_server(&world.store, host).unwrap().is_some());
+    world.store.replace(Setup::read(&other).unwrap());
+    assert!(Session::of_server(&world.store, host).is_err());
+}
+
+#[test]
 fn a_server_in_the_clear_by_options_has_no_session() {
     let world = World::new(PREFER, "sslmode = \"disable\"");
     let host = &world.options.databases[0].server.host;
