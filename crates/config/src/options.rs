@@ -91,8 +91,12 @@ impl Options {
     /// Returns the user with this name. Under `trust`, by some rules of `hba`, and with `auth_query`,
     /// clients may log in as users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
+        self.entry(name).filter(|user| user.name != User::ANY)
+    }
+
+    fn entry(&self, name: &str) -> Option<&User> {
         let at = self.users.binary_search_by(|user| user.name.as_str().cmp(name)).ok()?;
-        Some(&self.users[at]).filter(|user| user.name != User::ANY)
+        Some(&self.users[at])
     }
 
     /// Returns the secret of a user that is configured.
@@ -103,8 +107,7 @@ impl Options {
 
     /// Returns the entry with the options of a user: the user's own, or `*`.
     fn options_of(&self, user: &str) -> Option<&User> {
-        let any = || self.users.iter().find(|user| user.name == User::ANY);
-        self.user(user).or_else(any)
+        self.entry(user).or_else(|| self.entry(User::ANY))
     }
 
     /// Whether a user may log in to a database with the right password. Under `trust`, every user

@@ -429,3 +429,38 @@ fn a_file_is_no_server() {
         assert!(found.contains(expected), "{keys}: {found}");
     }
 }
+
+#[test]
+fn users_may_be_elsewhere() {
+    let text = "auth_user = \"asker\"\n[databases.d]\nhost = \"h\"\n[databases.e]\nhost = \"h\"\n\
+                auth_user = \"other\"\nauth_query = \"q\"\nauth_dbname = \"d\"\n\
+                [databases.f]\nbackend = \"sqlite\"\npath = \"f.db\"\n\
+                [users.ann]\npool_size = 3\n[users.\"*\"]\npool_size = 5\n";
+    let options = Options::from_toml(text).unwrap();
+    let asked = |database: &str| {
+        let found = options.auth_query(database)?;
+        Some((found.database, found.user, found.query == "q"))
+    };
+    assert_eq!(asked("d"), Some(("d".to_owned(), "asker".to_owned(), false)));
+    assert_eq!(asked("e"), Some(("d".to_owned(), "other".to_owned(), true)));
+    // SQLite knows no users, and the console has no database of its own.
+    assert_eq!((asked("f"), asked("refrain"), asked("nope")), (None, None, None));
+    let size = |user: &str| options.pool("d", user).unwrap().options.pool_size;
+    assert_eq!((size("ann"), size("bob"), size("*")), (3, 5, 5));
+    assert!(options.user("*").is_none() && options.admits("d", "bob"));
+    assert!(!options.admits("f", "bob") && options.admits("f", "ann"));
+}
+
+#[test]
+fn errors_about_users_that_are_elsewhere() {
+    let told = |text: &str| Options::from_toml(text).unwrap_err().to_string();
+    let database = "[databases.d]\nhost = \"h\"\n";
+    let missing = told(&format!("auth_user = \"a\"\nauth_dbname = \"x\"\n{database}"));
+    assert_eq!(missing, "auth_dbname: no database has this name");
+    let own = told(&format!("auth_user = \"a\"\n{database}auth_dbname = \"x\"\n"));
+    assert_eq!(own, "databases.d.auth_dbname: no database has this name");
+    let any = told(&format!("{database}[users.\"*\"]\npassword = \"x\"\n"));
+    assert!(any.contains("users.*.password: is for one user"), "{any}");
+    let nobody = told(&format!("{database}[users.ann]\n"));
+    assert!(nobody.contains("users.ann.password: is missing"), "{nobody}");
+}

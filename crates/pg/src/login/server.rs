@@ -13,9 +13,10 @@ use refrain_pool::ids::Conn;
 use refrain_pool::inbox::Rest;
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
+use refrain_wire::write::Report;
 use refrain_wire::{Header, startup, write};
 
-use crate::auth::{Login, LoginError, NONCE_BYTES, Reply, ServerAsks};
+use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply, ServerAsks};
 use crate::engine::Step;
 use crate::ground::reports::report;
 use crate::settings::encoding::Encoding;
@@ -181,12 +182,14 @@ impl Step<'_, '_> {
             }
             Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
             Ok(Reply::LoggedIn) => {}
-            Err(error) => {
-                if matches!(error, LoginError::SaltMismatch) {
-                    self.refused_secret(conn);
-                }
-                return Next::Failed(error.to_string(), None);
+            Err(error @ LoginError::SaltMismatch) => {
+                // The server has another verifier than the one by which the client proved itself,
+                // so it would refuse the client's password as well.
+                self.refused_secret(conn);
+                let refusal = AuthError::Password { user: shared.user.to_string() };
+                return Next::Failed(error.to_string(), Some(told(&refusal)));
             }
+            Err(error) => return Next::Failed(error.to_string(), None),
         }
         Next::On
     }
@@ -251,6 +254,15 @@ impl Step<'_, '_> {
             self.step.forget_soon(id);
         }
     }
+}
+
+/// Returns the fields of the error for a client that could not prove who it is.
+fn told(refusal: &AuthError) -> Vec<u8> {
+    let message = refusal.to_string();
+    let sqlstate = refusal.sqlstate();
+    let mut error = Vec::new();
+    write::error(&mut error, &Report { severity: "FATAL", sqlstate, message: &message, hint: "" });
+    error.split_off(refrain_wire::frame::HEADER_BYTES)
 }
 
 /// Whether a server's error says that the database or the user does not exist.

@@ -120,14 +120,13 @@ impl SharedPart {
     /// Returns the credential of a user of the configuration who has this secret. With an empty
     /// password, nobody can log in.
     pub(crate) fn configured_credential(&self, user: &str, secret: &UserSecret) -> Credential {
+        let Some(stored) = stored(secret) else { return self.unknown_credential(user, false) };
         let mut prepared = lock(&self.credentials);
-        if let Some(credential) = prepared.get(user) {
+        // Another core may have prepared it under the options from before a reload.
+        if let Some(credential) = prepared.get(user).filter(|known| known.is_of(&stored)) {
             return credential.clone();
         }
-        let credential = match stored(secret) {
-            Some(stored) => Credential::prepare(user, stored, &self.auth_seed),
-            None => self.unknown_credential(user, false),
-        };
+        let credential = Credential::prepare(user, stored, &self.auth_seed);
         prepared.insert(user.into(), credential.clone());
         credential
     }

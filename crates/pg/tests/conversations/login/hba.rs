@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use refrain_pool::ids::Peer;
 use refrain_pool::secured::Certificate;
 
-use super::client::{proves_by_scram, says};
+use super::client::{proves, says};
 use crate::talk::*;
 
 /// Returns a file of options with these rules and maps, a user `u` with a password, and a group
@@ -101,7 +101,7 @@ fn password_md5_and_scram_ask_as_the_option_auth_does() {
     bob.sends([says("md548c3cf271ba97d61e8c9c1e88621d966")]).is_let_in();
     let carol = from(&talk, "192.0.2.1");
     carol.asks_to_log_in(&[]);
-    let got = proves_by_scram(&carol, "secret");
+    let got = proves(&carol, "secret");
     assert_eq!(got.last(), Some(&ready()));
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::login::client::proves;
 use crate::talk::*;
 
 /// The query of the options here.
@@ -380,6 +381,37 @@ fn a_secret_that_servers_refuse_is_forgotten_and_the_user_is_looked_up_again() {
     own.sends([asks_for_password()]).gets([password(b"new\0")]);
     own.greets(2);
     bob.is_let_in();
+}
+
+/// A verifier of the password `pencil`, as PostgreSQL has made it.
+const VERIFIER: &str = "SCRAM-SHA-256$4096:TgBFWONF8iwXk4FS6v6NPA==$\
+    L1EXVtSAvGz1dsVIEgzt7ZhnKitxXQSoV5DZxfmzB5c=:X88FFqgzxTJcZbfcqaTdaiT+F1qfGTq7Tr4PWs+QNfs=";
+
+#[test]
+fn a_key_that_servers_have_no_use_for_is_forgotten() {
+    let talk = Conversation::new(looking_up("").replace("password", "scram")).by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    let users = talk.connection(1);
+    users.accepts().forgets();
+    users.greets(1);
+    users.gets(asked("u")).answers(user("u", VERIFIER));
+    // The password in the database changes.
+    talk.waits(Duration::from_secs(2));
+    assert_eq!(proves(&alice, "pencil"), [authentication(0, b"")]);
+    let own = talk.connection(2);
+    own.accepts().forgets();
+    own.sends([authentication(10, b"SCRAM-SHA-256\0\0")]);
+    let first = own.forgets();
+    let nonce = first[0].bytes.split(|byte| *byte == b'=').next_back().expect("it has a nonce");
+    let challenge = [b"r=", nonce, b"x,s=c2FsdA==,i=4096"].concat();
+    // Nothing is proved with the key: the server has another salt.
+    own.sends([authentication(11, &challenge)]);
+    alice.gets([refused()]);
+    assert!(own.is_closed());
+    let bob = talk.newcomer();
+    bob.asks_to_log_in(&[]);
+    users.gets(asked("u"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One module for each file of `src/login`.
 
-mod client;
+pub(crate) mod client;
 mod hba;
 pub(crate) mod lookup;
 mod opening;
