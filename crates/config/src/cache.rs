@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::table::table;
-use crate::value::{Pattern, Percent, choice};
+use crate::pattern::Pattern;
+use crate::value::{Percent, choice};
 
 choice! {
     /// Writes after which a kept reply is not given any more.

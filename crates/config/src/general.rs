@@ -175,8 +175,8 @@ table! {
     ///
     /// `trust` accepts every client under any user name. The other methods accept only users from
     /// the configuration file. `md5` asks for SCRAM if the user's secret is a SCRAM verifier.
-    /// `password` makes the client send its password in clear text. With `hba` the rules of `hba` or
-    /// `hba_file` choose the method for each client (`docs/hba.md`).
+    /// `password` makes the client send its password in clear text. With `hba` the rules of `hba`
+    /// or `hba_file` choose the method for each client (`docs/hba.md`).
     ///
     /// Refrain trusts its clients if it is started with a URL without a password. Clients must then
     /// be on the same machine, unless `insecure_trust` is set.

@@ -16,11 +16,13 @@
 //!   over a database's;
 //! - every user can log in by the configured method, unless that is `hba`, and there is at least one database.
 //!
-//! Not here: reading files or the environment, which a [`Machine`] does, and resolving host names.
+//! Not here: reading files or the environment, which a [`Machine`] does, and resolving names of
+//! hosts.
 #![forbid(unsafe_code)]
 
 mod secret;
 mod value;
+mod pattern;
 mod table;
 mod machine;
 mod hba;
@@ -35,6 +37,7 @@ mod file;
 mod url;
 mod access;
 mod options;
+mod spelling;
 mod build;
 mod reload;
 mod reference;
@@ -47,6 +50,7 @@ pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::machine::{Machine, Network, NoMachine};
+pub use crate::pattern::Pattern;
 pub use crate::options::{Options, ResolvedPool};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
@@ -57,4 +61,4 @@ pub use crate::secret::{ScramVerifier, Secret, UserSecret};
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 pub use crate::table::When;
 pub use crate::user::User;
-pub use crate::value::{Pattern, Percent};
+pub use crate::value::Percent;

@@ -70,8 +70,8 @@ impl Options {
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
     }
 
-    /// Returns the user with this name. Under `trust`, and by some rules of `hba`, clients may log in
-    /// as users that are not here.
+    /// Returns the user with this name. Under `trust`, and by some rules of `hba`, clients may log
+    /// in as users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name)
     }

@@ -27,6 +27,7 @@ mod lifecycle;
 mod removed;
 mod login;
 mod trust;
+mod hba;
 mod settings;
 mod pins;
 mod functions;

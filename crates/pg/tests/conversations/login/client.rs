@@ -67,7 +67,7 @@ fn asked(lines: &[Line]) -> Vec<u8> {
 
 /// Has a client prove by SCRAM that it knows a password. Returns what it got in the end.
 pub(super) fn proves_by_scram(alice: &Party, password_text: &str) -> Vec<Line> {
-    let secret = Secret::Password(Password::new(password_text).unwrap());
+    let secret = Secret::Password(Password::new(password_text).expect("it is a password"));
     let (mut login, mut salted) = (Login::new("u", secret, &[3; NONCE_BYTES]), None);
     for code in [10, 11] {
         let body = asked(&alice.forgets());
