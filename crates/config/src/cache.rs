@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::pattern::Pattern;
 use crate::table::table;
-use crate::value::{Pattern, Percent, choice};
+use crate::value::{Percent, choice};
 
 choice! {
     /// Writes after which a kept reply is not given any more.

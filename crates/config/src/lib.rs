@@ -17,11 +17,13 @@
 //! - every user under `[users]` can log in by the configured method, unless that is `hba`, or may be
 //!   looked up, and there is at least one database.
 //!
-//! Not here: reading files or the environment, which a [`Machine`] does, and resolving host names.
+//! Not here: reading files or the environment, which a [`Machine`] does, and resolving names of
+//! hosts.
 #![forbid(unsafe_code)]
 
 mod secret;
 mod value;
+mod pattern;
 mod table;
 mod tls;
 mod machine;
@@ -38,6 +40,7 @@ mod url;
 mod access;
 mod options;
 mod userlist;
+mod spelling;
 mod build;
 mod reload;
 mod reference;
@@ -53,6 +56,7 @@ pub use crate::general::{
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
+pub use crate::pattern::Pattern;
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };
@@ -65,4 +69,4 @@ pub use crate::tls::{
     ChannelBinding, ServerTls, SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol,
 };
 pub use crate::user::User;
-pub use crate::value::{Pattern, Percent};
+pub use crate::value::Percent;

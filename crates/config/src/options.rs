@@ -88,8 +88,8 @@ impl Options {
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
     }
 
-    /// Returns the user with this name. Under `trust`, by some rules of `hba`, and with `auth_query`,
-    /// clients may log in as users that are not here.
+    /// Returns the user with this name. Under `trust`, by some rules of `hba`, and with
+    /// `auth_query`, clients may log in as users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
         self.entry(name).filter(|user| user.name != User::ANY)
     }

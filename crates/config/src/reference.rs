@@ -105,9 +105,10 @@ const USERS: (&str, &str) = (
 
 const GROUPS: (&str, &str) = (
     "Groups: `[groups]`",
-    "Each key is the name of a group, and its value the list of the members: `admins = [\"ann\", \"bob\"]`. \
-     A member may be a group. Rules of `hba` name a group as `+admins`, and ask by `samerole` whether a \
-     group has the database's name. Takes effect on reload, for new connections.",
+    "Each key is the name of a group, and its value the list of the members: \
+     `admins = [\"ann\", \"bob\"]`. A member may be a group. Rules of `hba` name a group as \
+     `+admins`, and ask by `samerole` whether a group has the database's name. Takes effect on \
+     reload, for new connections.",
 );
 
 const CACHE: (&str, &str) = (

@@ -464,3 +464,51 @@ fn errors_about_users_that_are_elsewhere() {
     let nobody = told(&format!("{database}[users.ann]\n"));
     assert!(nobody.contains("users.ann.password: is missing"), "{nobody}");
 }
+
+#[test]
+fn messages_for_rules_of_authentication() {
+    let table = [
+        ("auth = \"hba\"", "line 1: auth: needs the rules: set hba or hba_file"),
+        (
+            "hba = \"local all all trust\"\nhba_file = \"/f\"",
+            "line 1: hba: cannot stand beside hba_file",
+        ),
+        (
+            "hba = '''\nlocal all all trust\nlocal all\n'''",
+            "line 1: hba: line 2: end-of-line before role specification",
+        ),
+        ("ident = \"a\"", "line 1: ident: line 1: missing entry at end of line"),
+        ("[groups]\ng = 1", "line 2: groups.g: expected a list; each item is a string, found 1"),
+        (
+            "auth = \"hba\"\nhba = \"local all +g trust\"\n[groups]\nh = []",
+            "line 2: hba: line 1: expected a group of [groups], found \"g\"",
+        ),
+    ];
+    for (text, message) in table {
+        assert_eq!(errors(text), message);
+    }
+    let found = errors("hba_file = \"/f\"");
+    assert!(found.starts_with("line 1: hba_file: could not open file \"/f\": "), "{found}");
+}
+
+#[test]
+fn a_rule_may_admit_users_without_an_entry() {
+    let rules =
+        "hba = '''\nlocal all +g peer\nhost all all all md5\n'''\n[groups]\ng = [\"ann\"]\n";
+    let rest = "[users.u]\n[users.v]\npassword = \"p\"\n[databases.\"*\"]\nhost = \"h\"\n";
+    let options = read(&format!("auth = \"hba\"\n{rules}{rest}"));
+    for (user, admitted) in [("ann", true), ("u", true), ("v", true), ("bob", false)] {
+        assert_eq!(options.admits("d", user), admitted, "{user}");
+    }
+    let other = read(&format!("auth = \"hba\"\n{rules}{rest}").replace("ann", "bob"));
+    let changes: Vec<_> = options
+        .differences(&other)
+        .into_iter()
+        .map(|c| format!("{}: {:?} -> {:?}", c.key, c.old, c.new))
+        .collect();
+    let expected = [
+        r#"groups.g: Some("ann") -> Some("bob")"#,
+        r#"rules of hba: Some("2 rules") -> Some("2 rules")"#,
+    ];
+    assert_eq!(changes, expected);
+}

@@ -1,4 +1,5 @@
-//! Warnings about a configuration that shows secrets to others, or opens a door wider than it seems.
+//! Warnings about a configuration that shows secrets to others, or opens a door wider than it
+//! seems.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -34,8 +35,8 @@ fn has_secrets(options: &Options) -> bool {
     of_users || options.databases.iter().any(|it| it.server.password.is_some())
 }
 
-/// Returns the warning about a file that others than its owner may read, by the rule that PostgreSQL
-/// has for private keys: a file of root may be readable by its group.
+/// Returns the warning about a file that others than its owner may read, by the rule that
+/// PostgreSQL has for private keys: a file of root may be readable by its group.
 pub(crate) fn exposed(what: &str, path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };

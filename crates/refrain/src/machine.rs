@@ -1,5 +1,5 @@
-//! This machine: its files and network interfaces, to which a configuration may refer, and the names
-//! of its users.
+//! This machine: its files and network interfaces, to which a configuration may refer, and the
+//! names of its users.
 
 use std::collections::HashMap;
 use std::io;

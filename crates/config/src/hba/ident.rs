@@ -7,7 +7,7 @@
 use super::groups::Groups;
 use super::names::{UserName, expression};
 use super::tokens::{Field, Line};
-use crate::value::Pattern;
+use crate::pattern::Pattern;
 
 /// The part of a user's name that stands for what an expression has matched.
 const REFERENCE: &str = "\\1";

@@ -5,7 +5,7 @@
 
 use super::groups::Groups;
 use super::tokens::Token;
-use crate::value::Pattern;
+use crate::pattern::Pattern;
 
 /// A name of a database in a rule.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,15 +11,15 @@ use super::tokens::{Field, Line, Token};
 /// The connections that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Those of the Unix socket.
+    /// Connections of the Unix socket.
     Local,
-    /// Those by TCP, encrypted or not.
+    /// Connections by TCP, encrypted or not.
     Host,
-    /// Those with TLS.
+    /// Connections with TLS.
     HostSsl,
-    /// Those without TLS.
+    /// Connections by TCP without TLS.
     HostNoSsl,
-    /// Those that GSSAPI encrypts: none, because Refrain offers no GSSAPI.
+    /// Connections that GSSAPI encrypts: none, because Refrain offers no GSSAPI.
     HostGss,
 }
 

@@ -278,7 +278,7 @@ mod tests {
         lines.join("\n")
     }
 
-    /// The right sides are what `pg_hba_file_rules` of PostgreSQL 16 makes of the lines.
+    /// The rules are those of `next_token` and `next_field_expand` in PostgreSQL's `hba.c`.
     #[test]
     fn lines_are_split_as_postgresql_does() {
         let table = [

@@ -23,8 +23,8 @@
 //! - passwords and keys are wiped when dropped and never shown by `Debug`. Scratch space inside the
 //!   hash functions is not wiped.
 //!
-//! The rules of `pg_hba.conf` choose the method by which a client proves who it is ([`hba`]), and may
-//! let it in by its certificate or by its user of the operating system.
+//! The rules of `pg_hba.conf` choose the method by which a client proves who it is (`hba`), and may
+//! let the client in by its certificate or by its user of the operating system.
 //!
 //! Random bytes are passed in ([`NONCE_BYTES`] of them for an exchange), so a run is a function of
 //! its inputs. They must be unpredictable and fresh for each exchange.

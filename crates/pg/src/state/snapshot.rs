@@ -37,7 +37,7 @@ pub struct HbaRow {
     pub text: String,
     /// Clients that the rule was for.
     pub matched: u64,
-    /// Those of them that were refused.
+    /// Clients among them that were refused.
     pub refused: u64,
     /// The user that the last of them asked for.
     pub user: Option<String>,

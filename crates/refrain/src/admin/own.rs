@@ -122,8 +122,8 @@ pub(super) fn ratio(hits: u64, misses: u64) -> String {
     }
 }
 
-/// `SHOW HBA`: the rules of authentication in order, and how often each has counted. The last row is
-/// for clients that no rule was for.
+/// `SHOW HBA`: the rules of authentication in order, and how often each has counted. The last row
+/// is for clients that no rule was for.
 pub(super) const HBA: Listing<HbaRow> = Listing {
     columns: &[
         bigint("rule_number", |row| row.number),

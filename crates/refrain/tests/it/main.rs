@@ -29,6 +29,7 @@ mod login;
 mod auth_query;
 mod trust;
 mod tls;
+mod hba;
 mod settings;
 mod pins;
 mod functions;

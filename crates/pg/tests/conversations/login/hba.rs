@@ -27,7 +27,7 @@ fn from(talk: &Conversation, place: &str) -> Party {
     let peer = match place.strip_prefix("unix:") {
         Some("") => Peer::Unix { uid: None, name: None },
         Some(name) => Peer::Unix { uid: Some(7), name: Some(name.into()) },
-        None => Peer::Tcp(SocketAddr::new(place.parse().unwrap(), 5000)),
+        None => Peer::Tcp(SocketAddr::new(place.parse().expect("it is an address"), 5000)),
     };
     talk.newcomer_from(0, peer)
 }
