@@ -172,6 +172,13 @@ table! {
     log_level: LogLevel = "info",
         Reload, takes ["error", "trace"], not ["verbose"];
 
+    /// Whether the kernel may write a core file if Refrain ends by a fault.
+    ///
+    /// A core file has passwords, keys and rows of the moment. If false, debuggers and tracers of
+    /// other users than root cannot attach to Refrain either.
+    core_files: bool = "false",
+        Restart, takes ["true"], not ["yes", "1"];
+
     /// Users who may run commands on the admin console.
     ///
     /// They may also see everything that `stats_users` see.

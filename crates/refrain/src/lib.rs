@@ -37,6 +37,7 @@ mod state;
 mod sum;
 mod source;
 mod exposure;
+mod core_files;
 mod supervisor;
 mod admin;
 mod worker_state;

@@ -30,7 +30,7 @@ use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::tls::{Setup, Store, TlsHost};
 use crate::worker_state::{Links, WorkerState};
-use crate::{admin, exposure, http, signals};
+use crate::{admin, core_files, exposure, http, signals};
 
 /// A running program.
 pub struct Program {
@@ -86,6 +86,7 @@ impl Program {
 /// If an address cannot be bound, an SQLite file cannot be opened, or the kernel lacks what the
 /// driver needs.
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
+    core_files::keep_secrets(&options.general);
     let options = Arc::new(options);
     let cores = worker_count(options.general.workers);
     let shares = Shares::of(&options, descriptors::limit());
