@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::table::table;
 use crate::pattern::Pattern;
+use crate::table::table;
 use crate::value::{Percent, choice};
 
 choice! {

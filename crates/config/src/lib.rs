@@ -14,10 +14,10 @@
 //!
 //! - each value is within its bounds, also after [`Options::pool`] has applied a user's options
 //!   over a database's;
-//! - every user can log in by the configured method, unless that is `hba`, and there is at least one database.
+//! - every user can log in by the configured method, unless that is `hba`, and there is at least
+//!   one database.
 //!
-//! Not here: reading files or the environment, which a [`Machine`] does, and resolving names of
-//! hosts.
+//! Not here: resolving host names, and reading files, which a [`Machine`] does.
 #![forbid(unsafe_code)]
 
 mod secret;
@@ -50,8 +50,8 @@ pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::machine::{Machine, Network, NoMachine};
-pub use crate::pattern::Pattern;
 pub use crate::options::{Options, ResolvedPool};
+pub use crate::pattern::Pattern;
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };
