@@ -17,8 +17,7 @@
 //! - every user under `[users]` can log in by the configured method, unless that is `hba`, or may be
 //!   looked up, and there is at least one database.
 //!
-//! Not here: reading files or the environment, which a [`Machine`] does, and resolving names of
-//! hosts.
+//! Not here: resolving host names, and reading files, which a [`Machine`] does.
 #![forbid(unsafe_code)]
 
 mod secret;

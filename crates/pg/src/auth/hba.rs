@@ -36,8 +36,15 @@ pub(crate) enum Denied {
     Rejected(String),
     /// The rule asks for a certificate, and the client has shown none.
     NoCertificate,
-    /// The client is not who it says it is, by this method.
-    Failed(HbaMethod, String),
+    /// The client is not who it says it is.
+    Failed {
+        /// The method of the rule.
+        method: HbaMethod,
+        /// The user that the client says it is.
+        user: String,
+        /// The name that it has instead, for the log alone.
+        detail: String,
+    },
     /// The password would come in clear text over a network.
     ClearText,
 }
@@ -46,8 +53,19 @@ impl Denied {
     /// Returns the SQLSTATE for the client.
     pub(crate) fn sqlstate(&self) -> &'static str {
         match self {
-            Self::Failed(HbaMethod::Password | HbaMethod::Md5 | HbaMethod::Scram, _) => "28P01",
+            Self::Failed {
+                method: HbaMethod::Password | HbaMethod::Md5 | HbaMethod::Scram,
+                ..
+            } => "28P01",
             _ => "28000",
+        }
+    }
+
+    /// Returns what the log says besides; empty if there is no more to say.
+    pub(crate) fn detail(&self) -> &str {
+        match self {
+            Self::Failed { detail, .. } => detail,
+            _ => "",
         }
     }
 
@@ -66,7 +84,7 @@ impl fmt::Display for Denied {
             Self::NoEntry(client) => write!(f, "no pg_hba.conf entry for {client}"),
             Self::Rejected(client) => write!(f, "pg_hba.conf rejects connection for {client}"),
             Self::NoCertificate => f.write_str("connection requires a valid client certificate"),
-            Self::Failed(method, user) => {
+            Self::Failed { method, user, .. } => {
                 let by = match method {
                     HbaMethod::Trust | HbaMethod::Reject => "\"trust\"",
                     HbaMethod::Password | HbaMethod::Md5 | HbaMethod::Scram => "password",
@@ -107,16 +125,16 @@ impl Applicant<'_> {
         if asks && self.certificate().is_none() {
             return Err(Denied::NoCertificate);
         }
-        let failed = || Denied::Failed(rule.method, self.user.to_owned());
         match rule.method {
             HbaMethod::Trust => Ok(Method::Trust),
             HbaMethod::Reject => Err(Denied::Rejected(self.described())),
             HbaMethod::Password => Ok(Method::Password),
             HbaMethod::Md5 => Ok(Method::Md5),
             HbaMethod::Scram => Ok(Method::Scram),
-            HbaMethod::Cert if self.has_certificate_of_user(hba, rule) => Ok(Method::Trust),
-            HbaMethod::Peer if self.is_peer(hba, rule) => Ok(Method::Trust),
-            HbaMethod::Cert | HbaMethod::Peer => Err(failed()),
+            HbaMethod::Cert => {
+                self.check_name(hba, rule, self.certified(rule)).map(|()| Method::Trust)
+            }
+            HbaMethod::Peer => self.check_name(hba, rule, self.system()).map(|()| Method::Trust),
         }
     }
 
@@ -126,10 +144,8 @@ impl Applicant<'_> {
     /// The refusal, if the client has shown the certificate of another user.
     pub(crate) fn check_certificate(&self, hba: &Hba, rule: &Rule) -> Result<(), Denied> {
         match rule.certificate {
-            ClientCertificate::OfUser if !self.has_certificate_of_user(hba, rule) => {
-                Err(Denied::Failed(rule.method, self.user.to_owned()))
-            }
-            _ => Ok(()),
+            ClientCertificate::OfUser => self.check_name(hba, rule, self.certified(rule)),
+            ClientCertificate::NotAsked | ClientCertificate::Signed => Ok(()),
         }
     }
 
@@ -146,20 +162,39 @@ impl Applicant<'_> {
         self.secured.and_then(|secured| secured.certificate.as_ref())
     }
 
-    fn has_certificate_of_user(&self, hba: &Hba, rule: &Rule) -> bool {
-        let name = self.certificate().and_then(|certificate| match rule.name {
+    /// Returns the name in the client's certificate that a rule looks at.
+    fn certified(&self, rule: &Rule) -> Option<&str> {
+        let certificate = self.certificate()?;
+        match rule.name {
             CertificateName::CommonName => certificate.common_name.as_deref(),
-            CertificateName::Subject => Some(&*certificate.subject),
-        });
-        let name = name.filter(|name| !name.is_empty());
-        name.is_some_and(|name| hba.maps(rule.map.as_deref(), name, self.user))
+            CertificateName::Subject => Some(&certificate.subject),
+        }
     }
 
-    fn is_peer(&self, hba: &Hba, rule: &Rule) -> bool {
+    /// Returns the name that the operating system has for the user of the client's process.
+    fn system(&self) -> Option<&str> {
         match self.peer {
-            Peer::Unix { name: Some(name), .. } => hba.maps(rule.map.as_deref(), name, self.user),
-            Peer::Unix { name: None, .. } | Peer::Tcp(_) => false,
+            Peer::Unix { name, .. } => name.as_deref(),
+            Peer::Tcp(_) => None,
         }
+    }
+
+    /// Checks that the client may be the user that it says it is, under the name that it has
+    /// elsewhere.
+    fn check_name(&self, hba: &Hba, rule: &Rule, name: Option<&str>) -> Result<(), Denied> {
+        let user = self.user;
+        let map = rule.map.as_deref();
+        let detail = match (name.filter(|name| !name.is_empty()), map) {
+            (Some(name), _) if hba.maps(map, name, user) => return Ok(()),
+            (Some(name), None) => format!(
+                "provided user name ({user}) and authenticated user name ({name}) do not match"
+            ),
+            (Some(name), Some(map)) => format!(
+                "no match in usermap \"{map}\" for user \"{user}\" authenticated as \"{name}\""
+            ),
+            (None, _) => "there is no name to compare with".to_owned(),
+        };
+        Err(Denied::Failed { method: rule.method, user: user.to_owned(), detail })
     }
 
     /// Returns the client's address as PostgreSQL writes it.

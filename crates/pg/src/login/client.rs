@@ -78,8 +78,9 @@ impl Step<'_, '_> {
         let pool = shared.find_pool(&login_request.database, &login_request.user);
         login_request.pool = pool.map(|pool| pool.id);
         let method = match self.method(conn, &mut login_request) {
-            Ok(method) => method,
-            Err(denied) => return self.deny(conn, &login_request, &denied),
+            None => return,
+            Some(Ok(method)) => method,
+            Some(Err(denied)) => return self.deny(conn, &login_request, &denied),
         };
         let found = match method {
             Method::Trust => UserFound::Credential(
@@ -157,7 +158,7 @@ impl Step<'_, '_> {
                 }
                 let (message, sqlstate) = (refusal.to_string(), refusal.sqlstate());
                 let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
-                self.refused(conn, &login_request, &report);
+                self.refused(conn, &login_request, &report, "");
             }
             AuthStep::Done(authenticated, requests) => {
                 let checked = self.check_certificate(conn, &login_request);

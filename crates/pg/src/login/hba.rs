@@ -13,17 +13,15 @@ use crate::engine::Step;
 use crate::state::client::login::LoginRequest;
 
 impl Step<'_, '_> {
-    /// Chooses the method by which a client proves who it is.
+    /// Chooses the method by which a client proves who it is. `None` if the client is gone.
     pub(crate) fn method(
         &mut self,
         conn: Conn,
         login_request: &mut LoginRequest,
-    ) -> Result<Method, Denied> {
+    ) -> Option<Result<Method, Denied>> {
         let shared = self.step.engine.core_state.shared.clone();
         let general = &shared.options().general;
-        let Some(client) = self.step.engine.connections.client(conn) else {
-            return Ok(Method::Scram);
-        };
+        let client = self.step.engine.connections.client(conn)?;
         // A login that has waited for its user keeps its rule.
         let mut matched = login_request.rule.take();
         let LoginRequest { database, user, .. } = &*login_request;
@@ -45,7 +43,8 @@ impl Step<'_, '_> {
         };
         let exposes = method == Ok(Method::Password) && applicant.is_overheard();
         login_request.rule = matched;
-        if exposes && !general.insecure_password { Err(Denied::ClearText) } else { method }
+        let is_clear = exposes && !general.insecure_password;
+        Some(if is_clear { Err(Denied::ClearText) } else { method })
     }
 
     /// Checks the certificate of a client that has proved who it is, if its rule asks for one.
@@ -70,7 +69,7 @@ impl Step<'_, '_> {
         let message = denied.to_string();
         let sqlstate = denied.sqlstate();
         let report = Report { severity: "FATAL", sqlstate, message: &message, hint: denied.hint() };
-        self.refused(conn, login_request, &report);
+        self.refused(conn, login_request, &report, denied.detail());
     }
 
     /// Ends a login that has failed, and counts that. The log also has the rule that was for the
@@ -80,20 +79,24 @@ impl Step<'_, '_> {
         conn: Conn,
         login_request: &LoginRequest,
         report: &Report<'_>,
+        detail: &str,
     ) {
         if let Some(pool) =
             login_request.pool.and_then(|id| self.step.engine.core_state.find_pool(id))
         {
             pool.counters.pool.client_login_failures += 1;
         }
-        let mut detail = report.message.to_owned();
+        let mut line = report.message.to_owned();
+        if !detail.is_empty() {
+            line += &format!(": {detail}");
+        }
         if let Some(matched) = &login_request.rule {
             matched.count_refusal();
             if let Some(rule) = matched.rule() {
-                detail += &format!(" (connection matched {rule})");
+                line += &format!(" (connection matched {rule})");
             }
         }
-        self.step.note_client(conn, Level::Warn, DisconnectReason::Login, detail);
+        self.step.note_client(conn, Level::Warn, DisconnectReason::Login, line);
         write::error(self.step.ports.out(conn), report);
         self.step.remove_client(conn, false);
     }

@@ -142,6 +142,14 @@ fn peer_compares_the_name_of_the_operating_system() {
             false => is_refused(&client, "28000", "Peer authentication failed for user \"u\""),
         }
     }
+    let log: Vec<_> = talk.log().into_iter().map(|(_, words)| words).collect();
+    for detail in [
+        "provided user name (u) and authenticated user name (root) do not match (connection",
+        "there is no name to compare with (connection matched line 1: \"local d all peer\")",
+        "no match in usermap \"m\" for user \"u\" authenticated as \"v-app\" (connection matched",
+    ] {
+        assert!(log.iter().any(|words| words.contains(detail)), "{detail}: {log:?}");
+    }
 }
 
 #[test]
