@@ -1,5 +1,5 @@
-//! Reads the rules by which clients log in: from the options themselves, or from the files that they
-//! name.
+//! Reads the rules by which clients log in: from the options themselves, or from the files that
+//! they name.
 
 use std::path::Path;
 

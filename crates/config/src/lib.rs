@@ -14,8 +14,8 @@
 //!
 //! - each value is within its bounds, also after [`Options::pool`] has applied a user's options
 //!   over a database's;
-//! - every user under `[users]` can log in by the configured method, unless that is `hba`, or may be
-//!   looked up, and there is at least one database.
+//! - every user under `[users]` can log in by the configured method, unless that is `hba`, or may
+//!   be looked up, and there is at least one database.
 //!
 //! Not here: reading files or the environment, which a [`Machine`] does, and resolving names of
 //! hosts.
