@@ -147,12 +147,19 @@ impl Applicant<'_> {
     }
 
     fn has_certificate_of_user(&self, hba: &Hba, rule: &Rule) -> bool {
-        let name = self.certificate().and_then(|certificate| match rule.name {
+        let Some(certificate) = self.certificate() else { return false };
+        let name = match rule.name {
             CertificateName::CommonName => certificate.common_name.as_deref(),
             CertificateName::Subject => Some(&*certificate.subject),
-        });
-        let name = name.filter(|name| !name.is_empty());
-        name.is_some_and(|name| hba.maps(rule.map.as_deref(), name, self.user))
+        };
+        // PostgreSQL never looks at these names. Without a map they would be names of users, which
+        // the authority may not have meant; with `clientname=DN` the rule asks for the subject.
+        let others = match (rule.name, &rule.map) {
+            (CertificateName::CommonName, Some(_)) => certificate.names.as_slice(),
+            _ => &[],
+        };
+        let mut names = name.into_iter().chain(others.iter().map(|name| &**name));
+        names.any(|name| !name.is_empty() && hba.maps(rule.map.as_deref(), name, self.user))
     }
 
     fn is_peer(&self, hba: &Hba, rule: &Rule) -> bool {

@@ -78,7 +78,7 @@ impl Drop for Folder {
 }
 
 /// Asks to log in. Returns the first message of the answer in words.
-fn knock(stream: &mut (impl Read + Write), user: &str, database: &str) -> String {
+pub(crate) fn knock(stream: &mut (impl Read + Write), user: &str, database: &str) -> String {
     let params = [("user", user), ("database", database)];
     stream.write_all(&startup(0x0003_0000, &params)).unwrap();
     let mut bytes = Vec::new();

@@ -16,22 +16,22 @@ use crate::session::{Session, cancel_request, query, startup};
 use crate::world::{Config, Proxy, Version, cluster, eventually, psql};
 
 /// The files of all tests here: an authority, another one, and what they have signed.
-struct Files {
+pub(crate) struct Files {
     folder: PathBuf,
-    authority: Authority,
+    pub(crate) authority: Authority,
 }
 
 impl Files {
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 
     /// Returns the path of a file as a TOML text.
-    fn toml(&self, name: &str) -> String {
+    pub(crate) fn toml(&self, name: &str) -> String {
         format!("{:?}", self.path(name))
     }
 
-    fn write(&self, name: &str, signed: &Signed) {
+    pub(crate) fn write(&self, name: &str, signed: &Signed) {
         write_pair(&self.folder, name, signed);
     }
 }
@@ -52,7 +52,7 @@ fn new_folder(name: &str) -> PathBuf {
     folder
 }
 
-fn files() -> &'static Files {
+pub(crate) fn files() -> &'static Files {
     static FILES: OnceLock<Files> = OnceLock::new();
     FILES.get_or_init(|| {
         let folder = new_folder("tls");
@@ -81,12 +81,12 @@ fn encrypting(version: Version) -> &'static Cluster {
         let hba = "hostssl all scram_user all scram-sha-256\n\
                    hostssl postgres postgres all cert\n\
                    hostssl all postgres all trust\n";
-        Cluster::start_encrypting(version, &files().authority, hba).unwrap()
+        Cluster::start_encrypting(version, &files().authority, hba, "").unwrap()
     })
 }
 
 /// Configures Refrain over a server in the clear, with this `client_tls_sslmode`.
-fn to_clients(mode: &str, certificate: &str) -> Config {
+pub(crate) fn to_clients(mode: &str, certificate: &str) -> Config {
     Config::over(cluster(Version::V15))
         .general("client_tls_sslmode", &format!("{mode:?}"))
         .general("client_tls_cert_file", &files().toml(&format!("{certificate}.crt")))
