@@ -10,6 +10,7 @@ use std::process::Command;
 
 use refrain_differ::reply::{Frame, frame_end};
 use socket2::{Domain, Socket, Type};
+use xtask::certificates::Authority;
 use xtask::postgres::{Cluster, PASSWORD};
 use xtask::proxy::program;
 
@@ -284,6 +285,41 @@ fn secrets_that_others_may_read_are_warned_about() {
     assert!(!check(&folder, text, 0o600).1.contains(words));
     let without = "auth = \"trust\"\n[databases.\"*\"]\nhost = \"127.0.0.1\"\n";
     assert!(!check(&folder, without, 0o644).1.contains(words));
+}
+
+#[test]
+fn files_of_keys_and_of_users_that_others_may_read_are_warned_about() {
+    let folder = Folder::new("keys");
+    let signed = Authority::new("root").unwrap().sign("refrain", &[]).unwrap();
+    let certificate = folder.file("own.crt", &signed.certificate);
+    let (key, other) = (folder.file("own.key", &signed.key), folder.file("db.key", &signed.key));
+    let list = folder.file("userlist.txt", "\"u\" \"p\"\n");
+    let database = |name: &str| {
+        format!(
+            "[databases.{name}]\nhost = \"127.0.0.1\"\n\
+             sslcert = {certificate:?}\nsslkey = {other:?}\n"
+        )
+    };
+    let text = format!(
+        "auth_file = {list:?}\nclient_tls_sslmode = \"prefer\"\n\
+         client_tls_cert_file = {certificate:?}\nclient_tls_key_file = {key:?}\n{}{}",
+        database("a"),
+        database("b")
+    );
+    let files = [("client_tls_key_file", &key), ("sslkey", &other), ("auth_file", &list)];
+    for mode in [0o604, 0o620, 0o600] {
+        for (_, file) in files {
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (fine, said) = check(&folder, &text, 0o600);
+        assert!(fine, "{said}");
+        for (option, file) in files {
+            let words = format!("warning: {option} \"{file}\" has group or world access");
+            // Two databases have one key, of which Refrain warns once.
+            let due = usize::from(mode != 0o600);
+            assert_eq!(said.matches(&words).count(), due, "{mode:o}: {words}: {said}");
+        }
+    }
 }
 
 #[test]
