@@ -335,3 +335,28 @@ fn a_rule_that_trusts_other_machines_is_warned_about() {
         assert!(fine && said.contains(words) == warned, "{said}");
     }
 }
+
+#[test]
+fn the_page_names_a_test_for_each_method() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let page = read("docs/hba.md");
+    let conversations = read("crates/pg/tests/conversations/login/hba.rs");
+    let own = ["hba.rs", "hba_tls.rs"].map(|name| read(&format!("crates/refrain/tests/it/{name}")));
+    let own = own.concat();
+    let (_, table) = page.split_once("| method | the client is let in |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<_>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    for method in ["trust", "reject", "password", "md5", "scram-sha-256", "cert", "peer"] {
+        let quoted = format!("`{method}`");
+        assert!(rows.iter().any(|row| row[1] == quoted), "{method} has no row");
+    }
+    for row in rows {
+        for (names, source) in [(row[3], &conversations), (row[4], &own)] {
+            for name in names.split(", ") {
+                let test = format!("#[test]\nfn {}() {{", name.trim_matches('`'));
+                assert!(source.contains(&test), "{}: {name} is no test", row[1]);
+            }
+        }
+    }
+}

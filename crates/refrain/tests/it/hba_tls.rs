@@ -230,3 +230,10 @@ fn other_names_of_a_certificate_count_through_a_map() {
         assert_eq!(found, due, "{certificate} {user}");
     }
 }
+
+#[test]
+fn without_authorities_no_certificate_is_asked_for() {
+    let proxy = through_refrain().general("client_tls_ca_file", "\"off\"").start();
+    let found = knock_by_tls(proxy.addr(), "plain", "plain_user", "postgres");
+    assert_eq!(found, "FATAL 28000 connection requires a valid client certificate");
+}

@@ -448,7 +448,7 @@ fn a_slow_handshake_meets_the_login_timeout() {
     proxy.show("lists");
     let (before, hello) = (proxy.descriptors(), hello());
     let step = Duration::from_millis(40);
-    // Clients that send a byte from time to time, one that never answers, and one that says nothing.
+    // Clients that send a byte from time to time, that never answer, and that say nothing.
     for (at_once, first, rest) in
         [(false, 0, 400), (true, 6, 400), (false, hello.len(), 0), (true, 0, 0)]
     {
