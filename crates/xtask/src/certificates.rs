@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
-    date_time_ymd,
+    SanType, date_time_ymd,
 };
 
 /// An authority.
@@ -34,12 +34,23 @@ impl Authority {
         self.0.pem()
     }
 
-    /// Signs a certificate for a common name, and for hosts (names or addresses).
+    /// Signs a certificate for a common name, and for hosts (names or addresses) and mail
+    /// addresses.
     ///
     /// # Errors
     /// If no key can be made.
     pub fn sign(&self, common_name: &str, hosts: &[&str]) -> Result<Signed> {
         self.sign_as(named(common_name, hosts)?)
+    }
+
+    /// Signs a certificate for a common name within an organization.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn sign_member(&self, common_name: &str, organization: &str) -> Result<Signed> {
+        let mut params = named(common_name, &[])?;
+        params.distinguished_name.push(DnType::OrganizationName, organization);
+        self.sign_as(params)
     }
 
     /// Signs a certificate that has expired.
@@ -73,8 +84,12 @@ pub fn self_signed(common_name: &str) -> Result<Signed> {
 }
 
 fn named(common_name: &str, hosts: &[&str]) -> Result<CertificateParams> {
-    let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let (mails, hosts): (Vec<_>, Vec<_>) =
+        hosts.iter().map(|&host| host.to_owned()).partition(|host| host.contains('@'));
     let mut params = CertificateParams::new(hosts)?;
+    for mail in mails {
+        params.subject_alt_names.push(SanType::Rfc822Name(mail.try_into()?));
+    }
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
     Ok(params)

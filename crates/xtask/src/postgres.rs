@@ -62,8 +62,14 @@ impl Cluster {
     }
 
     /// Starts a cluster that encrypts, with a certificate of `authority` for `localhost` and
-    /// `127.0.0.1`, and these lines of `pg_hba.conf`. It trusts certificates of `authority`.
-    pub fn start_encrypting(version: Version, authority: &Authority, hba: &str) -> Result<Cluster> {
+    /// `127.0.0.1`, and these lines of `pg_hba.conf` and `pg_ident.conf`. It trusts certificates of
+    /// `authority`.
+    pub fn start_encrypting(
+        version: Version,
+        authority: &Authority,
+        hba: &str,
+        ident: &str,
+    ) -> Result<Cluster> {
         let signed = authority.sign("server", &["localhost", "127.0.0.1"])?;
         let root = authority.certificate();
         let files = [
@@ -71,6 +77,7 @@ impl Cluster {
             ("server.key", &signed.key),
             ("root.crt", &root),
             ("pg_hba.conf", hba),
+            ("pg_ident.conf", ident),
         ];
         Self::start_with_files(version, &files, &[("ssl", "on"), ("ssl_ca_file", "root.crt")])
     }

@@ -230,7 +230,7 @@ fn through_tls() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let authority = Authority::new("root")?;
     let hba = "hostssl all all all trust\n";
-    let cluster = Cluster::start_encrypting(Version::V18Tls, &authority, hba)?;
+    let cluster = Cluster::start_encrypting(Version::V18Tls, &authority, hba, "")?;
     let folder = workspace::target().join("drivers-tls");
     fs::create_dir_all(&folder)?;
     let signed = authority.sign("refrain", &["localhost"])?;

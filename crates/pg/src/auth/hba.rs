@@ -132,9 +132,11 @@ impl Applicant<'_> {
             HbaMethod::Md5 => Ok(Method::Md5),
             HbaMethod::Scram => Ok(Method::Scram),
             HbaMethod::Cert => {
-                self.check_name(hba, rule, self.certified(rule)).map(|()| Method::Trust)
+                self.check_names(hba, rule, &self.certified(rule)).map(|()| Method::Trust)
             }
-            HbaMethod::Peer => self.check_name(hba, rule, self.system()).map(|()| Method::Trust),
+            HbaMethod::Peer => {
+                self.check_names(hba, rule, self.system().as_slice()).map(|()| Method::Trust)
+            }
         }
     }
 
@@ -144,7 +146,7 @@ impl Applicant<'_> {
     /// The refusal, if the client has shown the certificate of another user.
     pub(crate) fn check_certificate(&self, hba: &Hba, rule: &Rule) -> Result<(), Denied> {
         match rule.certificate {
-            ClientCertificate::OfUser => self.check_name(hba, rule, self.certified(rule)),
+            ClientCertificate::OfUser => self.check_names(hba, rule, &self.certified(rule)),
             ClientCertificate::NotAsked | ClientCertificate::Signed => Ok(()),
         }
     }
@@ -162,13 +164,20 @@ impl Applicant<'_> {
         self.secured.and_then(|secured| secured.certificate.as_ref())
     }
 
-    /// Returns the name in the client's certificate that a rule looks at.
-    fn certified(&self, rule: &Rule) -> Option<&str> {
-        let certificate = self.certificate()?;
-        match rule.name {
+    /// Returns the names in the client's certificate that a rule looks at.
+    fn certified(&self, rule: &Rule) -> Vec<&str> {
+        let Some(certificate) = self.certificate() else { return Vec::new() };
+        let name = match rule.name {
             CertificateName::CommonName => certificate.common_name.as_deref(),
-            CertificateName::Subject => Some(&certificate.subject),
-        }
+            CertificateName::Subject => Some(&*certificate.subject),
+        };
+        // PostgreSQL never looks at these names. Without a map they would be names of users, which
+        // the authority may not have meant; with `clientname=DN` the rule asks for the subject.
+        let others = match (rule.name, &rule.map) {
+            (CertificateName::CommonName, Some(_)) => certificate.names.as_slice(),
+            _ => &[],
+        };
+        name.into_iter().chain(others.iter().map(|name| &**name)).collect()
     }
 
     /// Returns the name that the operating system has for the user of the client's process.
@@ -179,13 +188,16 @@ impl Applicant<'_> {
         }
     }
 
-    /// Checks that the client may be the user that it says it is, under the name that it has
-    /// elsewhere.
-    fn check_name(&self, hba: &Hba, rule: &Rule, name: Option<&str>) -> Result<(), Denied> {
+    /// Checks that the client may be the user that it says it is, under one of the names that it
+    /// has elsewhere.
+    fn check_names(&self, hba: &Hba, rule: &Rule, names: &[&str]) -> Result<(), Denied> {
         let user = self.user;
         let map = rule.map.as_deref();
-        let detail = match (name.filter(|name| !name.is_empty()), map) {
-            (Some(name), _) if hba.maps(map, name, user) => return Ok(()),
+        let mut named = names.iter().filter(|name| !name.is_empty());
+        if named.clone().any(|name| hba.maps(map, name, user)) {
+            return Ok(());
+        }
+        let detail = match (named.next(), map) {
             (Some(name), None) => format!(
                 "provided user name ({user}) and authenticated user name ({name}) do not match"
             ),

@@ -81,8 +81,11 @@ pub(super) fn certificate(der: &[u8]) -> Option<Certificate> {
     if let Ok(Some(extension)) = certificate.subject_alternative_name() {
         for name in &extension.value.general_names {
             match name {
-                GeneralName::DNSName(name) | GeneralName::RFC822Name(name) => {
-                    names.push((*name).into())
+                // A name with a zero byte in it is none, as with the common name.
+                GeneralName::DNSName(name) | GeneralName::RFC822Name(name)
+                    if !name.contains('\0') =>
+                {
+                    names.push((*name).into());
                 }
                 _ => {}
             }

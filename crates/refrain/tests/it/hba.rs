@@ -10,6 +10,7 @@ use std::process::Command;
 
 use refrain_differ::reply::{Frame, frame_end};
 use socket2::{Domain, Socket, Type};
+use xtask::certificates::Authority;
 use xtask::postgres::{Cluster, PASSWORD};
 use xtask::proxy::program;
 
@@ -78,7 +79,7 @@ impl Drop for Folder {
 }
 
 /// Asks to log in. Returns the first message of the answer in words.
-fn knock(stream: &mut (impl Read + Write), user: &str, database: &str) -> String {
+pub(crate) fn knock(stream: &mut (impl Read + Write), user: &str, database: &str) -> String {
     let params = [("user", user), ("database", database)];
     stream.write_all(&startup(0x0003_0000, &params)).unwrap();
     let mut bytes = Vec::new();
@@ -287,6 +288,41 @@ fn secrets_that_others_may_read_are_warned_about() {
 }
 
 #[test]
+fn files_of_keys_and_of_users_that_others_may_read_are_warned_about() {
+    let folder = Folder::new("keys");
+    let signed = Authority::new("root").unwrap().sign("refrain", &[]).unwrap();
+    let certificate = folder.file("own.crt", &signed.certificate);
+    let (key, other) = (folder.file("own.key", &signed.key), folder.file("db.key", &signed.key));
+    let list = folder.file("userlist.txt", "\"u\" \"p\"\n");
+    let database = |name: &str| {
+        format!(
+            "[databases.{name}]\nhost = \"127.0.0.1\"\n\
+             sslcert = {certificate:?}\nsslkey = {other:?}\n"
+        )
+    };
+    let text = format!(
+        "auth_file = {list:?}\nclient_tls_sslmode = \"prefer\"\n\
+         client_tls_cert_file = {certificate:?}\nclient_tls_key_file = {key:?}\n{}{}",
+        database("a"),
+        database("b")
+    );
+    let files = [("client_tls_key_file", &key), ("sslkey", &other), ("auth_file", &list)];
+    for mode in [0o604, 0o620, 0o600] {
+        for (_, file) in files {
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (fine, said) = check(&folder, &text, 0o600);
+        assert!(fine, "{said}");
+        for (option, file) in files {
+            let words = format!("warning: {option} \"{file}\" has group or world access");
+            // Two databases have one key, of which Refrain warns once.
+            let due = usize::from(mode != 0o600);
+            assert_eq!(said.matches(&words).count(), due, "{mode:o}: {words}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_rule_that_trusts_other_machines_is_warned_about() {
     let folder = Folder::new("trusts");
     let words = "lets clients of other machines in without any proof";
@@ -297,5 +333,30 @@ fn a_rule_that_trusts_other_machines_is_warned_about() {
         );
         let (fine, said) = check(&folder, &text, 0o600);
         assert!(fine && said.contains(words) == warned, "{said}");
+    }
+}
+
+#[test]
+fn the_page_names_a_test_for_each_method() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let page = read("docs/hba.md");
+    let conversations = read("crates/pg/tests/conversations/login/hba.rs");
+    let own = ["hba.rs", "hba_tls.rs"].map(|name| read(&format!("crates/refrain/tests/it/{name}")));
+    let own = own.concat();
+    let (_, table) = page.split_once("| method | the client is let in |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<_>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    for method in ["trust", "reject", "password", "md5", "scram-sha-256", "cert", "peer"] {
+        let quoted = format!("`{method}`");
+        assert!(rows.iter().any(|row| row[1] == quoted), "{method} has no row");
+    }
+    for row in rows {
+        for (names, source) in [(row[3], &conversations), (row[4], &own)] {
+            for name in names.split(", ") {
+                let test = format!("#[test]\nfn {}() {{", name.trim_matches('`'));
+                assert!(source.contains(&test), "{}: {name} is no test", row[1]);
+            }
+        }
     }
 }

@@ -30,6 +30,7 @@ mod auth_query;
 mod trust;
 mod tls;
 mod hba;
+mod hba_tls;
 mod settings;
 mod pins;
 mod functions;

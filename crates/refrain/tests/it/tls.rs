@@ -1,10 +1,11 @@
 //! TLS, to clients and to servers, with libpq's `sslmode` on both sides.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -12,26 +13,26 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use xtask::certificates::{Authority, Signed};
 use xtask::postgres::{AUTH_DATABASE, Cluster, PASSWORD};
 
-use crate::session::{Session, cancel_request, query, startup};
+use crate::session::{LIMIT, Session, cancel_request, query, startup};
 use crate::world::{Config, Proxy, Version, cluster, eventually, psql};
 
 /// The files of all tests here: an authority, another one, and what they have signed.
-struct Files {
+pub(crate) struct Files {
     folder: PathBuf,
-    authority: Authority,
+    pub(crate) authority: Authority,
 }
 
 impl Files {
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 
     /// Returns the path of a file as a TOML text.
-    fn toml(&self, name: &str) -> String {
+    pub(crate) fn toml(&self, name: &str) -> String {
         format!("{:?}", self.path(name))
     }
 
-    fn write(&self, name: &str, signed: &Signed) {
+    pub(crate) fn write(&self, name: &str, signed: &Signed) {
         write_pair(&self.folder, name, signed);
     }
 }
@@ -52,7 +53,7 @@ fn new_folder(name: &str) -> PathBuf {
     folder
 }
 
-fn files() -> &'static Files {
+pub(crate) fn files() -> &'static Files {
     static FILES: OnceLock<Files> = OnceLock::new();
     FILES.get_or_init(|| {
         let folder = new_folder("tls");
@@ -81,12 +82,12 @@ fn encrypting(version: Version) -> &'static Cluster {
         let hba = "hostssl all scram_user all scram-sha-256\n\
                    hostssl postgres postgres all cert\n\
                    hostssl all postgres all trust\n";
-        Cluster::start_encrypting(version, &files().authority, hba).unwrap()
+        Cluster::start_encrypting(version, &files().authority, hba, "").unwrap()
     })
 }
 
 /// Configures Refrain over a server in the clear, with this `client_tls_sslmode`.
-fn to_clients(mode: &str, certificate: &str) -> Config {
+pub(crate) fn to_clients(mode: &str, certificate: &str) -> Config {
     Config::over(cluster(Version::V15))
         .general("client_tls_sslmode", &format!("{mode:?}"))
         .general("client_tls_cert_file", &files().toml(&format!("{certificate}.crt")))
@@ -323,9 +324,8 @@ fn a_cancel_request_goes_to_a_server_that_must_encrypt() {
     assert_eq!(session.ready().words(), "T E(57014) Z(I)");
 }
 
-/// Begins TLS without a request, as libpq 17 does with `sslnegotiation=direct`, and offers these
-/// protocols. Returns the first letter that Refrain sends to a startup packet.
-fn begins_at_once(proxy: &Proxy, protocols: &[&str]) -> std::io::Result<u8> {
+/// Returns a client's side of TLS that offers these protocols.
+fn new_client(protocols: &[&str]) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_file_iter(files().path("root.crt")).unwrap() {
         roots.add(root.unwrap()).unwrap();
@@ -336,7 +336,13 @@ fn begins_at_once(proxy: &Proxy, protocols: &[&str]) -> std::io::Result<u8> {
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let name = "localhost".try_into().unwrap();
-    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    ClientConnection::new(Arc::new(config), name).unwrap()
+}
+
+/// Begins TLS without a request, as libpq 17 does with `sslnegotiation=direct`, and offers these
+/// protocols. Returns the first letter that Refrain sends to a startup packet.
+fn begins_at_once(proxy: &Proxy, protocols: &[&str]) -> std::io::Result<u8> {
+    let client = new_client(protocols);
     let mut stream = StreamOwned::new(client, TcpStream::connect(proxy.addr()).unwrap());
     let startup = startup(196_608, &[("user", "postgres"), ("database", "postgres")]);
     stream.write_all(&startup)?;
@@ -358,32 +364,119 @@ fn a_client_may_begin_without_a_request_if_it_names_the_protocol() {
     assert!(begins_at_once(&proxy, &["postgresql"]).is_err());
 }
 
-#[test]
-fn garbage_and_silence_in_a_handshake_leave_nothing_behind() {
+/// Configures two workers, which give a client half a second to log in.
+fn impatient() -> Config {
     let config = to_clients("prefer", "server").general("client_login_timeout", "\"500ms\"");
-    let proxy = config.general("workers", "2").start();
-    is_in(&proxy, "sslmode=require");
-    let before = proxy.descriptors();
-    let asks = |first: &[u8]| {
-        let mut stream = TcpStream::connect(proxy.addr()).unwrap();
+    config.general("workers", "2")
+}
+
+/// Connects, asks for TLS unless the client begins `at_once`, and sends these bytes.
+fn begins(proxy: &Proxy, at_once: bool, first: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(proxy.addr()).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    if !at_once {
         stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
         let mut answer = [0];
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"S");
-        stream.write_all(first).unwrap();
-        stream
+    }
+    stream.write_all(first).unwrap();
+    stream
+}
+
+/// Returns the first bytes that a client sends in a handshake.
+fn hello() -> Vec<u8> {
+    let mut hello = Vec::new();
+    new_client(&["postgresql"]).write_tls(&mut hello).unwrap();
+    hello
+}
+
+/// Waits until no client logs in, the console's is the only one, and no server is connected.
+fn nothing_is_left(proxy: &Proxy, descriptors: usize) {
+    eventually("all are closed", || proxy.descriptors() <= descriptors);
+    eventually("nobody is left", || {
+        let rows = proxy.show("lists");
+        let items = |list| &rows.iter().find(|row| row["list"] == list).unwrap()["items"];
+        [items("login_clients"), items("used_clients"), items("used_servers")] == ["0", "1", "0"]
+    });
+}
+
+#[test]
+fn garbage_and_silence_in_a_handshake_leave_nothing_behind() {
+    let proxy = impatient().start();
+    // The first handshake of all may leave something that is kept. The console needs no server.
+    let url = format!("postgres://postgres@{}/refrain?sslmode=require", proxy.addr());
+    psql(&url, "", "show lists").unwrap();
+    let (before, hello) = (proxy.descriptors(), hello());
+    let of_kind = |number: usize| -> Vec<u8> {
+        let byte = (number * 151 + 7).to_le_bytes()[0];
+        match number % 6 {
+            0 => vec![byte ^ 0x80; 300],
+            1 => [vec![0x16, 3, 1, 1, 0x80], vec![byte; 400]].concat(),
+            // A record of 64 KiB, and records of nothing.
+            2 => [vec![0x16, 3, 1, 0xff, 0xff], vec![byte; 70_000]].concat(),
+            3 => [0x16, 3, 1, 0, 0].repeat(1 + usize::from(byte)),
+            4 => hello[..usize::from(byte) % hello.len()].to_vec(),
+            _ => Vec::new(),
+        }
     };
-    let hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc];
-    let garbage: Vec<_> = (0..200_u8).map(|byte| asks(&[byte ^ 0x80; 300])).collect();
-    let silent: Vec<_> = (0..20).map(|_| asks(&[])).chain((0..20).map(|_| asks(&hello))).collect();
-    for mut stream in garbage.into_iter().chain(silent) {
+    let mut open = Vec::new();
+    for number in 0..360 {
+        let bytes = of_kind(number / 2);
+        // Refrain takes a client that begins at once for one of TLS by its first byte.
+        let at_once = number % 12 < 6 && bytes.first() == Some(&0x16);
+        let stream = begins(&proxy, at_once, &bytes);
+        // Every tenth client leaves at once.
+        if number % 10 != 5 {
+            open.push(stream);
+        }
+    }
+    for mut stream in open {
         // An alert at most, then the end.
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
         assert!(rest.len() < 100, "{}", rest.escape_ascii());
     }
-    eventually("all are closed", || proxy.descriptors() <= before);
+    nothing_is_left(&proxy, before);
     is_in(&proxy, "sslmode=require");
+}
+
+#[test]
+fn a_slow_handshake_meets_the_login_timeout() {
+    // A peer that has not said that it is a client is logged at this level alone.
+    let proxy = impatient().general("log_level", "\"debug\"").start();
+    proxy.show("lists");
+    let (before, hello) = (proxy.descriptors(), hello());
+    let step = Duration::from_millis(40);
+    // Clients that send a byte from time to time, that never answer, and that say nothing.
+    for (at_once, first, rest) in
+        [(false, 0, 400), (true, 6, 400), (false, hello.len(), 0), (true, 0, 0)]
+    {
+        let started = Instant::now();
+        let mut stream = begins(&proxy, at_once, &hello[..first]);
+        stream.set_read_timeout(Some(step)).unwrap();
+        let mut more = hello[first..].iter().take(rest);
+        let mut received = [0; 4096];
+        loop {
+            match stream.read(&mut received) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+            assert!(started.elapsed() < LIMIT, "{at_once} {first}: it is still open");
+            if let Some(byte) = more.next() {
+                let _ = stream.write_all(&[*byte]);
+            }
+        }
+        let lasted = started.elapsed();
+        assert!(lasted >= Duration::from_millis(450), "{at_once} {first}: {lasted:?}");
+        // The trickle alone takes longer.
+        assert!(lasted < Duration::from_secs(5), "{at_once} {first}: {lasted:?}");
+    }
+    let words = "canceling authentication due to timeout";
+    eventually("each is logged", || proxy.log().matches(words).count() == 4);
+    nothing_is_left(&proxy, before);
 }
 
 #[test]

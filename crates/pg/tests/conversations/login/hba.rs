@@ -179,6 +179,44 @@ fn cert_compares_the_name_in_the_certificate() {
 }
 
 #[test]
+fn other_names_of_a_certificate_count_through_a_map() {
+    let talk = Conversation::new(file(
+        "hostssl d all all cert\nhostssl e all all cert map=m\n\
+         hostssl f all all cert map=m clientname=DN\n\
+         hostssl g all all password clientcert=verify-full",
+        "m app.example.com u\nm /^(.*)@example\\.com$ \\1",
+    ));
+    let with = |names: &[&str]| {
+        let names = names.iter().map(|&name| name.into()).collect();
+        Some(Certificate { names, ..certificate("ann").unwrap() })
+    };
+    let wrong = "certificate authentication failed for user \"u\"";
+    for (names, database, let_in) in [
+        (&["app.example.com"][..], "e", true),
+        (&["other.example.com", "u@example.com"], "e", true),
+        (&["v@example.com"], "e", false),
+        (&[""], "e", false),
+        (&[], "e", false),
+        // Without a map, and where the rule asks for the subject, they count for nothing.
+        (&["u"], "d", false),
+        (&["app.example.com", "u@example.com"], "f", false),
+    ] {
+        let client = from(&talk, "192.0.2.1");
+        client.is_secured(with(names));
+        client.sends([startup(0, &[("user", "u"), ("database", database)])]);
+        match let_in {
+            true => client.is_let_in(),
+            false => is_refused(&client, "28000", wrong),
+        }
+    }
+    let client = from(&talk, "192.0.2.1");
+    client.is_secured(with(&["u"]));
+    client.sends([startup(0, &[("user", "u"), ("database", "g")])]);
+    client.gets([authentication(3, b"")]).sends([says("secret")]);
+    is_refused(&client, "28P01", "password authentication failed for user \"u\"");
+}
+
+#[test]
 fn a_certificate_may_be_asked_for_beside_a_password() {
     let talk = with_rules(
         "hostssl d all all password clientcert=verify-ca\n\

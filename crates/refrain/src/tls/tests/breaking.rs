@@ -51,28 +51,68 @@ fn a_changed_byte_never_lets_bytes_through() {
     }
 }
 
-#[test]
-fn garbage_fails_the_handshake() {
-    let world = World::new(PREFER, VERIFY);
+/// Returns pseudo-random numbers (xorshift), the same in each run.
+fn numbers() -> impl FnMut() -> u64 {
     let mut number = 88_172_645_463_325_252_u64;
-    let mut random = move || {
+    move || {
         number ^= number << 13;
         number ^= number >> 7;
         number ^= number << 17;
-        number.to_le_bytes()[0]
-    };
-    for round in 0..2000 {
-        let mut garbage: Vec<u8> = (0..400).map(|_| random()).collect();
-        if round % 2 == 1 {
-            // A header that is right, so that the rest is read.
-            garbage[..5].copy_from_slice(&[0x16, 3, 1, 1, 0x80]);
-        }
-        let mut client = world.of_client();
-        garbage.chunks(97).for_each(|piece| client.gets(piece));
-        assert!(client.secured().is_none());
-        client.output();
-        assert!(client.session.next(&mut Vec::new()) == Task::Nothing);
+        number
     }
+}
+
+/// Returns the bytes of a client that wants no handshake: of one of six kinds, by the round.
+fn garbage(round: usize, hello: &[u8], random: &mut impl FnMut() -> u64) -> Vec<u8> {
+    let mut below = |most: usize| usize::try_from(random() % most as u64).unwrap();
+    let mut bytes: Vec<u8> = (0..400).map(|_| below(256).to_le_bytes()[0]).collect();
+    match round % 6 {
+        0 => {}
+        // A header that is right, so that the rest is read.
+        1 => bytes[..5].copy_from_slice(&[0x16, 3, 1, 1, 0x80]),
+        // A record of more than TLS allows.
+        2 => bytes[..5].copy_from_slice(&[0x16, 3, 1, 0x48 + below(0xb8) as u8, 1]),
+        // Records of nothing, of any kind, and then the beginning of the hello.
+        3 => {
+            let kind = 0x14 + below(5) as u8;
+            bytes = [kind, 3, 1, 0, 0].repeat(1 + below(40));
+            bytes.extend_from_slice(&hello[..below(hello.len())]);
+        }
+        4 => bytes = hello[..below(hello.len())].to_vec(),
+        // A hello with a changed byte, behind the version in the header, which means nothing. It
+        // may still be a hello, and is never a whole handshake.
+        _ => {
+            bytes = hello.to_vec();
+            bytes[3 + below(hello.len() - 3)] ^= 1 + below(255) as u8;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn ten_thousand_handshakes_of_garbage_secure_nothing_and_each_fails_once() {
+    let world = World::new(PREFER, VERIFY);
+    let hello = world.both().1.output();
+    let mut random = numbers();
+    let mut answered = 0;
+    for round in 0..10_000 {
+        let bytes = garbage(round, &hello, &mut random);
+        let mut client = world.of_client();
+        bytes.chunks(97).for_each(|piece| client.gets(piece));
+        let output = client.output();
+        if client.told.is_empty() {
+            // It waits for more, and none comes.
+            client.closes(None);
+        }
+        assert!(matches!(client.told[..], [Told::Failed(_)]), "{round}: {:?}", client.told);
+        // An alert at most, but for a hello that still is one.
+        let is_answered = output.first() == Some(&0x16);
+        assert!(output.len() <= 7 || is_answered && round % 6 == 5, "{round}: {output:?}");
+        answered += usize::from(is_answered);
+        assert!(client.output().is_empty() && client.tasks.is_empty());
+        assert_eq!(client.session.last(), None);
+    }
+    assert!(answered > 0, "no hello came as far as an answer");
 }
 
 #[test]
