@@ -427,6 +427,7 @@ impl Builder<'_> {
         User {
             name: section.name.to_owned(),
             secret: keys.password,
+            is_listed: false,
             pool,
             max_connections: keys.max_connections,
             max_client_connections: keys.max_client_connections,

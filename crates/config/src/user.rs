@@ -11,6 +11,8 @@ pub struct User {
     pub name: String,
     /// The password, or a hash of it.
     pub secret: UserSecret,
+    /// Whether the secret is from the file of `auth_file`.
+    pub is_listed: bool,
     /// Pool options set for this user, in every database.
     pub pool: PoolOverrides,
     /// Server connections over all pools of the user; `None` is no limit.
@@ -23,11 +25,12 @@ impl User {
     /// The name of the entry that has the options of all users without an entry.
     pub const ANY: &str = "*";
 
-    /// Makes the entry of a user who has a secret and no options.
-    pub(crate) fn with_secret(name: &str, secret: UserSecret) -> Self {
+    /// Makes the entry of a user whom `auth_file` lists, and who has no options.
+    pub(crate) fn listed(name: &str, secret: UserSecret) -> Self {
         Self {
             name: name.to_owned(),
             secret,
+            is_listed: true,
             pool: PoolOverrides::default(),
             max_connections: None,
             max_client_connections: None,

@@ -49,9 +49,10 @@ impl Options {
             match known {
                 Ok(at) if self.users[at].secret == UserSecret::None => {
                     self.users[at].secret = secret;
+                    self.users[at].is_listed = true;
                 }
                 Ok(_) => {}
-                Err(_) => self.users.push(User::with_secret(&name, secret)),
+                Err(_) => self.users.push(User::listed(&name, secret)),
             }
         }
         self.users.sort_by(|one, other| one.name.cmp(&other.name));

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use refrain_config::{AuthMethod, Host, Options, UserSecret};
+use refrain_config::{AuthMethod, Host, Options, User, UserSecret};
 
 use crate::source::{From, PasswordFrom, Source};
 
@@ -38,8 +38,10 @@ pub(crate) fn warnings(source: &Source, options: &Options) -> Vec<String> {
     warnings
 }
 
+/// Whether the configuration itself has secrets, besides those of the files that it names.
 fn has_secrets(options: &Options) -> bool {
-    let of_users = options.users.iter().any(|user| user.secret != UserSecret::None);
+    let is_own = |user: &User| user.secret != UserSecret::None && !user.is_listed;
+    let of_users = options.users.iter().any(is_own);
     of_users || options.databases.iter().any(|it| it.server.password.is_some())
 }
 

@@ -173,3 +173,15 @@ fn each_end_says_that_it_ends() {
     assert_eq!((ends, server.told.last()), (1, Some(&Told::End)));
     assert!(server.session.last().is_some());
 }
+
+#[test]
+fn a_name_with_a_zero_byte_in_it_is_none() {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let hosts = ["u@a.test\0.b.test", "a.test\0.b.test", "c.test", "u@c.test"];
+    let signed = Authority::new("root").unwrap().sign("u\0v", &hosts).unwrap();
+    let der = CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap();
+    let certificate = names::certificate(&der).unwrap();
+    assert_eq!(certificate.common_name, None);
+    assert_eq!(certificate.names, ["c.test".into(), "u@c.test".into()]);
+}
