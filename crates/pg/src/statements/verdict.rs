@@ -109,8 +109,10 @@ impl Verdict {
             Ok(Read::Unkept(unkept)) => FIRST_UNKEPT + unkept as u64,
             Err(objection) => OBJECTION + objection as u64,
         };
-        // Another session may just have replaced the relation, and the server looked in between.
-        let age = if found == Err(Objection::Missing) { PATIENCE_US } else { AGE_US };
+        // Another session may just have replaced the relation, and the server looked in between: it
+        // finds none, or an error of its catalog.
+        let passes = matches!(found, Err(Objection::Missing | Objection::Server));
+        let age = if passes { PATIENCE_US } else { AGE_US };
         self.found.store(word(schema_changes, tag), Relaxed);
         self.due.store(now.0 + age, Relaxed);
     }
@@ -175,10 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn a_relation_that_is_missing_is_looked_for_again_soon() {
+    fn what_may_be_of_the_moment_is_asked_again_soon() {
         let verdict = Verdict::default();
-        verdict.learn(Err(Objection::Missing), 0, Now(1));
-        assert!(!verdict.is_due(Now(PATIENCE_US)) && verdict.is_due(Now(1 + PATIENCE_US)));
+        for passing in [Objection::Missing, Objection::Server] {
+            verdict.learn(Err(passing), 0, Now(1));
+            assert!(!verdict.is_due(Now(PATIENCE_US)) && verdict.is_due(Now(1 + PATIENCE_US)));
+        }
         verdict.learn(Err(Objection::Relation), 0, Now(1));
         assert!(!verdict.is_due(Now(1 + PATIENCE_US)));
     }

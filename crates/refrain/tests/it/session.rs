@@ -10,8 +10,9 @@ use refrain_differ::reply::{Frame, frame_end};
 
 use crate::reply::Reply;
 
-/// Maximum time of a wait. Only a hang takes so long.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+/// Maximum time of a wait. Only a hang takes so long, also where all tests share two processors,
+/// and where Refrain has to ask again what it believes for a minute.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 /// If this variable of the environment is set, sessions with a name print what they send and get.
 const BYTES: &str = "REFRAIN_BYTES";
 
