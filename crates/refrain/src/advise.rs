@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use refrain_pg::auth::{Login, NONCE_BYTES, Password, Reply, Secret, ServerAsks};
+use refrain_pg::auth::{Login, NONCE_BYTES, Password, Reply, Secret};
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::frame::HEADER_BYTES;
 use refrain_wire::tag::back;
@@ -137,7 +137,7 @@ impl Connection {
                 back::AUTHENTICATION => {
                     let asked = Authentication::read(&body).map_err(io::Error::other)?;
                     let exchange = login.take().ok_or_else(|| io::Error::other("out of turn"))?;
-                    match exchange.answer(asks(asked), &mut salted).map_err(io::Error::other)? {
+                    match exchange.answer(asked.into(), &mut salted).map_err(io::Error::other)? {
                         Reply::Send(body, next) => {
                             let mut packet = Vec::new();
                             write::password(&mut packet, &body);
@@ -186,19 +186,6 @@ impl Connection {
             return Err(io::Error::other(String::from_utf8_lossy(message).into_owned()));
         }
         Ok((header.tag, body))
-    }
-}
-
-/// Returns what a server asks for.
-fn asks(asked: Authentication<'_>) -> ServerAsks<'_> {
-    match asked {
-        Authentication::Ok => ServerAsks::Ok,
-        Authentication::Cleartext => ServerAsks::CleartextPassword,
-        Authentication::Md5(salt) => ServerAsks::Md5 { salt },
-        Authentication::Sasl(mechanisms) => ServerAsks::Sasl { mechanisms },
-        Authentication::SaslContinue(body) => ServerAsks::SaslContinue(body),
-        Authentication::SaslFinal(body) => ServerAsks::SaslFinal(body),
-        Authentication::Other(kind) => ServerAsks::Other(kind),
     }
 }
 

@@ -21,6 +21,7 @@ use std::fmt;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use refrain_config::ChannelBinding;
 use refrain_pool::secured::Secured;
+use refrain_wire::back::Authentication;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -58,6 +59,20 @@ pub enum ServerAsks<'a> {
     SaslFinal(&'a [u8]),
     /// Something else, by its number (Kerberos, GSSAPI, SSPI, ...).
     Other(u32),
+}
+
+impl<'a> From<Authentication<'a>> for ServerAsks<'a> {
+    fn from(asked: Authentication<'a>) -> Self {
+        match asked {
+            Authentication::Ok => Self::Ok,
+            Authentication::Cleartext => Self::CleartextPassword,
+            Authentication::Md5(salt) => Self::Md5 { salt },
+            Authentication::Sasl(mechanisms) => Self::Sasl { mechanisms },
+            Authentication::SaslContinue(body) => Self::SaslContinue(body),
+            Authentication::SaslFinal(body) => Self::SaslFinal(body),
+            Authentication::Other(kind) => Self::Other(kind),
+        }
+    }
 }
 
 /// The reply to a server's message.

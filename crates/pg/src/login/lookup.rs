@@ -12,6 +12,7 @@ use refrain_pool::ids::{Conn, PoolId};
 use crate::auth::Credential;
 use crate::engine::Step;
 use crate::state::client::login::LoginRequest;
+use crate::state::parts::waiter;
 use crate::users::known::{Found, Look, Terms, UserKey};
 use crate::users::lookup::Lookup;
 
@@ -63,8 +64,7 @@ impl Step<'_, '_> {
 
     fn waiter(&mut self, conn: Conn) -> Option<Waiter> {
         let core = self.step.engine.core_state.core();
-        let client = self.step.engine.connections.client(conn)?;
-        Some(Waiter { core: core.0, client: conn.0.into(), request: client.serial().0 })
+        Some(waiter(core, self.step.engine.connections.client(conn)?))
     }
 
     /// Has a server of the database asked, in the pool's line.

@@ -10,6 +10,7 @@ use refrain_pool::ids::{Conn, Peer};
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
+use crate::auth::hba::Applicant;
 use crate::engine::Step;
 use crate::ground::reports::report_in_words;
 use crate::settings::session::Setting;
@@ -127,16 +128,12 @@ impl Step<'_, '_> {
     fn is_encrypted_enough(&mut self, conn: Conn, login_request: &LoginRequest) -> bool {
         let mode = self.step.engine.core_state.shared.options().general.client_tls_sslmode;
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let Peer::Tcp(address) = client.peer() else { return true };
-        if !mode.is_required() || client.secured().is_some() {
+        let (peer, secured) = (client.peer(), client.secured());
+        if !matches!(peer, Peer::Tcp(_)) || !mode.is_required() || secured.is_some() {
             return true;
         }
-        let message = format!(
-            "no pg_hba.conf entry for host \"{}\", user \"{}\", database \"{}\", no encryption",
-            address.ip(),
-            login_request.user,
-            login_request.database
-        );
+        let LoginRequest { database, user, .. } = login_request;
+        let message = Applicant { peer, secured, database, user }.no_entry().to_string();
         let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
         self.refuse_client(conn, DisconnectReason::Login, &report);
         false

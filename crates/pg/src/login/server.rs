@@ -16,7 +16,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write::Report;
 use refrain_wire::{Header, startup, write};
 
-use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply, ServerAsks};
+use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
 use crate::engine::Step;
 use crate::ground::reports::report;
 use crate::settings::encoding::Encoding;
@@ -159,21 +159,12 @@ impl Step<'_, '_> {
         let Ok(asked) = Authentication::read(body) else {
             return Next::Failed("malformed Authentication".to_owned(), None);
         };
-        let asks = match asked {
-            Authentication::Ok => ServerAsks::Ok,
-            Authentication::Cleartext => ServerAsks::CleartextPassword,
-            Authentication::Md5(salt) => ServerAsks::Md5 { salt },
-            Authentication::Sasl(mechanisms) => ServerAsks::Sasl { mechanisms },
-            Authentication::SaslContinue(body) => ServerAsks::SaslContinue(body),
-            Authentication::SaslFinal(body) => ServerAsks::SaslFinal(body),
-            Authentication::Other(kind) => ServerAsks::Other(kind),
-        };
         let Some(exchange) = login.login.take() else {
             return Next::Failed("authentication after its end".to_owned(), None);
         };
         let shared = self.step.engine.core_state.pool(id).shared.clone();
         let mut salted = shared.protocol.salted();
-        let result = exchange.answer(asks, &mut salted);
+        let result = exchange.answer(asked.into(), &mut salted);
         shared.protocol.keep_salted(salted);
         match result {
             Ok(Reply::Send(body, exchange)) => {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use refrain_cache::Waiter;
 use refrain_config::Options;
 use refrain_pool::Parts;
+use refrain_pool::ids::Core;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::time::Now;
 
@@ -130,4 +132,9 @@ impl Parts for Pg {
 /// Interns settings on a core.
 pub(crate) fn intern_settings(core_state: &mut CoreState, edit: SettingsMut) -> Arc<Settings> {
     core_state.protocol.settings(&core_state.shared.protocol, edit)
+}
+
+/// Returns a client as one that waits for something that is fetched for several.
+pub(crate) fn waiter(core: Core, client: &Client) -> Waiter {
+    Waiter { core: core.0, client: u64::from(client.conn().0), request: client.serial().0 }
 }

@@ -5,10 +5,10 @@
 //! its reply is to be kept, the generations of what the reply depends on are noted here, before
 //! anything is sent.
 
-use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
+use refrain_cache::{Asker, Fill, Found, Hit};
 use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
-use refrain_pool::ids::{Conn, Core};
+use refrain_pool::ids::Conn;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -22,7 +22,7 @@ use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
-use crate::state::parts::Client;
+use crate::state::parts::{Client, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::step::refresh;
@@ -287,11 +287,6 @@ fn count(found: &Found, rule: &Rule, pool: &mut StatementCounters) {
             rule.misses += 1;
         }
     });
-}
-
-/// Returns a client as one that waits.
-fn waiter(core: Core, client: &Client) -> Waiter {
-    Waiter { core: core.0, client: u64::from(client.conn().0), request: client.serial().0 }
 }
 
 /// Returns the earliest request of whose reply a client may get.
