@@ -103,6 +103,8 @@ pub struct Session {
     pub(crate) locks: u32,
     pub(crate) copying: Option<CopyIn>,
     pub(crate) skipping: bool,
+    /// Whether an Execute has run a command in the implicit transaction.
+    pub(crate) piped: bool,
     pub(crate) ended: bool,
     /// Whether the session only pretends to run texts marked as planted; see [`crate::plant`].
     pub pretends: bool,
@@ -164,6 +166,11 @@ impl Session {
     /// Whether the session's transaction has failed.
     pub(crate) fn has_failed(&self) -> bool {
         matches!(self.transaction, Transaction::Failed)
+    }
+
+    /// Whether a transaction block is open that has not failed.
+    pub(crate) fn is_in_block(&self) -> bool {
+        matches!(self.transaction, Transaction::Block(_))
     }
 
     /// Sets whether the session ignores all messages up to Sync.
@@ -302,6 +309,7 @@ impl Session {
     /// Commits the transaction.
     pub(crate) fn commit(&mut self) {
         self.transaction = Transaction::None;
+        self.piped = false;
         self.rows.commit(self.number);
         self.portals.clear();
         self.holds.values_mut().for_each(|held| held.kept = true);
@@ -325,6 +333,7 @@ impl Session {
             Transaction::Failed => (None, Transaction::Failed),
         };
         self.transaction = then;
+        self.piped = false;
         self.rows.rollback(self.number);
         self.portals.clear();
         self.holds.retain(|_, held| held.kept);

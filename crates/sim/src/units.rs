@@ -170,7 +170,7 @@ impl Script {
         let text = match rng.below(7) {
             0..=2 => format!("set work_mem to '{size}MB'"),
             3 => "set my.setting to 'mine'; select current_setting('my.setting')".to_owned(),
-            4 if self.habits.resets => "reset work_mem".to_owned(),
+            4 => "reset work_mem".to_owned(),
             5 => "set extra_float_digits to '3'".to_owned(),
             _ => format!("select set_config('work_mem','{size}MB',false)"),
         };
@@ -361,13 +361,26 @@ impl Script {
     }
 
     pub(crate) fn discards(&mut self, rng: &mut Rng) {
-        // DISCARD ALL is a simple query of its own: PostgreSQL refuses it in a pipeline.
+        // PostgreSQL refuses DISCARD ALL behind other commands of a pipeline.
+        let all = *rng.pick(&["deallocate all", "reset all", "discard all", "discard all"]);
+        if rng.chance(500) {
+            self.say.query(all);
+            return;
+        }
+        self.say.parse("", all).bind("", "", &[]).execute("", 0);
         match rng.below(4) {
-            0 => self.say.query("deallocate all"),
-            1 => self.say.parse("", "deallocate all").bind("", "", &[]).execute("", 0).sync(),
-            2 => self.say.query("reset all"),
-            _ => self.say.query("discard all"),
-        };
+            0 => {
+                let tag = self.tag();
+                let text = "select $1, 'x'::date, current_setting('timezone')";
+                self.say.parse("", text).bind("", "", &[&tag]).execute("", 0);
+            }
+            1 if all == "discard all" => {
+                self.say.parse(NAMES[0], "select 'x'::date").close(NAMES[0]);
+                self.say.parse("", all).bind("", "", &[]).execute("", 0);
+            }
+            _ => {}
+        }
+        self.say.sync();
     }
 
     pub(crate) fn listens(&mut self, rng: &mut Rng) {
