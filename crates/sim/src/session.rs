@@ -230,8 +230,15 @@ impl Session {
 
     /// Whether a cancel request can hit the session while it handles this message.
     pub fn is_interruptible(&self, tag: u8) -> bool {
-        let works = [front::QUERY, front::PARSE, front::BIND, front::EXECUTE, front::DESCRIBE]
-            .contains(&tag);
+        let works = matches!(
+            tag,
+            front::QUERY
+                | front::PARSE
+                | front::BIND
+                | front::EXECUTE
+                | front::DESCRIBE
+                | front::FUNCTION_CALL
+        );
         works && !self.skipping && self.copying.is_none()
     }
 
