@@ -57,7 +57,8 @@ pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
 pub use crate::pool::{
-    Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
+    Autoprepare, PoolMode, PoolOptions, PoolOverrides, ServerUnavailable, ShareServers, SqlPrepare,
+    TrackFunctions,
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};

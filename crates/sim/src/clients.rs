@@ -135,10 +135,14 @@ impl World {
     /// Whether a fault or an option explains an ending.
     fn excuses(&self, number: usize, sqlstate: &str, words: &str) -> bool {
         let faults = &self.faults;
+        let refuses = !self.plan.waits_for_servers();
         match sqlstate {
+            "08006" | "57P03" if words == "could not connect to server" => {
+                refuses && (faults.servers > 0 || faults.logins > 0)
+            }
             "08006" => faults.servers > 0 || faults.logins > 0,
             "57P01" => faults.kills > 0 || faults.drained,
-            "53300" if words.starts_with("injected") => faults.logins > 0,
+            "53300" if words.starts_with("injected") => refuses && faults.logins > 0,
             "57P03" => faults.drained,
             "53300" => self.plan.max_waiting,
             "08P01" if words.starts_with("transaction blocks") => {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use refrain_config::{Options, PoolMode};
+use refrain_config::{Options, PoolMode, ServerUnavailable};
 
 use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
@@ -196,6 +196,12 @@ impl Plan {
         let pool = self.options.pool("d", "u0");
         pool.map_or(0, |pool| u64::from(pool.options.share_depth) - 1)
     }
+
+    /// Whether clients wait for a server while none can be reached.
+    pub(crate) fn waits_for_servers(&self) -> bool {
+        let pool = self.options.pool("d", "u0");
+        pool.is_some_and(|pool| pool.options.server_unavailable == ServerUnavailable::Wait)
+    }
 }
 
 impl Rates {
@@ -309,6 +315,9 @@ fn options(
     }
     if waiting {
         text.push_str("max_waiting = 1\n");
+    }
+    if rng.chance(300) {
+        text.push_str("server_unavailable = \"wait\"\n");
     }
     text.push_str("[databases.d]\nhost = \"server\"\n");
     text
