@@ -10,6 +10,7 @@ pub mod workspace;
 pub mod leash;
 pub mod provision;
 pub mod certificates;
+pub mod records;
 pub mod postgres;
 pub mod proxy;
 pub mod docs;

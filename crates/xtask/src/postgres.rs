@@ -70,6 +70,17 @@ impl Cluster {
         hba: &str,
         ident: &str,
     ) -> Result<Cluster> {
+        Self::start_encrypting_with(version, authority, hba, ident, &[])
+    }
+
+    /// Starts such a cluster with further settings.
+    pub fn start_encrypting_with(
+        version: Version,
+        authority: &Authority,
+        hba: &str,
+        ident: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<Cluster> {
         let signed = authority.sign("server", &["localhost", "127.0.0.1"])?;
         let root = authority.certificate();
         let files = [
@@ -79,7 +90,8 @@ impl Cluster {
             ("pg_hba.conf", hba),
             ("pg_ident.conf", ident),
         ];
-        Self::start_with_files(version, &files, &[("ssl", "on"), ("ssl_ca_file", "root.crt")])
+        let all = [&[("ssl", "on"), ("ssl_ca_file", "root.crt")], settings].concat();
+        Self::start_with_files(version, &files, &all)
     }
 
     fn start_with_files(

@@ -15,6 +15,9 @@ use crate::engine::Step;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::statement::Identity;
 
+/// Most bytes of a Close or a Parse whose rest is awaited without a server. Refrain holds them.
+const AWAITED_MAX: usize = 16 * 1024;
+
 /// The need of the next message of a client without a server.
 pub(crate) enum Need {
     /// Nothing more: this number of bytes has been handled.
@@ -54,6 +57,10 @@ impl Step<'_, '_> {
                 let there = length.min(input.len());
                 client.inbox.expect(length - there, Rest::Nowhere);
                 Need::Used(there)
+            }
+            // The rest decides whether it needs a server. A Sync and a Flush are their headers.
+            front::CLOSE | front::PARSE if input.len() < length && length <= AWAITED_MAX => {
+                Need::More
             }
             front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {

@@ -94,6 +94,16 @@ pub(crate) fn to_clients(mode: &str, certificate: &str) -> Config {
         .general("client_tls_key_file", &files().toml(&format!("{certificate}.key")))
 }
 
+/// Configures Refrain between clients and a server that encrypt, and lets clients in without.
+pub(crate) fn to_both(cluster: &Cluster) -> Config {
+    Config::over(cluster)
+        .general("client_tls_sslmode", "\"prefer\"")
+        .general("client_tls_cert_file", &files().toml("server.crt"))
+        .general("client_tls_key_file", &files().toml("server.key"))
+        .server("sslmode", "\"verify-full\"")
+        .server("sslrootcert", &files().toml("root.crt"))
+}
+
 /// Runs `select 'in'` as `postgres` with these connection options.
 fn connect(proxy: &Proxy, options: &str) -> Result<String, String> {
     let url = format!("postgres://postgres@{}/postgres?{options}", proxy.addr());

@@ -16,6 +16,18 @@ fn close_sync_and_flush_take_no_server_from_anybody() {
 }
 
 #[test]
+fn messages_that_come_in_pieces_take_no_server_from_anybody() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.prepares(&server, "s", "commit");
+    alice.opens_block(&server);
+    for byte in b"C\0\0\0\x07Ss\0P\0\0\0\x12mine\0commit\0\0\0S\0\0\0\x04" {
+        bob.sends([raw(&[*byte])]);
+    }
+    bob.gets([close_complete(), parse_complete(), ready()]);
+}
+
+#[test]
 fn a_parse_that_a_server_has_accepted_takes_no_server_either() {
     let talk = one_server();
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
