@@ -201,6 +201,9 @@ impl Link<'_> {
         let seq = self
             .pipe
             .owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward).with(traits));
+        if scan.kind == Kind::TransactionEnd || scan.traits.contains(Traits::DISCARD_ALL) {
+            self.pipe.server.session.outstanding.ends_transaction(seq);
+        }
         self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
         match self.first_settings(text, scan) {

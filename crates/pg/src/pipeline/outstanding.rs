@@ -108,6 +108,8 @@ pub(crate) struct Outstanding {
     ended: Segment,
     /// The last segment in which a transaction block may begin.
     begins: Segment,
+    /// The last Execute of a command that ends its transaction.
+    ends: Option<Seq>,
     /// ReadyForQuery messages that came since Refrain began to count them.
     readies: u32,
     /// The kinds of the requests that were struck off last, for the log.
@@ -130,6 +132,7 @@ impl Default for Outstanding {
             sent: 1,
             ended: 0,
             begins: 0,
+            ends: None,
             readies: 0,
             past: Past::default(),
             unexpected: None,
@@ -325,6 +328,24 @@ impl Outstanding {
     /// True if extended messages were sent behind the last Sync: their transaction is open.
     pub(crate) fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// True if a Sync now would end nothing of the client's: the open segment has run nothing since
+    /// its transaction began, and all of it is answered.
+    pub(crate) fn is_barely_open(&self) -> bool {
+        self.open && self.entries.is_empty() && self.past.has_run_nothing()
+    }
+
+    /// Notes that request `seq`, an Execute, ends its transaction if it succeeds.
+    pub(crate) fn ends_transaction(&mut self, seq: Seq) {
+        self.ends = Some(seq);
+    }
+
+    /// Notes that request `seq`, which was struck off last, has succeeded.
+    pub(crate) fn may_end_transaction(&mut self, seq: Seq) {
+        if self.ends == Some(seq) {
+            self.past.ends_transaction();
+        }
     }
 
     /// Returns the number of the segment that is being sent.
@@ -527,6 +548,29 @@ mod tests {
             let mut outstanding = owing(&[whole, RequestKind::Bind]);
             assert_eq!(outstanding.fail().unwrap().until, 0);
             assert_eq!(kind(&outstanding), [whole, RequestKind::Bind]);
+        }
+    }
+
+    #[test]
+    fn a_segment_is_barely_open_until_it_has_a_portal() {
+        use RequestKind::*;
+        let mut outstanding = owing(&[Sync, Parse, Bind, Execute]);
+        for tag in b"Z12" {
+            assert!(!outstanding.is_barely_open());
+            outstanding.settle(*tag).unwrap();
+        }
+        outstanding.settle(back::COMMAND_COMPLETE).unwrap();
+        assert!(!outstanding.is_barely_open());
+        outstanding.may_end_transaction(3);
+        assert!(!outstanding.is_barely_open());
+        outstanding.ends_transaction(3);
+        outstanding.may_end_transaction(3);
+        assert!(outstanding.is_barely_open());
+        for (kind, tag, barely) in [(Close, b'3', true), (Parse, b'1', true), (Bind, b'2', false)] {
+            outstanding.push(OutstandingRequest::new(kind, ReplyAction::Forward));
+            assert!(!outstanding.is_barely_open(), "an error would skip a Sync's segment");
+            outstanding.settle(tag).unwrap();
+            assert_eq!(outstanding.is_barely_open(), barely, "{kind:?}");
         }
     }
 

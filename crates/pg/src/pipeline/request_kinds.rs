@@ -237,15 +237,17 @@ pub(crate) enum Syncs {
     Lost,
 }
 
-/// The kinds of the requests that were struck off last, for the log: four bits each, the last one
-/// lowest; zero is none.
+/// The kinds of the requests that were struck off last: four bits each, the last one lowest; zero
+/// is none. The log tells them, and they tell whether the open segment has run anything.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Past(u64);
 
 impl Past {
+    /// Stands for the end of a transaction by a command.
+    const ENDS: u64 = 14;
     /// Stands for an error.
     const FAILS: u64 = 15;
-    const WORDS: [&str; 14] = [
+    const WORDS: [&str; 15] = [
         "Parse",
         "Bind",
         "Describe of a statement",
@@ -259,6 +261,7 @@ impl Past {
         "Syncs in doubt",
         "a Sync that COPY swallowed",
         "the end of a COPY",
+        "the end of a transaction",
         "error",
     ];
 
@@ -271,6 +274,22 @@ impl Past {
     /// Notes an error, which stands before the requests that it strikes off.
     pub(crate) fn fails(&mut self) {
         self.0 = self.0 << 4 | Self::FAILS;
+    }
+
+    /// Notes that the request that was struck off last has ended its transaction.
+    pub(crate) fn ends_transaction(&mut self) {
+        self.0 = self.0 << 4 | Self::ENDS;
+    }
+
+    /// Whether nothing ran, and no portal was made, since the last transaction or segment ended.
+    pub(crate) fn has_run_nothing(self) -> bool {
+        use RequestKind::{Close, DescribeStatement, FunctionCall, Parse, Query, Sync};
+        let codes = |kinds: [RequestKind; 3]| kinds.map(|kind| kind as u64 + 1);
+        let (idle, ends) =
+            (codes([Parse, DescribeStatement, Close]), codes([Sync, Query, FunctionCall]));
+        let mut all = (0..16).map(|at| self.0 >> (4 * at) & 15);
+        all.find(|code| !idle.contains(code))
+            .is_some_and(|code| code == 0 || code == Self::ENDS || ends.contains(&code))
     }
 
     /// Describes an unexpected message in words: the message, the replies that were due, and the

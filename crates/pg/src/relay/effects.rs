@@ -32,6 +32,7 @@ impl Link<'_> {
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
         if !(plain && entry.traits.is_empty()) && entry.action.is_for_client() {
             self.completed_specially(tag, entry.traits);
+            self.pipe.server.session.outstanding.may_end_transaction(seq);
         }
     }
 

@@ -13,6 +13,12 @@ use crate::state::parts::intern_settings;
 impl Link<'_> {
     /// Asks the server which settings the client has made.
     pub(crate) fn read_settings(&mut self) {
+        // The server counts an internal query among the commands of an open segment: it refuses
+        // DISCARD ALL behind it, and PostgreSQL 18 makes a block of what follows. So as long as the
+        // client's transaction has run nothing, the question stands in a segment of its own.
+        if self.pipe.server.session.outstanding.is_barely_open() {
+            self.pipe.end_segment(Purpose::ReadSettings);
+        }
         let names = self.client.session.settings.names();
         let text = self.pipe.server.session.settings.read(names);
         self.pipe.run_alone(&text, Purpose::ReadSettings);

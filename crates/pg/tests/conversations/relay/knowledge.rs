@@ -69,6 +69,21 @@ fn a_set_without_a_sync_is_asked_for_before_a_parse_with_constants() {
 }
 
 #[test]
+fn settings_are_asked_for_apart_behind_a_command_that_ended_its_transaction() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    let discard = "discard all";
+    alice.sends([parse("", discard), bind("", ""), execute(""), parse("s", DATE), flush()]);
+    server.gets([parse("", discard), bind("", ""), execute(""), flush()]);
+    server.answers([parse_complete(), bind_complete(), complete("DISCARD ALL")]);
+    server.gets([vec![sync()], settings_asked()].concat());
+    server.answers([ready()]).answers(settings_answer(&[]));
+    server.gets([parse("", DATE), describe_statement(""), flush()]);
+    server.answers([parse_complete(), parameters(&[]), no_data()]);
+    alice.gets([parse_complete(), bind_complete(), complete("DISCARD ALL"), parse_complete()]);
+}
+
+#[test]
 fn what_a_reading_had_found_before_it_failed_is_no_startup_packet() {
     let talk = one_server();
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
