@@ -15,8 +15,9 @@ use crate::engine::Step;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::statement::Identity;
 
-/// Most bytes of a Close or a Parse whose rest is awaited without a server. Refrain holds them.
-const AWAITED_MAX: usize = 16 * 1024;
+/// Most bytes of a message whose rest is awaited without a server. Refrain holds them, so the least
+/// `buffer_high` is no smaller.
+const AWAITED_MAX: usize = 8 * 1024;
 
 /// The need of the next message of a client without a server.
 pub(crate) enum Need {
@@ -28,6 +29,21 @@ pub(crate) enum Need {
     More,
     /// The end of the session: Terminate, or a malformed message.
     End(DisconnectReason),
+}
+
+/// Whether a message of this type is a request with a body. A server is not taken from others for a
+/// part of one: the rest may be long in coming, and may show that no server is needed.
+fn is_request(tag: u8) -> bool {
+    matches!(
+        tag,
+        front::QUERY
+            | front::PARSE
+            | front::BIND
+            | front::DESCRIBE
+            | front::EXECUTE
+            | front::CLOSE
+            | front::FUNCTION_CALL
+    )
 }
 
 impl Step<'_, '_> {
@@ -44,6 +60,9 @@ impl Step<'_, '_> {
             Err(_) => return Need::End(DisconnectReason::ClientProtocol),
         };
         let length = header.message_bytes();
+        if input.len() < length && length <= AWAITED_MAX && is_request(header.tag) {
+            return Need::More;
+        }
         match header.tag {
             front::TERMINATE => Need::End(DisconnectReason::Terminated),
             // A server has to refuse a Sync with a body.
@@ -57,10 +76,6 @@ impl Step<'_, '_> {
                 let there = length.min(input.len());
                 client.inbox.expect(length - there, Rest::Nowhere);
                 Need::Used(there)
-            }
-            // The rest decides whether it needs a server. A Sync and a Flush are their headers.
-            front::CLOSE | front::PARSE if input.len() < length && length <= AWAITED_MAX => {
-                Need::More
             }
             front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
