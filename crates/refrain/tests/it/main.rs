@@ -34,6 +34,7 @@ mod tls;
 mod hba;
 mod hba_tls;
 mod talks_tls;
+mod cuts;
 mod settings;
 mod pins;
 mod functions;

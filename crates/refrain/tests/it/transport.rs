@@ -62,6 +62,11 @@ impl Transport {
         Ok(Self { stream, tls })
     }
 
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Sends bytes, in one write.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.tls {
