@@ -35,6 +35,7 @@ mod hba;
 mod hba_tls;
 mod talks_tls;
 mod cuts;
+mod records;
 mod settings;
 mod pins;
 mod functions;

@@ -201,6 +201,11 @@ impl Session {
         self.transport.end_writing();
     }
 
+    /// Returns the connection, whose replies have all been read.
+    pub(crate) fn transport(&mut self) -> &mut Transport {
+        &mut self.transport
+    }
+
     /// Returns another handle of the same connection, to write to while this one reads.
     pub(crate) fn second(&self) -> TcpStream {
         self.transport.second()

@@ -122,6 +122,11 @@ impl Transport {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
+    /// Closes the half for writing, without an end of TLS's own.
+    pub(crate) fn shut(&self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
     /// Closes the half for writing.
     pub(crate) fn end_writing(&mut self) {
         if let Some((records, _)) = &mut self.tls {
