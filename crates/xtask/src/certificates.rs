@@ -1,5 +1,8 @@
 //! Certificates for tests: authorities made on the spot, and what they sign.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
@@ -68,6 +71,27 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.0)?.pem();
         Ok(Signed { certificate, key: key.serialize_pem() })
     }
+}
+
+/// Writes the authority's certificate, and a certificate for `localhost` with its key, as files of a
+/// folder. Returns their options of the proxy: those towards clients, and those towards a server.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_for_proxy(authority: &Authority, folder: &Path) -> Result<(String, String)> {
+    fs::create_dir_all(folder)?;
+    let signed = authority.sign("refrain", &["localhost"])?;
+    let path = |name: &str| folder.join(name);
+    fs::write(path("root.crt"), authority.certificate())?;
+    fs::write(path("own.crt"), signed.certificate)?;
+    fs::write(path("own.key"), signed.key)?;
+    let to_clients = format!(
+        "client_tls_cert_file = {:?}\nclient_tls_key_file = {:?}\n",
+        path("own.crt"),
+        path("own.key")
+    );
+    let to_server = format!("sslmode = \"verify-full\"\nsslrootcert = {:?}\n", path("root.crt"));
+    Ok((to_clients, to_server))
 }
 
 /// Makes a certificate that its own key has signed, as PostgreSQL's manual does: it could be that

@@ -11,6 +11,7 @@ pub mod leash;
 pub mod provision;
 pub mod certificates;
 pub mod records;
+pub mod channel;
 pub mod postgres;
 pub mod proxy;
 pub mod docs;

@@ -157,7 +157,9 @@ impl Cluster {
 
     /// Runs `sql` as the superuser with `psql`, and returns the rows without decoration.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String> {
-        let psql = self.own.as_ref().map_or("psql".into(), |own| own.bin.join("psql"));
+        // A build of a server may come without it.
+        let own = self.own.as_ref().map(|own| own.bin.join("psql")).filter(|path| path.exists());
+        let psql = own.unwrap_or("psql".into());
         let mut psql = Command::new(psql);
         psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", &self.url(database), "-c", sql]);
         command::output(&mut psql)

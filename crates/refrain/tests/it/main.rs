@@ -34,6 +34,8 @@ mod tls;
 mod hba;
 mod hba_tls;
 mod talks_tls;
+mod cuts;
+mod records;
 mod settings;
 mod pins;
 mod functions;

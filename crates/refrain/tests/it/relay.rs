@@ -6,9 +6,11 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::SockRef;
+
+use crate::transport::LIMIT;
 
 /// A direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,10 @@ struct Rule {
     /// Bytes that have passed on all connections, in each direction.
     passed: [AtomicUsize; 2],
     is_over: AtomicBool,
+    /// The ends of all connections that lead to the other peer.
+    ends: Mutex<Vec<TcpStream>>,
+    /// The number of directions that still pass bytes on.
+    live: AtomicUsize,
 }
 
 /// A relay. It takes no more connections when this is dropped.
@@ -69,8 +75,8 @@ impl Relay {
 
     fn with(to: SocketAddr, most: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (cut, passed, is_over) = Default::default();
-        let rule = Arc::new(Rule { most, cut, passed, is_over });
+        let (cut, passed, is_over, ends, live) = Default::default();
+        let rule = Arc::new(Rule { most, cut, passed, is_over, ends, live });
         let relay = Self { addr: listener.local_addr().unwrap(), rule: Arc::clone(&rule) };
         thread::spawn(move || {
             for one in listener.incoming() {
@@ -92,9 +98,18 @@ impl Relay {
         self.addr
     }
 
-    /// Cuts the connections that begin from now on.
+    /// Ends all connections, waits until the peer that has connected has closed them too, and cuts
+    /// those that begin from now on.
     pub(crate) fn set(&self, cut: Option<Cut>) {
         *self.rule.cut.lock().unwrap() = cut;
+        for end in self.rule.ends.lock().unwrap().drain(..) {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+        let started = Instant::now();
+        while self.rule.live.load(Ordering::Acquire) > 0 {
+            assert!(started.elapsed() < LIMIT, "a connection whose peer has gone is not closed");
+            thread::sleep(Duration::from_micros(200));
+        }
     }
 
     /// Returns the number of bytes that have passed in a direction since the last call.
@@ -121,10 +136,15 @@ impl Rule {
             let both = (one.try_clone().unwrap(), other.try_clone().unwrap());
             let (from, to) = if stream == Stream::Forth { both } else { (both.1, both.0) };
             let cut = cut.filter(|cut| cut.stream == stream);
+            self.live.fetch_add(1, Ordering::Relaxed);
             let way = Direction { from, to, stream, is_reset: Arc::clone(&is_reset) };
             let rule = Arc::clone(self);
-            thread::spawn(move || way.pass(&rule, cut));
+            thread::spawn(move || {
+                way.pass(&rule, cut);
+                rule.live.fetch_sub(1, Ordering::Release);
+            });
         }
+        self.ends.lock().unwrap().push(other);
     }
 }
 

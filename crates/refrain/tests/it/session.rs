@@ -197,8 +197,13 @@ impl Session {
     }
 
     /// Closes the half for writing. The session still reads.
-    pub(crate) fn end_writing(&mut self) {
-        self.transport.end_writing();
+    pub(crate) fn end_writing(&self) {
+        self.transport.shut();
+    }
+
+    /// Returns the connection, whose replies have all been read.
+    pub(crate) fn transport(&mut self) -> &mut Transport {
+        &mut self.transport
     }
 
     /// Returns another handle of the same connection, to write to while this one reads.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ClientConfig;
-use xtask::records::{CLOSE_NOTIFY, ContentType, RECORD_BYTES_MAX, Records};
+use xtask::channel::Channel;
+use xtask::records::{RECORD_BYTES_MAX, Records};
 
 /// Maximum time of a wait. Only a hang takes so long, also where all tests share two processors,
 /// and where Refrain has to ask again what it believes for a minute.
@@ -38,8 +39,8 @@ pub(crate) enum Way {
 /// A connection of a client.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    stream: TcpStream,
-    tls: Option<(Box<Records>, Sealing)>,
+    channel: Channel,
+    sealing: Option<Sealing>,
 }
 
 impl Transport {
@@ -52,84 +53,64 @@ impl Transport {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.set_write_timeout(Some(LIMIT))?;
-        let tls = match way {
-            Way::Clear => None,
+        let (records, sealing) = match way {
+            Way::Clear => (None, None),
             Way::Tls(config, sealing) => {
                 let records = Records::connect(config, &mut stream).map_err(io::Error::other)?;
-                Some((Box::new(records), *sealing))
+                (Some(records), Some(*sealing))
             }
         };
-        Ok(Self { stream, tls })
+        Ok(Self { channel: Channel::new(stream, records), sealing })
+    }
+
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.sealing.is_some()
     }
 
     /// Sends bytes, in one write.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.tls {
-            None => self.stream.write_all(bytes),
-            Some((records, sealing)) => self.stream.write_all(&sealed(records, *sealing, bytes)),
+        match self.sealing {
+            None => self.channel.write_all(bytes),
+            Some(sealing) => {
+                let bytes = sealed(self.records(), sealing, bytes);
+                self.write_raw(&bytes)
+            }
         }
     }
 
     /// Sends bytes as they are, without TLS.
     pub(crate) fn write_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        self.channel.tcp().write_all(bytes)
     }
 
     /// Returns the records of a connection with TLS.
     pub(crate) fn records(&mut self) -> &mut Records {
-        &mut self.tls.as_mut().expect("TLS").0
+        self.channel.records().expect("TLS")
     }
 
     /// Waits for bytes, and appends them to `buffer`. Returns their number, which is 0 at the end.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let mut chunk = [0; 64 * 1024];
-        let before = buffer.len();
-        let Some((records, _)) = &mut self.tls else {
-            let count = self.stream.read(&mut chunk)?;
-            buffer.extend_from_slice(&chunk[..count]);
-            return Ok(count);
-        };
-        loop {
-            while let Some(record) = records.next_record().map_err(io::Error::other)? {
-                match (record.kind, &record.contents[..]) {
-                    (ContentType::ApplicationData, contents) => buffer.extend_from_slice(contents),
-                    (ContentType::Alert, [_, CLOSE_NOTIFY]) => return Ok(buffer.len() - before),
-                    (ContentType::Alert, alert) => {
-                        return Err(io::Error::other(format!("alert {alert:?}")));
-                    }
-                    // A ticket.
-                    _ => {}
-                }
-            }
-            if buffer.len() > before {
-                return Ok(buffer.len() - before);
-            }
-            let count = self.stream.read(&mut chunk)?;
-            if count == 0 {
-                return Ok(0);
-            }
-            records.take(&chunk[..count]);
-        }
+        let count = self.channel.read(&mut chunk)?;
+        buffer.extend_from_slice(&chunk[..count]);
+        Ok(count)
     }
 
     /// Closes the connection in both directions.
     pub(crate) fn vanish(&self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.channel.tcp().shutdown(Shutdown::Both);
     }
 
-    /// Closes the half for writing.
-    pub(crate) fn end_writing(&mut self) {
-        if let Some((records, _)) = &mut self.tls {
-            let goodbye = records.goodbye().unwrap();
-            self.stream.write_all(&goodbye).unwrap();
-        }
-        self.stream.shutdown(Shutdown::Write).unwrap();
+    /// Closes the half for writing, without an end of TLS's own.
+    pub(crate) fn shut(&self) {
+        let _ = self.channel.tcp().shutdown(Shutdown::Write);
     }
 
     /// Returns another handle of a connection in the clear.
     pub(crate) fn second(&self) -> TcpStream {
-        assert!(self.tls.is_none(), "records have one writer");
-        self.stream.try_clone().unwrap()
+        assert!(!self.is_encrypted(), "records have one writer");
+        self.channel.tcp().try_clone().unwrap()
     }
 }
 
