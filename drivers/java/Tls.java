@@ -60,6 +60,8 @@ final class Tls {
     private static Connection connect(String line) throws SQLException {
         Map<String, String> options = new HashMap<>();
         Properties properties = new Properties();
+        // Without it, pgjdbc takes a key in PEM for one of RSA.
+        properties.setProperty("pemKeyAlgorithm", "EC");
         for (String part : line.split("\t")) {
             String[] pair = part.split("=", 2);
             options.put(pair[0], pair[1]);

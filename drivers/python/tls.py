@@ -50,9 +50,9 @@ class Asyncpg:
         return self.loop.run_until_complete(self.session(options, query))
 
     async def session(self, options, query):
-        host, port = options.pop("host"), options.pop("port")
+        place = "{host}:{port}/{database}".format(**options)
         options = {LIBPQ.get(name, name): value for name, value in options.items()}
-        url = f"postgres://{host}:{port}/?{urllib.parse.urlencode(options)}"
+        url = f"postgres://{place}?{urllib.parse.urlencode(options)}"
         self.open = await self.library.connect(url)
         return await self.open.fetchval(query)
 

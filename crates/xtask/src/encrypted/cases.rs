@@ -1,10 +1,11 @@
 //! The connections that each library tries, and what has to come of them.
 
+use crate::postgres::PASSWORD;
+
 use super::library::{Ability, Library, Refusal};
 use super::middle::Trick;
 use super::mode::{Checks, Mode};
 use super::world::{CERTIFIED, DATABASES, Door, USER};
-use crate::postgres::PASSWORD;
 
 /// A connection.
 pub(super) struct Case {
@@ -33,6 +34,11 @@ pub(super) enum Due {
 
 const HANDSHAKE: &str = "could not accept SSL connection";
 const NO_ENTRY: &str = "no pg_hba.conf entry for host";
+const CHECK: &str = "SCRAM channel binding check failed";
+const NEGOTIATION: &str = "SCRAM channel binding negotiation error";
+const UNENCRYPTED: &str = "received unencrypted data after SSL request";
+const BETWEEN: Door = Door::Middle(Trick::Between);
+const STRIP: Door = Door::Middle(Trick::Strip);
 
 /// Returns every connection that a library tries.
 pub(super) fn of(library: &Library) -> Vec<Case> {
@@ -96,9 +102,7 @@ fn modes(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
     cases.extend(lets_in(&to_either, Door::Either, &options, !mode.begins_clear));
     let to_encrypted = name("where TLS is required");
     if mode.begins_clear && !mode.may_change {
-        let due = Due::Told("28000", NO_ENTRY);
-        let case = case(&to_encrypted, Door::Encrypted, options, due);
-        cases.push(Case { logged: Some(NO_ENTRY), ..case });
+        cases.push(told(&to_encrypted, Door::Encrypted, options, NO_ENTRY));
     } else {
         cases.extend(lets_in(&to_encrypted, Door::Encrypted, &options, true));
     }
@@ -132,8 +136,8 @@ fn certificates(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
             continue;
         }
         let case = case(&name, door, options, due(library, refusal));
-        // libpq looks at the name when the handshake is over, and says goodbye in good order.
-        let logged = (refusal != Refusal::WrongName).then_some(HANDSHAKE);
+        let is_seen = refusal != Refusal::WrongName || library.has(Ability::NameInHandshake);
+        let logged = is_seen.then_some(HANDSHAKE);
         cases.push(Case { logged, ..case });
     }
 }
@@ -154,23 +158,11 @@ fn clients(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
     let mut without = login(mode);
     without.retain(|(name, _)| !matches!(*name, "user" | "password"));
     without.push(("user", CERTIFIED));
-    for (name, options, state, words) in [
-        (
-            "a login by certificate without one",
-            without,
-            "28000",
-            "connection requires a valid client certificate",
-        ),
-        (
-            "a login by the certificate of another",
-            show(CERTIFIED, "bob.crt", "bob.key"),
-            "28000",
-            "certificate authentication failed for user \"ann\"",
-        ),
-    ] {
-        let case = case(name, Door::Either, options, Due::Told(state, words));
-        cases.push(Case { logged: Some(words), ..case });
-    }
+    let words = "connection requires a valid client certificate";
+    cases.push(told("a login by certificate without one", Door::Either, without, words));
+    let words = "certificate authentication failed for user \"ann\"";
+    let bob = show(CERTIFIED, "bob.crt", "bob.key");
+    cases.push(told("a login by the certificate of another", Door::Either, bob, words));
     for (name, options, refusal) in [
         ("no certificate where one is required", login(mode), Refusal::NoCertificate),
         (
@@ -186,18 +178,15 @@ fn clients(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
 
 /// Adds bytes in the clear behind the request for TLS, and behind its answer.
 fn injected(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
-    let words = "received unencrypted data after SSL request";
-    let request = case(
-        "bytes behind the request",
-        Door::Middle(Trick::Request),
-        login(mode),
-        Due::Told("08P01", words),
-    );
-    cases.push(Case { logged: Some(words), ..request });
+    let door = Door::Middle(Trick::Request);
+    let due_told = Due::Told("08P01", UNENCRYPTED);
+    let request = case("bytes behind the request", door, login(mode), due_told);
+    cases.push(Case { logged: Some(UNENCRYPTED), ..request });
     let (name, door) = ("bytes behind the answer", Door::Middle(Trick::Answer));
-    match library.words(Refusal::Injected) {
-        Some(words) => cases.push(case(name, door, login(mode), Due::Said(words))),
-        None => cases.extend(lets_in(name, door, &login(mode), true)),
+    if library.has(Ability::Injected) {
+        cases.push(case(name, door, login(mode), due(library, Refusal::Injected)));
+    } else {
+        cases.extend(lets_in(name, door, &login(mode), true));
     }
 }
 
@@ -211,61 +200,47 @@ fn direct(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
     cases.push(case("direct TLS where there is no TLS", Door::Clear, options, due));
 }
 
-/// Adds logins that are bound to the server's certificate, and men in the middle.
+/// Adds men in the middle whose certificate is trusted, and logins that are bound to the server's.
 fn bound(library: &Library, mode: &Mode, cases: &mut Vec<Case>) {
-    let check = "SCRAM channel binding check failed";
-    let negotiation = "SCRAM channel binding negotiation error";
-    let between = ("a man in the middle", Door::Middle(Trick::Between));
-    let strip = ("a man in the middle who hides the binding", Door::Middle(Trick::Strip));
-    let plain = login(mode);
     if library.has(Ability::BindingByItself) {
-        for ((name, door), words) in [(between, check), (strip, negotiation)] {
-            let case = case(name, door, plain.clone(), Due::Told("28000", words));
-            cases.push(Case { logged: Some(words), ..case });
-        }
+        cases.push(told("a man in the middle", BETWEEN, login(mode), CHECK));
+        let name = "a man in the middle who hides the binding";
+        cases.push(told(name, STRIP, login(mode), NEGOTIATION));
     } else {
-        cases.extend(lets_in(between.0, between.1, &plain, true));
-        cases.extend(lets_in(strip.0, strip.1, &plain, true));
+        cases.extend(lets_in("a man in the middle", BETWEEN, &login(mode), true));
     }
     if !library.has(Ability::Binding) {
         return;
     }
-    let mut options = login(mode);
-    options.push(("binding", "require"));
+    let binding = |mode| [login(mode), vec![("binding", "require")]].concat();
+    let options = binding(mode);
     cases.extend(lets_in("a bound login", Door::Either, &options, true));
-    let name = format!("a bound login and {}", between.0);
-    let case_between = case(&name, between.1, options.clone(), Due::Told("28000", check));
-    cases.push(Case { logged: Some(check), ..case_between });
-    let name = format!("a bound login and {}", strip.0);
-    let case_strip = match library.words(Refusal::BindingStripped) {
-        Some(words) => case(&name, strip.1, options, Due::Said(words)),
-        None => Case {
-            logged: Some(negotiation),
-            ..case(&name, strip.1, options, Due::Told("28000", negotiation))
-        },
-    };
-    cases.push(case_strip);
-    if let Some(clear) = library.modes.iter().find(|mode| mode.begins_clear) {
-        let mut options = login(clear);
-        options.push(("binding", "require"));
-        match library.words(Refusal::BindingInClear) {
-            Some(words) => {
-                cases.push(case(
-                    "a bound login in the clear",
-                    Door::Either,
-                    options,
-                    Due::Said(words),
-                ));
-            }
-            None => {
-                cases.extend(lets_in("a bound login in the clear", Door::Either, &options, false))
-            }
-        }
+    let name = "a bound login and a man in the middle";
+    cases.push(told(name, BETWEEN, options.clone(), CHECK));
+    let hides = "a bound login and a man in the middle who hides the binding";
+    let clear = library.modes.iter().find(|mode| mode.begins_clear);
+    if library.has(Ability::BindingInsisted) {
+        cases.push(case(hides, STRIP, options, due(library, Refusal::BindingStripped)));
+        let due = || due(library, Refusal::BindingInClear);
+        let name = "a bound login in the clear";
+        cases.extend(clear.map(|clear| case(name, Door::Either, binding(clear), due())));
+    } else {
+        cases.push(told(hides, STRIP, options, NEGOTIATION));
     }
 }
 
-/// Returns what is due where a driver has to refuse in its own words. Without words nothing fits, so
-/// that a gap in the table is seen.
+/// Returns a connection that Refrain refuses in PostgreSQL's words, which it logs.
+fn told(
+    name: &str,
+    door: Door,
+    options: Vec<(&'static str, &'static str)>,
+    words: &'static str,
+) -> Case {
+    let case = case(name, door, options, Due::Told("28000", words));
+    Case { logged: Some(words), ..case }
+}
+
+/// Returns what is due where a driver has to refuse in its own words.
 fn due(library: &Library, refusal: Refusal) -> Due {
-    Due::Said(library.words(refusal).unwrap_or("(no words in the table)"))
+    Due::Said(library.words(refusal))
 }

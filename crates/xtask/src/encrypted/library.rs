@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::drivers::{java, node, of, python};
 use crate::provision;
 
-use super::mode::{Checks, Mode};
+use super::mode::{Checks, Mode, mode};
 
 /// A client library.
 pub(super) struct Library {
@@ -22,7 +22,7 @@ pub(super) struct Library {
     pub(super) modes: &'static [Mode],
     /// What it has not, and why.
     pub(super) lacks: &'static [(Ability, &'static str)],
-    /// Its own words for what it refuses. It goes on where it has none.
+    /// Its own words for what it refuses.
     pub(super) says: &'static [(Refusal, &'static str)],
 }
 
@@ -35,8 +35,17 @@ pub(super) enum Ability {
     Direct,
     /// Logins that must be bound to the server's certificate.
     Binding,
+    /// Refusing a login that cannot be bound, if it must be.
+    BindingInsisted,
     /// Logins that are bound if the server offers it, although nobody asks for it.
     BindingByItself,
+    /// Looking at the name in a certificate while the handshake goes on, so that the server hears
+    /// that it failed.
+    NameInHandshake,
+    /// Refusing bytes in the clear behind the answer to a request for TLS.
+    Injected,
+    /// Telling the SQLSTATE of a login that the server refuses.
+    Sqlstate,
 }
 
 /// What a driver refuses, or meets, and tells in its own words.
@@ -71,20 +80,62 @@ impl Library {
         !self.lacks.iter().any(|(lacking, _)| *lacking == ability)
     }
 
-    /// Returns its words for a refusal. `None` if it goes on.
-    pub(super) fn words(&self, refusal: Refusal) -> Option<&'static str> {
-        self.says.iter().find(|(said, _)| *said == refusal).map(|(_, words)| *words)
+    /// Returns its words for a refusal. Without a row no words fit, so that a gap is seen.
+    pub(super) fn words(&self, refusal: Refusal) -> &'static str {
+        let said = self.says.iter().find(|(said, _)| *said == refusal);
+        said.map_or("(no words in the table)", |(_, words)| words)
     }
 }
 
 /// libpq's modes, with libpq's meaning.
 const OF_LIBPQ: &[Mode] = &[
-    Mode { word: "disable", begins_clear: true, may_change: false, checks: Checks::Nothing },
-    Mode { word: "allow", begins_clear: true, may_change: true, checks: Checks::Nothing },
-    Mode { word: "prefer", begins_clear: false, may_change: true, checks: Checks::Nothing },
-    Mode { word: "require", begins_clear: false, may_change: false, checks: Checks::Nothing },
-    Mode { word: "verify-ca", begins_clear: false, may_change: false, checks: Checks::Authority },
-    Mode { word: "verify-full", begins_clear: false, may_change: false, checks: Checks::Name },
+    mode("disable").in_the_clear(),
+    mode("allow").in_the_clear().may_change(),
+    mode("prefer").may_change(),
+    mode("require"),
+    mode("verify-ca").checks(Checks::Authority),
+    mode("verify-full").checks(Checks::Name),
+];
+
+const NO_SQLSTATE: (Ability, &str) =
+    (Ability::Sqlstate, "libpq keeps none for a connection that failed");
+const LATE_NAME: (Ability, &str) =
+    (Ability::NameInHandshake, "it compares the name afterwards, and leaves in good order");
+
+/// Returns libpq's words. OpenSSL's for a server that goes away depend on the version.
+const fn of_libpq(gone: &'static str) -> [(Refusal, &'static str); 10] {
+    [
+        (Refusal::NoTls, "server does not support SSL, but SSL was required"),
+        (Refusal::NoDirectTls, gone),
+        (Refusal::WrongName, "server certificate for \"elsewhere\" does not match host name"),
+        (Refusal::Expired, "SSL error: certificate verify failed"),
+        (Refusal::UnknownAuthority, "SSL error: certificate verify failed"),
+        (Refusal::NoCertificate, "SSL error: tlsv13 alert certificate required"),
+        (Refusal::UnknownCertificate, "SSL error: tlsv1 alert unknown ca"),
+        (Refusal::Injected, "received unencrypted data after SSL response"),
+        (Refusal::BindingInClear, "channel binding required, but SSL not in use"),
+        (
+            Refusal::BindingStripped,
+            "server did not offer an authentication method that supports channel binding",
+        ),
+    ]
+}
+
+const OF_NODE: &[(Refusal, &str)] = &[
+    (Refusal::NoTls, "The server does not support SSL connections"),
+    (Refusal::NoDirectTls, "disconnected before secure TLS connection was established"),
+    (Refusal::WrongName, "Hostname/IP does not match certificate's altnames: Host: localhost."),
+    (Refusal::Expired, "certificate has expired"),
+    (Refusal::UnknownAuthority, "unable to verify the first certificate"),
+    (Refusal::NoCertificate, "tlsv13 alert certificate required"),
+    (Refusal::UnknownCertificate, "tlsv1 alert unknown ca"),
+    (Refusal::Injected, "There was an error establishing an SSL connection"),
+];
+
+const NODE_LACKS: &[(Ability, &str)] = &[
+    (Ability::Mode("allow"), "it takes a word that it does not know for the strictest mode"),
+    (Ability::BindingByItself, "enableChannelBinding is off by default"),
+    (Ability::BindingInsisted, "enableChannelBinding binds where the server offers it"),
 ];
 
 /// Every library.
@@ -93,30 +144,30 @@ pub(super) const LIBRARIES: &[Library] = &[
         name: "libpq 15 (psycopg)",
         program: || {
             let mut command = of("psycopg", python("tls.py"))?;
-            // Without its own libpq, psycopg loads that of the system.
+            // In this mode psycopg loads the libpq of the system.
             command.env("PSYCOPG_IMPL", "python");
             Ok(command)
         },
         options: &[],
         modes: OF_LIBPQ,
-        lacks: &[(Ability::Direct, "sslnegotiation came with libpq 17")],
-        says: &[],
+        lacks: &[(Ability::Direct, "sslnegotiation came with libpq 17"), NO_SQLSTATE, LATE_NAME],
+        says: &of_libpq(""),
     },
     Library {
         name: "libpq 17 (psycopg2)",
         program: || of("psycopg2", python("tls.py")),
         options: &[],
         modes: OF_LIBPQ,
-        lacks: &[],
-        says: &[],
+        lacks: &[NO_SQLSTATE, LATE_NAME],
+        says: &of_libpq("SSL SYSCALL error: EOF detected"),
     },
     Library {
         name: "libpq 18 (psycopg)",
         program: || of("psycopg", python("tls.py")),
         options: &[],
         modes: OF_LIBPQ,
-        lacks: &[],
-        says: &[],
+        lacks: &[NO_SQLSTATE, LATE_NAME],
+        says: &of_libpq("SSL error: unexpected eof while reading"),
     },
     Library {
         name: "asyncpg",
@@ -127,7 +178,17 @@ pub(super) const LIBRARIES: &[Library] = &[
             (Ability::Binding, "it knows SCRAM-SHA-256 only, and says that it cannot bind"),
             (Ability::BindingByItself, "as before"),
         ],
-        says: &[],
+        says: &[
+            (Refusal::NoTls, "rejected SSL upgrade"),
+            (Refusal::NoDirectTls, "ConnectionResetError"),
+            (Refusal::WrongName, "Hostname mismatch, certificate is not valid for 'localhost'"),
+            (Refusal::Expired, "certificate has expired"),
+            (Refusal::UnknownAuthority, "unable to get local issuer certificate"),
+            // It does not tell what the server's alert says.
+            (Refusal::NoCertificate, "connection was closed in the middle of operation"),
+            (Refusal::UnknownCertificate, "connection was closed in the middle of operation"),
+            (Refusal::Injected, "rejected SSL upgrade"),
+        ],
     },
     Library {
         name: "pgx",
@@ -135,115 +196,114 @@ pub(super) const LIBRARIES: &[Library] = &[
         options: &[],
         modes: OF_LIBPQ,
         lacks: &[],
-        says: &[],
+        says: &[
+            (Refusal::NoTls, "server refused TLS connection"),
+            (Refusal::NoDirectTls, "EOF"),
+            (Refusal::WrongName, "certificate is valid for elsewhere, not localhost"),
+            (Refusal::Expired, "certificate has expired or is not yet valid"),
+            (Refusal::UnknownAuthority, "certificate signed by unknown authority"),
+            (Refusal::NoCertificate, "remote error: tls: certificate required"),
+            // It keeps the certificate back, since the server has named other authorities.
+            (Refusal::UnknownCertificate, "remote error: tls: certificate required"),
+            (Refusal::Injected, "first record does not look like a TLS handshake"),
+            (Refusal::BindingInClear, "channel binding required but server does not support"),
+            (Refusal::BindingStripped, "channel binding required but server does not support"),
+        ],
     },
     Library {
         name: "pgjdbc",
         program: || java("Tls.java"),
         options: &[],
         modes: OF_LIBPQ,
-        lacks: &[],
-        says: &[],
+        lacks: &[
+            LATE_NAME,
+            (Ability::Injected, "it drops what stands behind the answer, and goes on with TLS"),
+        ],
+        says: &[
+            (Refusal::NoTls, "The server does not support SSL."),
+            (Refusal::NoDirectTls, "Remote host terminated the handshake"),
+            (Refusal::WrongName, "The hostname localhost could not be verified"),
+            (Refusal::Expired, "NotAfter: "),
+            (Refusal::UnknownAuthority, "unable to find valid certification path"),
+            (Refusal::NoCertificate, "Received fatal alert: certificate_required"),
+            // It keeps the certificate back, since the server has named other authorities.
+            (Refusal::UnknownCertificate, "Received fatal alert: certificate_required"),
+            (Refusal::BindingInClear, "Channel Binding is required, but SSL is not in use"),
+            (Refusal::BindingStripped, "server did not offer an authentication method"),
+        ],
     },
     Library {
         name: "node-postgres",
         program: || node("tls.js"),
         options: &[],
         modes: &[
-            Mode {
-                word: "disable",
-                begins_clear: true,
-                may_change: false,
-                checks: Checks::Nothing,
-            },
-            Mode {
-                word: "no-verify",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Nothing,
-            },
-            Mode { word: "prefer", begins_clear: false, may_change: false, checks: Checks::Name },
-            Mode { word: "require", begins_clear: false, may_change: false, checks: Checks::Name },
-            Mode {
-                word: "verify-ca",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Name,
-            },
-            Mode {
-                word: "verify-full",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Name,
-            },
+            mode("disable").in_the_clear(),
+            mode("no-verify"),
+            mode("prefer").checks(Checks::Name),
+            mode("require").checks(Checks::Name),
+            mode("verify-ca").checks(Checks::Name),
+            mode("verify-full").checks(Checks::Name),
         ],
-        lacks: &[
-            (Ability::Mode("allow"), "it takes an unknown mode for a strict one"),
-            (Ability::BindingByItself, "enableChannelBinding is off by default"),
-        ],
-        says: &[],
+        lacks: NODE_LACKS,
+        says: OF_NODE,
     },
     Library {
-        name: "node-postgres, uselibpqcompat",
+        name: "node-postgres with uselibpqcompat",
         program: || node("tls.js"),
         options: &[("compat", "true")],
         modes: &[
-            Mode {
-                word: "disable",
-                begins_clear: true,
-                may_change: false,
-                checks: Checks::Nothing,
-            },
-            Mode {
-                word: "prefer",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Nothing,
-            },
-            Mode {
-                word: "require",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Nothing,
-            },
-            Mode {
-                word: "verify-ca",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Authority,
-            },
-            Mode {
-                word: "verify-full",
-                begins_clear: false,
-                may_change: false,
-                checks: Checks::Name,
-            },
+            mode("disable").in_the_clear(),
+            mode("prefer"),
+            mode("require"),
+            mode("verify-ca").checks(Checks::Authority),
+            mode("verify-full").checks(Checks::Name),
         ],
-        lacks: &[
-            (Ability::Mode("allow"), "it takes an unknown mode for a strict one"),
-            (Ability::BindingByItself, "enableChannelBinding is off by default"),
-        ],
-        says: &[],
+        lacks: NODE_LACKS,
+        says: OF_NODE,
     },
     Library {
         name: "tokio-postgres",
         program: || Ok(Command::new(provision::rust_tls()?)),
         options: &[],
         modes: &[
-            Mode {
-                word: "disable",
-                begins_clear: true,
-                may_change: false,
-                checks: Checks::Nothing,
-            },
-            Mode { word: "prefer", begins_clear: false, may_change: true, checks: Checks::Name },
-            Mode { word: "require", begins_clear: false, may_change: false, checks: Checks::Name },
+            mode("disable").in_the_clear(),
+            mode("prefer").may_change().checks(Checks::Name),
+            mode("require").checks(Checks::Name),
         ],
         lacks: &[
-            (Ability::Mode("allow"), "it has disable, prefer and require"),
-            (Ability::Mode("verify-ca"), "the configuration of rustls says what is checked"),
-            (Ability::Mode("verify-full"), "as before: by default, everything is"),
+            (Ability::Mode("allow"), "it has three modes"),
+            (Ability::Mode("verify-ca"), "rustls has the say of what is checked"),
+            (Ability::Mode("verify-full"), "as before; by default the name is checked too"),
         ],
-        says: &[],
+        says: &[
+            (Refusal::NoTls, "server does not support TLS"),
+            (Refusal::NoDirectTls, "tls handshake eof"),
+            (Refusal::WrongName, "certificate not valid for name \"localhost\""),
+            (Refusal::Expired, "invalid peer certificate: certificate expired"),
+            (Refusal::UnknownAuthority, "invalid peer certificate: UnknownIssuer"),
+            (Refusal::NoCertificate, "received fatal alert: CertificateRequired"),
+            (Refusal::UnknownCertificate, "received fatal alert: UnknownCA"),
+            (Refusal::Injected, "received corrupt message of type InvalidContentType"),
+            (Refusal::BindingInClear, "server did not use channel binding"),
+            (Refusal::BindingStripped, "server did not use channel binding"),
+        ],
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mode_is_left_out_in_silence() {
+        for library in LIBRARIES {
+            for mode in OF_LIBPQ {
+                let has = library.modes.iter().any(|own| own.word == mode.word);
+                assert_ne!(has, !library.has(Ability::Mode(mode.word)), "{}", library.name);
+            }
+            for (ability, why) in library.lacks {
+                assert!(!why.is_empty(), "{}: {ability:?}", library.name);
+            }
+        }
+    }
+}

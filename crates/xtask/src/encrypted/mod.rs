@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use crate::command::Tally;
 
 use self::cases::{Case, Due};
-use self::library::{LIBRARIES, Library};
+use self::library::{Ability, LIBRARIES, Library};
 use self::program::{Answer, Program};
 use self::world::{DATABASES, World};
 
@@ -91,7 +91,7 @@ fn attempt(
         options.push((name, if is_file { world.file(value) } else { (*value).to_owned() }));
     }
     let answer = program.connect(&options)?;
-    if let Err(wrong) = judge(world, case, name, &answer)? {
+    if let Err(wrong) = judge(world, library, case, name, &answer)? {
         return Ok(Err(format!("{wrong}; Refrain's log: {}", &refrain.log()[before..])));
     }
     let Some(words) = case.logged else { return Ok(Ok(())) };
@@ -111,7 +111,14 @@ fn is_logged(log: &str, words: &str) -> bool {
     log.lines().any(|line| line.contains(words) && line.contains("127.0.0.1:"))
 }
 
-fn judge(world: &World, case: &Case, name: &str, answer: &Answer) -> Result<Result<(), String>> {
+/// Says what is wrong with an answer.
+fn judge(
+    world: &World,
+    library: &Library,
+    case: &Case,
+    name: &str,
+    answer: &Answer,
+) -> Result<Result<(), String>> {
     let is_due = match (&case.due, answer) {
         (Due::In { is_encrypted, version }, Answer::In(told)) => {
             let tls = world.encryption(case.door, name)?;
@@ -122,7 +129,8 @@ fn judge(world: &World, case: &Case, name: &str, answer: &Answer) -> Result<Resu
             *told == format!("{version} encrypted")
         }
         (Due::Told(state, words), Answer::Refused(its_state, its_words)) => {
-            state == its_state && its_words.contains(words)
+            let is_state = state == its_state || !library.has(Ability::Sqlstate);
+            is_state && its_words.contains(words)
         }
         (Due::Said(words), Answer::Refused(_, its_words)) => its_words.contains(words),
         _ => false,

@@ -24,7 +24,27 @@ pub(super) enum Checks {
     Name,
 }
 
+/// Returns a mode that insists on TLS, and asks nothing of the certificate.
+pub(super) const fn mode(word: &'static str) -> Mode {
+    Mode { word, begins_clear: false, may_change: false, checks: Checks::Nothing }
+}
+
 impl Mode {
+    /// Begins in the clear.
+    pub(super) const fn in_the_clear(self) -> Mode {
+        Mode { begins_clear: true, ..self }
+    }
+
+    /// Does the other if the server does not want the first.
+    pub(super) const fn may_change(self) -> Mode {
+        Mode { may_change: true, ..self }
+    }
+
+    /// Asks this of the certificate.
+    pub(super) const fn checks(self, checks: Checks) -> Mode {
+        Mode { checks, ..self }
+    }
+
     /// Whether the driver insists on TLS.
     pub(super) fn insists(&self) -> bool {
         !self.begins_clear && !self.may_change
