@@ -137,3 +137,27 @@ fn judge(
     };
     Ok(if is_due { Ok(()) } else { Err(format!("{:?} is due, and it is {answer:?}", case.due)) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_has_words_and_address() {
+        let line = "WARN client disconnected: it broke cause=tls client=1 peer=127.0.0.1:5";
+        assert!(is_logged(&format!("another\n{line}\n"), "it broke"));
+        assert!(!is_logged(line, "it did not"));
+        assert!(!is_logged("WARN it broke\nINFO peer=127.0.0.1:5\n", "it broke"));
+    }
+
+    #[test]
+    fn no_two_connections_of_a_library_have_the_same_name() {
+        for library in LIBRARIES {
+            let mut names: Vec<_> = cases::of(library).into_iter().map(|case| case.name).collect();
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", library.name);
+        }
+    }
+}

@@ -66,7 +66,7 @@ impl World {
         let clusters = [Version::V15, Version::V18Tls]
             .map(|version| Cluster::start_encrypting(version, &authority, hba, ""));
         let clusters = clusters.into_iter().collect::<Result<Vec<_>>>()?;
-        let folder = workspace::target().join("drivers-tls");
+        let folder = workspace::target().join("drivers-tls-modes");
         write_files(&folder, &authority)?;
         let mut proxies = Vec::new();
         for (door, mode, certificate) in [
