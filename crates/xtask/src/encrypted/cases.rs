@@ -9,19 +9,19 @@ use super::world::{CERTIFIED, DATABASES, Door, USER};
 
 /// A connection.
 pub(super) struct Case {
-    /// What it is, for reports.
+    /// The name in reports.
     pub(super) name: String,
     /// Where the driver connects to.
     pub(super) door: Door,
     /// The driver's options. The values of `root`, `cert` and `key` are names of files.
     pub(super) options: Vec<(&'static str, &'static str)>,
-    /// What has to come of it.
+    /// The result that it has to have.
     pub(super) due: Due,
-    /// What Refrain has to log beside the client's address.
+    /// Words that Refrain has to log, beside the client's address.
     pub(super) logged: Option<&'static str>,
 }
 
-/// What has to come of a connection.
+/// The result that a connection has to have.
 #[derive(Debug)]
 pub(super) enum Due {
     /// The client is in, and the server has this version.

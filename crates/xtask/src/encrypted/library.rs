@@ -20,13 +20,13 @@ pub(super) struct Library {
     pub(super) options: &'static [(&'static str, &'static str)],
     /// Every mode that it has. The last is the strictest.
     pub(super) modes: &'static [Mode],
-    /// What it has not, and why.
+    /// Its gaps, and the reasons.
     pub(super) lacks: &'static [(Ability, &'static str)],
     /// Its own words for what it refuses.
     pub(super) says: &'static [(Refusal, &'static str)],
 }
 
-/// What some libraries have and others have not.
+/// An ability that some libraries have and others have not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ability {
     /// One of libpq's modes.
@@ -48,7 +48,7 @@ pub(super) enum Ability {
     Sqlstate,
 }
 
-/// What a driver refuses, or meets, and tells in its own words.
+/// A refusal by a driver, or by a handshake, in the driver's own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The server has no TLS, and the client must encrypt.

@@ -24,7 +24,7 @@ const STARTUP: &[u8] = b"\0\0\0\x10\0\x03\0\0user\0a\0\0";
 /// The mechanism that binds a login to the connection, in a list of mechanisms.
 const PLUS: &[u8] = b"SCRAM-SHA-256-PLUS\0";
 
-/// What a man in the middle does.
+/// The deed of a man in the middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trick {
     /// Sends a message in the clear to the driver, right behind the answer to its request for TLS
@@ -39,7 +39,7 @@ pub(super) enum Trick {
     Strip,
 }
 
-/// What men in the middle of TLS need.
+/// The configurations of a man in the middle of TLS, for both sides.
 struct Keys {
     own: Arc<ServerConfig>,
     far: Arc<ClientConfig>,

@@ -1,4 +1,4 @@
-//! What a driver's `sslmode` means.
+//! Modes: the meaning of a driver's `sslmode`.
 
 /// A mode.
 #[derive(Debug)]
@@ -9,11 +9,11 @@ pub(super) struct Mode {
     pub(super) begins_clear: bool,
     /// Whether it does the other if the server does not want the first.
     pub(super) may_change: bool,
-    /// What it asks of the server's certificate.
+    /// Its demand on the server's certificate.
     pub(super) checks: Checks,
 }
 
-/// What a mode asks of a certificate.
+/// A mode's demand on a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Checks {
     /// Anything will do.

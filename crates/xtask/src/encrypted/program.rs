@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// What the program asks once it is connected: the server's version, and whether Refrain's
-/// connection to the server is encrypted.
+/// The program's query once it is connected: the server's version, and whether Refrain's connection
+/// to the server is encrypted.
 const QUERY: &str = "select (current_setting('server_version_num')::int / 10000)::text || ' ' || \
                      case when ssl then 'encrypted' else 'in the clear' end \
                      from pg_stat_ssl where pid = pg_backend_pid()";
@@ -23,7 +23,7 @@ pub(super) struct Program {
     answers: Receiver<String>,
 }
 
-/// What came of a connection.
+/// The result of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The driver is connected, and this is the result of the query.

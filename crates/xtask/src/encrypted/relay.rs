@@ -39,8 +39,8 @@ impl Sealed {
         Ok(())
     }
 
-    /// Reads what the stream has, which may be nothing yet. Returns it in the clear, and whether the
-    /// peer has ended.
+    /// Reads what the stream has, which may be nothing yet. Returns it in the clear, and whether
+    /// the peer has ended.
     fn receive(&mut self) -> Result<(Vec<u8>, bool)> {
         let mut is_over = match self.tls.read_tls(&mut self.stream) {
             Ok(got) => got == 0,
