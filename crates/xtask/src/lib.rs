@@ -24,4 +24,5 @@ pub mod regress;
 pub mod dialect;
 pub mod repro;
 pub mod fuzz;
+pub mod encrypted;
 pub mod suite;

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::certificates::{Authority, write_for_proxy};
 use crate::command::{self, Tally};
 use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
+use crate::encrypted;
 use crate::fuzz;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
@@ -47,6 +48,7 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
     Part { name: "drivers-shared-18", run: || through_shared_servers(Version::V18), drives: true },
     Part { name: "drivers-tls", run: through_tls, drives: true },
+    Part { name: "drivers-tls-modes", run: || encrypted::run(None), drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
