@@ -135,7 +135,10 @@ impl Plan {
         // Those that share a server need a statement that it has: a server is to keep some.
         let statements = *rng.pick(if shares { &[4, 64, 64, 256] } else { &[1, 2, 4, 256] });
         let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
-        let caching = (mode == PoolMode::Transaction && rng.chance(300)).then(|| Caching::new(rng));
+        // A bug of the cache shows where there is one.
+        let due = matches!(plant, Some(Plant::Cache(_)));
+        let cached = mode == PoolMode::Transaction && (rng.chance(300) || due);
+        let caching = cached.then(|| Caching::new(rng));
         text.extend(caching.iter().map(|caching| caching.rule.as_str()));
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
@@ -144,7 +147,11 @@ impl Plan {
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
         let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
+        let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
+        if caching.is_some() && (rng.chance(500) || due) {
+            // Nothing else makes a read fail whose reply might be kept.
+            rates.cancel = rates.cancel.max(800);
+        }
         let pieces = [6, 60, 1_000, 16_384, 16_384];
         let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
         let mut weights = weights(rng);
