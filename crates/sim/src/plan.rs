@@ -121,14 +121,7 @@ impl Plan {
     /// If the configuration that it writes is invalid.
     pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
         let shares = rng.chance(250);
-        let mode = *rng.pick(&[
-            PoolMode::Transaction,
-            PoolMode::Transaction,
-            PoolMode::Transaction,
-            PoolMode::Session,
-            PoolMode::Statement,
-        ]);
-        let mode = if shares { PoolMode::Transaction } else { mode };
+        let mode = mode(rng, shares);
         let pool_size = rng.range(1, if shares { 3 } else { 4 });
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
@@ -137,8 +130,8 @@ impl Plan {
         let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
         // A bug of the cache shows where there is one.
         let due = matches!(plant, Some(Plant::Cache(_)));
-        let cached = mode == PoolMode::Transaction && (rng.chance(300) || due);
-        let caching = cached.then(|| Caching::new(rng));
+        let caching =
+            (mode == PoolMode::Transaction && (rng.chance(300) || due)).then(|| Caching::new(rng));
         text.extend(caching.iter().map(|caching| caching.rule.as_str()));
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
@@ -149,8 +142,7 @@ impl Plan {
         let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
         if caching.is_some() && (rng.chance(500) || due) {
-            // Nothing else makes a read fail whose reply might be kept.
-            rates.cancel = rates.cancel.max(800);
+            rates = rates.cancel_reads();
         }
         let pieces = [6, 60, 1_000, 16_384, 16_384];
         let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
@@ -224,6 +216,11 @@ impl Rates {
         }
     }
 
+    /// Has clients cancel most requests: nothing else makes a read fail whose reply might be kept.
+    fn cancel_reads(self) -> Self {
+        Self { cancel: self.cancel.max(800), ..self }
+    }
+
     fn new(rng: &mut Rng) -> Self {
         let mut rate = |of_seeds: u64, most: u64| {
             if rng.chance(of_seeds) { rng.range(1, most) } else { 0 }
@@ -287,6 +284,18 @@ fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {
     }
     weights[0] = weights[0].max(1);
     weights
+}
+
+/// Draws the mode of the pool.
+fn mode(rng: &mut Rng, shares: bool) -> PoolMode {
+    let mode = *rng.pick(&[
+        PoolMode::Transaction,
+        PoolMode::Transaction,
+        PoolMode::Transaction,
+        PoolMode::Session,
+        PoolMode::Statement,
+    ]);
+    if shares { PoolMode::Transaction } else { mode }
 }
 
 fn options(
