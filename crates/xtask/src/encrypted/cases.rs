@@ -28,8 +28,8 @@ pub(super) enum Due {
     In { is_encrypted: bool, version: u32 },
     /// Refrain refuses it with this SQLSTATE and these words, which are PostgreSQL's.
     Told(&'static str, &'static str),
-    /// The driver refuses with these words.
-    Said(&'static str),
+    /// The driver refuses with words of these.
+    Said(Vec<&'static str>),
 }
 
 const HANDSHAKE: &str = "could not accept SSL connection";

@@ -80,10 +80,11 @@ impl Library {
         !self.lacks.iter().any(|(lacking, _)| *lacking == ability)
     }
 
-    /// Returns its words for a refusal. Without a row no words fit, so that a gap is seen.
-    pub(super) fn words(&self, refusal: Refusal) -> &'static str {
-        let said = self.says.iter().find(|(said, _)| *said == refusal);
-        said.map_or("(no words in the table)", |(_, words)| words)
+    /// Returns its words for a refusal, any of which will do. Without a row no words fit, so that a
+    /// gap is seen.
+    pub(super) fn words(&self, refusal: Refusal) -> Vec<&'static str> {
+        let said = self.says.iter().filter(|(said, _)| *said == refusal);
+        said.map(|(_, words)| *words).collect()
     }
 }
 
@@ -228,6 +229,9 @@ pub(super) const LIBRARIES: &[Library] = &[
             (Refusal::NoCertificate, "Received fatal alert: certificate_required"),
             // It keeps the certificate back, since the server has named other authorities.
             (Refusal::UnknownCertificate, "Received fatal alert: certificate_required"),
+            // It still writes while the server ends the handshake, and does not read the alert then.
+            (Refusal::NoCertificate, "Broken pipe"),
+            (Refusal::UnknownCertificate, "Broken pipe"),
             (Refusal::BindingInClear, "Channel Binding is required, but SSL is not in use"),
             (Refusal::BindingStripped, "server did not offer an authentication method"),
         ],

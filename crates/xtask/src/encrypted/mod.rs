@@ -1,7 +1,7 @@
 //! Every `sslmode` of every client library, through Refrain: who is let in and how, who is refused
 //! and in whose words, and what Refrain logs.
 //!
-//! A table of connections ([`cases`]) is tried by each library ([`library`]), which runs as one
+//! A table of connections (`cases.rs`) is tried by each library (`library.rs`), which runs as one
 //! program for all of them. A library that lacks something has a row that says why. `in` counts
 //! if the server behind Refrain answers over TLS, and if Refrain's own console says that the client
 //! is encrypted, or that it is not.
@@ -132,7 +132,9 @@ fn judge(
             let is_state = state == its_state || !library.has(Ability::Sqlstate);
             is_state && its_words.contains(words)
         }
-        (Due::Said(words), Answer::Refused(_, its_words)) => its_words.contains(words),
+        (Due::Said(words), Answer::Refused(_, its_words)) => {
+            words.iter().any(|words| its_words.contains(words))
+        }
         _ => false,
     };
     Ok(if is_due { Ok(()) } else { Err(format!("{:?} is due, and it is {answer:?}", case.due)) })
