@@ -229,7 +229,7 @@ pub(super) const LIBRARIES: &[Library] = &[
             (Refusal::NoCertificate, "Received fatal alert: certificate_required"),
             // It keeps the certificate back, since the server has named other authorities.
             (Refusal::UnknownCertificate, "Received fatal alert: certificate_required"),
-            // It still writes while the server ends the handshake, and does not read the alert then.
+            // It still writes while the server ends the handshake, and then reads no alert.
             (Refusal::NoCertificate, "Broken pipe"),
             (Refusal::UnknownCertificate, "Broken pipe"),
             (Refusal::BindingInClear, "Channel Binding is required, but SSL is not in use"),
