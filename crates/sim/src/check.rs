@@ -108,13 +108,12 @@ impl World {
     }
 
     fn check_servers(&mut self) {
-        for user in 0..self.plan.users {
-            let user = format!("u{user}");
-            let Some(pool) = self.shared.pool("d", &user) else { continue };
+        for (database, user) in self.plan.pools() {
+            let Some(pool) = self.shared.find_pool(&database, &user) else { continue };
             let counted = self.shared.counts.servers(pool.id);
             let live = (0..self.backends.len()).filter(|number| {
                 let backend = &self.backends[*number];
-                backend.is_of(&user) && self.links[backend.link.0].conn.is_some()
+                backend.is_of(&database, &user) && self.links[backend.link.0].conn.is_some()
             });
             let live: Vec<usize> = live.collect();
             // A server that has just been closed is not counted any more, while its Terminate is on
@@ -167,8 +166,8 @@ impl World {
     }
 
     fn check_nothing_left(&mut self) {
-        for user in 0..self.plan.users {
-            let Some(pool) = self.shared.pool("d", &format!("u{user}")) else { continue };
+        for (database, user) in self.plan.pools() {
+            let Some(pool) = self.shared.find_pool(&database, &user) else { continue };
             let counted = self.shared.counts.servers(pool.id);
             if counted > 0 {
                 self.violate("leaks", || format!("{counted} servers are counted after a stop"));

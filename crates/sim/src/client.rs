@@ -3,6 +3,7 @@
 use refrain_config::PoolMode;
 use refrain_wire::startup;
 
+use crate::exchange::Exchange;
 use crate::frames::Frames;
 use crate::net::LinkId;
 use crate::oracle::Oracle;
@@ -53,6 +54,15 @@ pub(crate) struct Client {
     pub(crate) key: Option<(u32, Vec<u8>)>,
     pub(crate) minor: u16,
     pub(crate) user: String,
+    pub(crate) database: String,
+    /// The password that the client gives, where clients have passwords.
+    pub(crate) password: String,
+    pub(crate) exchange: Exchange,
+    /// When the client has connected, and when its login has begun.
+    pub(crate) connected: u64,
+    pub(crate) began: u64,
+    /// Whether the client was told that its password is right.
+    pub(crate) is_let_in: bool,
     pub(crate) settings: Vec<(String, String)>,
     /// Whether the client has got a FATAL error.
     pub(crate) got_fatal: bool,
@@ -87,6 +97,7 @@ impl Client {
                 settings.push(("timezone".to_owned(), "bad".to_owned()));
             }
         }
+        let (user, database) = account(plan, rng);
         Self {
             id,
             slot,
@@ -103,7 +114,13 @@ impl Client {
             number: 0,
             key: None,
             minor: *rng.pick(&[0, 0, 2]),
-            user: format!("u{}", rng.index(plan.users)),
+            user,
+            database,
+            password: String::new(),
+            exchange: Exchange::default(),
+            connected: 0,
+            began: 0,
+            is_let_in: false,
             settings,
             got_fatal: false,
             goodbye: false,
@@ -124,10 +141,20 @@ impl Client {
 
     pub(crate) fn startup(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut parameters = vec![("user", self.user.as_str()), ("database", "d")];
+        let mut parameters =
+            vec![("user", self.user.as_str()), ("database", self.database.as_str())];
         parameters.extend(self.settings.iter().map(|(n, v)| (n.as_str(), v.as_str())));
         let parameters = parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         startup::write(&mut out, self.minor, parameters);
         out
     }
+}
+
+/// Draws the user and the database of a client.
+fn account(plan: &Plan, rng: &mut Rng) -> (String, String) {
+    let Some(logins) = &plan.logins else {
+        return (format!("u{}", rng.index(plan.users)), "d".to_owned());
+    };
+    let user = *rng.pick(&["u0", "u0", "u1", "u1", "ghost"]);
+    (user.to_owned(), (*rng.pick(logins.databases)).to_owned())
 }

@@ -134,6 +134,16 @@ impl Session {
         Some((portal.prepared.statement.as_ref()?, &portal.arguments))
     }
 
+    /// Returns the lookup that is under way: the function, and the user.
+    pub(crate) fn looks_up(&self) -> Option<(&str, &str)> {
+        self.portals.values().find_map(|portal| match &portal.prepared.statement {
+            Some(Statement::Users(function, _)) => {
+                Some((function.as_str(), portal.arguments.first()?.as_str()))
+            }
+            _ => None,
+        })
+    }
+
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Fault> {
         match Target::read(body).map_err(|_| Fault::protocol("invalid message format"))? {
             Target::Statement(name) => {

@@ -21,6 +21,7 @@ use crate::settings::interned::Environments;
 use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::{self, Registry};
+use crate::users::bug::Bug as UserBug;
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
 
 /// PostgreSQL's part of what the cores share.
@@ -115,6 +116,11 @@ impl SharedPart {
     /// Plants a bug in the cache, for the simulator.
     pub fn plant_in_results(&self, bug: CacheBug) {
         self.results.cache.plant(bug);
+    }
+
+    /// Plants a bug in what is known of users, for the simulator.
+    pub fn plant_in_users(&self, bug: UserBug) {
+        self.known_users.plant(bug);
     }
 
     /// Returns the credential of a user of the configuration who has this secret. With an empty

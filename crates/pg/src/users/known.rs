@@ -19,6 +19,7 @@ use refrain_config::{AuthQuery, AuthUnavailable, General};
 use refrain_pool::Now;
 
 use crate::auth::{Credential, Seed, StoredSecret};
+use crate::users::bug::Bug;
 
 /// Microseconds for which no wrong password makes an answer doubtful.
 const CERTAIN_US: u64 = 1_000_000;
@@ -188,6 +189,8 @@ struct Entries {
     lost: Vec<UserKey>,
     /// Users for whom logins wait while no query is under way: the last one has just failed.
     resting: Vec<UserKey>,
+    /// For the simulator.
+    bug: Option<Bug>,
 }
 
 /// The users of all databases, for all cores.
@@ -225,11 +228,14 @@ impl KnownUsers {
         waiter: Waiter,
     ) -> Look {
         let mut entries = self.lock();
+        let other = entries.mistaken_for(key);
+        let (key, terms) = (other.as_ref().unwrap_or(key), &entries.terms(terms));
         if !entries.map.contains_key(key) {
             entries.make_room(terms.size);
             entries.map.insert(key.clone(), Entry::default());
         }
         // `entry` would change the order.
+        let asks_again = entries.bug == Some(Bug::ManyLookups);
         let Some(entry) = entries.map.get_mut(key) else { return Look::only(Found::Nothing) };
         let found = entry.look(terms, now, since);
         match &found {
@@ -242,7 +248,8 @@ impl KnownUsers {
             }
             _ => {}
         }
-        let asks = entry.is_to_be_asked(now) && !matches!(found, Some(Found::Nothing));
+        let is_due = entry.is_to_be_asked(now) || asks_again;
+        let asks = is_due && !matches!(found, Some(Found::Nothing));
         if asks {
             entry.asked = Some(now);
         }
@@ -284,7 +291,13 @@ impl KnownUsers {
         entry.answer = Some(Answer { credential, at: now });
         entry.doubted = std::mem::take(&mut entry.overtaken);
         (entry.asked, entry.failed) = (None, None);
-        std::mem::take(&mut entry.waiters)
+        let waiters = std::mem::take(&mut entry.waiters);
+        if entries.bug == Some(Bug::LostWaiters) { Vec::new() } else { waiters }
+    }
+
+    /// Plants a bug, for the simulator.
+    pub(crate) fn plant(&self, bug: Bug) {
+        self.lock().bug = Some(bug);
     }
 
     /// Notes that the database could not be asked, or that its answer cannot be read. Returns the
@@ -383,6 +396,23 @@ impl KnownUsers {
 }
 
 impl Entries {
+    /// Returns the user for whom a user is mistaken, if that bug is planted.
+    fn mistaken_for(&self, key: &UserKey) -> Option<UserKey> {
+        let same = |other: &&UserKey| other.user == key.user;
+        let is_planted = self.bug == Some(Bug::AnyDatabase);
+        if is_planted { self.map.keys().find(same).cloned() } else { None }
+    }
+
+    /// Returns the limits of answers: the same, unless a bug is planted.
+    fn terms(&self, terms: &Terms) -> Terms {
+        let endless = Duration::from_secs(1 << 32);
+        match self.bug {
+            Some(Bug::EndlessAnswers) => Terms { ttl: endless, negative_ttl: endless, ..*terms },
+            Some(Bug::EndlessStaleAnswers) => Terms { stale: endless, ..*terms },
+            _ => *terms,
+        }
+    }
+
     /// Forgets the oldest answers, until there is room for one more. Those who are being looked up
     /// stay; the limit of logins bounds their number.
     fn make_room(&mut self, size: usize) {
