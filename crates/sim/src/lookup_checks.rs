@@ -17,12 +17,12 @@ use crate::logins::{ASKER_PASSWORD, LoginPlan, Rule};
 use crate::lookups::TROUBLE;
 use crate::world::{Happening, World};
 
-/// Microseconds in which an answer reaches the engine, and an ending its client.
+/// The time in which an answer reaches the engine, and an ending its client, in microseconds.
 const SLACK: u64 = 1_000_000;
-/// Microseconds for which a lookup may be under way.
+/// The longest time for which a lookup may be under way, in microseconds.
 const UNDER_WAY: u64 = 10_000_000;
-/// Microseconds in which no wrong password has the engine ask again, and that a login waits if
-/// there is an answer from before.
+/// The time in which no wrong password has the engine ask again, and that a login waits if there is
+/// an answer from before, in microseconds.
 const SECOND: u64 = 1_000_000;
 
 impl World {
@@ -32,8 +32,8 @@ impl World {
     }
 
     /// Chooses the password that a client gives.
-    pub(crate) fn choose_password(&mut self, number: usize) {
-        let Some(plan) = &self.plan.logins else { return };
+    pub(crate) fn choose_password(&mut self, number: usize) -> String {
+        let Some(plan) = &self.plan.logins else { return String::new() };
         let directory = &self.lookups.directory;
         let client = &mut self.clients[number];
         let user = plan.user(&client.database, &client.user);
@@ -52,7 +52,7 @@ impl World {
             16 | 17 => directory.password(&others),
             _ => None,
         };
-        client.password = chosen.unwrap_or_else(|| "wrong".to_owned());
+        chosen.unwrap_or_else(|| "wrong".to_owned())
     }
 
     /// Returns the passwords by which the engine may have judged a client: `None` for a user who
@@ -61,7 +61,7 @@ impl World {
         let Some(plan) = &self.plan.logins else { return Vec::new() };
         let client = &self.clients[number];
         let mut answers = Vec::new();
-        for (_, rule) in self.lookups.rules_since(client.began) {
+        for (_, rule) in self.lookups.rules_since(client.exchange.began) {
             match rule {
                 _ if client.user == plan.asker => answers.push(Some(ASKER_PASSWORD.to_owned())),
                 Rule::Configures(password) if client.user == "u1" => {
@@ -81,7 +81,7 @@ impl World {
         let user = plan.user(&client.database, &client.user);
         let fits = |found: &Found| {
             let is_of = found.user == user && found.function == function;
-            is_of && self.may_count(plan, found, client.began)
+            is_of && self.may_count(plan, found, client.exchange.began)
         };
         let found = self.lookups.directory.found(fits);
         found.into_iter().map(|found| found.password).collect()
@@ -101,7 +101,7 @@ impl World {
     pub(crate) fn check_let_in(&mut self, number: usize) {
         self.lookups.tally.let_in += 1;
         let client = &self.clients[number];
-        let is_right = self.answers_for(number).contains(&Some(client.password.clone()));
+        let is_right = self.answers_for(number).contains(&Some(client.exchange.password.clone()));
         if !is_right {
             let answers = self.answers_for(number);
             self.violate_login(number, &format!("was let in; answers: {answers:?}"));
@@ -112,12 +112,15 @@ impl World {
     pub(crate) fn check_refused(&mut self, number: usize) {
         self.lookups.tally.refused += 1;
         let client = &self.clients[number];
-        if client.is_let_in && self.has_old_secret(number) {
+        // A reload may remove a user who has just proved who it is.
+        let mut rules = self.lookups.rules_since(client.exchange.began).iter();
+        let is_removed = rules.any(|(_, rule)| *rule == Rule::Nothing);
+        if client.exchange.is_let_in && (is_removed || self.has_old_secret(number)) {
             return;
         }
-        let given = Some(client.password.clone());
+        let given = Some(client.exchange.password.clone());
         let is_wrong = self.answers_for(number).iter().any(|answer| *answer != given);
-        if !is_wrong || client.is_let_in {
+        if !is_wrong || client.exchange.is_let_in {
             let answers = self.answers_for(number);
             self.violate_login(number, &format!("was refused; answers: {answers:?}"));
         }
@@ -131,9 +134,12 @@ impl World {
         };
         let client = &self.clients[number];
         let user = plan.user(&client.database, &client.user);
-        let age = if self.lookups.had_trouble(client.began) { plan.stale } else { plan.ttl };
+        let age =
+            if self.lookups.had_trouble(client.exchange.began) { plan.stale } else { plan.ttl };
         let changes = self.lookups.directory.passwords(&user);
-        changes.iter().any(|(at, _)| *at > 0 && at + age.max(plan.ttl) + TROUBLE >= client.began)
+        changes
+            .iter()
+            .any(|(at, _)| *at > 0 && at + age.max(plan.ttl) + TROUBLE >= client.exchange.began)
     }
 
     fn violate_login(&mut self, number: usize, what: &str) {
@@ -141,7 +147,7 @@ impl World {
         let (user, database) = (&client.user, &client.database);
         let told = format!(
             "client {number}, {user} of {database} with {:?} since {}, {what}",
-            client.password, client.began
+            client.exchange.password, client.exchange.began
         );
         self.violate("logins", || told);
     }
@@ -149,7 +155,7 @@ impl World {
     /// Whether the engine may say that it cannot look up a client's user.
     pub(crate) fn may_be_unavailable(&mut self, number: usize) -> bool {
         self.lookups.tally.unavailable += 1;
-        let began = self.clients[number].began;
+        let began = self.clients[number].exchange.began;
         let refuses = self.plan.logins.as_ref().is_some_and(|plan| !plan.waits);
         refuses && self.lookups.had_trouble(began.saturating_sub(SECOND))
     }
@@ -158,14 +164,14 @@ impl World {
     pub(crate) fn may_be_late(&mut self, number: usize) -> bool {
         self.lookups.tally.late += 1;
         let timeout = self.plan.logins.as_ref().map_or(u64::MAX, |plan| plan.timeout);
-        self.now >= self.clients[number].connected.saturating_add(timeout)
+        self.now >= self.clients[number].exchange.connected.saturating_add(timeout)
     }
 
     /// Checks that a client's login is over when it has to be.
     pub(crate) fn check_late(&mut self, number: usize) {
         let client = &self.clients[number];
         let logs_in = matches!(client.stage, Stage::AsksForTls | Stage::LogsIn);
-        if logs_in && !client.is_let_in && !client.got_fatal {
+        if logs_in && !client.exchange.is_let_in && !client.got_fatal {
             self.violate_login(number, "is not told that the time for its login is over");
         }
     }
@@ -244,7 +250,7 @@ impl World {
         }
         if self.rng.chance(flushes) {
             self.trace.line(self.now, "flush", "users", String::new);
-            self.shared.protocol.flush_users();
+            self.shared.protocol.flush_users(self.clock());
             self.lookups.flushes.push(self.now);
         }
         self.rng.chance(reloads).then(|| self.reload_users(&plan))

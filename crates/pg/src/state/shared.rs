@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use refrain_cache::Bug as CacheBug;
 use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, UserSecret};
+use refrain_pool::Now;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{
@@ -161,8 +162,8 @@ impl SharedPart {
     }
 
     /// Forgets what databases said of users.
-    pub fn flush_users(&self) {
-        self.known_users.flush();
+    pub fn flush_users(&self, now: Now) {
+        self.known_users.flush(now);
     }
 
     /// Returns the parse environment of the settings that change what a text means. Its number

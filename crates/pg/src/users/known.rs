@@ -91,9 +91,17 @@ struct Answer {
     /// `None` if the user does not exist or may not log in.
     credential: Option<Credential>,
     at: Now,
+    /// When answers were forgotten while the database was asked: this one counts for logins alone
+    /// that waited by then.
+    overtaken: Option<Now>,
 }
 
 impl Answer {
+    /// Whether the answer counts for a login that has waited since then, if it did.
+    fn counts(&self, since: Option<Now>) -> bool {
+        self.overtaken.is_none_or(|overtaken| since.is_some_and(|since| since <= overtaken))
+    }
+
     fn is_within(&self, age: Duration, now: Now) -> bool {
         self.at.after(age) > now
     }
@@ -111,8 +119,8 @@ struct Entry {
     doubted: bool,
     /// When the query began that is under way.
     asked: Option<Now>,
-    /// Whether the answer to the query under way may be out of date when it comes.
-    overtaken: bool,
+    /// When answers were forgotten while the query was under way.
+    overtaken: Option<Now>,
     /// When the last query failed, unless one has succeeded since.
     failed: Option<Now>,
     waiters: Vec<Waiter>,
@@ -121,7 +129,7 @@ struct Entry {
 impl Entry {
     /// Returns what a login finds that has waited since then, if it did.
     fn look(&self, terms: &Terms, now: Now, since: Option<Now>) -> Option<Found> {
-        let answer = self.answer.as_ref();
+        let answer = self.answer.as_ref().filter(|answer| answer.counts(since));
         if let Some(answer) = answer {
             let ttl = if answer.credential.is_some() { terms.ttl } else { terms.negative_ttl };
             let is_fresh = !self.doubted && answer.is_within(ttl, now);
@@ -288,8 +296,8 @@ impl KnownUsers {
         let map = &mut entries.map;
         let entry = if is_user { map.to_back(key) } else { map.to_front(key) };
         let Some(entry) = entry else { return Vec::new() };
-        entry.answer = Some(Answer { credential, at: now });
-        entry.doubted = std::mem::take(&mut entry.overtaken);
+        entry.answer = Some(Answer { credential, at: now, overtaken: entry.overtaken.take() });
+        entry.doubted = false;
         (entry.asked, entry.failed) = (None, None);
         let waiters = std::mem::take(&mut entry.waiters);
         if entries.bug == Some(Bug::LostWaiters) { Vec::new() } else { waiters }
@@ -350,14 +358,16 @@ impl KnownUsers {
         entry.doubted |= entry.answer.as_ref().is_some_and(is_old);
     }
 
-    /// Forgets all answers.
-    pub(crate) fn flush(&self) {
+    /// Forgets all answers. An answer that is under way counts for no login from now on: the
+    /// database may have given it before what the operator wants to be seen.
+    pub(crate) fn flush(&self, now: Now) {
         let mut entries = self.lock();
         entries.map.retain(|_, entry| {
             entry.answer = None;
             entry.failed = None;
-            // The database may have answered before what the operator wants to be seen.
-            entry.overtaken = true;
+            if entry.asked.is_some() {
+                entry.overtaken.get_or_insert(now);
+            }
             entry.asked.is_some() || !entry.waiters.is_empty()
         });
     }
@@ -384,7 +394,7 @@ impl KnownUsers {
                 user: key.user.to_string(),
                 secret: answer.credential.as_ref().map_or("none", Credential::kind),
                 at: answer.at,
-                doubted: entry.doubted,
+                doubted: entry.doubted || answer.overtaken.is_some(),
             })
         };
         entries.map.iter().filter_map(shown).collect()
@@ -431,7 +441,7 @@ impl Entries {
         self.under_way.retain(|other| other != key);
         let Some(entry) = self.map.get_mut(key) else { return Vec::new() };
         (entry.asked, entry.failed) = (None, Some(now));
-        entry.overtaken = false;
+        entry.overtaken = None;
         std::mem::take(&mut entry.waiters)
     }
 }
