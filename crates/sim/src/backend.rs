@@ -13,6 +13,8 @@ use crate::session::Session;
 pub(crate) enum Stage {
     Opening,
     Serving,
+    /// The server has refused the login.
+    Refused,
     Over,
 }
 
@@ -62,9 +64,9 @@ impl Backend {
         self.stage == Stage::Serving
     }
 
-    /// Whether this is a session of the user of the database that has not ended.
+    /// Whether this is a session of the user of the database.
     pub(crate) fn is_of(&self, database: &str, user: &str) -> bool {
-        self.stage != Stage::Over && self.user == user && self.session.database == database
+        self.user == user && self.session.database == database
     }
 
     /// Whether the startup packet has not come yet.

@@ -27,6 +27,9 @@ use crate::session::{Catalog, Session};
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
+/// The longest time that the answer to a lookup stays at the server, in microseconds.
+const ANSWER_DELAY: u64 = 500_000;
+
 impl World {
     /// Accepts a connection to the server, refuses it, or does not answer.
     pub(crate) fn connect(&mut self, id: LinkId) {
@@ -97,7 +100,7 @@ impl World {
                 let delay = self.rng.below(20);
                 self.appoint(number, delay);
             }
-            Stage::Serving | Stage::Over => {}
+            Stage::Serving | Stage::Refused | Stage::Over => {}
         }
     }
 
@@ -162,6 +165,7 @@ impl World {
             Proof::Refused => {
                 let out = self.backends[number].session.take_all();
                 self.say_and_close(number, &out);
+                self.backends[number].stage = Stage::Refused;
             }
         }
     }
@@ -284,6 +288,9 @@ impl World {
             }
             front::EXECUTE if self.backends[number].session.looks_up().is_some() => {
                 self.delay_of_lookup()
+            }
+            front::CLOSE if self.backends[number].session.has_looked_up() => {
+                self.delay_of_lookup().min(ANSWER_DELAY)
             }
             front::EXECUTE => self.backends[number].session.sleeps_late(body),
             _ => 0,

@@ -55,14 +55,8 @@ pub(crate) struct Client {
     pub(crate) minor: u16,
     pub(crate) user: String,
     pub(crate) database: String,
-    /// The password that the client gives, where clients have passwords.
-    pub(crate) password: String,
+    /// Its login, where clients have passwords.
     pub(crate) exchange: Exchange,
-    /// When the client has connected, and when its login has begun.
-    pub(crate) connected: u64,
-    pub(crate) began: u64,
-    /// Whether the client was told that its password is right.
-    pub(crate) is_let_in: bool,
     pub(crate) settings: Vec<(String, String)>,
     /// Whether the client has got a FATAL error.
     pub(crate) got_fatal: bool,
@@ -97,7 +91,6 @@ impl Client {
                 settings.push(("timezone".to_owned(), "bad".to_owned()));
             }
         }
-        let (user, database) = account(plan, rng);
         Self {
             id,
             slot,
@@ -114,13 +107,9 @@ impl Client {
             number: 0,
             key: None,
             minor: *rng.pick(&[0, 0, 2]),
-            user,
-            database,
-            password: String::new(),
+            user: user(plan, rng),
+            database: database(plan, rng),
             exchange: Exchange::default(),
-            connected: 0,
-            began: 0,
-            is_let_in: false,
             settings,
             got_fatal: false,
             goodbye: false,
@@ -150,11 +139,15 @@ impl Client {
     }
 }
 
-/// Draws the user and the database of a client.
-fn account(plan: &Plan, rng: &mut Rng) -> (String, String) {
-    let Some(logins) = &plan.logins else {
-        return (format!("u{}", rng.index(plan.users)), "d".to_owned());
-    };
-    let user = *rng.pick(&["u0", "u0", "u1", "u1", "ghost"]);
-    (user.to_owned(), (*rng.pick(logins.databases)).to_owned())
+/// Draws the user of a client.
+fn user(plan: &Plan, rng: &mut Rng) -> String {
+    match plan.logins {
+        Some(_) => (*rng.pick(&["u0", "u0", "u1", "u1", "ghost"])).to_owned(),
+        None => format!("u{}", rng.index(plan.users)),
+    }
+}
+
+/// Draws the database of a client.
+fn database(plan: &Plan, rng: &mut Rng) -> String {
+    plan.logins.as_ref().map_or("d", |logins| *rng.pick(logins.databases)).to_owned()
 }

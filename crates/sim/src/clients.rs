@@ -24,7 +24,7 @@ impl World {
         let id = self.accept(Peer::Client(number));
         let client = &mut self.clients[number];
         client.link = Some(id);
-        client.connected = self.now;
+        client.exchange.connected = self.now;
         self.watch_login(number);
         let client = &mut self.clients[number];
         if client.rng.chance(100) {

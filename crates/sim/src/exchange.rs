@@ -8,15 +8,23 @@ use refrain_wire::write;
 /// A client's part of a login.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
+    /// The password that the client gives.
+    pub(crate) password: String,
+    /// When the client has connected, and when its login has begun.
+    pub(crate) connected: u64,
+    pub(crate) began: u64,
+    /// Whether the client was told that its password is right.
+    pub(crate) is_let_in: bool,
     login: Option<Login>,
     salted: Option<Salted>,
 }
 
 impl Exchange {
-    /// Begins a login.
-    pub(crate) fn begin(user: &str, password: &str, random: &[u8; NONCE_BYTES]) -> Self {
-        let secret = Password::new(password).map_or(Secret::None, Secret::Password);
-        Self { login: Some(Login::new(user, secret, random)), salted: None }
+    /// Begins the login of a user with a password.
+    pub(crate) fn begin(&mut self, user: &str, password: String, random: &[u8; NONCE_BYTES]) {
+        let secret = Password::new(&password).map_or(Secret::None, Secret::Password);
+        self.login = Some(Login::new(user, secret, random));
+        self.password = password;
     }
 
     /// Answers a message. Returns what to send; nothing if the client is let in.

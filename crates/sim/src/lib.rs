@@ -16,7 +16,7 @@
 //! | reads | a statement that is no read on a shared server, or run twice | `reads` |
 //! | versions | reads that miss acknowledged writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
-//! | logins | a wrong password let in, a right one refused, lookups without need | `lookup_checks` |
+//! | logins | wrong passwords let in, right ones refused, needless lookups | `lookup_checks` |
 //! | turns | a client that gets a server before one that came earlier | `turns` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |

@@ -4,9 +4,11 @@
 use crate::directory::Directory;
 use crate::logins::{ASKER_PASSWORD, LoginPlan, Rule};
 
-/// Microseconds after which the engine may notice a trouble, or may have forgotten it.
+/// The time after which the engine may notice a trouble, or may have forgotten it, in
+/// microseconds.
 pub(crate) const TROUBLE: u64 = 3_000_000;
-/// What has happened to the users of a world.
+
+/// The users of a world, and what has happened to them.
 #[derive(Debug)]
 pub(crate) struct Lookups {
     pub(crate) directory: Directory,

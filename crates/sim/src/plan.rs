@@ -128,14 +128,7 @@ impl Plan {
         // A stream of its own, so that it changes no world without passwords.
         let mut of_logins = rng.clone().fork(77);
         let shares = rng.chance(250);
-        let mode = *rng.pick(&[
-            PoolMode::Transaction,
-            PoolMode::Transaction,
-            PoolMode::Transaction,
-            PoolMode::Session,
-            PoolMode::Statement,
-        ]);
-        let mode = if shares { PoolMode::Transaction } else { mode };
+        let mode = mode(rng, shares);
         let pool_size = rng.range(1, if shares { 3 } else { 4 });
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
@@ -150,11 +143,8 @@ impl Plan {
             let patience = if bounded { patience } else { 60_000 };
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
-        let plain = text;
-        let alone = shares || caching.is_some();
-        let looks_up = of_logins.chance(250);
-        let logins = looks_up.then(|| LoginPlan::new(&mut of_logins, alone));
-        let options = options_of(&plain, logins.as_ref(), &Rule::Asks(Rule::FIRST));
+        let logins = logins(&mut of_logins, shares || caching.is_some());
+        let options = options_of(&text, logins.as_ref(), &Rule::Asks(Rule::FIRST));
         let rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
         let pieces = [6, 60, 1_000, 16_384, 16_384];
         let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
@@ -181,7 +171,7 @@ impl Plan {
             units: units(rng, shares, caching.is_some()),
             users: if shares { 1 } else { rng.index(2) + 1 },
             options,
-            plain,
+            plain: text,
             logins,
             servers_max: u32::try_from(pool_size).unwrap_or(1) + 1,
             buffer_high,
@@ -275,6 +265,13 @@ impl Rates {
     }
 }
 
+/// Draws the plan of the logins, if clients have passwords. With `alone`, all clients are of one
+/// database, and few worlds have passwords: what is to be learned of reads takes longer than
+/// sessions last that log in often.
+fn logins(rng: &mut Rng, alone: bool) -> Option<LoginPlan> {
+    rng.chance(if alone { 30 } else { 400 }).then(|| LoginPlan::new(rng, alone))
+}
+
 /// Returns the options of the engines.
 ///
 /// # Panics
@@ -282,6 +279,13 @@ impl Rates {
 fn options_of(plain: &str, logins: Option<&LoginPlan>, rule: &Rule) -> Arc<Options> {
     let text = logins.map_or_else(|| plain.to_owned(), |logins| logins.options(plain, rule));
     Arc::new(Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// Draws the mode of the pools.
+fn mode(rng: &mut Rng, shares: bool) -> PoolMode {
+    use PoolMode::{Session, Statement, Transaction};
+    let mode = *rng.pick(&[Transaction, Transaction, Transaction, Session, Statement]);
+    if shares { Transaction } else { mode }
 }
 
 /// Draws the number of cores.

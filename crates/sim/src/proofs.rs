@@ -6,7 +6,6 @@ use refrain_wire::write::{self, Report};
 
 use crate::backend::Stage;
 use crate::directory::Form;
-use crate::exchange::Exchange;
 use crate::world::{Happening, World};
 
 /// The longest time that a client takes for its part of a login, in microseconds.
@@ -24,22 +23,25 @@ pub(crate) enum Proof {
 }
 
 impl World {
-    /// Begins a client's login.
+    /// Begins a client's login, where clients have passwords.
     pub(crate) fn begin_exchange(&mut self, number: usize) {
-        self.choose_password(number);
+        if self.plan.logins.is_none() {
+            return;
+        }
+        let password = self.choose_password(number);
         let now = self.now;
         let client = &mut self.clients[number];
-        client.began = now;
         let mut random = [0; NONCE_BYTES];
         client.rng.fill(&mut random);
-        client.exchange = Exchange::begin(&client.user, &client.password, &random);
+        client.exchange.began = now;
+        client.exchange.begin(&client.user, password, &random);
     }
 
     /// Lets a client answer a message of its login. True if the client is let in by the message.
     pub(crate) fn client_proves(&mut self, number: usize, body: &[u8]) -> bool {
         match self.clients[number].exchange.answer(body) {
             Ok(None) => {
-                self.clients[number].is_let_in = true;
+                self.clients[number].exchange.is_let_in = true;
                 self.check_let_in(number);
                 return true;
             }
