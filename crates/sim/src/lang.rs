@@ -70,6 +70,8 @@ pub enum Statement {
     Fetch(String),
     /// CLOSE of one cursor or all.
     CloseCursor(Option<String>),
+    /// The lookup of a user by a function of the database.
+    Users(String, Argument),
     /// The engine's question for settings of the session, with the additional names.
     Probe(Vec<String>),
 }
@@ -90,6 +92,7 @@ impl Statement {
                 | Self::Fetch(_)
                 | Self::Probe(_)
                 | Self::Reads(_)
+                | Self::Users(..)
         )
     }
 
@@ -105,6 +108,7 @@ impl Statement {
             Self::Select(items, _) => items.iter().map(Item::params).max().unwrap_or(0),
             Self::Insert(item) => item.params(),
             Self::Update(_, key, writer) => key.param().max(writer.param()),
+            Self::Users(_, user) => user.param(),
             _ => 0,
         }
     }
@@ -119,6 +123,7 @@ impl Statement {
             Self::Update(table, key, writer) => {
                 Self::Update(table.clone(), key.with(values), writer.with(values))
             }
+            Self::Users(function, user) => Self::Users(function.clone(), user.with(values)),
             other => other.clone(),
         }
     }
@@ -313,6 +318,11 @@ impl Reader<'_> {
         if self.rest.first() == Some(&Token::Word("why".to_owned())) {
             self.rest = &[];
             return Some(Statement::Objections);
+        }
+        if self.take("usename") {
+            (self.sign(',') && self.take("passwd") && self.take("from")).then_some(())?;
+            let function = self.word();
+            return Some(Statement::Users(function, self.arguments().pop()?));
         }
         let mut items = vec![self.item()?];
         while self.sign(',') {

@@ -9,6 +9,7 @@ use refrain_config::{Options, PoolMode, ServerUnavailable};
 
 use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
+use crate::logins::{LoginPlan, Rule};
 use crate::plant::Plant;
 use crate::rng::Rng;
 use crate::versions::Staleness;
@@ -61,6 +62,10 @@ pub struct Plan {
     pub users: usize,
     /// The options of the engines.
     pub options: Arc<Options>,
+    /// The options of the engines before those of logins.
+    pub plain: String,
+    /// The plan of the logins, if clients have passwords.
+    pub logins: Option<LoginPlan>,
     /// The most servers of a pool.
     pub servers_max: u32,
     /// Number of queued bytes at which the engine stops reading.
@@ -120,6 +125,8 @@ impl Plan {
     /// # Panics
     /// If the configuration that it writes is invalid.
     pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
+        // A stream of its own, so that it changes no world without passwords.
+        let mut of_logins = rng.clone().fork(77);
         let shares = rng.chance(250);
         let mode = mode(rng, shares);
         let pool_size = rng.range(1, if shares { 3 } else { 4 });
@@ -139,7 +146,8 @@ impl Plan {
             let patience = if bounded { patience } else { 60_000 };
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
-        let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let logins = logins(&mut of_logins, shares || caching.is_some());
+        let options = options_of(&text, logins.as_ref(), &Rule::Asks(Rule::FIRST));
         let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
         if caching.is_some() && (rng.chance(500) || due) {
             rates = rates.cancel_reads();
@@ -162,13 +170,15 @@ impl Plan {
             weights[index(Feature::Rows)] = 4 * weights.iter().sum::<u64>();
         }
         let slow_links = rng.chance(150);
-        Self {
+        let plan = Self {
             cores: cores(rng, shares),
             slots: if shares { rng.index(32) + 8 } else { rng.index(7) + 1 },
             sessions: rng.index(3) + 1,
             units: units(rng, shares, caching.is_some()),
             users: if shares { 1 } else { rng.index(2) + 1 },
-            options: Arc::new(options),
+            options,
+            plain: text,
+            logins,
             servers_max: u32::try_from(pool_size).unwrap_or(1) + 1,
             buffer_high,
             mode,
@@ -187,7 +197,35 @@ impl Plan {
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
+        };
+        if plan.logins.is_some() { plan.with_many_logins(&mut of_logins) } else { plan }
+    }
+
+    /// Returns a plan with many short sessions, one after the other.
+    fn with_many_logins(self, rng: &mut Rng) -> Self {
+        Self {
+            slots: self.slots + 4,
+            sessions: rng.index(16) + 4,
+            units: self.units.min(rng.range(1, 12)),
+            calm: self.calm + rng.range(500_000, 5_000_000),
+            ..self
         }
+    }
+
+    /// Returns the options of the engines under a rule for users.
+    pub(crate) fn options_under(&self, rule: &Rule) -> Arc<Options> {
+        options_of(&self.plain, self.logins.as_ref(), rule)
+    }
+
+    /// Returns the databases and users of the pools that there may be.
+    pub(crate) fn pools(&self) -> Vec<(String, String)> {
+        let own = |database: &str, user: &str| (database.to_owned(), user.to_owned());
+        let Some(logins) = &self.logins else {
+            return (0..self.users).map(|user| own("d", &format!("u{user}"))).collect();
+        };
+        let users = [&logins.users()[..], &["asker"]].concat();
+        let all = logins.all_databases();
+        all.flat_map(|database| users.iter().map(move |user| own(database, user))).collect()
     }
 
     /// Returns the number of requests that may be sent to a server behind a read.
@@ -244,6 +282,29 @@ impl Rates {
     }
 }
 
+/// Draws the plan of the logins, if clients have passwords. With `alone`, all clients are of one
+/// database, and few worlds have passwords: what is to be learned of reads takes longer than
+/// sessions last that log in often.
+fn logins(rng: &mut Rng, alone: bool) -> Option<LoginPlan> {
+    rng.chance(if alone { 30 } else { 400 }).then(|| LoginPlan::new(rng, alone))
+}
+
+/// Returns the options of the engines.
+///
+/// # Panics
+/// If they are invalid.
+fn options_of(plain: &str, logins: Option<&LoginPlan>, rule: &Rule) -> Arc<Options> {
+    let text = logins.map_or_else(|| plain.to_owned(), |logins| logins.options(plain, rule));
+    Arc::new(Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// Draws the mode of the pools.
+fn mode(rng: &mut Rng, shares: bool) -> PoolMode {
+    use PoolMode::{Session, Statement, Transaction};
+    let mode = *rng.pick(&[Transaction, Transaction, Transaction, Session, Statement]);
+    if shares { Transaction } else { mode }
+}
+
 /// Draws the number of cores.
 fn cores(rng: &mut Rng, shares: bool) -> u16 {
     if shares && rng.chance(600) { 1 } else { u16::try_from(rng.range(1, 3)).unwrap_or(1) }
@@ -284,18 +345,6 @@ fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {
     }
     weights[0] = weights[0].max(1);
     weights
-}
-
-/// Draws the mode of the pool.
-fn mode(rng: &mut Rng, shares: bool) -> PoolMode {
-    let mode = *rng.pick(&[
-        PoolMode::Transaction,
-        PoolMode::Transaction,
-        PoolMode::Transaction,
-        PoolMode::Session,
-        PoolMode::Statement,
-    ]);
-    if shares { PoolMode::Transaction } else { mode }
 }
 
 fn options(
