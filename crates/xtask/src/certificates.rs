@@ -73,8 +73,8 @@ impl Authority {
     }
 }
 
-/// Writes the authority's certificate, and a certificate for `localhost` with its key, as files of a
-/// folder. Returns their options of the proxy: those towards clients, and those towards a server.
+/// Writes the authority's certificate, and a certificate for `localhost` with its key, as files of
+/// a folder. Returns their options of the proxy: those towards clients, and those towards a server.
 ///
 /// # Errors
 /// If a file cannot be written.

@@ -2,8 +2,8 @@
 //! and in both directions. Nothing is left behind, and no client takes half a reply for a whole
 //! one.
 //!
-//! The suite cuts at every third byte, and within a large row at a few; the ways to end a connection
-//! take turns. With `REFRAIN_CUTS=1` it cuts at every byte, which takes minutes.
+//! The suite cuts at every third byte, and within a large row at a few; the ways to end a
+//! connection take turns. With `REFRAIN_CUTS=1` it cuts at every byte, which takes minutes.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

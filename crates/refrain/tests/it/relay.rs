@@ -40,7 +40,7 @@ pub(crate) struct Cut {
     pub(crate) ending: Ending,
 }
 
-/// What a relay does with bytes.
+/// The treatment of bytes by a relay.
 #[derive(Debug)]
 struct Rule {
     /// Most bytes of a write.

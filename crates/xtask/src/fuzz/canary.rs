@@ -12,8 +12,6 @@ use crate::soak::dice::Dice;
 use super::door::Door;
 use super::tally::Tally;
 
-/// The longest that a client waits for a reply.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Time in which PostgreSQL recovers from a crash.
 const RECOVERY: Duration = Duration::from_secs(5);
 /// A word in every value that a canary asks for.

@@ -1,6 +1,7 @@
 //! The way to the proxy, in the clear or by TLS, and the certificates of both sides.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use rustls::{ClientConfig, ServerConfig};
@@ -11,7 +12,8 @@ use crate::channel::Channel;
 use crate::records::{self, TLS12, TLS13};
 use crate::workspace;
 
-use super::canary::PATIENCE;
+/// The longest that a client waits for a reply.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The needs of TLS on both sides of the proxy.
 #[derive(Debug)]

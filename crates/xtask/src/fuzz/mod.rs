@@ -3,8 +3,8 @@
 //! Hostile clients hold conversations that begin well and are then spoiled: messages are left out,
 //! repeated, exchanged, cut or torn; they come in pieces and amid cancel requests, and end
 //! anywhere. The clients share a pool over PostgreSQL with a canary, a client that checks all its
-//! replies. Other hostile clients use a pool over a server that lies. With `--tls` all of them speak
-//! TLS, and spoil records as well.
+//! replies. Other hostile clients use a pool over a server that lies. With `--tls` all of them
+//! speak TLS, and spoil records as well.
 //!
 //! The run passes if no canary got a wrong reply; no client waited for ever; the proxy sent whole
 //! messages only; sessions whose messages were all whole were alive at their end; PostgreSQL sent
@@ -14,8 +14,8 @@
 mod tally;
 mod say;
 mod spoil;
-mod canary;
 mod door;
+mod canary;
 mod wire;
 mod hostile;
 mod reduce;
@@ -93,7 +93,7 @@ impl Arguments {
 
     /// Returns the arguments of a short run over TLS, with the lying server.
     pub fn short_encrypted() -> Self {
-        Self { messages: 60_000, no_fakes: false, tls: true, ..Self::short() }
+        Self { no_fakes: false, tls: true, ..Self::short() }
     }
 }
 
@@ -210,7 +210,7 @@ fn watch(proxy: &Refrain, tally: &Tally) -> Result<u64> {
             bail!("the proxy has ended:\n{}", proxy.log());
         };
         most = most.max(bytes);
-        let stuck = heard.elapsed() > 2 * canary::PATIENCE;
+        let stuck = heard.elapsed() > 2 * door::PATIENCE;
         if stuck || bytes > MEMORY_MAX {
             tally.wrong.add(format!("{bytes} bytes of memory, silence: {:?}", heard.elapsed()));
             tally.over.store(true, std::sync::atomic::Ordering::Relaxed);

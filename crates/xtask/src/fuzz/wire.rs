@@ -10,8 +10,8 @@ use anyhow::{Result, bail};
 
 use crate::channel::Channel;
 
-use super::canary::{PATIENCE, WORD};
-use super::door::Door;
+use super::canary::WORD;
+use super::door::{Door, PATIENCE};
 
 /// Time without a byte after which a session counts as quiet.
 const QUIET: Duration = Duration::from_millis(15);
