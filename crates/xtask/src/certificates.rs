@@ -1,6 +1,7 @@
 //! Certificates for tests: authorities made on the spot, and what they sign.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Result;
@@ -73,6 +74,21 @@ impl Authority {
     }
 }
 
+impl Signed {
+    /// Writes the certificate and the key as the files `NAME.crt` and `NAME.key` of a folder. Nobody
+    /// else may read the key: libpq, PostgreSQL and other drivers refuse such keys.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<()> {
+        fs::write(folder.join(format!("{name}.crt")), &self.certificate)?;
+        let key = folder.join(format!("{name}.key"));
+        fs::write(&key, &self.key)?;
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+        Ok(())
+    }
+}
+
 /// Writes the authority's certificate, and a certificate for `localhost` with its key, as files of
 /// a folder. Returns their options of the proxy: those towards clients, and those towards a server.
 ///
@@ -80,11 +96,9 @@ impl Authority {
 /// If a file cannot be written.
 pub fn write_for_proxy(authority: &Authority, folder: &Path) -> Result<(String, String)> {
     fs::create_dir_all(folder)?;
-    let signed = authority.sign("refrain", &["localhost"])?;
+    authority.sign("refrain", &["localhost"])?.write(folder, "own")?;
     let path = |name: &str| folder.join(name);
     fs::write(path("root.crt"), authority.certificate())?;
-    fs::write(path("own.crt"), signed.certificate)?;
-    fs::write(path("own.key"), signed.key)?;
     let to_clients = format!(
         "client_tls_cert_file = {:?}\nclient_tls_key_file = {:?}\n",
         path("own.crt"),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -34,18 +34,8 @@ impl Files {
     }
 
     pub(crate) fn write(&self, name: &str, signed: &Signed) {
-        write_pair(&self.folder, name, signed);
+        signed.write(&self.folder, name).unwrap();
     }
-}
-
-fn write_pair(folder: &Path, name: &str, signed: &Signed) {
-    fs::write(folder.join(format!("{name}.crt")), &signed.certificate).unwrap();
-    let key = folder.join(format!("{name}.key"));
-    fs::write(&key, &signed.key).unwrap();
-    // libpq and PostgreSQL refuse keys that others may read.
-    let mut permissions = fs::metadata(&key).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
-    fs::set_permissions(&key, permissions).unwrap();
 }
 
 fn new_folder(name: &str) -> PathBuf {
@@ -298,14 +288,14 @@ fn certificates_are_read_again_at_a_reload_and_sessions_go_on() {
             .general("client_tls_key_file", &file("key"))
     };
     let own = ["127.0.0.1"];
-    write_pair(&folder, "own", &files().authority.sign("one", &own).unwrap());
+    files().authority.sign("one", &own).unwrap().write(&folder, "own").unwrap();
     let proxy = config("own").start();
     let root = format!("sslmode=verify-full&sslrootcert={}", files().path("root.crt"));
     is_in(&proxy, &root);
 
     // The same names, and other files.
     let other = Authority::new("another").unwrap();
-    write_pair(&folder, "own", &other.sign("two", &own).unwrap());
+    other.sign("two", &own).unwrap().write(&folder, "own").unwrap();
     fs::write(folder.join("other.crt"), other.certificate()).unwrap();
     is_in(&proxy, &root);
     proxy.order("reload");

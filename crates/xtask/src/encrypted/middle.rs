@@ -7,16 +7,13 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
-use crate::certificates::{Authority, Signed};
+use crate::certificates::Authority;
+use crate::records::{self, SSL_REQUEST, TLS13};
 
 use super::relay::{self, Sealed};
 
-/// A request for TLS.
-const SSL_REQUEST: [u8; 8] = *b"\0\0\0\x08\x04\xd2\x16\x2f";
 /// A message in the clear that says that no password is needed.
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0";
 /// A startup packet in the clear, of the user `a`.
@@ -51,7 +48,8 @@ pub(super) fn start(trick: Trick, authority: &Authority, refrain: u16) -> Result
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
     let signed = authority.sign("middle", &["localhost"])?;
-    let keys = Arc::new(Keys::of(&signed, &authority.certificate())?);
+    let far = records::client(&authority.certificate(), &TLS13)?;
+    let keys = Arc::new(Keys { own: records::server(&signed)?, far });
     thread::spawn(move || {
         for near in listener.incoming().map_while(Result::ok) {
             let keys = Arc::clone(&keys);
@@ -96,22 +94,6 @@ fn strip(said: Vec<u8>) -> Vec<u8> {
 }
 
 impl Keys {
-    fn of(signed: &Signed, root: &str) -> Result<Keys> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let chain = vec![CertificateDer::from_pem_slice(signed.certificate.as_bytes())?];
-        let key = PrivateKeyDer::from_pem_slice(signed.key.as_bytes())?;
-        let own = ServerConfig::builder_with_provider(Arc::clone(&provider));
-        let own = own.with_safe_default_protocol_versions()?.with_no_client_auth();
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(root.as_bytes())?)?;
-        let far = ClientConfig::builder_with_provider(provider);
-        let far = far.with_safe_default_protocol_versions()?.with_root_certificates(roots);
-        Ok(Keys {
-            own: Arc::new(own.with_single_cert(chain, key)?),
-            far: Arc::new(far.with_no_client_auth()),
-        })
-    }
-
     /// Encrypts to both, and passes on what they say.
     fn between(
         &self,

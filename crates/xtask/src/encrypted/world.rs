@@ -2,13 +2,12 @@
 //! the middle.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::certificates::{Authority, Signed};
+use crate::certificates::Authority;
 use crate::command;
 use crate::postgres::{AUTH_DATABASE, Cluster, PASSWORD};
 use crate::provision::{self, Version};
@@ -143,14 +142,7 @@ fn write_files(folder: &Path, authority: &Authority) -> Result<()> {
         ("bob", authority.sign("bob", &[])?),
         ("unknown", stranger.sign("ann", &[])?),
     ];
-    for (name, Signed { certificate, key }) in pairs {
-        fs::write(folder.join(format!("{name}.crt")), certificate)?;
-        let file = folder.join(format!("{name}.key"));
-        fs::write(&file, key)?;
-        // Drivers refuse keys that others may read.
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(())
+    pairs.iter().try_for_each(|(name, signed)| signed.write(folder, name))
 }
 
 fn configuration(folder: &Path, mode: &str, certificate: &str, clusters: &[Cluster]) -> String {
