@@ -50,15 +50,14 @@ pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, P
 pub use crate::database::{AuthQueryKeys, Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{
-    AuthMethod, AuthUnavailable, DriverChoice, General, LogFormat, LogLevel, Workers,
+    AuthMethod, DriverChoice, General, LogFormat, LogLevel, Unavailable, Workers,
 };
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
 pub use crate::pool::{
-    Autoprepare, PoolMode, PoolOptions, PoolOverrides, ServerUnavailable, ShareServers, SqlPrepare,
-    TrackFunctions,
+    Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};

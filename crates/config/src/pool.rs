@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::general::Unavailable;
 use crate::table::{Row, Table, table};
 use crate::value::{Given, Percent, choice};
 
@@ -50,16 +51,6 @@ choice! {
         Off = "off",
         /// Simple queries that differ only in their literals run as one prepared statement.
         On = "on",
-    }
-}
-
-choice! {
-    /// The lot of clients that need a server while none can be reached.
-    ServerUnavailable {
-        /// They get an error, and their sessions end.
-        Refuse = "refuse",
-        /// They wait until a server is reached.
-        Wait = "wait",
     }
 }
 
@@ -171,7 +162,7 @@ table! {
     /// `query_wait_timeout`, so that they survive a restart or a failover. An error that time does
     /// not mend, such as a wrong password, is told at once. A client in a transaction loses it, and
     /// its session ends, either way.
-    server_unavailable: ServerUnavailable = "refuse",
+    server_unavailable: Unavailable = "refuse",
         Reload, takes ["wait"], not ["retry"];
 
     /// Whether prepared statements work across servers.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use refrain_config::{Options, PoolMode, ServerUnavailable};
+use refrain_config::{Options, PoolMode, Unavailable};
 
 use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
@@ -237,7 +237,7 @@ impl Plan {
     /// Whether clients wait for a server while none can be reached.
     pub(crate) fn waits_for_servers(&self) -> bool {
         let pool = self.options.pool("d", "u0");
-        pool.is_some_and(|pool| pool.options.server_unavailable == ServerUnavailable::Wait)
+        pool.is_some_and(|pool| pool.options.server_unavailable == Unavailable::Wait)
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hashlink::LinkedHashMap;
 use refrain_cache::Waiter;
-use refrain_config::{AuthQuery, AuthUnavailable, General};
+use refrain_config::{AuthQuery, General, Unavailable};
 use refrain_pool::Now;
 
 use crate::auth::{Credential, Seed, StoredSecret};
@@ -56,7 +56,7 @@ impl Terms {
             negative_ttl: general.auth_cache_negative_ttl,
             stale: general.auth_cache_stale,
             size: general.auth_cache_size as usize,
-            waits: general.auth_unavailable == AuthUnavailable::Wait,
+            waits: general.auth_unavailable == Unavailable::Wait,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Logins to servers that have succeeded or failed.
 
-use refrain_config::ServerUnavailable;
+use refrain_config::Unavailable;
 
 use crate::client::Phase;
 use crate::connections::Connection;
@@ -52,7 +52,7 @@ impl<P: Protocol> Step<'_, P> {
         let options = &pool.settings.options;
         pool.counters.pool.server_login_failures += 1;
         pool.retry = now.after(options.server_login_retry);
-        let wait_on = is_outage && options.server_unavailable == ServerUnavailable::Wait;
+        let wait_on = is_outage && options.server_unavailable == Unavailable::Wait;
         let host = pool.settings.host.to_string();
         let none_left = pool.servers == pool.connecting;
         // The reason of a failed connect begins with the address, which need not come twice.
