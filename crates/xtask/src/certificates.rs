@@ -75,8 +75,8 @@ impl Authority {
 }
 
 impl Signed {
-    /// Writes the certificate and the key as the files `NAME.crt` and `NAME.key` of a folder. libpq,
-    /// PostgreSQL and other drivers refuse a key that others may read.
+    /// Writes the certificate and the key as the files `NAME.crt` and `NAME.key` of a folder.
+    /// libpq, PostgreSQL and other drivers refuse a key that others may read.
     ///
     /// # Errors
     /// If a file cannot be written.
