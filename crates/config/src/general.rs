@@ -63,11 +63,11 @@ choice! {
 }
 
 choice! {
-    /// The end of a login whose user cannot be looked up.
-    AuthUnavailable {
-        /// The client gets an error.
+    /// The lot of clients that need a database while it cannot be reached.
+    Unavailable {
+        /// They get an error.
         Refuse = "refuse",
-        /// The login waits until the user can be looked up.
+        /// They wait until it is reached.
         Wait = "wait",
     }
 }
@@ -280,7 +280,7 @@ table! {
     ///
     /// `refuse`: the client gets SQLSTATE 57P03. `wait`: the login waits until the database can be
     /// asked, at most for `client_login_timeout`.
-    auth_unavailable: AuthUnavailable = "refuse",
+    auth_unavailable: Unavailable = "refuse",
         Reload, takes ["wait"], not ["accept"];
 
     /// Users of whom Refrain keeps the answer of `auth_query`, over all databases.

@@ -50,7 +50,7 @@ pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, P
 pub use crate::database::{AuthQueryKeys, Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{
-    AuthMethod, AuthUnavailable, DriverChoice, General, LogFormat, LogLevel, Workers,
+    AuthMethod, DriverChoice, General, LogFormat, LogLevel, Unavailable, Workers,
 };
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::machine::{Machine, Network, NoMachine};

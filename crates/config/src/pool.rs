@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::general::Unavailable;
 use crate::table::{Row, Table, table};
 use crate::value::{Given, Percent, choice};
 
@@ -149,10 +150,20 @@ table! {
 
     /// Time between a failed connection or login to a server and the next attempt.
     ///
-    /// Waiting clients get the error at once. One second is long enough to spare a server that is
-    /// starting, and short enough not to prolong an outage.
+    /// One second is long enough to spare a server that is starting, and short enough not to
+    /// prolong an outage.
     server_login_retry: Duration = "1s" ["10ms" to "1h"],
         Reload, takes ["15s"], not ["0s", "1"];
+
+    /// Whether clients wait for a server of a pool that has none and reaches none.
+    ///
+    /// `refuse`: at a failed attempt their sessions end with `could not connect to server`, with
+    /// SQLSTATE 57P03 at a login and 08006 later. `wait`: they wait for a server, at most for
+    /// `query_wait_timeout`, so that they survive a restart or a failover. An error that time does
+    /// not mend, such as a wrong password, is told at once. A client in a transaction loses it, and
+    /// its session ends, either way.
+    server_unavailable: Unavailable = "refuse",
+        Reload, takes ["wait"], not ["retry"];
 
     /// Whether prepared statements work across servers.
     ///

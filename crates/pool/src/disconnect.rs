@@ -61,6 +61,17 @@ pub enum DisconnectReason {
     Shutdown,
 }
 
+/// Why a server could not be connected or logged in to.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectFailure<'a> {
+    /// The cause, for the log and for clients.
+    pub cause: DisconnectReason,
+    /// The reason in words, for the log.
+    pub why: &'a str,
+    /// Whether a later attempt may succeed though nobody changes the configuration.
+    pub is_outage: bool,
+}
+
 /// A row of the table of endings.
 struct Row {
     cause: DisconnectReason,

@@ -13,7 +13,7 @@
 
 use crate::client::{Client, Phase};
 use crate::core_state::CoreState;
-use crate::disconnect::DisconnectReason;
+use crate::disconnect::{ConnectFailure, DisconnectReason};
 use crate::engine::{Engine, Linked, Step};
 use crate::ids::{Conn, PoolId};
 use crate::parts::Parts;
@@ -187,14 +187,16 @@ pub trait Protocol: Background + Views {
     /// Begins the login to a server that is connected.
     fn connected(step: &mut Step<'_, Self>, server: Conn);
     /// Handles a server that could not be connected or logged in to. If the pool has no other
-    /// server, the clients that wait for one get an error.
+    /// server, the clients that wait for one get an error, unless they wait on
+    /// (`server_unavailable`).
     fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str) {
         let Some(pool) = step.engine.connections.server(server).map(|server| server.pool) else {
             return;
         };
         let cause = DisconnectReason::ServerDown;
-        if step.drop_failed(server, cause, why) {
-            step.fail_waiting(pool, cause, why, |out| Self::tell(out, cause));
+        let failure = ConnectFailure { cause, why, is_outage: true };
+        if step.drop_failed(server, &failure) {
+            step.fail_waiting(pool, &failure, |out, _| Self::tell(out, cause));
         }
     }
     /// Reads a server's output, as far as it can. Returns the number of bytes that it has handled.

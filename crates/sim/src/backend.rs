@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use refrain_pg::auth::Proving;
+
 use crate::frames::Frames;
 use crate::net::LinkId;
 use crate::session::Session;
@@ -11,6 +13,8 @@ use crate::session::Session;
 pub(crate) enum Stage {
     Opening,
     Serving,
+    /// The server has refused the login.
+    Refused,
     Over,
 }
 
@@ -24,6 +28,10 @@ pub(crate) struct Backend {
     pub(crate) pid: u32,
     pub(crate) key: Vec<u8>,
     pub(crate) user: String,
+    /// The settings of its startup packet.
+    pub(crate) settings: Vec<(String, String)>,
+    /// The login that is under way, if the server asks for a password.
+    pub(crate) proving: Option<Proving>,
     /// The message in work: tag, body, and whether a cancel request has hit it.
     pub(crate) current: Option<(u8, Vec<u8>, bool)>,
     /// Whether a cancel request has ever hit the session.
@@ -56,9 +64,9 @@ impl Backend {
         self.stage == Stage::Serving
     }
 
-    /// Whether this is a session of the user that has not ended.
-    pub(crate) fn is_of(&self, user: &str) -> bool {
-        self.stage != Stage::Over && self.user == user
+    /// Whether this is a session of the user of the database.
+    pub(crate) fn is_of(&self, database: &str, user: &str) -> bool {
+        self.user == user && self.session.database == database
     }
 
     /// Whether the startup packet has not come yet.

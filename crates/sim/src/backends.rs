@@ -21,10 +21,14 @@ use crate::frames::Frames;
 use crate::lang;
 use crate::net::{LinkId, Peer, Way};
 use crate::plant::Plant;
+use crate::proofs::Proof;
 use crate::reads::client_in;
 use crate::session::{Catalog, Session};
 use crate::trace::brief;
 use crate::world::{Happening, World};
+
+/// The longest time that the answer to a lookup stays at the server, in microseconds.
+const ANSWER_DELAY: u64 = 500_000;
 
 impl World {
     /// Accepts a connection to the server, refuses it, or does not answer.
@@ -47,6 +51,7 @@ impl World {
         self.links[id.0].peer = Peer::Backend(Some(number));
         let mut session = Session::default();
         session.rows = self.rows.clone();
+        session.directory = self.lookups.directory.clone();
         session.number = number + 1;
         session.pretends = self.plant.is_some();
         session.catalog = match self.plant {
@@ -62,6 +67,8 @@ impl World {
             pid: 1000 + u32::try_from(number).unwrap_or(0) % self.plan.pids,
             key,
             user: String::new(),
+            settings: Vec::new(),
+            proving: None,
             current: None,
             cancelled: false,
             number: 0,
@@ -82,12 +89,18 @@ impl World {
         let backend = &mut self.backends[number];
         backend.input.push(bytes);
         match backend.stage {
-            Stage::Opening => self.open_session(number),
+            Stage::Opening => match backend.proving.take() {
+                Some(proving) => {
+                    let proof = self.backend_proves(number, proving);
+                    self.goes_on(number, proof);
+                }
+                None => self.open_session(number),
+            },
             Stage::Serving if !backend.waits => {
                 let delay = self.rng.below(20);
                 self.appoint(number, delay);
             }
-            Stage::Serving | Stage::Over => {}
+            Stage::Serving | Stage::Refused | Stage::Over => {}
         }
     }
 
@@ -117,11 +130,12 @@ impl World {
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                     match name {
                         b"user" => backend.user = text(value),
-                        b"database" => {}
+                        b"database" => backend.session.database = text(value),
                         name => settings.push((text(name), text(value))),
                     }
                 }
-                self.let_in(number, &settings);
+                backend.settings = settings;
+                self.let_in(number);
             }
             Ok(None) => {}
             Ok(Some(_)) | Err(_) => {
@@ -130,9 +144,8 @@ impl World {
         }
     }
 
-    fn let_in(&mut self, number: usize, settings: &[(String, String)]) {
+    fn let_in(&mut self, number: usize) {
         let refused = !self.is_calm && self.rng.chance(self.plan.rates.login_failure);
-        let backend = &mut self.backends[number];
         if refused {
             self.faults.logins += 1;
             let (sqlstate, message) = ("53300", "injected: too many connections");
@@ -140,8 +153,27 @@ impl World {
             write::error(&mut out, &Report { severity: "FATAL", sqlstate, message, hint: "" });
             return self.say_and_close(number, &out);
         }
+        let proof = self.backend_asks(number);
+        self.goes_on(number, proof);
+    }
+
+    /// Goes on with a login: begins the session, once the login is over.
+    fn goes_on(&mut self, number: usize, proof: Proof) {
+        match proof {
+            Proof::Open => self.backend_answers(number),
+            Proof::Done => self.begin_session(number),
+            Proof::Refused => {
+                let out = self.backends[number].session.take_all();
+                self.say_and_close(number, &out);
+                self.backends[number].stage = Stage::Refused;
+            }
+        }
+    }
+
+    fn begin_session(&mut self, number: usize) {
+        let backend = &mut self.backends[number];
         let (pid, key) = (backend.pid, backend.key.clone());
-        if backend.session.begin(settings, pid, &key).is_err() {
+        if backend.session.begin(&backend.settings, pid, &key).is_err() {
             return self.violate("protocol", || "a login with settings that cannot be".to_owned());
         }
         backend.stage = Stage::Serving;
@@ -176,6 +208,7 @@ impl World {
 
     /// Ends a session after the engine has closed the connection or the connection has broken.
     pub(crate) fn backend_ends(&mut self, number: usize) {
+        self.note_given_up(number);
         self.backends[number].stage = Stage::Over;
         let link = self.backends[number].link;
         self.links[link.0].up.kill();
@@ -253,6 +286,12 @@ impl World {
                 let text = text.trim_start_matches('\0');
                 lang::parse(text).iter().map(lang::Statement::sleeps).sum()
             }
+            front::EXECUTE if self.backends[number].session.looks_up().is_some() => {
+                self.delay_of_lookup()
+            }
+            front::CLOSE if self.backends[number].session.has_looked_up() => {
+                self.delay_of_lookup().min(ANSWER_DELAY)
+            }
             front::EXECUTE => self.backends[number].session.sleeps_late(body),
             _ => 0,
         };
@@ -268,8 +307,7 @@ impl World {
         if self.plan.shares {
             self.check_read(number, tag, body, hit);
         }
-        let backend = &mut self.backends[number];
-        backend.session.handle(tag, body, hit);
+        self.backend_does(number, tag, body, hit);
         self.plant_early_news();
         if self.plant_late_replies(number, tag) {
             self.backend_answers(number);
@@ -286,6 +324,26 @@ impl World {
             if backend.segment.take().is_some() || left.is_empty() {
                 backend.left = left;
             }
+        }
+    }
+
+    /// Lets a session handle a message, and checks lookups.
+    fn backend_does(&mut self, number: usize, tag: u8, body: &[u8], hit: bool) {
+        let answers = self.lookups.directory.answers();
+        let failures = self.lookups.directory.failures();
+        let looks_up = self.backends[number].session.looks_up().is_some();
+        if looks_up && tag == front::EXECUTE {
+            self.prepare_lookup();
+        }
+        self.backends[number].session.handle(tag, body, hit);
+        if tag == front::BIND {
+            self.check_flight(number);
+        }
+        if self.lookups.directory.failures() > failures || looks_up && hit {
+            self.note_trouble();
+        }
+        if self.lookups.directory.answers() > answers {
+            self.check_due();
         }
     }
 

@@ -8,6 +8,7 @@
 
 use refrain_pool::event::Command;
 
+use crate::backend::Stage;
 use crate::net::Peer;
 use crate::world::{Sharing, World};
 
@@ -108,20 +109,22 @@ impl World {
     }
 
     fn check_servers(&mut self) {
-        for user in 0..self.plan.users {
-            let user = format!("u{user}");
-            let Some(pool) = self.shared.pool("d", &user) else { continue };
+        for (database, user) in self.plan.pools() {
+            let Some(pool) = self.shared.find_pool(&database, &user) else { continue };
             let counted = self.shared.counts.servers(pool.id);
-            let live = (0..self.backends.len()).filter(|number| {
+            let open = (0..self.backends.len()).filter(|number| {
                 let backend = &self.backends[*number];
-                backend.is_of(&user) && self.links[backend.link.0].conn.is_some()
+                backend.is_of(&database, &user) && self.links[backend.link.0].conn.is_some()
             });
-            let live: Vec<usize> = live.collect();
+            let open = open.filter(|number| self.backends[*number].stage != Stage::Over);
+            // The engine may not have heard yet that a server has refused the login.
+            let (refused, live): (Vec<_>, Vec<_>) =
+                open.partition(|number| self.backends[*number].stage == Stage::Refused);
             // A server that has just been closed is not counted any more, while its Terminate is on
             // the way.
             let lent = |number: &&usize| self.links[self.backends[**number].link.0].lent;
             let at_least = live.len() - live.iter().filter(lent).count();
-            let fits = (at_least..=live.len()).contains(&(counted as usize));
+            let fits = (at_least..=live.len() + refused.len()).contains(&(counted as usize));
             let connecting = self.links.iter().any(|link| match link.peer {
                 Peer::Backend(number) if link.conn.is_some() => {
                     number.is_none_or(|number| self.backends[number].is_new())
@@ -167,8 +170,8 @@ impl World {
     }
 
     fn check_nothing_left(&mut self) {
-        for user in 0..self.plan.users {
-            let Some(pool) = self.shared.pool("d", &format!("u{user}")) else { continue };
+        for (database, user) in self.plan.pools() {
+            let Some(pool) = self.shared.find_pool(&database, &user) else { continue };
             let counted = self.shared.counts.servers(pool.id);
             if counted > 0 {
                 self.violate("leaks", || format!("{counted} servers are counted after a stop"));

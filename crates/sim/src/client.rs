@@ -3,6 +3,7 @@
 use refrain_config::PoolMode;
 use refrain_wire::startup;
 
+use crate::exchange::Exchange;
 use crate::frames::Frames;
 use crate::net::LinkId;
 use crate::oracle::Oracle;
@@ -53,6 +54,9 @@ pub(crate) struct Client {
     pub(crate) key: Option<(u32, Vec<u8>)>,
     pub(crate) minor: u16,
     pub(crate) user: String,
+    pub(crate) database: String,
+    /// Its login, where clients have passwords.
+    pub(crate) exchange: Exchange,
     pub(crate) settings: Vec<(String, String)>,
     /// Whether the client has got a FATAL error.
     pub(crate) got_fatal: bool,
@@ -102,7 +106,9 @@ impl Client {
             number: 0,
             key: None,
             minor: *rng.pick(&[0, 0, 2]),
-            user: format!("u{}", rng.index(plan.users)),
+            user: user(plan, rng),
+            database: database(plan, rng),
+            exchange: Exchange::default(),
             settings,
             got_fatal: false,
             goodbye: false,
@@ -123,10 +129,24 @@ impl Client {
 
     pub(crate) fn startup(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut parameters = vec![("user", self.user.as_str()), ("database", "d")];
+        let mut parameters =
+            vec![("user", self.user.as_str()), ("database", self.database.as_str())];
         parameters.extend(self.settings.iter().map(|(n, v)| (n.as_str(), v.as_str())));
         let parameters = parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         startup::write(&mut out, self.minor, parameters);
         out
     }
+}
+
+/// Draws the user of a client.
+fn user(plan: &Plan, rng: &mut Rng) -> String {
+    match plan.logins {
+        Some(_) => (*rng.pick(&["u0", "u0", "u1", "u1", "ghost"])).to_owned(),
+        None => format!("u{}", rng.index(plan.users)),
+    }
+}
+
+/// Draws the database of a client.
+fn database(plan: &Plan, rng: &mut Rng) -> String {
+    plan.logins.as_ref().map_or("d", |logins| *rng.pick(logins.databases)).to_owned()
 }

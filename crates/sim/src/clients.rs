@@ -24,14 +24,23 @@ impl World {
         let id = self.accept(Peer::Client(number));
         let client = &mut self.clients[number];
         client.link = Some(id);
+        client.exchange.connected = self.now;
+        self.watch_login(number);
+        let client = &mut self.clients[number];
         if client.rng.chance(100) {
             client.stage = Stage::AsksForTls;
             self.client_says(number, &[0, 0, 0, 8, 4, 210, 22, 47]);
         } else {
-            client.stage = Stage::LogsIn;
-            let startup = client.startup();
-            self.client_says(number, &startup);
+            self.client_logs_in(number);
         }
+    }
+
+    fn client_logs_in(&mut self, number: usize) {
+        self.begin_exchange(number);
+        let client = &mut self.clients[number];
+        client.stage = Stage::LogsIn;
+        let startup = client.startup();
+        self.client_says(number, &startup);
     }
 
     fn client_in_slot(&self, slot: usize) -> usize {
@@ -39,7 +48,7 @@ impl World {
         last.unwrap_or(slot)
     }
 
-    fn client_says(&mut self, number: usize, bytes: &[u8]) {
+    pub(crate) fn client_says(&mut self, number: usize, bytes: &[u8]) {
         let Some(link) = self.clients[number].link else { return };
         self.trace.line(self.now, "says", &format!("client {number}"), || brief(bytes));
         self.links[link.0].up.send(bytes);
@@ -65,9 +74,7 @@ impl World {
             if answer != Some(b'N') {
                 return self.violate("login", || format!("SSLRequest is answered with {answer:?}"));
             }
-            client.stage = Stage::LogsIn;
-            let startup = client.startup();
-            return self.client_says(number, &startup);
+            return self.client_logs_in(number);
         }
         while let Some((tag, body)) = self.clients[number].input.take() {
             self.client_gets(number, tag, &body);
@@ -96,6 +103,10 @@ impl World {
         let fatal = tag == back::ERROR_RESPONSE && Fields(body).is_fatal();
         if fatal {
             return self.client_gets_fatal(number, tag, body);
+        }
+        let proves = self.plan.logins.is_some() && tag == back::AUTHENTICATION;
+        if proves && !self.client_proves(number, body) {
+            return;
         }
         let client = &mut self.clients[number];
         if client.stage == Stage::LogsIn {
@@ -133,12 +144,25 @@ impl World {
     }
 
     /// Whether a fault or an option explains an ending.
-    fn excuses(&self, number: usize, sqlstate: &str, words: &str) -> bool {
+    fn excuses(&mut self, number: usize, sqlstate: &str, words: &str) -> bool {
+        let has_passwords = self.plan.logins.is_some();
         let faults = &self.faults;
+        let refuses = !self.plan.waits_for_servers();
         match sqlstate {
+            "08006" | "57P03" if words == "could not connect to server" => {
+                refuses && (faults.servers > 0 || faults.logins > 0)
+            }
+            "28P01" if has_passwords => {
+                self.check_refused(number);
+                true
+            }
+            "57P03" if words == "could not look up the user" => {
+                self.may_be_unavailable(number) || self.faults.drained
+            }
+            "57014" if words.starts_with("canceling authentication") => self.may_be_late(number),
             "08006" => faults.servers > 0 || faults.logins > 0,
             "57P01" => faults.kills > 0 || faults.drained,
-            "53300" if words.starts_with("injected") => faults.logins > 0,
+            "53300" if words.starts_with("injected") => refuses && faults.logins > 0,
             "57P03" => faults.drained,
             "53300" => self.plan.max_waiting,
             "08P01" if words.starts_with("transaction blocks") => {
@@ -199,7 +223,9 @@ impl World {
             let mut next = Client::new(self.clients.len(), slot, &self.plan, &mut rng);
             next.sessions = sessions - 1;
             self.clients.push(next);
-            let delay = self.rng.below(20_000);
+            // What is known of users grows old meanwhile.
+            let most = if self.plan.logins.is_some() { 300_000 } else { 20_000 };
+            let delay = self.rng.below(most);
             self.later(delay, Happening::Arrive(slot));
         }
     }

@@ -19,7 +19,11 @@ impl World {
         let Some(Reverse(next)) = self.queue.pop() else { return false };
         self.now = self.now.max(next.at);
         self.events += 1;
+        let faults = self.faults.total();
         self.happen(next.what);
+        if self.faults.total() > faults {
+            self.note_trouble();
+        }
         true
     }
 
@@ -30,6 +34,8 @@ impl World {
             Happening::Connect(link) => self.connect(link),
             Happening::Unstall(link, way) => self.unpause(link, way),
             Happening::Arrive(client) => self.client_arrives(client),
+            Happening::Says(client, bytes) => self.client_says(client, &bytes),
+            Happening::Late(client) => self.check_late(client),
             Happening::Act(client, number) => self.client_acts(client, number),
             Happening::Work(backend, number) => self.backend_works(backend, number),
             Happening::Patience(backend, number) => self.check_patience(backend, number),

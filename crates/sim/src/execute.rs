@@ -56,7 +56,7 @@ impl Session {
             | Statement::Objections
             | Statement::Reads(_)
             | Statement::Restore(_) => 1,
-            Statement::Probe(_) => 2,
+            Statement::Probe(_) | Statement::Users(..) => 2,
             Statement::Execute(name, _) => {
                 let inner = self.statements.get(name).and_then(|p| p.statement.as_ref());
                 inner.map_or(0, |inner| self.columns(inner))
@@ -168,6 +168,10 @@ impl Session {
             }
             Statement::Reads(names) => Ok(Outcome::Rows(self.findings(names))),
             Statement::Probe(names) => Ok(Outcome::Rows(self.probe(names))),
+            Statement::Users(function, user) => {
+                let user = (self.database.clone(), user.value(&[]).unwrap_or_default());
+                self.directory.look_up(function, user).map(Outcome::Rows)
+            }
             Statement::Execute(name, arguments) => self.execute_by_name(name, arguments),
             Statement::Fetch(name) => {
                 let message = format!("cursor \"{name}\" does not exist");

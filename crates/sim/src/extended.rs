@@ -136,6 +136,24 @@ impl Session {
         Some((portal.prepared.statement.as_ref()?, &portal.arguments))
     }
 
+    /// Whether a lookup has run whose segment has not ended.
+    pub(crate) fn has_looked_up(&self) -> bool {
+        self.portals.values().any(|portal| {
+            let looks_up = matches!(&portal.prepared.statement, Some(Statement::Users(..)));
+            looks_up && portal.rows.is_some()
+        })
+    }
+
+    /// Returns the lookup that is under way: the function, and the user.
+    pub(crate) fn looks_up(&self) -> Option<(&str, &str)> {
+        self.portals.values().find_map(|portal| match &portal.prepared.statement {
+            Some(Statement::Users(function, _)) => {
+                Some((function.as_str(), portal.arguments.first()?.as_str()))
+            }
+            _ => None,
+        })
+    }
+
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Fault> {
         match Target::read(body).map_err(|_| Fault::protocol("invalid message format"))? {
             Target::Statement(name) => {

@@ -20,6 +20,9 @@ impl World {
         if self.rng.chance(self.plan.rates.restart) {
             self.restart();
         }
+        if let Some(command) = self.change_users() {
+            self.order(&command);
+        }
         if self.plan.cached.is_some() && self.rng.chance(20) {
             let what = *self.rng.pick(&[Flush::All, Flush::Rule("all"), Flush::Tag("some")]);
             self.shared.protocol.flush_results(what);

@@ -70,6 +70,8 @@ pub enum Statement {
     Fetch(String),
     /// CLOSE of one cursor or all.
     CloseCursor(Option<String>),
+    /// The lookup of a user by a function of the database.
+    Users(String, Argument),
     /// The engine's question for settings of the session, with the additional names.
     Probe(Vec<String>),
     /// The engine's query that gives settings these values, unless they were set in the session.
@@ -93,6 +95,7 @@ impl Statement {
                 | Self::Probe(_)
                 | Self::Restore(_)
                 | Self::Reads(_)
+                | Self::Users(..)
         )
     }
 
@@ -108,6 +111,7 @@ impl Statement {
             Self::Select(items, _) => items.iter().map(Item::params).max().unwrap_or(0),
             Self::Insert(item) => item.params(),
             Self::Update(_, key, writer) => key.param().max(writer.param()),
+            Self::Users(_, user) => user.param(),
             _ => 0,
         }
     }
@@ -122,6 +126,7 @@ impl Statement {
             Self::Update(table, key, writer) => {
                 Self::Update(table.clone(), key.with(values), writer.with(values))
             }
+            Self::Users(function, user) => Self::Users(function.clone(), user.with(values)),
             other => other.clone(),
         }
     }
@@ -319,6 +324,11 @@ impl Reader<'_> {
         }
         if self.rest.get(2) == Some(&Token::Word("x.name".to_owned())) {
             return Some(Statement::Restore(self.rows()?));
+        }
+        if self.take("usename") {
+            (self.sign(',') && self.take("passwd") && self.take("from")).then_some(())?;
+            let function = self.word();
+            return Some(Statement::Users(function, self.arguments().pop()?));
         }
         let mut items = vec![self.item()?];
         while self.sign(',') {

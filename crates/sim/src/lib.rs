@@ -16,6 +16,7 @@
 //! | reads | a statement that is no read on a shared server, or run twice | `reads` |
 //! | versions | reads that miss acknowledged writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
+//! | logins | wrong passwords let in, right ones refused, needless lookups | `lookup_checks` |
 //! | turns | a client that gets a server before one that came earlier | `turns` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
@@ -28,7 +29,7 @@
 //!
 //! Planted bugs ([`plant`]) show that the checkers work.
 //!
-//! Not here: TLS, passwords, the admin console, the kernel.
+//! Not here: TLS, the admin console, the kernel.
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +42,7 @@ pub mod lang;
 pub mod plant;
 pub mod fault;
 pub mod state;
+pub mod directory;
 pub mod session;
 mod copy;
 mod row_commands;
@@ -57,9 +59,12 @@ mod units;
 mod setting_units;
 mod row_units;
 pub mod caching;
+pub mod logins;
 pub mod plan;
 pub mod trace;
 pub mod net;
+pub mod lookups;
+mod exchange;
 mod client;
 mod backend;
 mod turns;
@@ -68,6 +73,8 @@ mod links;
 mod engines;
 mod reads;
 mod row_checks;
+mod lookup_checks;
+mod proofs;
 mod backends;
 mod clients;
 mod delivery;

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use refrain_sim::lookups::Tally;
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{Report, quiet_panics, run, run_twice};
 use refrain_sim::world::Sharing;
@@ -98,13 +99,14 @@ fn outcome(report: &Report) -> ExitCode {
 fn many(asked: &Asked) -> ExitCode {
     let begun = Instant::now();
     let (mut done, mut violations, mut events) = (0, 0, 0);
-    let mut sharing = Sharing::default();
+    let (mut sharing, mut logins) = (Sharing::default(), Tally::default());
     for seed in asked.from..asked.from + asked.seeds {
         let report =
             if asked.twice { run_twice(seed, asked.plant) } else { run(seed, asked.plant, 0) };
         done += 1;
         events += report.events;
         sharing.add(report.sharing);
+        logins.add(report.logins);
         if report.violation.is_some() {
             violations += 1;
             outcome(&report);
@@ -118,6 +120,11 @@ fn many(asked: &Asked) -> ExitCode {
     let Sharing { shared, resent, moved, hits, overtaken } = sharing;
     say(&format!("requests: {shared} shared, {resent} resent, {moved} moved"));
     say(&format!("replies: {hits} from the cache, {overtaken} overtaken by writes"));
+    let Tally { let_in, refused, unavailable, late, lookups } = logins;
+    say(&format!(
+        "logins: {let_in} let in, {refused} refused, {unavailable} without an answer, {late} too \
+         late; {lookups} lookups"
+    ));
     if violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

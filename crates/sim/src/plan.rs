@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use refrain_config::{Options, PoolMode};
+use refrain_config::{Options, PoolMode, Unavailable};
 
 use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
+use crate::logins::{LoginPlan, Rule};
 use crate::plant::Plant;
 use crate::rng::Rng;
 use crate::versions::Staleness;
@@ -61,6 +62,10 @@ pub struct Plan {
     pub users: usize,
     /// The options of the engines.
     pub options: Arc<Options>,
+    /// The options of the engines before those of logins.
+    pub plain: String,
+    /// The plan of the logins, if clients have passwords.
+    pub logins: Option<LoginPlan>,
     /// The most servers of a pool.
     pub servers_max: u32,
     /// Number of queued bytes at which the engine stops reading.
@@ -120,22 +125,20 @@ impl Plan {
     /// # Panics
     /// If the configuration that it writes is invalid.
     pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
+        // A stream of its own, so that it changes no world without passwords.
+        let mut of_logins = rng.clone().fork(77);
         let shares = rng.chance(250);
-        let mode = *rng.pick(&[
-            PoolMode::Transaction,
-            PoolMode::Transaction,
-            PoolMode::Transaction,
-            PoolMode::Session,
-            PoolMode::Statement,
-        ]);
-        let mode = if shares { PoolMode::Transaction } else { mode };
+        let mode = mode(rng, shares);
         let pool_size = rng.range(1, if shares { 3 } else { 4 });
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
         // Those that share a server need a statement that it has: a server is to keep some.
         let statements = *rng.pick(if shares { &[4, 64, 64, 256] } else { &[1, 2, 4, 256] });
         let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
-        let caching = (mode == PoolMode::Transaction && rng.chance(300)).then(|| Caching::new(rng));
+        // A bug of the cache shows where there is one.
+        let due = matches!(plant, Some(Plant::Cache(_)));
+        let caching =
+            (mode == PoolMode::Transaction && (rng.chance(300) || due)).then(|| Caching::new(rng));
         text.extend(caching.iter().map(|caching| caching.rule.as_str()));
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
@@ -143,8 +146,12 @@ impl Plan {
             let patience = if bounded { patience } else { 60_000 };
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
-        let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
+        let logins = logins(&mut of_logins, shares || caching.is_some());
+        let options = options_of(&text, logins.as_ref(), &Rule::Asks(Rule::FIRST));
+        let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
+        if caching.is_some() && (rng.chance(500) || due) {
+            rates = rates.cancel_reads();
+        }
         let pieces = [6, 60, 1_000, 16_384, 16_384];
         let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
         let mut weights = weights(rng);
@@ -159,13 +166,15 @@ impl Plan {
             weights[index(Feature::Rows)] = 4 * weights.iter().sum::<u64>();
         }
         let slow_links = rng.chance(150);
-        Self {
+        let plan = Self {
             cores: cores(rng, shares),
             slots: if shares { rng.index(32) + 8 } else { rng.index(7) + 1 },
             sessions: rng.index(3) + 1,
             units: units(rng, shares, caching.is_some()),
             users: if shares { 1 } else { rng.index(2) + 1 },
-            options: Arc::new(options),
+            options,
+            plain: text,
+            logins,
             servers_max: u32::try_from(pool_size).unwrap_or(1) + 1,
             buffer_high,
             mode,
@@ -184,13 +193,47 @@ impl Plan {
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
+        };
+        if plan.logins.is_some() { plan.with_many_logins(&mut of_logins) } else { plan }
+    }
+
+    /// Returns a plan with many short sessions, one after the other.
+    fn with_many_logins(self, rng: &mut Rng) -> Self {
+        Self {
+            slots: self.slots + 4,
+            sessions: rng.index(16) + 4,
+            units: self.units.min(rng.range(1, 12)),
+            calm: self.calm + rng.range(500_000, 5_000_000),
+            ..self
         }
+    }
+
+    /// Returns the options of the engines under a rule for users.
+    pub(crate) fn options_under(&self, rule: &Rule) -> Arc<Options> {
+        options_of(&self.plain, self.logins.as_ref(), rule)
+    }
+
+    /// Returns the databases and users of the pools that there may be.
+    pub(crate) fn pools(&self) -> Vec<(String, String)> {
+        let own = |database: &str, user: &str| (database.to_owned(), user.to_owned());
+        let Some(logins) = &self.logins else {
+            return (0..self.users).map(|user| own("d", &format!("u{user}"))).collect();
+        };
+        let users = [&logins.users()[..], &["asker"]].concat();
+        let all = logins.all_databases();
+        all.flat_map(|database| users.iter().map(move |user| own(database, user))).collect()
     }
 
     /// Returns the number of requests that may be sent to a server behind a read.
     pub(crate) fn room_behind_a_read(&self) -> u64 {
         let pool = self.options.pool("d", "u0");
         pool.map_or(0, |pool| u64::from(pool.options.share_depth) - 1)
+    }
+
+    /// Whether clients wait for a server while none can be reached.
+    pub(crate) fn waits_for_servers(&self) -> bool {
+        let pool = self.options.pool("d", "u0");
+        pool.is_some_and(|pool| pool.options.server_unavailable == Unavailable::Wait)
     }
 }
 
@@ -205,6 +248,11 @@ impl Rates {
             abrupt: self.abrupt.min(3),
             ..self
         }
+    }
+
+    /// Has clients cancel most requests: nothing else makes a read fail whose reply might be kept.
+    fn cancel_reads(self) -> Self {
+        Self { cancel: self.cancel.max(800), ..self }
     }
 
     fn new(rng: &mut Rng) -> Self {
@@ -228,6 +276,29 @@ impl Rates {
             command: rate(200, 300),
         }
     }
+}
+
+/// Draws the plan of the logins, if clients have passwords. With `alone`, all clients are of one
+/// database, and few worlds have passwords: what is to be learned of reads takes longer than
+/// sessions last that log in often.
+fn logins(rng: &mut Rng, alone: bool) -> Option<LoginPlan> {
+    rng.chance(if alone { 30 } else { 400 }).then(|| LoginPlan::new(rng, alone))
+}
+
+/// Returns the options of the engines.
+///
+/// # Panics
+/// If they are invalid.
+fn options_of(plain: &str, logins: Option<&LoginPlan>, rule: &Rule) -> Arc<Options> {
+    let text = logins.map_or_else(|| plain.to_owned(), |logins| logins.options(plain, rule));
+    Arc::new(Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// Draws the mode of the pools.
+fn mode(rng: &mut Rng, shares: bool) -> PoolMode {
+    use PoolMode::{Session, Statement, Transaction};
+    let mode = *rng.pick(&[Transaction, Transaction, Transaction, Session, Statement]);
+    if shares { Transaction } else { mode }
 }
 
 /// Draws the number of cores.
@@ -305,6 +376,9 @@ fn options(
     }
     if waiting {
         text.push_str("max_waiting = 1\n");
+    }
+    if rng.chance(300) {
+        text.push_str("server_unavailable = \"wait\"\n");
     }
     text.push_str("[databases.d]\nhost = \"server\"\n");
     text

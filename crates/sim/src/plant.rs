@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use refrain_pg::CacheBug;
+use refrain_pg::{CacheBug, UserBug};
 use refrain_wire::Header;
 use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
@@ -83,10 +83,12 @@ pub enum Plant {
     EarlyNews,
     /// A bug in the cache.
     Cache(CacheBug),
+    /// A bug in what is known of users.
+    Users(UserBug),
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 36] = [
+pub const PLANTS: [(&str, Plant); 41] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -123,6 +125,11 @@ pub const PLANTS: [(&str, Plant); 36] = [
     ("endless-time", Plant::Cache(CacheBug::EndlessTime)),
     ("short-key", Plant::Cache(CacheBug::ShortKey)),
     ("kept-error", Plant::Cache(CacheBug::KeptError)),
+    ("answer-of-any-database", Plant::Users(UserBug::AnyDatabase)),
+    ("many-lookups", Plant::Users(UserBug::ManyLookups)),
+    ("endless-answers", Plant::Users(UserBug::EndlessAnswers)),
+    ("endless-stale-answers", Plant::Users(UserBug::EndlessStaleAnswers)),
+    ("lost-waiters", Plant::Users(UserBug::LostWaiters)),
 ];
 
 impl Plant {

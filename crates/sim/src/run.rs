@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::client::Client;
+use crate::lookups::Tally;
 use crate::plan::PATIENCE;
 use crate::plant::Plant;
 use crate::world::{Sharing, World};
@@ -24,6 +25,8 @@ pub struct Report {
     pub events: u64,
     /// How often clients shared a server.
     pub sharing: Sharing,
+    /// How logins ended.
+    pub logins: Tally,
     /// The last lines of the trace, if the caller asked for any.
     pub lines: Vec<String>,
 }
@@ -74,6 +77,7 @@ pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
         hash: world.trace.hash(),
         events: world.events,
         sharing: world.sharing,
+        logins: Tally { lookups: world.lookups.directory.answers(), ..world.lookups.tally },
         lines: world.trace.lines(lines).map(str::to_owned).collect(),
     }
 }

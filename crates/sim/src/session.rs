@@ -14,6 +14,7 @@ use refrain_wire::front::Parse;
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
+use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::lang::{self, Statement};
 use crate::rows::Rows;
@@ -89,6 +90,9 @@ pub struct Session {
     /// The rows of the server, and the session's number among those of the server.
     pub(crate) rows: Rows,
     pub(crate) number: usize,
+    /// The users of the server, and the database of the session.
+    pub(crate) directory: Directory,
+    pub(crate) database: String,
     /// The number of bytes of `out` that a real server would have sent by now.
     pub(crate) ready: usize,
     pub(crate) base: BTreeMap<String, String>,

@@ -6,9 +6,8 @@
 //! So a client is passed by as many as fit behind each of those in front of it, and no more.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use refrain_pg::Snapshot;
+use refrain_pg::{ClientView, Snapshot};
 use refrain_pool::ClientSerial;
 
 /// Clients as the checker knows them.
@@ -43,9 +42,10 @@ impl Turns {
         for client in served.filter(|client| !had.contains(&client.serial)) {
             // One that did not wait then has come since.
             let came = waited.get(&client.serial).copied().unwrap_or(self.seen);
-            let same = |other: &Arc<str>| *other == client.user;
-            for (other, _) in
-                waiting.clone().filter(|(other, since)| same(&other.user) && *since < came)
+            let same = |other: &ClientView| {
+                (&other.database, &other.user) == (&client.database, &client.user)
+            };
+            for (other, _) in waiting.clone().filter(|(other, since)| same(other) && *since < came)
             {
                 let passed = self.passed.entry(other.serial).or_default();
                 *passed += 1;

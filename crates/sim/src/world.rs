@@ -22,6 +22,7 @@ use refrain_pool::{Conn, Core, Now};
 
 use crate::backend::Backend;
 use crate::client::Client;
+use crate::lookups::Lookups;
 use crate::net::{Link, LinkId, Way};
 use crate::plan::Plan;
 use crate::plant::Plant;
@@ -44,6 +45,10 @@ pub(crate) enum Happening {
     Unstall(LinkId, Way),
     /// A client connects.
     Arrive(usize),
+    /// A client says this, as its part of its login.
+    Says(usize, Vec<u8>),
+    /// A client's login has to be over.
+    Late(usize),
     /// A client acts, by the number of its appointment.
     Act(usize, u32),
     /// A session of the model server works, by the number of its appointment.
@@ -132,6 +137,13 @@ pub(crate) struct Faults {
     pub(crate) drained: bool,
 }
 
+impl Faults {
+    /// Returns the number of faults because of which a lookup may fail.
+    pub(crate) fn total(&self) -> u32 {
+        self.servers + self.logins + self.kills
+    }
+}
+
 /// How often clients of a world shared a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
@@ -186,6 +198,8 @@ pub struct World {
     pub(crate) turns: Turns,
     /// The server that was the first to begin a request, by the request's tag, for a planted bug.
     pub(crate) first: HashMap<String, usize>,
+    /// The users, and what was looked up.
+    pub(crate) lookups: Lookups,
     /// How often clients shared a server, once the run has ended.
     pub(crate) sharing: Sharing,
     /// The time until which connections to servers are refused.
@@ -207,8 +221,10 @@ impl World {
         let mut entropy = rng.fork(2);
         let options = plan.options.clone();
         let shared = Shared::new(options, plan.cores, &mut |bytes| entropy.fill(bytes));
-        if let Some(Plant::Cache(bug)) = plant {
-            shared.protocol.plant_in_results(bug);
+        match plant {
+            Some(Plant::Cache(bug)) => shared.protocol.plant_in_results(bug),
+            Some(Plant::Users(bug)) => shared.protocol.plant_in_users(bug),
+            _ => {}
         }
         let workers = (0..plan.cores)
             .map(|core| {
@@ -230,6 +246,7 @@ impl World {
             clients.push(Client::new(slot, slot, &plan, &mut fork));
         }
         let plant_waits = rng.below(12);
+        let lookups = Lookups::new(plan.logins.as_ref());
         let mut world = Self {
             plan,
             plant,
@@ -250,6 +267,7 @@ impl World {
             versions: Versions::default(),
             turns: Turns::default(),
             first: HashMap::new(),
+            lookups,
             sharing: Sharing::default(),
             down_until: 0,
             is_calm: false,

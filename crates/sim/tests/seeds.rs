@@ -1,6 +1,7 @@
 //! A short run of seeds must find no violation, and the checkers must find every planted bug.
 
-use refrain_pg::CacheBug;
+use refrain_pg::{CacheBug, UserBug};
+use refrain_sim::lookups::Tally;
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{quiet_panics, run, run_twice};
 use refrain_sim::world::Sharing;
@@ -13,16 +14,20 @@ const PLANTED_SEEDS: u64 = 400;
 #[test]
 fn seeds_find_nothing() {
     quiet_panics(|_, _| ());
-    let mut sharing = Sharing::default();
+    let (mut sharing, mut logins) = (Sharing::default(), Tally::default());
     for seed in 0..SEEDS {
         let report = if seed % 10 == 0 { run_twice(seed, None) } else { run(seed, None, 0) };
         assert_eq!(report.violation, None, "replay: sim --seed {seed} --trace");
         sharing.add(report.sharing);
+        logins.add(report.logins);
     }
     // What no world does, no checker can judge.
     let Sharing { shared, resent, moved, hits, overtaken } = sharing;
     assert!(shared > 5_000 && resent > 50 && moved > 50, "{sharing:?}");
     assert!(hits > 2_000 && overtaken > 300, "{sharing:?}");
+    let Tally { let_in, refused, unavailable, late, lookups } = logins;
+    assert!(let_in > 1_000 && refused > 500 && lookups > 500, "{logins:?}");
+    assert!(unavailable > 50 && late > 50, "{logins:?}");
 }
 
 /// Returns the first seed that finds a planted bug, with the violation. A seed that has the same
@@ -76,4 +81,13 @@ fn bugs_in_the_cache_are_found() {
         assert_found_by(Plant::Cache(bug), "versions: ");
     }
     assert_found_by(Plant::Cache(CacheBug::ShortKey), "oracle: ");
+}
+
+#[test]
+fn bugs_in_what_is_known_of_users_are_found() {
+    let bugs = [UserBug::AnyDatabase, UserBug::ManyLookups];
+    for bug in [&bugs[..], &[UserBug::EndlessAnswers, UserBug::EndlessStaleAnswers]].concat() {
+        assert_found_by(Plant::Users(bug), "logins: ");
+    }
+    assert_found_by(Plant::Users(UserBug::LostWaiters), "liveness: ");
 }

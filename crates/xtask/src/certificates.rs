@@ -1,5 +1,9 @@
 //! Certificates for tests: authorities made on the spot, and what they sign.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
@@ -68,6 +72,40 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.0)?.pem();
         Ok(Signed { certificate, key: key.serialize_pem() })
     }
+}
+
+impl Signed {
+    /// Writes the certificate and the key as the files `NAME.crt` and `NAME.key` of a folder.
+    /// libpq, PostgreSQL and other drivers refuse a key that others may read.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<()> {
+        fs::write(folder.join(format!("{name}.crt")), &self.certificate)?;
+        let key = folder.join(format!("{name}.key"));
+        fs::write(&key, &self.key)?;
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+        Ok(())
+    }
+}
+
+/// Writes the authority's certificate, and a certificate for `localhost` with its key, as files of
+/// a folder. Returns their options of the proxy: those towards clients, and those towards a server.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_for_proxy(authority: &Authority, folder: &Path) -> Result<(String, String)> {
+    fs::create_dir_all(folder)?;
+    authority.sign("refrain", &["localhost"])?.write(folder, "own")?;
+    let path = |name: &str| folder.join(name);
+    fs::write(path("root.crt"), authority.certificate())?;
+    let to_clients = format!(
+        "client_tls_cert_file = {:?}\nclient_tls_key_file = {:?}\n",
+        path("own.crt"),
+        path("own.key")
+    );
+    let to_server = format!("sslmode = \"verify-full\"\nsslrootcert = {:?}\n", path("root.crt"));
+    Ok((to_clients, to_server))
 }
 
 /// Makes a certificate that its own key has signed, as PostgreSQL's manual does: it could be that

@@ -9,7 +9,8 @@ use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
 use xtask::{
-    bench, command, dialect, docs, fuzz, provision, regress, repro, soak, suite, tidy, workspace,
+    bench, command, dialect, docs, encrypted, fuzz, provision, regress, repro, soak, suite, tidy,
+    workspace,
 };
 
 /// Commands of the Refrain workspace.
@@ -34,8 +35,11 @@ enum Task {
     /// Run the client libraries directly against PostgreSQL.
     Drivers {
         /// Use PostgreSQL 18 rather than 15.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "tls")]
         new: bool,
+        /// Try their options for TLS instead, through the proxy.
+        #[arg(long)]
+        tls: bool,
         /// Run only this client library.
         #[arg(long)]
         only: Option<String>,
@@ -82,7 +86,10 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<bool> {
     match task {
         Task::Test { no_drivers, only } => return Ok(suite::run(only.as_deref(), !no_drivers)),
-        Task::Drivers { new, only } => {
+        Task::Drivers { tls: true, only, .. } => {
+            return Ok(encrypted::run(only.as_deref())?.failed == 0);
+        }
+        Task::Drivers { new, only, .. } => {
             let version = if new { Version::V18 } else { Version::V15 };
             return suite::direct(version, only.as_deref());
         }

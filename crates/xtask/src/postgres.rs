@@ -70,6 +70,17 @@ impl Cluster {
         hba: &str,
         ident: &str,
     ) -> Result<Cluster> {
+        Self::start_encrypting_with(version, authority, hba, ident, &[])
+    }
+
+    /// Starts such a cluster with further settings.
+    pub fn start_encrypting_with(
+        version: Version,
+        authority: &Authority,
+        hba: &str,
+        ident: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<Cluster> {
         let signed = authority.sign("server", &["localhost", "127.0.0.1"])?;
         let root = authority.certificate();
         let files = [
@@ -79,7 +90,8 @@ impl Cluster {
             ("pg_hba.conf", hba),
             ("pg_ident.conf", ident),
         ];
-        Self::start_with_files(version, &files, &[("ssl", "on"), ("ssl_ca_file", "root.crt")])
+        let all = [&[("ssl", "on"), ("ssl_ca_file", "root.crt")], settings].concat();
+        Self::start_with_files(version, &files, &all)
     }
 
     fn start_with_files(
@@ -145,7 +157,9 @@ impl Cluster {
 
     /// Runs `sql` as the superuser with `psql`, and returns the rows without decoration.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String> {
-        let psql = self.own.as_ref().map_or("psql".into(), |own| own.bin.join("psql"));
+        // A build of a server may come without it.
+        let own = self.own.as_ref().map(|own| own.bin.join("psql")).filter(|path| path.exists());
+        let psql = own.unwrap_or("psql".into());
         let mut psql = Command::new(psql);
         psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", &self.url(database), "-c", sql]);
         command::output(&mut psql)

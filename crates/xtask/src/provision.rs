@@ -78,6 +78,7 @@ pub fn everything() -> Result<()> {
     timed("Go driver", go)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
     timed("Rounds of Go's drivers", go_rounds)?;
+    timed("Go driver for TLS", go_tls)?;
     timed("Java driver", java)?;
     timed("Rust drivers", rust)?;
     Ok(())
@@ -190,13 +191,27 @@ pub fn go_rounds() -> Result<PathBuf> {
     go_program("go-rounds", "./round")
 }
 
+/// Builds the program of the Go driver for TLS and returns its path.
+pub fn go_tls() -> Result<PathBuf> {
+    go_program("go-tls", "./tls")
+}
+
 /// Builds the test of Rust's drivers against SQLite and returns its path.
 pub fn rust() -> Result<PathBuf> {
+    rust_program("refrain-smoke")
+}
+
+/// Builds the program of the Rust driver for TLS and returns its path.
+pub fn rust_tls() -> Result<PathBuf> {
+    rust_program("tls")
+}
+
+fn rust_program(name: &str) -> Result<PathBuf> {
     let target = dir().join("rust");
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--locked", "--target-dir"]).arg(&target);
     command::run(cargo.current_dir(drivers().join("rust")))?;
-    Ok(target.join("debug/refrain-smoke"))
+    Ok(target.join("debug").join(name))
 }
 
 fn go_program(name: &str, package: &str) -> Result<PathBuf> {

@@ -3,16 +3,16 @@
 //! A part that fails does not stop the parts after it. The last printed line is
 //! `N passed, N failed` over all parts.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::certificates::Authority;
+use crate::certificates::{Authority, write_for_proxy};
 use crate::command::{self, Tally};
 use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
+use crate::encrypted;
 use crate::fuzz;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
@@ -48,6 +48,7 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
     Part { name: "drivers-shared-18", run: || through_shared_servers(Version::V18), drives: true },
     Part { name: "drivers-tls", run: through_tls, drives: true },
+    Part { name: "drivers-tls-modes", run: || encrypted::run(None), drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
@@ -202,12 +203,16 @@ fn cached() -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs the fuzzer, briefly.
+/// Runs the fuzzer, briefly, in the clear and over TLS.
 fn fuzz() -> Result<Tally> {
-    match fuzz::run(&fuzz::Arguments::short())? {
-        true => Ok(Tally { passed: 1, failed: 0 }),
-        false => bail!("the fuzzer found an error"),
+    let mut tally = Tally::default();
+    for arguments in [fuzz::Arguments::short(), fuzz::Arguments::short_encrypted()] {
+        match fuzz::run(&arguments)? {
+            true => tally += Tally { passed: 1, failed: 0 },
+            false => bail!("the fuzzer found an error"),
+        }
     }
+    Ok(tally)
 }
 
 fn through_proxy(version: Version) -> Result<Tally> {
@@ -232,17 +237,10 @@ fn through_tls() -> Result<Tally> {
     let hba = "hostssl all all all trust\n";
     let cluster = Cluster::start_encrypting(Version::V18Tls, &authority, hba, "")?;
     let folder = workspace::target().join("drivers-tls");
-    fs::create_dir_all(&folder)?;
-    let signed = authority.sign("refrain", &["localhost"])?;
+    let (to_clients, to_server) = write_for_proxy(&authority, &folder)?;
     let root = folder.join("root.crt");
-    fs::write(&root, authority.certificate())?;
-    fs::write(folder.join("own.crt"), signed.certificate)?;
-    fs::write(folder.join("own.key"), signed.key)?;
     let config = format!(
-        "client_tls_sslmode = \"require\"\nclient_tls_cert_file = {:?}\nclient_tls_key_file = {:?}\n{}\
-         sslmode = \"verify-full\"\nsslrootcert = {root:?}\n",
-        folder.join("own.crt"),
-        folder.join("own.key"),
+        "client_tls_sslmode = \"require\"\n{to_clients}{}{to_server}",
         proxy::over(&cluster, "transaction", 20),
     );
     let proxy = Refrain::start_as(&program, &config)?;

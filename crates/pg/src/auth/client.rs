@@ -23,6 +23,7 @@ use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use refrain_pool::secured::Secured;
+use refrain_wire::write;
 use subtle::ConstantTimeEq;
 
 use super::credential::Credential;
@@ -51,7 +52,7 @@ pub enum Method {
     Scram,
 }
 
-/// An authentication message to the client, for `wire` to frame.
+/// An authentication message to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthRequest {
     /// The client is who it says.
@@ -72,6 +73,25 @@ pub enum AuthRequest {
     SaslContinue(Vec<u8>),
     /// The mechanism's last word.
     SaslFinal(Vec<u8>),
+}
+
+impl AuthRequest {
+    /// Appends the message ("Message Formats", the messages that begin with Authentication).
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ok => write::authentication(out, 0, &[]),
+            Self::CleartextPassword => write::authentication(out, 3, &[]),
+            Self::Md5 { salt } => write::authentication(out, 5, salt),
+            Self::Sasl { mechanisms } => {
+                let mut list = Vec::new();
+                mechanisms.iter().for_each(|name| write::string(&mut list, name.as_bytes()));
+                list.push(0);
+                write::authentication(out, 10, &list);
+            }
+            Self::SaslContinue(data) => write::authentication(out, 11, data),
+            Self::SaslFinal(data) => write::authentication(out, 12, data),
+        }
+    }
 }
 
 /// The next step of an exchange, after its start or after a message of the client.

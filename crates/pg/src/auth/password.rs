@@ -89,7 +89,8 @@ impl Md5Hash {
         Self::digest(&[&self.0[3..], &salt])
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Returns the hash as `pg_authid` has it.
+    pub fn bytes(&self) -> &[u8] {
         &self.0[..]
     }
 

@@ -6,6 +6,7 @@
 //! The SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending (appendix "PostgreSQL
 //! Error Codes"), and of class 08 where the proxy gave up.
 
+use refrain_pool::client::Phase;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::write::Report;
@@ -20,6 +21,16 @@ pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {
 pub(crate) fn report_in_words(cause: DisconnectReason, message: &str) -> Option<Report<'_>> {
     let sqlstate = sqlstate(cause)?;
     Some(Report { severity: "FATAL", sqlstate, message, hint: "" })
+}
+
+/// Returns the error for a client in this phase that waits for a server and gets none.
+pub(crate) fn no_server(cause: DisconnectReason, phase: Phase) -> Report<'static> {
+    let mut report = report(cause).expect("clients are told that there is no server");
+    if cause == DisconnectReason::ServerDown && phase != Phase::Ready {
+        // PostgreSQL's code for a login that may succeed later.
+        report.sqlstate = "57P03";
+    }
+    report
 }
 
 /// Returns PostgreSQL's words for a login of one client too many.

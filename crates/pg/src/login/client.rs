@@ -147,7 +147,7 @@ impl Step<'_, '_> {
     fn proof(&mut self, conn: Conn, login_request: Box<LoginRequest>, proof: AuthStep) {
         match proof {
             AuthStep::Send(request, proving) => {
-                self.ask(conn, &request);
+                request.write(self.step.ports.out(conn));
                 if let Some(client) = self.step.engine.connections.client(conn) {
                     client.session.login.await_proof(login_request, proving);
                 }
@@ -164,29 +164,13 @@ impl Step<'_, '_> {
                 let checked = self.check_certificate(conn, &login_request);
                 // PostgreSQL ends the exchange before it looks at the certificate's name.
                 let may_say = |it: &&AuthRequest| checked.is_ok() || **it != AuthRequest::Ok;
-                requests.iter().filter(may_say).for_each(|request| self.ask(conn, request));
+                let out = self.step.ports.out(conn);
+                requests.iter().filter(may_say).for_each(|request| request.write(out));
                 match checked {
                     Ok(()) => self.enter(conn, login_request, authenticated),
                     Err(denied) => self.deny(conn, &login_request, &denied),
                 }
             }
-        }
-    }
-
-    fn ask(&mut self, conn: Conn, request: &AuthRequest) {
-        let out = self.step.ports.out(conn);
-        match request {
-            AuthRequest::Ok => write::authentication(out, 0, &[]),
-            AuthRequest::CleartextPassword => write::authentication(out, 3, &[]),
-            AuthRequest::Md5 { salt } => write::authentication(out, 5, salt),
-            AuthRequest::Sasl { mechanisms } => {
-                let mut list = Vec::new();
-                mechanisms.iter().for_each(|name| write::string(&mut list, name.as_bytes()));
-                list.push(0);
-                write::authentication(out, 10, &list);
-            }
-            AuthRequest::SaslContinue(data) => write::authentication(out, 11, data),
-            AuthRequest::SaslFinal(data) => write::authentication(out, 12, data),
         }
     }
 

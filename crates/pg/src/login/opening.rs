@@ -33,6 +33,12 @@ impl Step<'_, '_> {
         if client.session.login.starts_tls() && client.secured().is_none() {
             return self.early(conn, input).map(|used| (used, None));
         }
+        if client.session.login.had_bytes_in_the_clear() {
+            // Like PostgreSQL, tell it within TLS, where an attacker cannot have written it.
+            let reason = DisconnectReason::ClientProtocol;
+            self.refuse_in_words(conn, reason, UNENCRYPTED_DATA, "");
+            return None;
+        }
         if input.first() == Some(&TLS_HANDSHAKE) && self.may_start_tls(conn) {
             self.start_tls(conn, input.to_vec());
             return Some((input.len(), None));
@@ -57,7 +63,7 @@ impl Step<'_, '_> {
                     Opening::Ssl => Encryption::Tls,
                     _ => Encryption::Gss,
                 };
-                self.encryption(conn, encryption, rest).then_some((used, None))
+                self.encryption(conn, encryption, rest).then_some((input.len(), None))
             }
         }
     }
@@ -97,7 +103,8 @@ impl Step<'_, '_> {
     }
 
     /// Answers a request for TLS or GSSAPI encryption; denies the latter. A client may ask for each
-    /// once, in either order. True if the client may go on.
+    /// once, in either order. Bytes behind the request (`rest`) are not read: an attacker may have
+    /// sent them, to be taken for encrypted ones (CVE-2021-23214). True if the client may go on.
     fn encryption(&mut self, conn: Conn, encryption: Encryption, rest: bool) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let tls = encryption == Encryption::Tls;
@@ -108,17 +115,20 @@ impl Step<'_, '_> {
         }
         let starts = tls && self.may_start_tls(conn);
         self.step.ports.out(conn).push(if starts { b'S' } else { b'N' });
+        if starts {
+            self.start_tls(conn, Vec::new());
+            if let Some(client) = self.step.engine.connections.client(conn).filter(|_| rest) {
+                client.session.login.note_bytes_in_the_clear();
+            }
+            return true;
+        }
         if rest {
-            // An attacker may have sent bytes behind the request, to be taken for encrypted ones
-            // (CVE-2021-23222).
             let message = if tls {
                 UNENCRYPTED_DATA
             } else {
                 "received unencrypted data after GSSAPI encryption request"
             };
             self.refuse_in_words(conn, DisconnectReason::ClientProtocol, message, "");
-        } else if starts {
-            self.start_tls(conn, Vec::new());
         }
         !rest
     }

@@ -8,7 +8,7 @@
 //! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
 //! nor report more settings than are kept.
 
-use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
 use refrain_pool::ids::Conn;
 use refrain_pool::inbox::Rest;
 use refrain_wire::back::{self as read, Authentication, Fields, field};
@@ -18,7 +18,7 @@ use refrain_wire::{Header, startup, write};
 
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
 use crate::engine::Step;
-use crate::ground::reports::report;
+use crate::ground::reports::no_server;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::SettingsMut;
 use crate::state::parts::Pool;
@@ -231,14 +231,19 @@ impl Step<'_, '_> {
         if gone {
             pool.shared.protocol.forget_server_parameters();
         }
+        let is_outage = match words {
+            Some(words) => is_passing(&Fields(words)),
+            None => cause == DisconnectReason::ServerDown,
+        };
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
-        if self.step.drop_failed(conn, cause, why) {
-            self.step.fail_waiting(id, cause, why, |out| match words {
+        let failure = ConnectFailure { cause, why, is_outage };
+        if self.step.drop_failed(conn, &failure) {
+            self.step.fail_waiting(id, &failure, |out, phase| match words {
                 Some(words) => {
                     let tag = back::ERROR_RESPONSE;
                     write::message(out, tag, |out| out.extend_from_slice(words));
                 }
-                None => write::error(out, &report(cause).expect("clients are told of both")),
+                None => write::error(out, &no_server(cause, phase)),
             });
         }
         if gone {
@@ -259,6 +264,13 @@ fn told(refusal: &AuthError) -> Vec<u8> {
 /// Whether a server's error says that the database or the user does not exist.
 fn is_database_or_user_missing(fields: &Fields<'_>) -> bool {
     matches!(fields.sqlstate(), b"3D000" | b"28000")
+}
+
+/// Whether a server's error may pass by itself: there are too many connections (class 53), or the
+/// server is starting or shutting down (57P03; "PostgreSQL Error Codes").
+fn is_passing(fields: &Fields<'_>) -> bool {
+    let sqlstate = fields.sqlstate();
+    sqlstate.starts_with(b"53") || sqlstate == b"57P03"
 }
 
 /// Whether clients may read why a server refused the login: not if it is about Refrain's own name

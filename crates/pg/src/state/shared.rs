@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use refrain_cache::Bug as CacheBug;
 use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, UserSecret};
+use refrain_pool::Now;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{
@@ -21,6 +22,7 @@ use crate::settings::interned::Environments;
 use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::{self, Registry};
+use crate::users::bug::Bug as UserBug;
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
 
 /// PostgreSQL's part of what the cores share.
@@ -117,6 +119,11 @@ impl SharedPart {
         self.results.cache.plant(bug);
     }
 
+    /// Plants a bug in what is known of users, for the simulator.
+    pub fn plant_in_users(&self, bug: UserBug) {
+        self.known_users.plant(bug);
+    }
+
     /// Returns the credential of a user of the configuration who has this secret. With an empty
     /// password, nobody can log in.
     pub(crate) fn configured_credential(&self, user: &str, secret: &UserSecret) -> Credential {
@@ -155,8 +162,8 @@ impl SharedPart {
     }
 
     /// Forgets what databases said of users.
-    pub fn flush_users(&self) {
-        self.known_users.flush();
+    pub fn flush_users(&self, now: Now) {
+        self.known_users.flush(now);
     }
 
     /// Returns the parse environment of the settings that change what a text means. Its number

@@ -24,6 +24,10 @@ const CANCELLED: Report<'static> = Report {
     hint: "",
 };
 
+/// Most bytes of a message whose rest is awaited without a server. Refrain holds them, so the least
+/// `buffer_high` is no smaller.
+const AWAITED_MAX: usize = 8 * 1024;
+
 /// The need of the next message of a client without a server.
 pub(crate) enum Need {
     /// Nothing more: this number of bytes has been handled.
@@ -34,6 +38,21 @@ pub(crate) enum Need {
     More,
     /// The end of the session: Terminate, or a malformed message.
     End(DisconnectReason),
+}
+
+/// Whether a message of this type is a request with a body. A server is not taken from others for a
+/// part of one: the rest may be long in coming, and may show that no server is needed.
+fn is_request(tag: u8) -> bool {
+    matches!(
+        tag,
+        front::QUERY
+            | front::PARSE
+            | front::BIND
+            | front::DESCRIBE
+            | front::EXECUTE
+            | front::CLOSE
+            | front::FUNCTION_CALL
+    )
 }
 
 impl Step<'_, '_> {
@@ -51,6 +70,9 @@ impl Step<'_, '_> {
         };
         let length = header.message_bytes();
         let there = length.min(input.len());
+        if input.len() < length && length <= AWAITED_MAX && is_request(header.tag) {
+            return Need::More;
+        }
         match header.tag {
             front::TERMINATE => Need::End(DisconnectReason::Terminated),
             // A server has to refuse a Sync with a body.

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use hashlink::LinkedHashMap;
 use refrain_cache::Waiter;
-use refrain_config::{AuthQuery, AuthUnavailable, General};
+use refrain_config::{AuthQuery, General, Unavailable};
 use refrain_pool::Now;
 
 use crate::auth::{Credential, Seed, StoredSecret};
+use crate::users::bug::Bug;
 
 /// Microseconds for which no wrong password makes an answer doubtful.
 const CERTAIN_US: u64 = 1_000_000;
@@ -55,7 +56,7 @@ impl Terms {
             negative_ttl: general.auth_cache_negative_ttl,
             stale: general.auth_cache_stale,
             size: general.auth_cache_size as usize,
-            waits: general.auth_unavailable == AuthUnavailable::Wait,
+            waits: general.auth_unavailable == Unavailable::Wait,
         }
     }
 }
@@ -90,9 +91,17 @@ struct Answer {
     /// `None` if the user does not exist or may not log in.
     credential: Option<Credential>,
     at: Now,
+    /// When answers were forgotten while the database was asked: this one counts for logins alone
+    /// that waited by then.
+    overtaken: Option<Now>,
 }
 
 impl Answer {
+    /// Whether the answer counts for a login that has waited since then, if it did.
+    fn counts(&self, since: Option<Now>) -> bool {
+        self.overtaken.is_none_or(|overtaken| since.is_some_and(|since| since <= overtaken))
+    }
+
     fn is_within(&self, age: Duration, now: Now) -> bool {
         self.at.after(age) > now
     }
@@ -110,8 +119,8 @@ struct Entry {
     doubted: bool,
     /// When the query began that is under way.
     asked: Option<Now>,
-    /// Whether the answer to the query under way may be out of date when it comes.
-    overtaken: bool,
+    /// When answers were forgotten while the query was under way.
+    overtaken: Option<Now>,
     /// When the last query failed, unless one has succeeded since.
     failed: Option<Now>,
     waiters: Vec<Waiter>,
@@ -120,7 +129,7 @@ struct Entry {
 impl Entry {
     /// Returns what a login finds that has waited since then, if it did.
     fn look(&self, terms: &Terms, now: Now, since: Option<Now>) -> Option<Found> {
-        let answer = self.answer.as_ref();
+        let answer = self.answer.as_ref().filter(|answer| answer.counts(since));
         if let Some(answer) = answer {
             let ttl = if answer.credential.is_some() { terms.ttl } else { terms.negative_ttl };
             let is_fresh = !self.doubted && answer.is_within(ttl, now);
@@ -188,6 +197,8 @@ struct Entries {
     lost: Vec<UserKey>,
     /// Users for whom logins wait while no query is under way: the last one has just failed.
     resting: Vec<UserKey>,
+    /// For the simulator.
+    bug: Option<Bug>,
 }
 
 /// The users of all databases, for all cores.
@@ -225,11 +236,14 @@ impl KnownUsers {
         waiter: Waiter,
     ) -> Look {
         let mut entries = self.lock();
+        let other = entries.mistaken_for(key);
+        let (key, terms) = (other.as_ref().unwrap_or(key), &entries.terms(terms));
         if !entries.map.contains_key(key) {
             entries.make_room(terms.size);
             entries.map.insert(key.clone(), Entry::default());
         }
         // `entry` would change the order.
+        let asks_again = entries.bug == Some(Bug::ManyLookups);
         let Some(entry) = entries.map.get_mut(key) else { return Look::only(Found::Nothing) };
         let found = entry.look(terms, now, since);
         match &found {
@@ -242,7 +256,8 @@ impl KnownUsers {
             }
             _ => {}
         }
-        let asks = entry.is_to_be_asked(now) && !matches!(found, Some(Found::Nothing));
+        let is_due = entry.is_to_be_asked(now) || asks_again;
+        let asks = is_due && !matches!(found, Some(Found::Nothing));
         if asks {
             entry.asked = Some(now);
         }
@@ -281,10 +296,16 @@ impl KnownUsers {
         let map = &mut entries.map;
         let entry = if is_user { map.to_back(key) } else { map.to_front(key) };
         let Some(entry) = entry else { return Vec::new() };
-        entry.answer = Some(Answer { credential, at: now });
-        entry.doubted = std::mem::take(&mut entry.overtaken);
+        entry.answer = Some(Answer { credential, at: now, overtaken: entry.overtaken.take() });
+        entry.doubted = false;
         (entry.asked, entry.failed) = (None, None);
-        std::mem::take(&mut entry.waiters)
+        let waiters = std::mem::take(&mut entry.waiters);
+        if entries.bug == Some(Bug::LostWaiters) { Vec::new() } else { waiters }
+    }
+
+    /// Plants a bug, for the simulator.
+    pub(crate) fn plant(&self, bug: Bug) {
+        self.lock().bug = Some(bug);
     }
 
     /// Notes that the database could not be asked, or that its answer cannot be read. Returns the
@@ -337,14 +358,16 @@ impl KnownUsers {
         entry.doubted |= entry.answer.as_ref().is_some_and(is_old);
     }
 
-    /// Forgets all answers.
-    pub(crate) fn flush(&self) {
+    /// Forgets all answers. An answer that is under way counts for no login from now on: the
+    /// database may have given it before what the operator wants to be seen.
+    pub(crate) fn flush(&self, now: Now) {
         let mut entries = self.lock();
         entries.map.retain(|_, entry| {
             entry.answer = None;
             entry.failed = None;
-            // The database may have answered before what the operator wants to be seen.
-            entry.overtaken = true;
+            if entry.asked.is_some() {
+                entry.overtaken.get_or_insert(now);
+            }
             entry.asked.is_some() || !entry.waiters.is_empty()
         });
     }
@@ -371,7 +394,7 @@ impl KnownUsers {
                 user: key.user.to_string(),
                 secret: answer.credential.as_ref().map_or("none", Credential::kind),
                 at: answer.at,
-                doubted: entry.doubted,
+                doubted: entry.doubted || answer.overtaken.is_some(),
             })
         };
         entries.map.iter().filter_map(shown).collect()
@@ -383,6 +406,23 @@ impl KnownUsers {
 }
 
 impl Entries {
+    /// Returns the user for whom a user is mistaken, if that bug is planted.
+    fn mistaken_for(&self, key: &UserKey) -> Option<UserKey> {
+        let same = |other: &&UserKey| other.user == key.user;
+        let is_planted = self.bug == Some(Bug::AnyDatabase);
+        if is_planted { self.map.keys().find(same).cloned() } else { None }
+    }
+
+    /// Returns the limits of answers: the same, unless a bug is planted.
+    fn terms(&self, terms: &Terms) -> Terms {
+        let endless = Duration::from_secs(1 << 32);
+        match self.bug {
+            Some(Bug::EndlessAnswers) => Terms { ttl: endless, negative_ttl: endless, ..*terms },
+            Some(Bug::EndlessStaleAnswers) => Terms { stale: endless, ..*terms },
+            _ => *terms,
+        }
+    }
+
     /// Forgets the oldest answers, until there is room for one more. Those who are being looked up
     /// stay; the limit of logins bounds their number.
     fn make_room(&mut self, size: usize) {
@@ -401,7 +441,7 @@ impl Entries {
         self.under_way.retain(|other| other != key);
         let Some(entry) = self.map.get_mut(key) else { return Vec::new() };
         (entry.asked, entry.failed) = (None, Some(now));
-        entry.overtaken = false;
+        entry.overtaken = None;
         std::mem::take(&mut entry.waiters)
     }
 }

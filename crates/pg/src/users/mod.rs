@@ -10,5 +10,6 @@
 //! - an answer that cannot be read lets nobody in;
 //! - answers are bounded by number, and each is of at most one user.
 
+pub(crate) mod bug;
 pub(crate) mod known;
 pub(crate) mod lookup;

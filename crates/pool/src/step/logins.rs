@@ -1,7 +1,10 @@
 //! Logins to servers that have succeeded or failed.
 
+use refrain_config::Unavailable;
+
+use crate::client::Phase;
 use crate::connections::Connection;
-use crate::disconnect::DisconnectReason;
+use crate::disconnect::ConnectFailure;
 use crate::engine::Step;
 use crate::event::{Action, Level};
 use crate::ids::{Conn, PoolId};
@@ -38,43 +41,50 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Removes a server that could not be connected or logged in to, and tries again later.
-    /// Returns whether the pool has no other server, so that the clients that wait get an error
-    /// ([`Self::fail_waiting`]).
-    pub fn drop_failed(&mut self, conn: Conn, cause: DisconnectReason, why: &str) -> bool {
+    /// Returns whether the clients that wait get an error ([`Self::fail_waiting`]): not if the pool
+    /// has another server, or if they wait on.
+    pub fn drop_failed(&mut self, conn: Conn, failure: &ConnectFailure<'_>) -> bool {
         let Connection::Server(server) = self.engine.connections.take(conn) else { return false };
         self.ports.close(conn);
-        let now = self.now;
-        let pool = self.engine.core_state.pool(server.pool);
+        let (now, id) = (self.now, server.pool);
+        let ConnectFailure { cause, why, is_outage } = *failure;
+        let pool = self.engine.core_state.pool(id);
+        let options = &pool.settings.options;
         pool.counters.pool.server_login_failures += 1;
-        pool.retry = now.after(pool.settings.options.server_login_retry);
+        pool.retry = now.after(options.server_login_retry);
+        let wait_on = is_outage && options.server_unavailable == Unavailable::Wait;
         let host = pool.settings.host.to_string();
         let none_left = pool.servers == pool.connecting;
         // The reason of a failed connect begins with the address, which need not come twice.
         let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
-        self.note_pool(server.pool, Level::Error, cause, detail);
+        self.note_pool(id, Level::Error, cause, detail);
         self.forget_server(&server);
-        none_left
+        if none_left {
+            // No client waits with a job: its sender does without the answer.
+            self.lose_jobs(id);
+        }
+        none_left && !wait_on
     }
 
-    /// Ends the sessions of all clients that wait for a server of a pool, and loses the jobs that
-    /// wait for one. `tell` writes the error.
+    /// Ends the sessions of all clients that wait for a server of a pool. `tell` writes the error
+    /// for a client in this phase.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
-        cause: DisconnectReason,
-        why: &str,
-        tell: impl Fn(&mut Vec<u8>),
+        failure: &ConnectFailure<'_>,
+        tell: impl Fn(&mut Vec<u8>, Phase),
     ) {
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(Waiter::Client(client)) = pool.waiters.next_client() {
             clients.push(client);
         }
-        self.lose_jobs(id);
-        for client in clients {
-            self.note_client(client, Level::Warn, cause, why.to_owned());
-            tell(self.ports.out(client));
-            self.remove_client(client, false);
+        for conn in clients {
+            self.note_client(conn, Level::Warn, failure.cause, failure.why.to_owned());
+            if let Some(client) = self.engine.connections.client(conn) {
+                tell(self.ports.out(conn), P::phase(&client.session));
+            }
+            self.remove_client(conn, false);
         }
     }
 

@@ -92,6 +92,25 @@ fn a_failed_connect_is_tried_again_after_a_while() {
 }
 
 #[test]
+fn clients_wait_for_a_server_if_they_may() {
+    let options = "server_login_retry = \"1s\"\nserver_unavailable = \"wait\"";
+    let mut world = World::new(options);
+    let anna = world.client();
+    world.connects = Connects::Never;
+    let server = world.last_server();
+    world.server_leaves(server);
+    world.says(anna, "mine");
+    let bob = world.client();
+    world.pass(SECOND * 3);
+    assert!(world.counters(0).server_login_failures > 1);
+    assert!(world.is_there(anna) && world.is_there(bob));
+    world.connects = Connects::AtOnce;
+    world.pass(SECOND);
+    assert!(world.heard(anna).ends_with("mine\n"));
+    assert!(world.heard(bob).starts_with("welcome"));
+}
+
+#[test]
 fn a_failed_connect_does_no_harm_while_another_server_is_there() {
     let mut world = World::new("pool_size = 2");
     let (anna, bob) = (world.client(), world.client());

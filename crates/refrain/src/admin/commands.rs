@@ -219,7 +219,7 @@ fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
             Ok(Some(text::done("FLUSH")))
         }
         [what] if what.is("auth") => {
-            desk.state.shared.protocol.flush_users();
+            desk.state.shared.protocol.flush_users(desk.state.clock.now());
             Ok(Some(text::done("FLUSH")))
         }
         [what] if what.is("autoprepare") => {

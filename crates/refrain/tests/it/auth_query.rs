@@ -147,6 +147,34 @@ fn known_users_log_in_while_the_database_that_knows_them_is_down() {
 }
 
 #[test]
+fn known_users_are_told_or_wait_while_their_own_database_is_down() {
+    for waits in [false, true] {
+        let mut cluster = new_cluster(Version::V15);
+        cluster.psql("postgres", "create role ann login password 'secret'").unwrap();
+        let choice = if waits { "\"wait\"" } else { "\"refuse\"" };
+        let config = over(&cluster).general("auth_cache_ttl", "\"0s\"");
+        let config = config.pool("server_login_retry", "\"10ms\"");
+        let proxy = config.pool("server_unavailable", choice).start();
+        assert_eq!(who(&proxy, "ann", "secret").as_deref(), Ok("ann"));
+        cluster.stop();
+        // Nobody waits who cannot prove who it is.
+        is_refused(&proxy, "ann", "other");
+        if !waits {
+            let told = who(&proxy, "ann", "secret").unwrap_err();
+            assert!(told.contains("could not connect to server"), "{told}");
+            continue;
+        }
+        thread::scope(|scope| {
+            let login = scope.spawn(|| who(&proxy, "ann", "secret"));
+            let of_ann = || proxy.log().matches("could not connect to server").count() >= 5;
+            eventually("it is tried several times", of_ann);
+            cluster.resume().unwrap();
+            assert_eq!(login.join().unwrap().as_deref(), Ok("ann"));
+        });
+    }
+}
+
+#[test]
 fn a_userlist_is_read_again_at_a_reload() {
     let cluster = new_cluster(Version::V15);
     cluster.psql("postgres", "create role ann login; create role bob login").unwrap();

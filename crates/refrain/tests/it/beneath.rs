@@ -95,6 +95,15 @@ fn count(proxy: &Proxy, database: &str, number: usize, over: &AtomicBool) -> u64
     counted
 }
 
+/// Ends [`count`] also where an assertion fails: the scope of its threads waits for them.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 fn is_met(harm: &(&str, &str, Deed, &[&str]), postgres: &'static str) {
     let (name, end, deed, codes) = harm;
     let what = format!("{name} {end}");
@@ -114,6 +123,7 @@ fn is_met(harm: &(&str, &str, Deed, &[&str]), postgres: &'static str) {
     let (over, written, read) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let (proxy, over) = (&proxy, &over);
     thread::scope(|scope| {
+        let _ends = Ends(over);
         let pooled = |number| scope.spawn(move || count(proxy, postgres, number, over));
         let pooled: Vec<_> = (1..=WRITERS).map(pooled).collect();
         let write = "insert into t (word) values (repeat('x', 900))";

@@ -7,11 +7,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use refrain_differ::reply::{Frame, frame_end};
 use socket2::{Domain, Socket, Type};
 use xtask::postgres::free_port;
+use xtask::records::SSL_REQUEST;
 
 use crate::session::{LIMIT, Session, startup};
 use crate::world::{Config, Proxy, Version, addr, cluster, eventually};
 
-const SSL: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 47];
+const SSL: &[u8] = &SSL_REQUEST;
 const GSS: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 48];
 const PARAMS: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
 

@@ -122,7 +122,7 @@ fn a_server_that_is_not_there_is_for_the_log_too() {
     let refused = Session::login(proxy.addr(), &params).unwrap_err();
     let error = refused.error().unwrap();
     let fields = (error.field(b'C'), error.field(b'M'));
-    assert_eq!(fields, (&b"08006"[..], &b"could not connect to server"[..]));
+    assert_eq!(fields, (&b"57P03"[..], &b"could not connect to server"[..]));
     is_logged(&proxy, "127.0.0.1:1: Connection refused");
 }
 

@@ -14,10 +14,12 @@
 #![allow(clippy::print_stdout, reason = "known failures are printed")]
 
 mod reply;
+mod transport;
 mod session;
 mod world;
 mod known;
 mod script;
+mod relay;
 mod talk;
 mod twin;
 
@@ -31,6 +33,9 @@ mod trust;
 mod tls;
 mod hba;
 mod hba_tls;
+mod talks_tls;
+mod cuts;
+mod records;
 mod settings;
 mod pins;
 mod functions;

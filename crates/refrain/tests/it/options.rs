@@ -99,7 +99,7 @@ fn server_connect_timeout() {
     let port = silent.local_addr().unwrap().port().to_string();
     let config = over_15().server("host", "\"127.0.0.1\"").server("port", &port);
     let proxy = config.pool("server_connect_timeout", "\"200ms\"").start();
-    assert_eq!(login(&proxy, "postgres", "any").unwrap_err(), "08006");
+    assert_eq!(login(&proxy, "postgres", "any").unwrap_err(), "57P03");
 }
 
 /// Passes everything on to PostgreSQL except cancel requests, whose connections it keeps open.

@@ -1,25 +1,23 @@
 //! A client's connection, on the level of messages.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 
 use refrain_differ::msg::{Bind, Msg};
 use refrain_differ::reply::{Frame, frame_end};
 
 use crate::reply::Reply;
+pub(crate) use crate::transport::LIMIT;
+use crate::transport::{Transport, Way};
 
-/// Maximum time of a wait. Only a hang takes so long, also where all tests share two processors,
-/// and where Refrain has to ask again what it believes for a minute.
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 /// If this variable of the environment is set, sessions with a name print what they send and get.
 const BYTES: &str = "REFRAIN_BYTES";
 
 /// A connection of a client.
 #[derive(Debug)]
 pub(crate) struct Session {
-    stream: TcpStream,
+    transport: Transport,
     /// The name before each printed message; `None` if messages are not printed.
     printed_as: Option<String>,
     buffer: Vec<u8>,
@@ -33,21 +31,20 @@ pub(crate) struct Session {
 impl Session {
     /// Connects and sends these bytes. Reads nothing.
     pub(crate) fn raw(addr: SocketAddr, first: &[u8]) -> Self {
-        Self::connect(None, addr, first)
+        Self::connect(None, addr, &Way::Clear, first)
     }
 
-    /// Connects and sends these bytes. With `REFRAIN_BYTES` each message is printed, behind `name`.
-    pub(crate) fn named(name: String, addr: SocketAddr, first: &[u8]) -> Self {
-        Self::connect(Some(name).filter(|_| std::env::var_os(BYTES).is_some()), addr, first)
+    /// Connects in this way and sends these bytes. With `REFRAIN_BYTES` each message is printed,
+    /// behind `name`.
+    pub(crate) fn named(name: String, addr: SocketAddr, way: &Way, first: &[u8]) -> Self {
+        let printed_as = Some(name).filter(|_| std::env::var_os(BYTES).is_some());
+        Self::connect(printed_as, addr, way, first)
     }
 
-    fn connect(printed_as: Option<String>, addr: SocketAddr, first: &[u8]) -> Self {
-        let stream = TcpStream::connect(addr).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        stream.set_write_timeout(Some(LIMIT)).unwrap();
+    fn connect(printed_as: Option<String>, addr: SocketAddr, way: &Way, first: &[u8]) -> Self {
+        let transport = Transport::open(addr, way).unwrap();
         let (buffer, params, key) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut session = Self { stream, printed_as, buffer, start: 0, params, key };
+        let mut session = Self { transport, printed_as, buffer, start: 0, params, key };
         session.write(first);
         session
     }
@@ -74,7 +71,7 @@ impl Session {
     /// Sends bytes. A peer that has gone is noticed at the next read.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.print('>', bytes);
-        match self.stream.write_all(bytes) {
+        match self.transport.write(bytes) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 panic!("the peer takes no bytes")
             }
@@ -122,12 +119,8 @@ impl Session {
 
     fn fill(&mut self) -> bool {
         self.buffer.drain(..std::mem::take(&mut self.start));
-        let mut chunk = [0; 64 * 1024];
-        match self.stream.read(&mut chunk) {
-            Ok(count) => {
-                self.buffer.extend_from_slice(&chunk[..count]);
-                count > 0
-            }
+        match self.transport.read(&mut self.buffer) {
+            Ok(count) => count > 0,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
             Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -200,17 +193,22 @@ impl Session {
 
     /// Closes the connection in both directions, without Terminate.
     pub(crate) fn vanish(self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.transport.vanish();
     }
 
     /// Closes the half for writing. The session still reads.
     pub(crate) fn end_writing(&self) {
-        self.stream.shutdown(Shutdown::Write).unwrap();
+        self.transport.shut();
+    }
+
+    /// Returns the connection, whose replies have all been read.
+    pub(crate) fn transport(&mut self) -> &mut Transport {
+        &mut self.transport
     }
 
     /// Returns another handle of the same connection, to write to while this one reads.
     pub(crate) fn second(&self) -> TcpStream {
-        self.stream.try_clone().unwrap()
+        self.transport.second()
     }
 }
 

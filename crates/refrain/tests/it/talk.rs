@@ -1,17 +1,21 @@
 //! Holds a conversation twice: with PostgreSQL directly, and through Refrain.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use refrain_differ::ledger::Ledger;
 use refrain_differ::mask::{DIRECT, PROXIED, same};
 use refrain_differ::msg::Msg;
 use refrain_differ::reply::Frame;
+use xtask::postgres::Cluster;
 
+use crate::relay::Relay;
 use crate::reply::{word, words};
 use crate::script::{Side, Step, read};
 use crate::session::{Session, encode};
-use crate::world::{Config, Proxy, Version, addr, cluster};
+use crate::transport::Way;
+use crate::world::{Config, Proxy, addr};
 
 type Params = BTreeMap<String, String>;
 
@@ -120,42 +124,93 @@ fn fails_early(frame: &Frame, due: &[Frame]) -> bool {
         && frame.tag == b'E'
 }
 
+/// PostgreSQL, Refrain over it, and the ways between them.
+#[derive(Clone)]
+pub(crate) struct Scene {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) config: Config,
+    /// The way from clients to Refrain. It is in the clear from clients to PostgreSQL directly.
+    pub(crate) way: Way,
+    /// Whether each byte comes to Refrain by a write of its own, from clients and servers.
+    pub(crate) is_split: bool,
+}
+
+impl Scene {
+    /// Makes a scene in the clear.
+    pub(crate) fn over(cluster: &'static Cluster) -> Self {
+        Self { cluster, config: Config::over(cluster), way: Way::Clear, is_split: false }
+    }
+
+    /// Runs SQL directly in both databases.
+    fn directly(&self, sql: &str) {
+        for database in [PROXIED, DIRECT] {
+            Session::open(addr(self.cluster), database).run(sql);
+        }
+    }
+
+    /// Makes the two databases for conversations.
+    pub(crate) fn prepare(&self) {
+        let mut session = Session::open(addr(self.cluster), "postgres");
+        for database in [PROXIED, DIRECT] {
+            session.run(&format!("create database {database}"));
+        }
+    }
+}
+
 /// A conversation in progress.
-struct Conversation {
-    version: Version,
+struct Conversation<'a> {
+    scene: &'a Scene,
     // Dropped before the program, which would wait for its clients.
     pairs: BTreeMap<String, Pair>,
     proxy: Proxy,
+    /// The address at which clients reach Refrain.
+    door: SocketAddr,
+    /// Relays before Refrain and behind it, which end with the conversation.
+    _relays: Vec<Relay>,
 }
 
 /// Holds a conversation. The error says where the replies differ.
-pub(crate) fn hold(version: Version, text: &str) -> Result<(), String> {
+pub(crate) fn hold(scene: &Scene, text: &str) -> Result<(), String> {
     let steps = read(text);
-    let mut config = Config::over(cluster(version));
+    let mut config = scene.config.clone();
     for (_, step) in &steps {
         if let Step::With(name, value) = step {
             config = config.pool(name, value);
         }
     }
-    directly(version, "drop schema if exists public, s1, s2 cascade; create schema public");
+    scene.directly("drop schema if exists public, s1, s2 cascade; create schema public");
     for (_, step) in &steps {
         if let Step::Setup(sql) = step {
-            directly(version, sql);
+            scene.directly(sql);
         }
     }
-    let mut talk = Conversation { version, pairs: BTreeMap::new(), proxy: config.start() };
+    let mut relays = Vec::new();
+    if scene.is_split {
+        let behind = Relay::byte_by_byte(addr(scene.cluster));
+        config = config.server("port", &behind.addr().port().to_string());
+        relays.push(behind);
+    }
+    let proxy = config.start();
+    let mut door = proxy.addr();
+    if scene.is_split {
+        let before = Relay::byte_by_byte(door);
+        door = before.addr();
+        relays.push(before);
+    }
+    let pairs = BTreeMap::new();
+    let mut talk = Conversation { scene, pairs, proxy, door, _relays: relays };
     for (line, step) in &steps {
         talk.step(step).map_err(|why| format!("line {line}: {why}"))?;
     }
     talk.end()
 }
 
-impl Conversation {
+impl Conversation<'_> {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::With(..) | Step::Setup(_) => Ok(()),
             Step::Elsewhere(sql) => {
-                directly(self.version, sql);
+                self.scene.directly(sql);
                 Ok(())
             }
             Step::Connect(client, params) => self.connect(client, params),
@@ -184,15 +239,15 @@ impl Conversation {
     }
 
     fn connect(&mut self, client: &str, params: &[(String, String)]) -> Result<(), String> {
-        let open = |side: &str, addr, database: &str| {
+        let open = |side: &str, addr, way: &Way, database: &str| {
             let mut all = vec![("user", "postgres"), ("database", database)];
             all.extend(params.iter().map(|(name, value)| (name.as_str(), value.as_str())));
             let version_3_0 = 0x0003_0000;
             let name = format!("{client} {side}");
-            Session::named(name, addr, &crate::session::startup(version_3_0, &all))
+            Session::named(name, addr, way, &crate::session::startup(version_3_0, &all))
         };
-        let direct = open("directly", addr(cluster(self.version)), DIRECT);
-        let proxied = open("by Refrain", self.proxy.addr(), PROXIED);
+        let direct = open("directly", addr(self.scene.cluster), &Way::Clear, DIRECT);
+        let proxied = open("by Refrain", self.door, &self.scene.way, PROXIED);
         let mut ledger = Ledger::default();
         ledger.sent(&Msg::Sync, 0);
         let mut pair = Pair { direct, proxied, ledger, got: Vec::new() };
@@ -228,20 +283,5 @@ impl Conversation {
         let mut next = self.proxy.open(PROXIED);
         let reply = next.query("select 1").words();
         if reply == "T D(1) C(SELECT 1) Z(I)" { Ok(()) } else { Err(format!("after: {reply}")) }
-    }
-}
-
-/// Runs SQL directly in both databases.
-fn directly(version: Version, sql: &str) {
-    for database in [PROXIED, DIRECT] {
-        Session::open(addr(cluster(version)), database).run(sql);
-    }
-}
-
-/// Makes the two databases for conversations.
-pub(crate) fn prepare(version: Version) {
-    let mut session = Session::open(addr(cluster(version)), "postgres");
-    for database in [PROXIED, DIRECT] {
-        session.run(&format!("create database {database}"));
     }
 }

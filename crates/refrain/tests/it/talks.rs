@@ -1,12 +1,12 @@
 //! All conversations, with each version of PostgreSQL.
 
 use std::fs;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::known;
-use crate::talk;
-use crate::world::Version;
+use crate::talk::{self, Scene};
+use crate::world::{Version, cluster};
 
 /// Returns name and text of each conversation. `REFRAIN_TALK` is a text that the name has to
 /// contain.
@@ -23,15 +23,17 @@ pub(crate) fn all() -> Vec<(String, String)> {
     talks
 }
 
-fn hold_all(version: Version) {
-    talk::prepare(version);
-    let chosen = std::env::var("REFRAIN_TALK").unwrap_or_default();
+/// Holds the conversations that `chosen` lets through, one after the other. `version` is
+/// PostgreSQL's.
+pub(crate) fn hold_all(scene: &Scene, version: Version, chosen: impl Fn(&str) -> bool) {
+    let part = std::env::var("REFRAIN_TALK").unwrap_or_default();
     let mut talks = all();
-    talks.retain(|(name, _)| name.contains(&chosen));
-    assert!(!talks.is_empty(), "no file in tests/it/talks has a name that contains {chosen:?}");
+    talks.retain(|(name, _)| name.contains(&part));
+    assert!(!talks.is_empty(), "no file in tests/it/talks has a name that contains {part:?}");
+    talks.retain(|(name, _)| chosen(name));
     let mut failed = Vec::new();
     for (name, text) in talks {
-        let outcome = catch_unwind(|| talk::hold(version, &text));
+        let outcome = catch_unwind(AssertUnwindSafe(|| talk::hold(scene, &text)));
         let outcome = outcome.unwrap_or_else(|_| Err("a panic, told above".to_owned()));
         let here = format!("{name}@{}", version.number());
         let known = if known::is_listed(&here) { &here } else { &name };
@@ -43,12 +45,18 @@ fn hold_all(version: Version) {
     assert!(failed.is_empty(), "{} fail:\n{}", failed.len(), failed.join("\n"));
 }
 
+fn hold_all_in_the_clear(version: Version) {
+    let scene = Scene::over(cluster(version));
+    scene.prepare();
+    hold_all(&scene, version, |_| true);
+}
+
 #[test]
 fn conversations_with_postgresql_15() {
-    hold_all(Version::V15);
+    hold_all_in_the_clear(Version::V15);
 }
 
 #[test]
 fn conversations_with_postgresql_18() {
-    hold_all(Version::V18);
+    hold_all_in_the_clear(Version::V18);
 }

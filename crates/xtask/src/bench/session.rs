@@ -2,9 +2,14 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use rustls::ClientConfig;
+
+use crate::channel::Channel;
+use crate::records::Records;
 
 /// The longest message. A longer length field is garbage.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -12,7 +17,7 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// A session over TCP.
 #[derive(Debug)]
 pub struct Session {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Channel>,
     /// The process ID and the key with which a cancel request names this session.
     pub key: (u32, Vec<u8>),
 }
@@ -33,11 +38,12 @@ pub struct Answer {
 impl Session {
     /// Logs in to a database as the superuser. `patience` is the time limit of each read.
     pub fn open(port: u16, database: &str, patience: Duration) -> Result<Session> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("connecting")?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
-        let stream = BufReader::with_capacity(1024, stream);
+        Self::log_in(dial(port, patience, None)?, database)
+    }
+
+    /// Logs in over a connection that [`dial`] has made.
+    pub fn log_in(channel: Channel, database: &str) -> Result<Session> {
+        let stream = BufReader::with_capacity(1024, channel);
         let mut session = Session { stream, key: (0, Vec::new()) };
         let pairs = format!("user\0postgres\0database\0{database}\0\0");
         session.send(&startup(196_608, pairs.as_bytes()))?;
@@ -95,10 +101,10 @@ impl Session {
 
     /// Whether a byte arrives within this time.
     pub fn hears_within(&mut self, time: Duration) -> Result<bool> {
-        let patience = self.stream.get_ref().read_timeout()?;
-        self.stream.get_ref().set_read_timeout(Some(time))?;
+        let patience = self.stream.get_ref().tcp().read_timeout()?;
+        self.stream.get_ref().tcp().set_read_timeout(Some(time))?;
         let heard = self.stream.fill_buf().map(|_| true);
-        self.stream.get_ref().set_read_timeout(patience)?;
+        self.stream.get_ref().tcp().set_read_timeout(patience)?;
         match heard {
             Err(error) if is_timeout(&error) => Ok(false),
             heard => Ok(heard?),
@@ -118,13 +124,28 @@ impl Session {
 
     /// Returns the connection, of which every reply has been read.
     pub fn into_stream(self) -> TcpStream {
-        self.stream.into_inner()
+        self.stream.into_inner().into_tcp()
     }
 
     /// Closes the connection without Terminate.
     pub fn vanish(&self) {
-        let _ = self.stream.get_ref().shutdown(Shutdown::Both);
+        let _ = self.stream.get_ref().tcp().shutdown(Shutdown::Both);
     }
+}
+
+/// Connects, and encrypts with this configuration if there is one.
+pub fn dial(
+    port: u16,
+    patience: Duration,
+    encrypted: Option<&Arc<ClientConfig>>,
+) -> Result<Channel> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("connecting")?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    let shake = |config| Records::connect(config, &mut stream).context("encrypting");
+    let records = encrypted.map(shake).transpose()?;
+    Ok(Channel::new(stream, records))
 }
 
 /// Sends a cancel request for a session, and waits until the server closes that connection.

@@ -106,13 +106,14 @@ fn left(cluster: &Cluster, proxy: &Refrain) -> Result<Option<String>> {
 pub(super) fn summary(tally: &Tally, memory: u64, took: Duration, crashes: usize, passed: bool) {
     println!(
         "fuzz: {} messages in {:.0} s, {} sessions, {} of them alive at their end, {} sessions of \
-         the lying server, {} requests of canaries, {crashes} crashes of PostgreSQL, {} wrong, \
-         at most {:.1} MiB: {}",
+         the lying server, {} spoiled records, {} requests of canaries, {crashes} crashes of \
+         PostgreSQL, {} wrong, at most {:.1} MiB: {}",
         tally.messages.load(Relaxed),
         took.as_secs_f64(),
         tally.sessions.load(Relaxed),
         tally.alive.load(Relaxed),
         tally.servers.load(Relaxed),
+        tally.records.load(Relaxed),
         tally.requests.load(Relaxed),
         tally.wrong.count(),
         memory as f64 / 1048576.0,

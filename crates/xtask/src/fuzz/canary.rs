@@ -9,10 +9,9 @@ use anyhow::{Result, ensure};
 use crate::bench::session::{self, Answer, Session};
 use crate::soak::dice::Dice;
 
+use super::door::Door;
 use super::tally::Tally;
 
-/// The longest that a client waits for a reply.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Time in which PostgreSQL recovers from a crash.
 const RECOVERY: Duration = Duration::from_secs(5);
 /// A word in every value that a canary asks for.
@@ -21,7 +20,7 @@ pub(super) const WORD: &str = "canary";
 /// Runs sessions until the run is over. Every wrong reply and error is a finding, unless PostgreSQL
 /// itself has crashed meanwhile, which `crashes` counts.
 pub(super) fn run(
-    port: u16,
+    door: Door<'_>,
     database: &str,
     seed: u64,
     tally: &Tally,
@@ -31,7 +30,7 @@ pub(super) fn run(
     let (mut number, mut known) = (0, 0);
     while !tally.is_over() {
         let begun = Instant::now();
-        let ended = session(port, database, &mut dice, &mut number, tally);
+        let ended = session(door, database, &mut dice, &mut number, tally);
         let Err(error) = ended else { continue };
         // PostgreSQL logs a crash a moment later.
         thread::sleep(Duration::from_millis(300));
@@ -46,13 +45,13 @@ pub(super) fn run(
 }
 
 fn session(
-    port: u16,
+    door: Door<'_>,
     database: &str,
     dice: &mut Dice,
     number: &mut u64,
     tally: &Tally,
 ) -> Result<()> {
-    let mut session = Session::open(port, database, PATIENCE)?;
+    let mut session = Session::log_in(door.open(*number)?, database)?;
     session
         .send(&session::parse("s", "select $1::text || '-s', n from generate_series(1, 3) n"))?;
     session.send(&session::sync())?;

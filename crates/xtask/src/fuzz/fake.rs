@@ -2,13 +2,17 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use rustls::ServerConfig;
 
 use crate::bench::session::{is_timeout, message};
+use crate::channel::Channel;
+use crate::records::Records;
 use crate::soak::dice::Dice;
 
 use super::spoil;
@@ -21,8 +25,18 @@ const FLOOD_BYTES: usize = 512 * 1024;
 /// Time without a byte after which the server closes a connection.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 
+/// The longest wait for a byte before the end of the run is looked for.
+const WAIT: Duration = Duration::from_millis(200);
+/// The longest wait for a byte of a handshake.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+
 /// Accepts connections until the run is over.
-pub(super) fn serve(listener: &TcpListener, seed: u64, tally: &Tally) -> Result<()> {
+pub(super) fn serve(
+    listener: &TcpListener,
+    encrypted: Option<&Arc<ServerConfig>>,
+    seed: u64,
+    tally: &Tally,
+) -> Result<()> {
     listener.set_nonblocking(true)?;
     thread::scope(|scope| {
         let mut number = 0;
@@ -32,7 +46,9 @@ pub(super) fn serve(listener: &TcpListener, seed: u64, tally: &Tally) -> Result<
                     number += 1;
                     tally.servers.fetch_add(1, Relaxed);
                     let dice = Dice::new(seed ^ (number << 20));
-                    scope.spawn(move || Fake::new(stream, dice).and_then(|mut f| f.run(tally)));
+                    scope.spawn(move || {
+                        Fake::new(stream, dice).and_then(|mut f| f.run(encrypted, tally))
+                    });
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     thread::sleep(Duration::from_millis(2));
@@ -52,7 +68,7 @@ pub(super) fn listen() -> Result<(u16, TcpListener)> {
 
 /// A session of the server.
 struct Fake {
-    stream: TcpStream,
+    channel: Channel,
     dice: Dice,
     unread: Vec<u8>,
     out: Vec<u8>,
@@ -67,12 +83,13 @@ impl Fake {
     fn new(stream: TcpStream, mut dice: Dice) -> Result<Fake> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+        stream.set_read_timeout(Some(WAIT))?;
         stream.set_write_timeout(Some(Duration::from_secs(5)))?;
         let interval = [15, 60, 300][dice.index(3)];
         let (unread, out) = (Vec::new(), Vec::new());
         let (skipping, copying) = (false, false);
-        Ok(Fake { stream, dice, unread, out, status: b'I', skipping, copying, interval })
+        let channel = Channel::new(stream, None);
+        Ok(Fake { channel, dice, unread, out, status: b'I', skipping, copying, interval })
     }
 
     /// Reads a packet without a letter; `None` if the stream ends.
@@ -82,10 +99,10 @@ impl Fake {
         self.need(length.saturating_sub(4), tally)
     }
 
-    fn run(&mut self, tally: &Tally) -> Result<()> {
+    fn run(&mut self, encrypted: Option<&Arc<ServerConfig>>, tally: &Tally) -> Result<()> {
         let Some(mut packet) = self.packet(tally)? else { return Ok(()) };
         if packet.starts_with(&80_877_103u32.to_be_bytes()) {
-            self.stream.write_all(b"N")?; // a request for TLS
+            self.encrypt(encrypted)?; // a request for TLS
             let Some(next) = self.packet(tally)? else { return Ok(()) };
             packet = next;
         }
@@ -108,12 +125,29 @@ impl Fake {
         Ok(())
     }
 
+    /// Answers a request for TLS, now and then wrongly, and shakes hands if it can.
+    fn encrypt(&mut self, encrypted: Option<&Arc<ServerConfig>>) -> Result<()> {
+        let Some(config) = encrypted else { return Ok(self.channel.write_all(b"N")?) };
+        if self.dice.once_in(self.interval) {
+            let answers: [&[u8]; 4] = [b"N", b"SR\0\0\0\x08\0\0\0\0", b"E\0\0\0\x04", b"?"];
+            self.channel.write_all(answers[self.dice.index(answers.len())])?;
+            return Ok(());
+        }
+        let mut stream = self.channel.tcp().try_clone()?;
+        stream.write_all(b"S")?;
+        stream.set_read_timeout(Some(HANDSHAKE_MAX))?;
+        let records = Records::accept(config, &mut stream)?;
+        stream.set_read_timeout(Some(WAIT))?;
+        self.channel = Channel::new(stream, Some(records));
+        Ok(())
+    }
+
     /// Reads `count` bytes; `None` if the proxy has closed the connection or the run is over.
     fn need(&mut self, count: usize, tally: &Tally) -> Result<Option<Vec<u8>>> {
         let begun = Instant::now();
         let mut buffer = [0; 16 * 1024];
         while self.unread.len() < count {
-            match self.stream.read(&mut buffer) {
+            match self.channel.read(&mut buffer) {
                 Ok(0) => return Ok(None),
                 Ok(got) => self.unread.extend_from_slice(&buffer[..got]),
                 Err(error) if is_timeout(&error) => {
@@ -152,10 +186,19 @@ impl Fake {
         tally.sent(1 + out.len() / 40);
         while self.dice.once_in(8) && !out.is_empty() {
             let rest = out.split_off(self.dice.index(out.len()));
-            self.stream.write_all(&out)?;
+            self.channel.write_all(&out)?;
             out = rest;
         }
-        self.stream.write_all(&out)?;
+        if self.dice.once_in(self.interval)
+            && let Some(records) = self.channel.records()
+        {
+            tally.records.fetch_add(1, Relaxed);
+            let mut record = records.data(&out)?;
+            spoil::record(&mut self.dice, &mut record);
+            self.channel.write_raw(&record)?;
+            return Ok(());
+        }
+        self.channel.write_all(&out)?;
         Ok(())
     }
 

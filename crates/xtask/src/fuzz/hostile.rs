@@ -7,15 +7,19 @@ use anyhow::{Result, bail, ensure};
 use crate::bench::session;
 use crate::soak::dice::Dice;
 
+use super::door::Door;
 use super::say::{Message, conversation, message, query};
-use super::spoil::{self, Spoilt};
+use super::spoil::{self, Damage, Spoilt};
 use super::tally::Tally;
 use super::wire::Wire;
+
+/// The alert bad_record_mac.
+const BAD_RECORD: &str = "alert [2, 20]";
 
 /// The database of a hostile client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'a> {
-    pub(super) port: u16,
+    pub(super) door: Door<'a>,
     pub(super) database: &'a str,
     /// Whether its server is PostgreSQL. Then a session whose messages were all whole must be alive
     /// at its end.
@@ -76,7 +80,7 @@ fn session(
     story: &mut Story,
     port: &mut u16,
 ) -> Result<()> {
-    let mut wire = Wire::open(target.port)?;
+    let mut wire = Wire::open(target.door, dice.below(2))?;
     *port = wire.own_port();
     tally.sessions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let mut state = open(target, dice, &mut wire, story)?;
@@ -85,6 +89,9 @@ fn session(
             break;
         }
         state = round(dice, &mut wire, tally, story, state)?;
+        if dice.once_in(40) && spoil_record(dice, &mut wire, tally, state)? {
+            return Ok(());
+        }
     }
     end(target, dice, &mut wire, tally, state)
 }
@@ -164,6 +171,34 @@ fn round(
         _ => drop(wire.take_in()?),
     }
     Ok(state)
+}
+
+/// Sends a spoiled record, if the session is encrypted. It ends the session, and nothing of it is
+/// taken for a message. Returns whether it did.
+fn spoil_record(dice: &mut Dice, wire: &mut Wire, tally: &Tally, state: Spoilt) -> Result<bool> {
+    let text = format!("select '{}'", "z".repeat(dice.index(300)));
+    let mut bytes = Vec::new();
+    query(&text).write(&mut bytes);
+    let Some(mut record) = wire.seal(&bytes)?.filter(|_| !wire.is_over) else { return Ok(false) };
+    tally.records.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let damage = spoil::record(dice, &mut record);
+    wire.write_spoilt(&record)?;
+    if damage == Damage::Torn {
+        wire.shut();
+    }
+    ensure!(wire.until(|_| false)?, "a session outlives a record with damage: {damage:?}");
+    let is_refused = wire.alert.as_deref() == Some(BAD_RECORD);
+    ensure!(
+        damage == Damage::Torn
+            || state == Spoilt::Torn
+            || is_refused
+            || wire.is_reset
+            || is_fatal(wire),
+        "a spoiled record is answered by {:?}; last came {}",
+        wire.alert,
+        wire.last_words()
+    );
+    Ok(true)
 }
 
 fn pieces<'a>(dice: &mut Dice, bytes: &'a [u8]) -> Vec<&'a [u8]> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::bench::session;
 
+use super::door::Door;
 use super::hostile::{Act, Story};
 use super::wire::Wire;
 
@@ -16,7 +17,7 @@ const SESSIONS_MAX: u32 = 600;
 /// Returns the shortest session found that fails, as `is_bad` says after each session; `None` if
 /// the session does not fail again.
 pub(super) fn shortest(
-    port: u16,
+    door: Door<'_>,
     story: &Story,
     is_bad: &mut dyn FnMut() -> bool,
 ) -> Option<Story> {
@@ -25,7 +26,7 @@ pub(super) fn shortest(
         (0..TRIES).any(|_| {
             left = left.saturating_sub(1);
             left > 0 && {
-                repeat(port, acts);
+                repeat(door, acts);
                 is_bad()
             }
         })
@@ -83,8 +84,8 @@ fn flush(bytes: &mut Vec<u8>, acts: &mut Vec<Act>) {
     }
 }
 
-fn repeat(port: u16, acts: &[Act]) {
-    let Ok(mut wire) = Wire::open(port) else { return };
+fn repeat(door: Door<'_>, acts: &[Act]) {
+    let Ok(mut wire) = Wire::open(door, 1) else { return };
     let mut bytes = Vec::new();
     for act in acts {
         match act {
@@ -94,7 +95,7 @@ fn repeat(port: u16, acts: &[Act]) {
             }
             Act::Cancel(key) => {
                 let _ = wire.write(&std::mem::take(&mut bytes));
-                let _ = session::cancel(port, key);
+                let _ = session::cancel(door.port, key);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Spoiled conversations: messages are left out, repeated, exchanged, cut or invented.
 
+use crate::records::HEADER_BYTES;
 use crate::soak::dice::Dice;
 
 use super::say::{Message, message};
@@ -94,6 +95,33 @@ pub(super) fn bytes(dice: &mut Dice, bytes: &mut Vec<u8>) {
             _ => bytes[at] = LETTERS[dice.index(LETTERS.len())],
         }
     }
+}
+
+/// The damage of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// A byte of its contents is another one, or the record comes twice: the peer must refuse it.
+    Refused,
+    /// It is not whole, or its header is another one.
+    Torn,
+}
+
+/// Spoils a record.
+pub(super) fn record(dice: &mut Dice, record: &mut Vec<u8>) -> Damage {
+    let body = HEADER_BYTES + dice.index(record.len() - HEADER_BYTES);
+    match dice.below(5) {
+        0 | 1 => record[body] ^= 1 << dice.below(8),
+        2 => record.extend_from_within(..),
+        3 => {
+            record.truncate(body);
+            return Damage::Torn;
+        }
+        _ => {
+            record[dice.index(HEADER_BYTES)] ^= 1 << dice.below(8);
+            return Damage::Torn;
+        }
+    }
+    Damage::Refused
 }
 
 /// Returns a length that a message may claim to have.

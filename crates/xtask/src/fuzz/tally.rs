@@ -15,6 +15,8 @@ pub(super) struct Tally {
     pub(super) sessions: AtomicU64,
     /// Sessions that were checked at their end and were alive.
     pub(super) alive: AtomicU64,
+    /// Spoiled records, of clients and of the lying server.
+    pub(super) records: AtomicU64,
     /// Sessions of the lying server.
     pub(super) servers: AtomicU64,
     /// Requests of canaries that got the right reply.

@@ -2,13 +2,16 @@
 //! other for ever.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::canary::{PATIENCE, WORD};
+use crate::channel::Channel;
+
+use super::canary::WORD;
+use super::door::{Door, PATIENCE};
 
 /// Time without a byte after which a session counts as quiet.
 const QUIET: Duration = Duration::from_millis(15);
@@ -21,13 +24,17 @@ const LAST_BYTES_MAX: usize = 256 * 1024;
 /// A connection, and the bytes from it that are not yet read as messages.
 #[derive(Debug)]
 pub(super) struct Wire {
-    stream: TcpStream,
+    channel: Channel,
     unread: Vec<u8>,
     /// The last messages, letter and body.
     pub(super) last: Vec<(u8, Vec<u8>)>,
     last_bytes: usize,
     /// Whether a single letter comes first, in reply to a request for encryption.
     pub(super) asks_first: bool,
+    /// Whether a record was spoiled, so that an alert is due.
+    pub(super) is_spoilt: bool,
+    /// The alert that has ended the session.
+    pub(super) alert: Option<String>,
     /// Whether the proxy reset the connection, so that its last messages may be lost.
     pub(super) is_reset: bool,
     /// Whether the proxy has closed the connection.
@@ -35,17 +42,18 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn open(port: u16) -> Result<Wire> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
+    pub(super) fn open(door: Door<'_>, number: u64) -> Result<Wire> {
+        let channel = door.open(number)?;
+        channel.tcp().set_nonblocking(true)?;
         let (unread, last) = (Vec::new(), Vec::new());
         Ok(Wire {
-            stream,
+            channel,
             unread,
             last,
             last_bytes: 0,
             asks_first: false,
+            is_spoilt: false,
+            alert: None,
             is_reset: false,
             is_over: false,
         })
@@ -53,19 +61,19 @@ impl Wire {
 
     /// Returns the client's port.
     pub(super) fn own_port(&self) -> u16 {
-        self.stream.local_addr().map_or(0, |address| address.port())
+        self.channel.tcp().local_addr().map_or(0, |address| address.port())
     }
 
     /// Returns the proxy's port.
     pub(super) fn peer_port(&self) -> u16 {
-        self.stream.peer_addr().map_or(0, |address| address.port())
+        self.channel.tcp().peer_addr().map_or(0, |address| address.port())
     }
 
     /// Sends bytes, and receives meanwhile.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         let begun = Instant::now();
         while !bytes.is_empty() && !self.is_over {
-            match self.stream.write(bytes) {
+            match self.channel.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if !self.take_in()? {
@@ -84,9 +92,13 @@ impl Wire {
     /// Receives all bytes that have arrived. Returns true if there were any.
     pub(super) fn take_in(&mut self) -> Result<bool> {
         let mut any = false;
+        match self.channel.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => self.ends(&error)?,
+            _ => {}
+        }
         let mut buffer = [0; 16 * 1024];
         while !self.is_over {
-            match self.stream.read(&mut buffer) {
+            match self.channel.read(&mut buffer) {
                 Ok(0) => self.is_over = true,
                 Ok(count) => {
                     any = true;
@@ -108,8 +120,23 @@ impl Wire {
                 self.is_reset = true;
                 Ok(())
             }
+            ErrorKind::Other if self.is_spoilt => {
+                self.alert = Some(error.to_string());
+                Ok(())
+            }
             _ => bail!("{error}"),
         }
+    }
+
+    /// Seals bytes in a record, if the connection is encrypted.
+    pub(super) fn seal(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.channel.records().map(|records| records.data(bytes)).transpose()
+    }
+
+    /// Sends a spoiled record.
+    pub(super) fn write_spoilt(&mut self, record: &[u8]) -> Result<()> {
+        self.is_spoilt = true;
+        self.channel.write_raw(record).or_else(|error| self.ends(&error))
     }
 
     /// Splits the received bytes into messages. Fails if a length is impossible, or if a message is
@@ -173,7 +200,7 @@ impl Wire {
 
     /// Closes the sending half of the connection.
     pub(super) fn shut(&mut self) {
-        self.is_over |= self.stream.shutdown(Shutdown::Write).is_err();
+        self.is_over |= self.channel.tcp().shutdown(Shutdown::Write).is_err();
     }
 
     /// Returns the last messages in a few words.

@@ -65,6 +65,8 @@ pub(crate) struct Login {
     asked: (bool, bool),
     /// Whether the client's connection is being encrypted, or is encrypted.
     starts_tls: bool,
+    /// Whether bytes in the clear came with the request for that.
+    came_in_the_clear: bool,
 }
 
 impl Login {
@@ -124,6 +126,16 @@ impl Login {
     /// Whether the client's next bytes are a handshake, unless that is over.
     pub(crate) fn starts_tls(&self) -> bool {
         self.starts_tls
+    }
+
+    /// Notes that bytes in the clear stood behind the client's request for TLS.
+    pub(crate) fn note_bytes_in_the_clear(&mut self) {
+        self.came_in_the_clear = true;
+    }
+
+    /// Whether bytes in the clear stood behind the client's request for TLS.
+    pub(crate) fn had_bytes_in_the_clear(&self) -> bool {
+        self.came_in_the_clear
     }
 
     /// Waits for the client's part of the authentication.

@@ -333,6 +333,37 @@ fn after_a_flush_every_login_asks() {
 }
 
 #[test]
+fn an_answer_from_before_a_flush_counts_for_no_login_behind_it() {
+    let talk = Conversation::new(looking_up(""));
+    let (alice, server) = first(&talk);
+    talk.waits(Duration::from_millis(10));
+    talk.flushes_users();
+    talk.waits(Duration::from_millis(10));
+    let bob = talk.newcomer();
+    bob.asks_to_log_in(&[]);
+    server.answers(user("u", "old"));
+    alice.gets([asks_for_password()]).sends([says("old")]).is_let_in();
+    // The password was changed before the flush, and the query had begun by then.
+    server.gets(asked("u"));
+    bob.gets_nothing();
+    server.answers(user("u", "new"));
+    enters(&bob, "new");
+    // Nor does it count while the database gives no answer.
+    let talk = Conversation::new(looking_up(""));
+    let (alice, server) = first(&talk);
+    talk.waits(Duration::from_millis(10));
+    talk.flushes_users();
+    server.answers(user("u", "old"));
+    alice.gets([asks_for_password()]);
+    talk.waits(Duration::from_millis(10));
+    let bob = talk.newcomer();
+    bob.asks_to_log_in(&[]);
+    server.gets(asked("u")).breaks();
+    talk.waits(Duration::from_secs(2));
+    bob.gets([unavailable()]);
+}
+
+#[test]
 fn logins_may_wait_until_the_database_can_be_asked() {
     let options = looking_up("auth_unavailable = \"wait\"\nclient_login_timeout = \"5s\"");
     let talk = Conversation::new(options).by_hand();

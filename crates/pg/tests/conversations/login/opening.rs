@@ -134,11 +134,13 @@ fn a_request_for_tls_is_granted_and_the_login_follows_the_handshake() {
 fn bytes_between_a_request_for_tls_and_the_handshake_end_the_connection() {
     let talk = Conversation::new(encrypting("prefer"));
     let alice = talk.newcomer();
-    alice.sends_bytes(&[SSL, b"x"].concat());
-    let words = fatal("08P01", "received unencrypted data after SSL request");
-    alice.gets_bytes(&[b"S", &words.bytes[..]].concat());
+    alice.sends_bytes(&[SSL, &startup(0, &[("user", "u")]).bytes].concat()).gets_bytes(b"S");
+    assert_eq!(alice.handshake(), Some((1, Vec::new())), "they are no part of the handshake");
+    alice.secures(b"hash");
+    alice.asks_to_log_in(&[]);
+    alice.gets([fatal("08P01", "received unencrypted data after SSL request")]);
     assert!(alice.is_closed());
-    assert_eq!(alice.handshake(), None);
+    assert_eq!(talk.connections(), 0);
 
     let bob = talk.newcomer();
     bob.sends_bytes(SSL).gets_bytes(b"S");

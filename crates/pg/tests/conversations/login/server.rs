@@ -56,10 +56,62 @@ fn a_server_that_asks_for_a_password_gets_it() {
 fn a_server_that_cannot_be_reached_fails_the_clients_that_wait() {
     let (talk, alice, server) = waiting(with_password());
     server.fails("127.0.0.1:1: connection refused");
-    alice.gets([fatal("08006", "could not connect to server")]);
+    alice.gets([fatal("57P03", "could not connect to server")]);
     assert!(alice.is_closed());
     let log = talk.log();
     assert!(log.contains(&("server_down", "127.0.0.1:1: connection refused".to_owned())));
+}
+
+#[test]
+fn clients_may_wait_until_a_server_is_there_again() {
+    let (talk, alice, server) = waiting(options("server_unavailable = \"wait\""));
+    server.fails("connection refused");
+    talk.waits(Duration::from_millis(1200));
+    let starting = "the database system is starting up";
+    let server = talk.connection(2);
+    server.accepts().forgets();
+    server.sends([fatal("57P03", starting)]);
+    talk.waits(Duration::from_millis(1200));
+    alice.gets([]);
+    let server = talk.connection(3);
+    server.accepts().forgets();
+    server.greets(1);
+    alice.is_let_in();
+    // The same with a request instead of a login.
+    server.breaks();
+    alice.sends([query("select 1")]);
+    talk.connection(4).fails("connection refused");
+    talk.waits(Duration::from_millis(1200));
+    alice.gets([]);
+    let server = talk.connection(5);
+    server.accepts().forgets();
+    server.greets(2);
+    server.gets([query("select 1")]);
+}
+
+#[test]
+fn what_time_does_not_mend_is_told_to_clients_that_wait() {
+    let (talk, alice, server) = waiting(options("server_unavailable = \"wait\""));
+    server.fails("connection refused");
+    talk.waits(Duration::from_millis(1200));
+    let (server, words) = (talk.connection(2), "database \"real\" does not exist");
+    server.accepts().forgets();
+    server.sends([fatal("3D000", words)]);
+    alice.gets([fatal("3D000", words)]);
+    assert!(alice.is_closed());
+}
+
+#[test]
+fn a_client_waits_no_longer_than_it_may() {
+    let text = "server_unavailable = \"wait\"\nquery_wait_timeout = \"3s\"";
+    let (talk, alice, server) = waiting(options(text));
+    server.fails("connection refused");
+    talk.waits(Duration::from_millis(1200));
+    talk.connection(2).fails("connection refused");
+    alice.gets([]);
+    talk.waits(Duration::from_millis(2000));
+    alice.gets([fatal("08P01", "query_wait_timeout")]);
+    assert!(alice.is_closed());
 }
 
 #[test]

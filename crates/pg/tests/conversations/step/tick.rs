@@ -119,7 +119,7 @@ fn a_server_that_does_not_answer_the_login_is_given_up() {
     let alice = talk.newcomer();
     alice.asks_to_log_in(&[]);
     talk.waits(SECOND * 3);
-    alice.gets([authentication(0, b""), fatal("08006", "could not connect to server")]);
+    alice.gets([authentication(0, b""), fatal("57P03", "could not connect to server")]);
     assert!(talk.connection(1).is_closed());
 }
 

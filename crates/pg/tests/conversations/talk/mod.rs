@@ -306,7 +306,8 @@ impl Conversation {
 
     /// Forgets what databases said of users, as FLUSH AUTH does.
     pub(crate) fn flushes_users(&self) {
-        self.0.borrow().shared.protocol.flush_users();
+        let world = self.0.borrow();
+        world.shared.protocol.flush_users(world.now);
     }
 
     /// Returns what the console shows of each statement.
