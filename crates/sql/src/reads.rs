@@ -106,6 +106,12 @@ impl Objection {
     pub fn is_of_text(self) -> bool {
         (self as u8) < Self::Temporary as u8
     }
+
+    /// True if it may be of the moment. Another session may just have replaced the relation, and
+    /// the server looked in between: it finds none, or an error of its catalog.
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::Missing | Self::Server)
+    }
 }
 
 /// True if a text may be a read, as far as a scan shows.

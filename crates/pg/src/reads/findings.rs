@@ -26,6 +26,7 @@ pub struct Findings {
     reads: Vec<(u32, String)>,
     writes: Vec<(u32, String)>,
     anything: bool,
+    may_pass: bool,
 }
 
 impl Findings {
@@ -39,6 +40,7 @@ impl Findings {
         match remark {
             Remark::No(objection) => {
                 self.objection.get_or_insert(objection);
+                self.may_pass |= objection.may_pass();
                 self.anything |= on_all || may_hide_writes(objection);
             }
             Remark::Unkept(unkept) => self.unkept = self.unkept.max(Some(unkept)),
@@ -55,6 +57,11 @@ impl Findings {
             (None, Some(unkept)) => Ok(Read::Unkept(unkept)),
             (None, None) => Ok(Read::Timeless),
         }
+    }
+
+    /// Whether an objection may be of the moment, whatever else was found.
+    pub fn may_pass(&self) -> bool {
+        self.may_pass
     }
 
     /// Returns the relations on whose rows the result of the read depends, by OID and in order,

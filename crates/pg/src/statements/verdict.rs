@@ -109,18 +109,22 @@ impl Verdict {
             Ok(Read::Unkept(unkept)) => FIRST_UNKEPT + unkept as u64,
             Err(objection) => OBJECTION + objection as u64,
         };
-        // Another session may just have replaced the relation, and the server looked in between: it
-        // finds none, or an error of its catalog.
-        let passes = matches!(found, Err(Objection::Missing | Objection::Server));
-        let age = if passes { PATIENCE_US } else { AGE_US };
+        let age = if found.is_err_and(Objection::may_pass) { PATIENCE_US } else { AGE_US };
         self.found.store(word(schema_changes, tag), Relaxed);
         self.due.store(now.0 + age, Relaxed);
     }
 
-    /// Forgets the verdict: a core may look for another.
-    pub(crate) fn forget(&self, now: Now) {
-        self.found.store(0, Relaxed);
-        self.due.fetch_min(now.0, Relaxed);
+    /// Has a core look for a verdict again soon: what a server has yet to say, or could not say,
+    /// counts for less than the verdict.
+    pub(crate) fn ask_soon(&self, now: Now) {
+        self.due.fetch_min(now.0 + PATIENCE_US, Relaxed);
+    }
+
+    /// Forgets the verdict, unless it still counts or another core may be looking for one.
+    pub(crate) fn forget_if_due(&self, now: Now) {
+        if self.is_due(now) {
+            self.found.store(0, Relaxed);
+        }
     }
 }
 
@@ -159,10 +163,13 @@ mod tests {
     fn a_verdict_that_was_forgotten_is_looked_for_when_the_statement_is_used_again() {
         let verdict = Verdict::default();
         verdict.learn(Ok(Read::Timeless), 7, Now(1));
-        verdict.forget(Now(2));
+        verdict.forget_if_due(Now(AGE_US));
+        assert!(verdict.is_read(7), "it still counts");
+        verdict.forget_if_due(Now(1 + AGE_US));
         assert_eq!(verdict.known(7), None);
-        assert!(verdict.was_asked() && verdict.begin(7, Now(3), false));
-        assert!(!verdict.begin(7, Now(4), false));
+        assert!(verdict.was_asked() && verdict.begin(7, Now(2 + AGE_US), false));
+        verdict.forget_if_due(Now(3 + AGE_US));
+        assert!(!verdict.begin(7, Now(4 + AGE_US), false), "the question is under way");
     }
 
     #[test]

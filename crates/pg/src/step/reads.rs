@@ -114,6 +114,8 @@ impl Step<'_, '_> {
                 pool.counters.protocol.reads_refused += 1;
                 match effect {
                     Some(Effect::Rows { targets, mentioned }) => {
+                        // The question may get lost, or wait where no server is free.
+                        statement.verdict.ask_soon(self.step.now);
                         (Some(objection), mentioned, Some(targets))
                     }
                     Some(Effect::Nothing) => {
@@ -146,7 +148,7 @@ fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
     }
     let used = cached.is_in_use();
     if !used {
-        verdict.forget(now);
+        verdict.forget_if_due(now);
     }
     used
 }
@@ -182,6 +184,9 @@ pub(super) fn conclude(
             schema_changes,
         );
         candidate.statement.verdict.learn(read, schema_changes, now);
+        if found.may_pass() {
+            candidate.statement.verdict.ask_soon(now);
+        }
         if candidate.objection.is_some() {
             continue;
         }

@@ -378,7 +378,7 @@ fn a_hundred_clients_on_a_cold_key_are_one_execution(version: Version) {
     let proxy = caching_over(version, "[[cache.rules]]\nttl = \"2s\"\njitter = \"0%\"\n");
     let text = "select count(*) from t a, t b where a.a + b.a > ";
     let mut first = proxy.open(name);
-    first.run("create table t as select generate_series(1, 2000) as a");
+    first.run("create table t as select generate_series(1, 1000) as a");
     warm(&proxy, Way::Simple, &mut first, &format!("{text} 1"));
     let mut sessions: Vec<Session> = (0..100).map(|_| proxy.open(name)).collect();
     for round in 2..4 {

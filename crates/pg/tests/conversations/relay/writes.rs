@@ -8,7 +8,7 @@ use refrain_sql::effect::{Effect, Target, Way as Change};
 use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::step::answer::{READ, RULE, SECOND, Scene, UPDATE, WAYS, Way};
-use crate::step::reads::{answer, question};
+use crate::step::reads::{answer, question, refusal};
 use crate::talk::*;
 
 /// A write to another table than that of the read.
@@ -21,14 +21,19 @@ fn repeats(scene: &Scene, text: &str) {
 
 /// Has Refrain find out what the write may change that is due: a server says this.
 fn changes(scene: &Scene, rows: &[&str]) {
+    let rows: Vec<[&str; 1]> = rows.iter().map(|row| [*row]).collect();
+    let rows: Vec<&[&str]> = rows.iter().map(|row| &row[..]).collect();
+    asks_about_changes(scene, answer(&rows));
+}
+
+/// Has Refrain ask what the write may change that is due: a server answers this.
+fn asks_about_changes(scene: &Scene, reply: Vec<Line>) {
     scene.talk.waits(SECOND);
     let targets = vec![Target { relation: "\"u\"".to_owned(), way: Change::Update }];
     let effect = Effect::Rows { targets, mentioned: Mentioned::default() };
     let found = TextFindings { read: Err(Objection::Form), effect: Some(effect) };
     scene.talk.read(scene.talk.read_case(), found);
-    let rows: Vec<[&str; 1]> = rows.iter().map(|row| [*row]).collect();
-    let rows: Vec<&[&str]> = rows.iter().map(|row| &row[..]).collect();
-    scene.server.gets(question("(VALUES (0,'s',''),(0,'u','\"u\"')),")).answers(answer(&rows));
+    scene.server.gets(question("(VALUES (0,'s',''),(0,'u','\"u\"')),")).answers(reply);
 }
 
 /// A scene in which a write to another table is known as one.
@@ -80,6 +85,21 @@ fn a_write_voids_the_tables_that_the_catalog_names_and_all_if_it_cannot_say() {
             true => scene.goes_to_a_server(&scene.alice, "1"),
             false => scene.hits(&scene.alice, "1", "one"),
         }
+    }
+}
+
+#[test]
+fn a_write_of_which_a_server_could_not_say_what_it_changes_is_asked_about_again_soon() {
+    for reply in [refusal("55P03"), refusal("42501"), answer(&[&["0 missing"]])] {
+        let scene = Scene::known(Way::Simple, &[RULE]);
+        repeats(&scene, OTHER);
+        asks_about_changes(&scene, reply);
+        scene.does(&scene.bob, OTHER, "UPDATE 1");
+        scene.talk.waits(SECOND * 5);
+        changes(&scene, &["0 writes 8000 public.u"]);
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.does(&scene.bob, OTHER, "UPDATE 1");
+        scene.hits(&scene.alice, "1", "one");
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn answer(objections: &[&[&str]]) -> Vec<Line> {
 }
 
 /// Returns an answer with an error in place of the question's rows.
-fn refusal(sqlstate: &str) -> Vec<Line> {
+pub(crate) fn refusal(sqlstate: &str) -> Vec<Line> {
     [internal_answer(&[]), vec![close_complete(), error(sqlstate, "no"), ready()]].concat()
 }
 
