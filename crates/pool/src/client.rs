@@ -188,6 +188,11 @@ impl<P: Parts> Client<P> {
         self.waiting_for = WaitingFor::Replies;
     }
 
+    /// Whether Refrain has stopped reading the client's connection.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// Whether the client has ended its stream.
     #[inline]
     pub fn has_ended(&self) -> bool {

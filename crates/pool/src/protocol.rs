@@ -169,6 +169,13 @@ pub trait Protocol: Background + Views {
     fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
         let _ = (out, cause);
     }
+    /// Answers the next request of a client without a server as a cancelled one. `input` is all
+    /// that the client has sent and that is not handled. Returns the number of bytes that it has
+    /// handled, `None` to have the client wait on.
+    fn cancel_waiting(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> Option<usize> {
+        let _ = (step, client, input);
+        None
+    }
     /// Cancels the client's request that the server is working on, if there is one.
     fn cancel(step: &mut Step<'_, Self>, client: Conn, server: Conn) {
         let _ = client;

@@ -73,7 +73,6 @@ impl Client {
         let habits = Habits {
             patient: (plan.rates.cancel > 0 || plan.shares) && rng.chance(waits),
             blocks: plan.mode != PoolMode::Statement || rng.chance(50),
-            resets: !plan.startup_settings,
             floods: plan.room >= 4_096,
         };
         let script = Script::new(id, plan.weights, habits);

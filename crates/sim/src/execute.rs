@@ -52,7 +52,10 @@ impl Session {
     fn columns(&self, statement: &Statement) -> usize {
         match statement {
             Statement::Select(items, _) => items.len(),
-            Statement::Show(_) | Statement::Objections | Statement::Reads(_) => 1,
+            Statement::Show(_)
+            | Statement::Objections
+            | Statement::Reads(_)
+            | Statement::Restore(_) => 1,
             Statement::Probe(_) | Statement::Users(..) => 2,
             Statement::Execute(name, _) => {
                 let inner = self.statements.get(name).and_then(|p| p.statement.as_ref());
@@ -160,6 +163,9 @@ impl Session {
                 None => Err(unknown(name)),
             },
             Statement::Objections => Ok(Outcome::Rows(Vec::new())),
+            Statement::Restore(settings) => {
+                Rc::make_mut(&mut self.state).restore(settings).map(Outcome::Rows)
+            }
             Statement::Reads(names) => Ok(Outcome::Rows(self.findings(names))),
             Statement::Probe(names) => Ok(Outcome::Rows(self.probe(names))),
             Statement::Users(function, user) => {
@@ -338,10 +344,16 @@ impl Session {
             let message = "DISCARD ALL cannot run inside a transaction block";
             return Err(Fault::new("25001", message));
         }
-        self.statements.clear();
+        if self.piped {
+            let message = "DISCARD ALL cannot be executed within a pipeline";
+            return Err(Fault::new("25001", message));
+        }
+        // The unnamed statement stays.
+        self.statements.retain(|name, _| name.is_empty());
         self.locks = 0;
         self.holds.clear();
         Rc::make_mut(&mut self.state).discard();
+        self.commit();
         Ok("DISCARD ALL")
     }
 
@@ -370,7 +382,7 @@ impl Session {
 
     /// Returns the findings of the catalog about statements that mention these names. Relations are
     /// temporary, except those with rows.
-    fn findings(&self, names: &[(String, String, String)]) -> Vec<Row> {
+    fn findings(&self, names: &[[String; 3]]) -> Vec<Row> {
         let objects = self.catalog != Catalog::Blind;
         let finding = |kind: &str, name: &str| match (kind, rows::oid(name)) {
             ("f", _) if is_volatile(name) && objects => Some("volatile".to_owned()),
@@ -381,7 +393,7 @@ impl Session {
             ("u", Some(oid)) => Some(format!("writes {oid} public.{name}")),
             _ => None,
         };
-        let row = |(number, kind, name): &(String, String, String)| {
+        let row = |[number, kind, name]: &[String; 3]| {
             let found = finding(kind, name.trim_matches('"'))?;
             Some(vec![format!("{number} {found}")])
         };

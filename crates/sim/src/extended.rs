@@ -114,7 +114,9 @@ impl Session {
         let bad = |_| Fault::protocol("invalid message format");
         let name = execute_portal(body).map_err(bad)?;
         let limit = body.last_chunk::<4>().map_or(0, |limit| u32::from_be_bytes(*limit));
-        self.run_portal(name, limit as usize)
+        self.run_portal(name, limit as usize)?;
+        self.piped = matches!(self.transaction, Transaction::Implicit(_));
+        Ok(())
     }
 
     /// Returns the time that an Execute sleeps because of its parameters' values, in microseconds.

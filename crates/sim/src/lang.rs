@@ -25,7 +25,7 @@ pub enum Statement {
     Objections,
     /// The engine's question whether statements are reads: the number of a statement, the kind of a
     /// name, and the name.
-    Reads(Vec<(String, String, String)>),
+    Reads(Vec<[String; 3]>),
     /// BEGIN.
     Begin,
     /// COMMIT.
@@ -74,6 +74,8 @@ pub enum Statement {
     Users(String, Argument),
     /// The engine's question for settings of the session, with the additional names.
     Probe(Vec<String>),
+    /// The engine's query that gives settings these values, unless they were set in the session.
+    Restore(Vec<[String; 2]>),
 }
 
 impl Statement {
@@ -91,6 +93,7 @@ impl Statement {
                 | Self::Execute(..)
                 | Self::Fetch(_)
                 | Self::Probe(_)
+                | Self::Restore(_)
                 | Self::Reads(_)
                 | Self::Users(..)
         )
@@ -204,7 +207,7 @@ impl Reader<'_> {
     fn command(&mut self, head: &str) -> Option<Statement> {
         let statement = match head {
             "select" => return self.select(),
-            "with" => Statement::Reads(self.names()?),
+            "with" => Statement::Reads(self.rows()?),
             "insert" => {
                 self.take("into");
                 self.word();
@@ -319,6 +322,9 @@ impl Reader<'_> {
             self.rest = &[];
             return Some(Statement::Objections);
         }
+        if self.rest.get(2) == Some(&Token::Word("x.name".to_owned())) {
+            return Some(Statement::Restore(self.rows()?));
+        }
         if self.take("usename") {
             (self.sign(',') && self.take("passwd") && self.take("from")).then_some(())?;
             let function = self.word();
@@ -372,22 +378,23 @@ impl Reader<'_> {
         Statement::Probe(names)
     }
 
-    /// Reads the names of the engine's question about reads, and skips the rest.
-    fn names(&mut self) -> Option<Vec<(String, String, String)>> {
+    /// Reads the rows behind VALUES in a query of the engine's, and skips the rest.
+    fn rows<const COLUMNS: usize>(&mut self) -> Option<Vec<[String; COLUMNS]>> {
         let values = self.rest.iter().position(|it| *it == Token::Word("values".to_owned()))?;
         self.rest = &self.rest[values + 1..];
-        let mut names = Vec::new();
+        let mut rows = Vec::new();
         while self.sign('(') {
-            let number = self.word();
-            self.sign(',');
-            let kind = self.word();
-            self.sign(',');
-            names.push((number, kind, self.word()));
+            let row = std::array::from_fn(|_| {
+                let value = self.word();
+                self.sign(',');
+                value
+            });
+            rows.push(row);
             self.sign(')').then_some(())?;
             self.sign(',');
         }
         self.rest = &[];
-        Some(names)
+        Some(rows)
     }
 
     fn item(&mut self) -> Option<Item> {

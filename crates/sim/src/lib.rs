@@ -56,6 +56,7 @@ pub mod say;
 pub mod feature;
 pub mod script;
 mod units;
+mod setting_units;
 mod row_units;
 pub mod caching;
 pub mod logins;

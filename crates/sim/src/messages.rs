@@ -43,7 +43,7 @@ impl Session {
                 return;
             }
             front::FUNCTION_CALL => {
-                let result = self.function_call(body);
+                let result = hit.and_then(|()| self.function_call(body));
                 self.finish(result);
                 return;
             }

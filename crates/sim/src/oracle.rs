@@ -29,6 +29,10 @@ pub struct Oracle {
     session: Session,
     asked: Frames,
     expected: VecDeque<Message>,
+    /// Reports of settings that the client has got before the private session sends them. They may
+    /// come in any order and at any time: a server sends them at the end of a segment, which the
+    /// engine may add.
+    early: Vec<Message>,
     /// The last message that the private session handled.
     last: Message,
     /// Number of cancel requests that were sent and have not taken effect yet.
@@ -81,9 +85,28 @@ impl Oracle {
     /// If another message was expected.
     pub fn check(&mut self, tag: u8, body: &[u8]) -> Result<(), String> {
         let actual = normal(tag, body);
+        let reports = |message: &Message| message.0 == back::PARAMETER_STATUS;
+        if reports(&actual) {
+            let mut due = self.expected.iter().take_while(|message| reports(message));
+            match due.position(|message| *message == actual) {
+                Some(at) => drop(self.expected.remove(at)),
+                None => self.early.push(actual),
+            }
+            self.settle();
+            return Ok(());
+        }
         if self.expected.is_empty() {
             let hit = self.cancels > 0 && is_cancelled(tag, body);
             self.advance(hit);
+        }
+        while let Some(early) = self.early.iter().position(|it| self.expected.front() == Some(it)) {
+            self.early.swap_remove(early);
+            self.expected.pop_front();
+        }
+        if tag == back::READY_FOR_QUERY
+            && let Some((tag, body)) = self.early.pop()
+        {
+            return Err(format!("got {}, which is not so", show(tag, &body)));
         }
         let expected = self.expected.pop_front();
         let fits = expected.as_ref() == Some(&actual)
@@ -117,9 +140,13 @@ impl Oracle {
         false
     }
 
-    /// True if a cancel request has hit a query string after its columns were sent.
+    /// True if a cancel request has hit a query string after its columns were sent; or a block,
+    /// after a RESET in it: the engine restores settings of the startup packet there.
     fn is_hit_late(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
-        let runs = expected.is_some_and(|(tag, _)| *tag == back::DATA_ROW);
+        let resets = self.last.1.starts_with(b"reset") && self.session.is_in_block();
+        let runs = expected.is_some_and(|(tag, _)| {
+            *tag == back::DATA_ROW || resets && *tag == back::READY_FOR_QUERY
+        });
         let fails = expected.is_some_and(|(tag, _)| *tag == back::ERROR_RESPONSE);
         let hit = self.cancels > 0 && is_cancelled(actual.0, &actual.1);
         if !((runs || fails) && hit && self.last.0 == front::QUERY) {

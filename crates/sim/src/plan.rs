@@ -159,10 +159,6 @@ impl Plan {
             weights[index(Feature::Bulk)] = 0;
         }
         let startup_settings = rng.chance(if shares { 100 } else { 300 });
-        if startup_settings {
-            // Through the proxy RESET and DISCARD ALL do not restore settings of a startup packet.
-            weights[index(Feature::Discards)] = 0;
-        }
         if shares {
             favour_reads(rng, &mut weights);
         }

@@ -107,6 +107,8 @@ pub struct Session {
     pub(crate) locks: u32,
     pub(crate) copying: Option<CopyIn>,
     pub(crate) skipping: bool,
+    /// Whether an Execute has run a command in the implicit transaction.
+    pub(crate) piped: bool,
     pub(crate) ended: bool,
     /// Whether the session only pretends to run texts marked as planted; see [`crate::plant`].
     pub pretends: bool,
@@ -170,6 +172,11 @@ impl Session {
         matches!(self.transaction, Transaction::Failed)
     }
 
+    /// Whether a transaction block is open that has not failed.
+    pub(crate) fn is_in_block(&self) -> bool {
+        matches!(self.transaction, Transaction::Block(_))
+    }
+
     /// Sets whether the session ignores all messages up to Sync.
     pub(crate) fn skip(&mut self, skips: bool) {
         self.skipping = skips;
@@ -227,8 +234,15 @@ impl Session {
 
     /// Whether a cancel request can hit the session while it handles this message.
     pub fn is_interruptible(&self, tag: u8) -> bool {
-        let works = [front::QUERY, front::PARSE, front::BIND, front::EXECUTE, front::DESCRIBE]
-            .contains(&tag);
+        let works = matches!(
+            tag,
+            front::QUERY
+                | front::PARSE
+                | front::BIND
+                | front::EXECUTE
+                | front::DESCRIBE
+                | front::FUNCTION_CALL
+        );
         works && !self.skipping && self.copying.is_none()
     }
 
@@ -306,6 +320,7 @@ impl Session {
     /// Commits the transaction.
     pub(crate) fn commit(&mut self) {
         self.transaction = Transaction::None;
+        self.piped = false;
         self.rows.commit(self.number);
         self.portals.clear();
         self.holds.values_mut().for_each(|held| held.kept = true);
@@ -329,6 +344,7 @@ impl Session {
             Transaction::Failed => (None, Transaction::Failed),
         };
         self.transaction = then;
+        self.piped = false;
         self.rows.rollback(self.number);
         self.portals.clear();
         self.holds.retain(|_, held| held.kept);

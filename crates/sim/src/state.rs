@@ -87,6 +87,18 @@ impl State {
         Ok(())
     }
 
+    /// Gives settings these values, unless they were set. Returns the rows of the query that does.
+    pub fn restore(&mut self, settings: &[[String; 2]]) -> Result<Vec<Vec<String>>, Fault> {
+        let mut rows = Vec::new();
+        for [name, value] in settings {
+            if !self.is_set(name) {
+                self.assign(name, Some(value), false)?;
+                rows.push(vec![value.clone()]);
+            }
+        }
+        Ok(rows)
+    }
+
     /// Removes the state that DISCARD ALL removes.
     pub fn discard(&mut self) {
         *self = Self::default();

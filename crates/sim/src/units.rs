@@ -29,7 +29,6 @@ const OFTEN: [&str; 6] = [
     "insert into often values ($1)",
 ];
 const NAMES: [&str; 5] = ["s1", "s2", "s3", "S_4", "a_name_that_does_not_fit_in_line_5"];
-const ZONES: [&str; 4] = ["Asia/Tokyo", "Europe/Berlin", "UTC", "US/Pacific"];
 
 impl Script {
     /// Returns the next unit.
@@ -147,50 +146,6 @@ impl Script {
         }
         let tag = self.tag();
         self.say.query(&format!("select '{tag}'"));
-    }
-
-    pub(crate) fn reported(&mut self, rng: &mut Rng) {
-        let zone = *rng.pick(&ZONES);
-        let local = if self.in_block && rng.chance(300) { "local " } else { "" };
-        let text = match rng.below(8) {
-            0..=3 => format!("set {local}timezone to '{zone}'"),
-            4 => "set datestyle to 'german'".to_owned(),
-            5 => "set datestyle to 'ISO, MDY'".to_owned(),
-            6 => format!("set application_name to '{}'", self.tag()),
-            _ => "set timezone to 'bad'".to_owned(),
-        };
-        self.ask(&text, rng);
-        if rng.chance(500) {
-            self.say.query("show timezone");
-        }
-    }
-
-    pub(crate) fn unreported(&mut self, rng: &mut Rng) {
-        let size = rng.range(1, 3);
-        let text = match rng.below(7) {
-            0..=2 => format!("set work_mem to '{size}MB'"),
-            3 => "set my.setting to 'mine'; select current_setting('my.setting')".to_owned(),
-            4 if self.habits.resets => "reset work_mem".to_owned(),
-            5 => "set extra_float_digits to '3'".to_owned(),
-            _ => format!("select set_config('work_mem','{size}MB',false)"),
-        };
-        if text.contains(';') {
-            self.say.query(&text);
-        } else {
-            self.ask(&text, rng);
-        }
-        if rng.chance(700) {
-            self.say.query("show work_mem");
-        }
-    }
-
-    /// Writes a text as a Query or as extended messages.
-    fn ask(&mut self, text: &str, rng: &mut Rng) {
-        if rng.chance(700) {
-            self.say.query(text);
-        } else {
-            self.say.parse("", text).bind("", "", &[]).execute("", 0).sync();
-        }
     }
 
     /// Returns parameters for a shared text.
@@ -358,16 +313,6 @@ impl Script {
             _ => format!("deallocate {}", rng.pick(&NAMES[..3])),
         };
         self.say.query(&text);
-    }
-
-    pub(crate) fn discards(&mut self, rng: &mut Rng) {
-        // DISCARD ALL is a simple query of its own: PostgreSQL refuses it in a pipeline.
-        match rng.below(4) {
-            0 => self.say.query("deallocate all"),
-            1 => self.say.parse("", "deallocate all").bind("", "", &[]).execute("", 0).sync(),
-            2 => self.say.query("reset all"),
-            _ => self.say.query("discard all"),
-        };
     }
 
     pub(crate) fn listens(&mut self, rng: &mut Rng) {

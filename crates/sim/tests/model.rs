@@ -115,3 +115,14 @@ fn a_function_call_is_ready_by_itself() {
     say.call(0, "y").sync();
     assert_eq!(replies(&say), "42883 ZI ZI");
 }
+
+#[test]
+fn discard_all_is_refused_behind_other_commands_of_a_pipeline_and_ends_its_transaction() {
+    let mut say = Say::default();
+    for _ in 0..2 {
+        say.parse("", "discard all").bind("", "", &[]).execute("", 0);
+    }
+    say.parse("", "select 'x'").bind("", "", &[]).execute("", 0);
+    say.parse("", "discard all").bind("", "", &[]).execute("", 0).sync();
+    assert_eq!(replies(&say), "1 2 C 1 2 C 1 2 D C 1 2 25001 ZI");
+}

@@ -54,8 +54,9 @@ impl Link<'_> {
         if bind.statement.is_empty() {
             self.begin_expected(called, alone);
         }
-        let of_unnamed = (called == Called::Unnamed).then_some(bind.portal);
-        self.pipe.server.session.statements.bind(of_unnamed);
+        let from = called.generation();
+        let of_unnamed = (from.is_none() || bind.statement.is_empty()).then_some(bind.portal);
+        self.pipe.server.session.statements.bind(of_unnamed, from);
         self.send_bind(message, &bind, &cached, called);
         let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward)
             .about(cached.statement.id);

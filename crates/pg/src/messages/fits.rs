@@ -253,18 +253,23 @@ impl Link<'_> {
     }
 
     /// Adds the outstanding request of a Describe of a portal. If the portal was bound just before,
-    /// from the unnamed statement, the reply also tells the statement's columns.
+    /// from the client's unnamed statement, the reply also tells the statement's columns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
-        let unnamed = self.pipe.server.session.statements.unnamed();
-        let bound = self.pipe.server.session.outstanding.back().is_some_and(|last| {
-            last.kind == RequestKind::Bind && last.statement == unnamed.id && unnamed.id != 0
-        });
         let entry = OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward);
-        let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
-        if bound && unknown && self.pipe.server.session.statements.binds_unnamed(portal) {
-            self.pipe.asks(Called::Unnamed, entry.about(unnamed.id));
-        } else {
-            self.pipe.owe(entry);
+        let session = &self.pipe.server.session;
+        let bound = session.outstanding.back().filter(|last| last.kind == RequestKind::Bind);
+        let id = bound.map_or(0, |last| last.statement);
+        let copy = session.statements.bound(id, portal).filter(|_| id != 0);
+        let unknown = copy.filter(|(_, found)| found.asked == 0);
+        match unknown.and_then(|(from, found)| Some((from, found.columns.parse()?))) {
+            Some((None, _)) => self.pipe.asks(Called::Unnamed, entry.about(id)),
+            // The copy is shared with clients who are told of modifiers, which this reply lacks: it
+            // tells what this client has seen, and nothing of the copy.
+            Some((Some(_), parse)) => {
+                let behind = u32::try_from(session.outstanding.next_seq() - parse).unwrap_or(0);
+                self.pipe.owe(OutstandingRequest { behind, ..entry.about(id) });
+            }
+            None => drop(self.pipe.owe(entry)),
         }
     }
 
@@ -295,7 +300,7 @@ impl Link<'_> {
             if whole { self.pipe.server.session.front.parameters().hash | 1 } else { 0 };
         if entry.behind > 0 {
             let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
-            self.found_columns(id, Columns::Of { server, parse }, columns);
+            self.found_columns(id, Columns::Of { server, parse }, columns, whole);
         }
         if !whole {
             return;
@@ -320,10 +325,14 @@ impl Link<'_> {
         }
     }
 
-    /// Records the columns that a Parse found: for the copy that it made, for all client statements
-    /// with the same ID, and for copies that an undo would bring back.
-    fn found_columns(&mut self, id: u64, before: Columns, columns: Columns) {
-        self.pipe.server.session.statements.find_columns(id, before, columns);
+    /// Records the columns that a Parse found: for all client statements with the same ID, for the
+    /// copy that it made, and for copies that an undo would bring back; for a copy with a name only
+    /// a `whole` description.
+    fn found_columns(&mut self, id: u64, before: Columns, columns: Columns, whole: bool) {
+        let statements = &mut self.pipe.server.session.statements;
+        if whole || statements.peek(id).is_none_or(|slot| slot.found.columns != before) {
+            statements.find_columns(id, before, columns);
+        }
         let known = |now: &mut Columns| {
             if *now == before {
                 *now = columns;

@@ -19,6 +19,17 @@ pub(crate) enum Called {
     Unnamed,
 }
 
+impl Called {
+    /// Returns the generation of the name, `None` for the unnamed statement.
+    #[inline]
+    pub(crate) fn generation(self) -> Option<Generation> {
+        match self {
+            Self::Named(generation) => Some(generation),
+            Self::Unnamed => None,
+        }
+    }
+}
+
 impl Pipeline<'_> {
     /// Sends a Parse under the internal name, behind the Closes that make room for it.
     pub(crate) fn send_parse_named(

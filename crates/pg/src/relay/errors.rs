@@ -145,8 +145,7 @@ impl Link<'_> {
             // Going back to the client's settings has failed (E57). The statement is prepared, and
             // the end of Refrain's own segment goes back to the settings all the same.
             ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() && !self.fails_block() => {}
-            // The transaction has failed, and its rollback restores the settings.
-            ReplyAction::Skip(Purpose::Restore) => {}
+            ReplyAction::Skip(Purpose::Restore) => return Ok(self.fails_to_restore(failed, words)),
             ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.pipe.server.close_later(),
             ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
             ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
@@ -161,6 +160,27 @@ impl Link<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Handles the error of a query that restores settings behind a RESET. Outside of a transaction
+    /// block, a cancel request that hits the query comes too late for the RESET: PostgreSQL would
+    /// ignore it, and Refrain sends the query again. Otherwise the client gets the error: its block
+    /// has failed, and the settings go back with it. True if the client gets the part of the error
+    /// that has not arrived.
+    fn fails_to_restore(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
+        let reading = &mut self.client.session.reading;
+        let cancelled = words.fields.sqlstate().starts_with(b"57");
+        let fails_block = self.pipe.server.session.outstanding.status() == Status::Failed;
+        if cancelled && !fails_block && reading.restores_again() {
+            return false;
+        }
+        // Behind an Execute, the message that waits for the query fails in its place.
+        let next = self.pipe.server.session.outstanding.front();
+        if next.is_some_and(|next| next.action == failed.entry.action) {
+            reading.skip_to_sync();
+        }
+        self.forward(&failed.entry, words, None);
+        true
     }
 
     /// Whether the client must not get an error, because it got the one that caused it. Refrain

@@ -135,6 +135,7 @@ impl Link<'_> {
         client.session.settings.have_changed()
             || client.session.settings.have_changed_locally()
             || self.pipe.server.session.settings.is_stuck()
+            || client.session.reading.is_restoring()
             || !client.session.suspicion.is_clear()
     }
 

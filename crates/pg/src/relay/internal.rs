@@ -78,19 +78,10 @@ impl Pipeline<'_> {
         self.owe_us(RequestKind::Parse, Purpose::Prepare, 0)
     }
 
-    /// Restores the startup settings in a separate transaction, so that an error in the client's
-    /// next message cannot roll them back.
-    pub(crate) fn restore_apart(&mut self, first: &SettingsMut) {
-        if self.server.session.outstanding.is_open() {
-            self.end_segment(Purpose::Restore);
-        }
-        self.restore_then(first, ReplyAction::Skip(Purpose::Restore));
-    }
-
     /// Restores startup settings, and ends the segment; `end` is what becomes of ReadyForQuery.
-    pub(crate) fn restore_then(&mut self, first: &SettingsMut, end: ReplyAction) {
+    pub(crate) fn restore_then(&mut self, first: &SettingsMut, end: ReplyAction) -> Seq {
         self.run_internal(&session::restore(first), Purpose::Restore);
         write::sync(self.out());
-        self.owe(OutstandingRequest::new(RequestKind::Sync, end).with(Traits::RESET));
+        self.owe(OutstandingRequest::new(RequestKind::Sync, end).with(Traits::RESET))
     }
 }

@@ -4,10 +4,11 @@
 use refrain_sql::{Scan, Traits};
 use refrain_wire::write;
 
-use crate::pipeline::outstanding::{Purpose, ReplyAction, Seq};
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::settings::session::SettingsMut;
 use crate::state::client::pins::Pins;
+use crate::state::client::reading::Restoring;
 use crate::state::parts::intern_settings;
 
 impl Link<'_> {
@@ -44,7 +45,30 @@ impl Link<'_> {
     /// [`Self::tell_settings`].
     pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
         let Some(first) = self.client.session.reading.take_restores(seq) else { return false };
-        self.pipe.restore_then(&first, ReplyAction::Forward);
+        self.restore(Restoring::new(first), ReplyAction::Forward);
+        true
+    }
+
+    /// Restores the startup settings in a separate transaction, so that an error in the client's
+    /// next message cannot roll them back. The message waits for it.
+    pub(crate) fn restore_apart(&mut self, first: Box<SettingsMut>) {
+        if self.pipe.server.session.outstanding.is_open() {
+            self.pipe.end_segment(Purpose::Restore);
+        }
+        self.restore(Restoring::new(first), ReplyAction::Skip(Purpose::Restore));
+    }
+
+    fn restore(&mut self, restoring: Restoring, end: ReplyAction) {
+        let seq = self.pipe.restore_then(&restoring.settings, end);
+        self.client.session.reading.bar_restoring(seq, restoring);
+    }
+
+    /// Ends the restoring of settings up to a Sync, or begins it again if a cancel request has hit
+    /// it; true if so.
+    pub(crate) fn restores_again(&mut self, sync: &OutstandingRequest, seq: Seq) -> bool {
+        let restoring = self.client.session.reading.take_restoring(seq);
+        let Some(again) = restoring.and_then(Restoring::again) else { return false };
+        self.restore(again, sync.action);
         true
     }
 

@@ -145,8 +145,10 @@ impl<'a> Reader<'a> for Link<'a> {
         // After a RESET the client's startup settings are restored behind it. The client gets
         // ReadyForQuery, and hears of settings, once that is done.
         let behind = settled.entry.action == ReplyAction::Held;
-        let held = behind && self.restores_behind(settled.seq);
-        if restores(&settled.entry) || behind && !held {
+        let restored = restores(&settled.entry);
+        let held = behind && self.restores_behind(settled.seq)
+            || restored && self.restores_again(&settled.entry, settled.seq);
+        if (restored || behind) && !held {
             self.flush(run);
             self.tell_settings();
         }

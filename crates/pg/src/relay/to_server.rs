@@ -51,11 +51,13 @@ impl Link<'_> {
             return false;
         }
         match reading.lift_barrier(&self.pipe.server.session.outstanding) {
-            Barred::Yes => return true,
-            Barred::Lifted(Some(first)) => self.pipe.restore_apart(&first),
-            Barred::Lifted(None) => {}
+            Barred::Yes => true,
+            Barred::Lifted(Some(first)) => {
+                self.restore_apart(first);
+                true
+            }
+            Barred::Lifted(None) => false,
         }
-        false
     }
 
     /// Whether the client's next message has to wait for a request of Refrain's own. Autoprepare

@@ -107,7 +107,8 @@ impl ClientSession {
     /// Whether the session may move to another core while its client has no server: all that it
     /// refers to is known to other cores as well.
     pub(crate) fn may_travel(&self) -> bool {
-        self.may_share() && self.statements.may_travel() && !self.results.is_awaited()
+        let amid = self.results.is_awaited() || self.reading.is_skipping();
+        self.may_share() && self.statements.may_travel() && !amid
     }
 
     /// Ends portals, pins and settings that end with a transaction; portals as far as they belong

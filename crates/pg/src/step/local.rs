@@ -9,11 +9,20 @@ use refrain_pool::inbox::Rest;
 use refrain_wire::back::Status;
 use refrain_wire::front::{Parse, Target};
 use refrain_wire::tag::{back, front};
+use refrain_wire::write::Report;
 use refrain_wire::{Header, write};
 
 use crate::engine::Step;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::statement::Identity;
+
+/// The error of a request that is cancelled while it waits for a server.
+const CANCELLED: Report<'static> = Report {
+    severity: "ERROR",
+    sqlstate: "57014",
+    message: "canceling statement due to user request",
+    hint: "",
+};
 
 /// Most bytes of a message whose rest is awaited without a server. Refrain holds them, so the least
 /// `buffer_high` is no smaller.
@@ -60,6 +69,7 @@ impl Step<'_, '_> {
             Err(_) => return Need::End(DisconnectReason::ClientProtocol),
         };
         let length = header.message_bytes();
+        let there = length.min(input.len());
         if input.len() < length && length <= AWAITED_MAX && is_request(header.tag) {
             return Need::More;
         }
@@ -67,13 +77,18 @@ impl Step<'_, '_> {
             front::TERMINATE => Need::End(DisconnectReason::Terminated),
             // A server has to refuse a Sync with a body.
             front::SYNC if input.len() >= length && header.body == 0 => {
+                client.session.reading.synced();
                 write::ready(self.step.ports.out(conn), Status::Idle);
                 Need::Used(length)
+            }
+            // A request of the segment was cancelled before the client had a server.
+            tag if client.session.reading.is_skipping() && tag != front::SYNC => {
+                client.inbox.expect(length - there, Rest::Nowhere);
+                Need::Used(there)
             }
             front::FLUSH if input.len() >= length => Need::Used(length),
             // Outside COPY, PostgreSQL ignores these.
             front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
-                let there = length.min(input.len());
                 client.inbox.expect(length - there, Rest::Nowhere);
                 Need::Used(there)
             }
@@ -100,6 +115,46 @@ impl Step<'_, '_> {
             }
             _ => Need::Server,
         }
+    }
+
+    /// Answers the first request of a client that waits for a server as PostgreSQL answers one that
+    /// is cancelled. Returns the number of bytes that were handled; `None` if the rest of a message
+    /// may still come: PostgreSQL ignores a cancel request while it reads a message.
+    pub(crate) fn cancel_waiting(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let header = Header::parse(input).ok()??;
+        let length = header.message_bytes();
+        let there = length.min(input.len());
+        let client = self.step.engine.connections.client(conn)?;
+        if there < length && !client.is_paused() {
+            return None;
+        }
+        let from = self.step.ports.out(conn).len();
+        write::error(self.step.ports.out(conn), &CANCELLED);
+        let now = self.step.now;
+        let client = self.step.engine.connections.client(conn)?;
+        let session = &mut client.session;
+        // PostgreSQL drops the unnamed statement before it looks for cancel requests.
+        let unnamed = input.get(refrain_wire::frame::HEADER_BYTES) == Some(&0);
+        if header.tag == front::QUERY || header.tag == front::PARSE && unnamed {
+            session.statements.drop_unnamed();
+        }
+        let mut used = 0;
+        if matches!(header.tag, front::QUERY | front::FUNCTION_CALL) {
+            used = there;
+            client.inbox.expect(length - there, Rest::Nowhere);
+            write::ready(self.step.ports.out(conn), Status::Idle);
+        } else {
+            session.reading.skip_to_sync();
+        }
+        client.note_reply(now);
+        let results = &mut client.session.results;
+        results.waits_no_more();
+        // Others may wait for the reply that the client was to fetch.
+        drop(results.take_watched());
+        if results.is_awaited() {
+            self.keep_reply(conn, from, true);
+        }
+        Some(used)
     }
 
     /// Answers a Parse without a server, if a server has accepted the statement under the schema of

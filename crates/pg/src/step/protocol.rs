@@ -171,6 +171,10 @@ impl Protocol for Pg {
         }
     }
 
+    fn cancel_waiting(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> Option<usize> {
+        Step { step }.cancel_waiting(client, input)
+    }
+
     fn cancel(step: &mut PoolStep<'_, Self>, client: Conn, server: Conn) {
         Step { step }.cancel_request_of(client, server);
     }

@@ -139,6 +139,7 @@ impl Step<'_, '_> {
         let mut link = self.linked(client, server);
         let oldest = link.pipe.server.session.outstanding.oldest();
         let kept = link.kept_from();
+        let asked = link.client.session.suspicion.is_asked();
         let (used, halt) = link.replies(input);
         if let Some(from) = kept {
             self.keep_reply(client, from, halt == Halt::Ready);
@@ -153,8 +154,11 @@ impl Step<'_, '_> {
         let woken = link.pipe.pool().protocol.take_woken();
         let waits = link.client.waiting_for() == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
-        // free after that.
-        let goes_on = waits && link.pipe.server.session.outstanding.quiescent().is_some();
+        // free after that. But if it only had to wait for what the client's last call has left, it
+        // gets in line: a client with one such call after the other would never let others in.
+        let looked = asked && !link.client.session.suspicion.is_asked();
+        let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
+        let goes_on = waits && quiet && !looked;
         if waits {
             link.client.cancel_wanted &= !goes_on;
             self.step.unblock(client);

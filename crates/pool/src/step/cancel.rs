@@ -5,8 +5,11 @@
 //! closed the connection of the request. PostgreSQL sends the signal before it closes the
 //! connection, and ignores a signal that arrives while the server waits for a query. So the cancel
 //! cannot hit the next client (E81).
+//!
+//! A client that has no server yet waits no longer: the protocol answers its request, and nothing
+//! of it reaches a server.
 
-use crate::client::Phase;
+use crate::client::{Phase, WaitingFor};
 use crate::connections::{CancelRun, Connection};
 use crate::engine::Step;
 use crate::event::Action;
@@ -47,7 +50,7 @@ impl<P: Protocol> Step<'_, P> {
         if !same || P::phase(&client.session) != Phase::Ready {
             return;
         }
-        let Some(server) = client.link else { return };
+        let Some(server) = client.link else { return self.cancel_waiting(conn) };
         // A cancel request hits what the server does when it comes. So it waits for the client's
         // turn, and those behind the client go elsewhere.
         let (client, s) = self.engine.connections.pair(conn, server);
@@ -56,6 +59,25 @@ impl<P: Protocol> Step<'_, P> {
         } else {
             self.leave_holder(server);
             P::cancel(self, conn, server);
+        }
+    }
+
+    /// Cancels the next request of a client that waits for a server, or for a reply that another
+    /// fetches. The client leaves the line.
+    fn cancel_waiting(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if !matches!(client.waiting_for, WaitingFor::Server | WaitingFor::Fetch) {
+            return;
+        }
+        let input = client.inbox.join(&[]);
+        let used = P::cancel_waiting(self, conn, &input);
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        client.inbox.put_back(input, used.unwrap_or(0));
+        if used.is_some() {
+            client.resent = false;
+            let id = client.pool;
+            self.engine.core_state.pool_in_use(id).waiters.remove_client(conn);
+            self.unblock(conn);
         }
     }
 

@@ -136,3 +136,18 @@ fn a_stop_gives_up_requests_under_way() {
     world.command(&Command::Stop);
     assert!(world.servers().is_empty());
 }
+
+#[test]
+fn a_client_that_waits_for_a_server_is_cancelled_without_one() {
+    let mut world = World::new("pool_size = 1");
+    let anna = world.client();
+    let (bob, line) = client(&mut world, 0);
+    world.says(anna, "begin");
+    world.says(bob, "first");
+    world.says(bob, "second");
+    world.heard(anna);
+    cancel(&mut world, 0, &line);
+    assert_eq!((world.heard(bob).as_str(), world.connects()), ("cancelled\n", 1));
+    world.says(anna, "commit");
+    assert_eq!(world.heard(bob), "second\n");
+}

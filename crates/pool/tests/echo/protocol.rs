@@ -62,6 +62,13 @@ impl Protocol for Echo {
         used
     }
 
+    // A line that waits for a server is dropped.
+    fn cancel_waiting(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> Option<usize> {
+        let line = first_line(input)?;
+        step.ports.out(client).extend(b"cancelled\n");
+        Some(line.len())
+    }
+
     // The client gets a line that says why its session ends.
     fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
         out.extend(format!("error {}\n", cause.key()).bytes());

@@ -79,6 +79,27 @@ fn e81_a_request_of_an_idle_client_does_not_hit_the_next() {
     assert_eq!(one.ready().words(), "T D(5) C(SELECT 1) Z(I)");
 }
 
+#[test]
+fn a_client_that_waits_for_a_server_is_cancelled_where_it_waits() {
+    let database = database("cancel_waiting");
+    let proxy = Config::over(cluster(Version::V15)).pool("pool_size", "1").start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    one.run("begin");
+    let waits = || proxy.show_of("pools", database)[0]["cl_waiting"] == "1";
+    let extended = [bind("s", &[]), execute(), Msg::Sync, query("select 2")];
+    for (messages, words) in
+        [(&[query("select 1")][..], "E(57014) Z(I)"), (&extended, "E(57014) Z(I)")]
+    {
+        two.send(messages);
+        eventually("it waits", waits);
+        cancel(&proxy, &two.key);
+        assert_eq!(two.ready().words(), words);
+    }
+    eventually("the next query waits", waits);
+    one.run("commit");
+    assert_eq!(two.ready().words(), "T D(2) C(SELECT 1) Z(I)");
+}
+
 fn cancel_with_a_long_key(version: Version) {
     let proxy = Config::over(cluster(version)).start();
     let params = [("user", "postgres"), ("database", "postgres")];

@@ -20,6 +20,35 @@ struct Barrier {
     drops: Vec<(u32, Name)>,
     /// The client's startup settings, to be restored behind the message.
     restores: Option<Box<SettingsMut>>,
+    /// The settings that the request restores, if it is the Sync behind such a query.
+    restoring: Option<Restoring>,
+}
+
+/// Startup settings that are being restored. A cancel request may hit the query, though it was
+/// meant for the client's RESET.
+#[derive(Debug)]
+pub(crate) struct Restoring {
+    /// The settings.
+    pub(crate) settings: Box<SettingsMut>,
+    /// Number of times that the query has failed.
+    failures: u32,
+    /// Whether it has failed, and is sent again.
+    again: bool,
+}
+
+/// Number of times that a query that restores settings is sent, if each is cancelled.
+const RESTORES_MAX: u32 = 8;
+
+impl Restoring {
+    /// Makes settings that are restored for the first time.
+    pub(crate) fn new(settings: Box<SettingsMut>) -> Self {
+        Self { settings, failures: 0, again: false }
+    }
+
+    /// Returns the settings if the query has failed and is to be sent again.
+    pub(crate) fn again(self) -> Option<Self> {
+        self.again.then_some(Self { again: false, ..self })
+    }
 }
 
 /// A Parse that Refrain put in front of a query string. If the server refuses it, the string is not
@@ -130,13 +159,42 @@ impl Reading {
     /// Makes the next message wait for the reply to request `seq`, a text of so many commands, and
     /// for the restoring of settings behind it.
     pub(crate) fn bar(&mut self, seq: Seq, commands: u32, restores: Option<Box<SettingsMut>>) {
-        self.barrier = Some(Barrier { seq, commands, drops: Vec::new(), restores });
+        let (drops, restoring) = (Vec::new(), None);
+        self.barrier = Some(Barrier { seq, commands, drops, restores, restoring });
+    }
+
+    /// Makes the next message wait for request `seq`, the Sync behind the query that restores
+    /// settings.
+    pub(crate) fn bar_restoring(&mut self, seq: Seq, restoring: Restoring) {
+        self.bar(seq, 0, None);
+        if let Some(barrier) = &mut self.barrier {
+            barrier.restoring = Some(restoring);
+        }
+    }
+
+    /// Whether settings are being restored.
+    pub(crate) fn is_restoring(&self) -> bool {
+        self.barrier.as_ref().is_some_and(|barrier| barrier.restoring.is_some())
+    }
+
+    /// Notes that the query that restores settings was cancelled. True if it is sent again.
+    pub(crate) fn restores_again(&mut self) -> bool {
+        let barrier = self.barrier.as_mut();
+        let Some(restoring) = barrier.and_then(|it| it.restoring.as_mut()) else { return false };
+        restoring.failures += 1;
+        restoring.again = restoring.failures < RESTORES_MAX;
+        restoring.again
+    }
+
+    /// Takes out the settings that were being restored up to request `seq`.
+    pub(crate) fn take_restoring(&mut self, seq: Seq) -> Option<Restoring> {
+        self.barrier.as_mut().filter(|barrier| barrier.seq == seq)?.restoring.take()
     }
 
     /// Makes the next message wait for the reply to request `seq`, whose text drops statements.
     pub(crate) fn bar_drops(&mut self, seq: Seq, commands: u32, drops: Vec<(u32, Name)>) {
         let restores = self.barrier.take().and_then(|barrier| barrier.restores);
-        self.barrier = Some(Barrier { seq, commands, drops, restores });
+        self.barrier = Some(Barrier { seq, commands, drops, restores, restoring: None });
     }
 
     /// Has the barrier, if one stands, restore settings once it is lifted.

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
 use crate::pipeline::undo::{Reverted, ServerUndo, Undos};
-use crate::statements::columns::Columns;
+use crate::statements::columns::{Columns, Found};
 use crate::statements::of_client::mark;
 use crate::statements::of_server::{IdHasher, ServerStatement, Unnamed};
 use crate::statements::statement::Generation;
@@ -33,8 +33,11 @@ pub(crate) struct ServerStatements {
     auto_bytes: usize,
     /// The unnamed statement.
     unnamed: Unnamed,
-    /// A mark of the portal that was bound last; zero where not from the unnamed statement.
+    /// A mark of the portal that was bound last; zero where neither client nor server bound an
+    /// unnamed statement.
     bound: u32,
+    /// The generation of the statement that it was bound from; `None` for the unnamed one.
+    bound_from: Option<Generation>,
     /// How to undo changes to the set if the server refuses or skips them.
     undos: Undos<ServerUndo>,
     /// Uses of a statement that the server had, and of one that it was sent first.
@@ -52,6 +55,7 @@ impl Default for ServerStatements {
             auto_bytes: 0,
             unnamed: Unnamed::NONE,
             bound: 0,
+            bound_from: None,
             undos: Undos::default(),
             hits: 0,
             misses: 0,
@@ -233,15 +237,26 @@ impl ServerStatements {
         self.unnamed = Unnamed::NONE;
     }
 
-    /// Notes the portal that was bound last; `None` for one that is not from the unnamed statement.
+    /// Notes the portal that was bound last, and the generation of the statement that it was bound
+    /// from, `None` for the unnamed one. `portal` is `None` if neither the client nor the server
+    /// calls the statement unnamed.
     #[inline]
-    pub(crate) fn bind(&mut self, portal: Option<&[u8]>) {
+    pub(crate) fn bind(&mut self, portal: Option<&[u8]>, from: Option<Generation>) {
         self.bound = portal.map_or(0, mark);
+        self.bound_from = from;
     }
 
-    /// True if this portal was bound last, and from the unnamed statement.
-    pub(crate) fn binds_unnamed(&self, portal: &[u8]) -> bool {
-        self.bound == mark(portal)
+    /// Returns what is known of the copy of this statement from which this portal was bound last,
+    /// with its generation if it has a name; `None` if the portal was not bound last.
+    pub(crate) fn bound(&self, id: u64, portal: &[u8]) -> Option<(Option<Generation>, Found)> {
+        if self.bound != mark(portal) {
+            return None;
+        }
+        let found = match self.bound_from {
+            None => (self.unnamed.id == id).then_some(self.unnamed.found),
+            from => self.peek(id).filter(|slot| Some(slot.generation) == from).map(|it| it.found),
+        };
+        found.map(|found| (self.bound_from, found))
     }
 
     /// Makes the changes by requests up to and including `seq` final.

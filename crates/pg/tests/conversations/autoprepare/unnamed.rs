@@ -101,6 +101,8 @@ fn a_query_string_ends_the_life_of_the_unnamed_statement() {
 fn the_unnamed_statement_lives_on_until_the_next_parse() {
     let (_talk, alice, server) = prepared();
     alice.sends([bind_value("", "", "8"), execute(""), sync()]);
+    // The client has seen the columns of its portal; those of the copy are asked for once.
+    server.gets([describe_statement("~1"), flush()]).answers([parameters(&[23]), columns(&["a"])]);
     server.gets([bind_value("", "~1", "8"), execute(""), sync()]);
     let reply = [bind_complete(), complete("SELECT 0"), ready()];
     server.answers(reply.clone());
@@ -267,4 +269,22 @@ fn the_next_message_waits_until_the_messages_need_not_be_sent_again() {
     server.gets([query("show work_mem")]);
     server.answers(one_row()).answers(one_row());
     alice.gets([parsed_and_bound(), one_row()].concat());
+}
+
+#[test]
+fn columns_that_a_portal_told_of_are_those_that_later_binds_return() {
+    let talk = Conversation::new(options(
+        "pool_size = 2\nautoprepare = \"on\"\nautoprepare_threshold = 1",
+    ));
+    let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
+    alice.has_unnamed_prepared(&talk, &first);
+    bob.opens_block(&first);
+    alice.sends([bind_value("", "", "8"), execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", NORMALIZED), describe_statement(""), flush()]);
+    let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
+    second.answers(other.clone());
+    second.gets([bind_value("", "~none", "8"), execute(""), sync()]);
+    second.answers([error("26000", "prepared statement \"~none\" does not exist"), ready()]);
+    alice.gets([error_like("cached plan must not change result type"), ready()]);
 }

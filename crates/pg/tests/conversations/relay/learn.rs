@@ -39,3 +39,83 @@ fn the_startup_packet_is_checked_by_a_server_and_refused_in_its_words() {
     assert!(alice.is_closed());
     server.forgets();
 }
+
+const RESTORES: &str = "(VALUES ('timezone','Asia/Tokyo'))";
+const CANCELLED: (&str, &str) = ("57014", "canceling statement due to user request");
+
+fn restores() -> Vec<Line> {
+    [internal(RESTORES), vec![sync()]].concat()
+}
+
+/// Has the server begin the query that restores settings, and cancel it.
+fn is_cancelled_there(server: &Party) {
+    server.answers([close_complete(), parse_complete(), error(CANCELLED.0, CANCELLED.1)]);
+}
+
+#[test]
+fn a_cancel_request_that_comes_too_late_for_a_reset_does_not_lose_the_startup_settings() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    alice.sends([query("reset all")]);
+    server.gets([query("reset all")]);
+    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
+    alice.gets([complete("RESET")]);
+    server.gets(restores());
+    is_cancelled_there(&server);
+    server.answers([ready()]).gets(restores()).answers(internal_answer(&[&["Asia/Tokyo"]]));
+    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
+    alice.gets([ready()]);
+    server.gets(settings_asked()).answers(settings_answer(&[]));
+}
+
+#[test]
+fn a_cancel_request_behind_a_reset_in_a_block_is_told_and_fails_the_block() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    alice.opens_block(&server);
+    alice.sends([query("reset timezone")]);
+    server.gets([query("reset timezone")]);
+    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready_in_block()]);
+    alice.gets([complete("RESET")]);
+    server.gets(restores());
+    is_cancelled_there(&server);
+    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready_failed()]);
+    alice.gets([error(CANCELLED.0, CANCELLED.1), ready_failed()]);
+}
+
+#[test]
+fn a_message_behind_discard_all_waits_for_the_startup_settings_and_fails_with_them() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    let discard = [parse("", "discard all"), bind("", ""), execute("")];
+    alice.sends(discard.to_vec()).sends([parse("s", "select 1"), sync()]);
+    server.gets([discard.to_vec(), vec![flush()]].concat());
+    server.answers([parse_complete(), bind_complete(), complete("DISCARD ALL")]);
+    alice.gets([parse_complete(), bind_complete(), complete("DISCARD ALL")]);
+    server.gets([vec![sync()], restores()].concat());
+    server.answers([parameter("TimeZone", "UTC"), ready()]);
+    for _ in 1..8 {
+        is_cancelled_there(&server);
+        server.answers([ready()]).gets(restores());
+    }
+    is_cancelled_there(&server);
+    server.answers([ready()]);
+    alice.gets([error(CANCELLED.0, CANCELLED.1), parameter("TimeZone", "UTC")]);
+    server.gets([sync()]).answers([ready()]);
+    alice.gets([ready()]);
+    server.gets(settings_asked()).answers(settings_answer(&[]));
+}
+
+#[test]
+fn settings_that_are_restored_in_a_session_pool_are_not_taken_for_defaults() {
+    let talk = Conversation::new(options("pool_size = 2\npool_mode = \"session\""));
+    let (alice, server) = in_tokyo(&talk);
+    alice.sends([query("reset all")]);
+    server.gets([query("reset all")]);
+    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
+    server.gets(restores()).answers(internal_answer(&[&["Asia/Tokyo"]]));
+    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
+    alice.gets([complete("RESET"), ready()]);
+    let bob = talk.client();
+    bob.asks(&talk.server(2), "select 1", one_row());
+}

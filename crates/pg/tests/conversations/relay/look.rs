@@ -55,6 +55,22 @@ fn the_clients_next_message_waits_for_the_answer() {
 }
 
 #[test]
+fn the_next_message_gets_in_line_behind_clients_that_wait_for_the_server() {
+    let talk = tracking("on");
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.asks(&server, "select f(1)", one_row());
+    server.gets(asked());
+    bob.sends([query("select 1")]);
+    alice.sends([query("select f(2)")]);
+    server.answers(settings_answer(&[NEWEST]));
+    server.gets([query("select 1")]).answers(one_row());
+    bob.gets(one_row());
+    server.gets([query("select f(2)")]).answers(one_row());
+    alice.gets(one_row());
+    server.gets(asked()).answers(settings_answer(&[NEWEST]));
+}
+
+#[test]
 fn a_setting_that_a_function_made_is_the_clients_own() {
     let talk = tracking("on");
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use refrain_pool::snapshot::ServerViewState;
 
+use crate::step::answer::{RULE, Scene, WAYS};
 use crate::talk::*;
 
 /// Asks Refrain, on a connection of its own, to cancel the query of this client.
@@ -111,4 +112,96 @@ fn a_cancel_finds_a_client_of_another_core() {
     talk.cancel(1).gets_bytes(&cancel_request(1, b"key!").bytes).ends_stream();
     server.answers(canceled());
     alice.gets(canceled());
+}
+
+#[test]
+fn a_query_that_waits_for_a_server_is_cancelled_without_one() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    bob.sends([query("select pg_sleep(9)"), query("select 2")]);
+    cancels(&talk, &bob);
+    bob.gets(canceled());
+    assert_eq!(talk.connections(), 1, "nothing goes to the host");
+    alice.commits(&server);
+    server.gets([query("select 2")]).answers(one_row());
+    bob.gets(one_row());
+    cancels(&talk, &bob);
+    bob.gets_nothing();
+}
+
+#[test]
+fn the_rest_of_a_segment_that_waits_is_ignored_up_to_its_sync() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    let long = query(&"x".repeat(1_000));
+    bob.sends([close_statement("s"), parse("s", "select 1"), bind("", "s"), execute("")]);
+    bob.gets([close_complete()]);
+    cancels(&talk, &bob);
+    bob.gets([error("57014", "canceling statement due to user request")]);
+    bob.sends([describe_statement("s"), flush(), long, sync(), bind("", "s"), sync()]);
+    bob.gets([ready()]);
+    alice.commits(&server);
+    server.gets([bind("", "s"), sync()]);
+    server.forgets();
+}
+
+#[test]
+fn a_message_that_has_not_come_is_not_cancelled_unless_it_is_not_read_on() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    let bytes = query("select 'one'").bytes;
+    bob.sends_bytes(&bytes[..9]);
+    cancels(&talk, &bob);
+    bob.sends_bytes(&bytes[9..]).gets_nothing();
+    alice.commits(&server);
+    server.gets([query("select 'one'")]).answers(one_row());
+    bob.gets(one_row());
+
+    alice.opens_block(&server);
+    let long = query(&format!("select '{}'", "x".repeat(100_000))).bytes;
+    bob.sends_bytes(&long[..90_000]);
+    assert!(bob.is_paused());
+    cancels(&talk, &bob);
+    bob.gets(canceled());
+    assert!(!bob.is_paused());
+    bob.sends_bytes(&long[90_000..]).sends([query("select 'two'")]).gets_nothing();
+    alice.commits(&server);
+    server.gets([query("select 'two'")]).answers(one_row());
+    bob.gets(one_row());
+}
+
+/// Has both clients of a scene ask for the same reply, and cancels the request of `client`.
+fn cancels_read(scene: &Scene, client: &Party) {
+    scene.alice.sends(scene.way.request("1"));
+    scene.bob.sends(scene.way.request("1"));
+    cancels(&scene.talk, client);
+    client.gets(canceled());
+}
+
+#[test]
+fn a_client_that_waits_for_the_reply_of_another_is_cancelled_alone() {
+    for way in WAYS {
+        let scene = Scene::known(way, &[RULE]);
+        cancels_read(&scene, &scene.bob);
+        scene.server_answers(&scene.alice, "1", "one");
+        scene.hits(&scene.bob, "1", "one");
+    }
+}
+
+#[test]
+fn a_client_that_is_cancelled_before_it_fetches_hands_over() {
+    for way in WAYS {
+        let scene = Scene::known(way, &[RULE]);
+        let others = [scene.talk.client(), scene.talk.client()];
+        others[0].opens_block(&scene.server);
+        others[1].sends([query("begin")]);
+        scene.talk.server(2).gets([query("begin")]);
+        cancels_read(&scene, &scene.alice);
+        others[0].commits(&scene.server);
+        scene.server_answers(&scene.bob, "1", "one");
+        scene.hits(&scene.alice, "1", "one");
+    }
 }
