@@ -64,6 +64,14 @@ impl Inbox {
         self.rest_goes = goes;
     }
 
+    /// Takes as much of a message of `length` bytes as `input` holds, and has the rest dropped as
+    /// well. Returns the number of bytes taken.
+    pub fn drop_message(&mut self, length: usize, input: &[u8]) -> usize {
+        let there = length.min(input.len());
+        self.expect(length - there, Rest::Nowhere);
+        there
+    }
+
     /// Takes as much of the rest as `bytes` holds. Returns the number of bytes taken.
     pub fn take_rest(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.rest as usize);

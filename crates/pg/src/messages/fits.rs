@@ -259,9 +259,8 @@ impl Link<'_> {
         let session = &self.pipe.server.session;
         let bound = session.outstanding.back().filter(|last| last.kind == RequestKind::Bind);
         let id = bound.map_or(0, |last| last.statement);
-        let copy = session.statements.bound(id, portal).filter(|_| id != 0);
-        let unknown = copy.filter(|(_, found)| found.asked == 0);
-        match unknown.and_then(|(from, found)| Some((from, found.columns.parse()?))) {
+        let unasked = session.statements.bound_unasked(id, portal);
+        match unasked.and_then(|(from, found)| Some((from, found.columns.parse()?))) {
             Some((None, _)) => self.pipe.asks(Called::Unnamed, entry.about(id)),
             // The copy is shared with clients who are told of modifiers, which this reply lacks: it
             // tells what this client has seen, and nothing of the copy.

@@ -5,7 +5,6 @@
 
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::Conn;
-use refrain_pool::inbox::Rest;
 use refrain_wire::back::Status;
 use refrain_wire::front::{Parse, Target};
 use refrain_wire::tag::{back, front};
@@ -69,7 +68,6 @@ impl Step<'_, '_> {
             Err(_) => return Need::End(DisconnectReason::ClientProtocol),
         };
         let length = header.message_bytes();
-        let there = length.min(input.len());
         if input.len() < length && length <= AWAITED_MAX && is_request(header.tag) {
             return Need::More;
         }
@@ -83,14 +81,12 @@ impl Step<'_, '_> {
             }
             // A request of the segment was cancelled before the client had a server.
             tag if client.session.reading.is_skipping() && tag != front::SYNC => {
-                client.inbox.expect(length - there, Rest::Nowhere);
-                Need::Used(there)
+                Need::Used(client.inbox.drop_message(length, input))
             }
             front::FLUSH if input.len() >= length => Need::Used(length),
             // Outside COPY, PostgreSQL ignores these.
             front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
-                client.inbox.expect(length - there, Rest::Nowhere);
-                Need::Used(there)
+                Need::Used(client.inbox.drop_message(length, input))
             }
             front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
@@ -123,9 +119,8 @@ impl Step<'_, '_> {
     pub(crate) fn cancel_waiting(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let header = Header::parse(input).ok()??;
         let length = header.message_bytes();
-        let there = length.min(input.len());
         let client = self.step.engine.connections.client(conn)?;
-        if there < length && !client.is_paused() {
+        if input.len() < length && !client.is_paused() {
             return None;
         }
         let from = self.step.ports.out(conn).len();
@@ -140,8 +135,7 @@ impl Step<'_, '_> {
         }
         let mut used = 0;
         if matches!(header.tag, front::QUERY | front::FUNCTION_CALL) {
-            used = there;
-            client.inbox.expect(length - there, Rest::Nowhere);
+            used = client.inbox.drop_message(length, input);
             write::ready(self.step.ports.out(conn), Status::Idle);
         } else {
             session.reading.skip_to_sync();

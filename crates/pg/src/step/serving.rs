@@ -156,9 +156,9 @@ impl Step<'_, '_> {
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
         // gets in line: a client with one such call after the other would never let others in.
-        let looked = asked && !link.client.session.suspicion.is_asked();
-        let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
-        let goes_on = waits && quiet && !looked;
+        let looked = || asked && !link.client.session.suspicion.is_asked();
+        let goes_on =
+            waits && link.pipe.server.session.outstanding.quiescent().is_some() && !looked();
         if waits {
             link.client.cancel_wanted &= !goes_on;
             self.step.unblock(client);

@@ -81,14 +81,17 @@ pub(crate) struct Reading {
     /// The Parse in front of the query string, which waits for the reply.
     ahead: Ahead,
     /// The request for whose reply the next message waits.
-    barrier: Option<Barrier>,
+    barrier: Option<Box<Barrier>>,
 }
 
 impl Reading {
     /// Forgets the barrier: it stood at another server.
     #[inline]
     pub(crate) fn begin_use(&mut self) {
-        self.barrier = None;
+        // Most clients have none, and dropping nothing would be a call.
+        if self.barrier.is_some() {
+            self.barrier = None;
+        }
     }
 
     /// Whether messages are ignored up to the next Sync.
@@ -160,7 +163,7 @@ impl Reading {
     /// for the restoring of settings behind it.
     pub(crate) fn bar(&mut self, seq: Seq, commands: u32, restores: Option<Box<SettingsMut>>) {
         let (drops, restoring) = (Vec::new(), None);
-        self.barrier = Some(Barrier { seq, commands, drops, restores, restoring });
+        self.barrier = Some(Box::new(Barrier { seq, commands, drops, restores, restoring }));
     }
 
     /// Makes the next message wait for request `seq`, the Sync behind the query that restores
@@ -194,7 +197,8 @@ impl Reading {
     /// Makes the next message wait for the reply to request `seq`, whose text drops statements.
     pub(crate) fn bar_drops(&mut self, seq: Seq, commands: u32, drops: Vec<(u32, Name)>) {
         let restores = self.barrier.take().and_then(|barrier| barrier.restores);
-        self.barrier = Some(Barrier { seq, commands, drops, restores, restoring: None });
+        let restoring = None;
+        self.barrier = Some(Box::new(Barrier { seq, commands, drops, restores, restoring }));
     }
 
     /// Has the barrier, if one stands, restore settings once it is lifted.

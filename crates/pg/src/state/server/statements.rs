@@ -246,17 +246,23 @@ impl ServerStatements {
         self.bound_from = from;
     }
 
-    /// Returns what is known of the copy of this statement from which this portal was bound last,
-    /// with its generation if it has a name; `None` if the portal was not bound last.
-    pub(crate) fn bound(&self, id: u64, portal: &[u8]) -> Option<(Option<Generation>, Found)> {
-        if self.bound != mark(portal) {
+    /// Returns the copy of this statement from which this portal was bound last, if nobody has
+    /// asked for its columns: what is known of it, and its generation if it has a name.
+    #[inline]
+    pub(crate) fn bound_unasked(
+        &self,
+        id: u64,
+        portal: &[u8],
+    ) -> Option<(Option<Generation>, Found)> {
+        if self.bound == 0 || id == 0 {
             return None;
         }
         let found = match self.bound_from {
             None => (self.unnamed.id == id).then_some(self.unnamed.found),
             from => self.peek(id).filter(|slot| Some(slot.generation) == from).map(|it| it.found),
         };
-        found.map(|found| (self.bound_from, found))
+        let unasked = found.filter(|found| found.asked == 0 && self.bound == mark(portal));
+        unasked.map(|found| (self.bound_from, found))
     }
 
     /// Makes the changes by requests up to and including `seq` final.
