@@ -129,6 +129,7 @@ impl Error {
 
     /// Makes the error for a WAL index that is not whole any more. Nothing works on the database
     /// then.
+    #[cold]
     pub(crate) fn broken_index() -> Error {
         Error::new(sqlite::SQLITE_IOERR_IN_PAGE, BROKEN_INDEX)
     }

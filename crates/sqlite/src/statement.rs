@@ -241,7 +241,7 @@ impl<'c, 'b> Run<'c, 'b> {
         // pages that it rolls back.
         let asking = live.readonly().then(|| Asking::begin(&self.core.meter));
         let counting = self.core.handle.counting();
-        let stepped = live.step();
+        let stepped = live.step(self.core.handle.index());
         drop(counting);
         drop(asking);
         let stepped = match stepped {
