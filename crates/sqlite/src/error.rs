@@ -159,6 +159,18 @@ impl Error {
         row.map_or("42000", |row| row.1)
     }
 
+    /// True if the statement itself is at fault, and not the file, a lock, a limit or a cancel.
+    pub fn is_of_statement(&self) -> bool {
+        matches!(
+            self.primary_code(),
+            sqlite::SQLITE_ERROR
+                | sqlite::SQLITE_CONSTRAINT
+                | sqlite::SQLITE_MISMATCH
+                | sqlite::SQLITE_MISUSE
+                | sqlite::SQLITE_RANGE
+        )
+    }
+
     /// True if a kept statement that ended with this error must not run again.
     ///
     /// A broken constraint, a lock or a cancel says nothing about the statement.
