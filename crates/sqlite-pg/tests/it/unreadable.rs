@@ -78,7 +78,18 @@ fn a_table_that_is_too_long_for_the_loop_is_read_on_a_thread() {
         assert_eq!(place.client().query("SELECT n, id FROM t WHERE n = 1")[1], "row 1|1");
         assert_eq!(place.client().query("COPY t (n) TO STDOUT")[1], "data 1");
     }
+    // In SQLite's dialect the types come from the table as well, of columns and of parameters.
+    let plain = "SELECT max(n) AS m FROM t NOT INDEXED";
+    assert_eq!(place.client().query(plain)[0], "columns m:23");
     let mut client = place.client();
+    client.parse("", &format!("{plain} WHERE n = $1"), &[]);
+    assert_eq!(
+        client.describe("S").sync(),
+        ["parsed", "parameters [23]", "columns m:23", "ready I"]
+    );
+    let written = client.query("INSERT OR IGNORE INTO t (n) VALUES (2) RETURNING n + 1 AS m");
+    assert_eq!(written[..2], ["columns m:23", "row 3"]);
+    assert_eq!(client.query("SELECT count(*) FROM t")[1], "row 2");
     client.parse("", "SELECT n FROM t WHERE id = $1", &[]);
     client.describe("S").bind(("", ""), 0, &[Some(b"1")], 0).execute("", 0);
     let answers = client.sync();
