@@ -1,9 +1,10 @@
 //! The tables of a file, for the translation.
 
-use refrain_sqlite::{Connection, Step, Value};
+use refrain_sqlite::{Connection, Error, Step, Value};
 
 use crate::dialect::{ADDED, Attribute, Catalog, GivenBy, KeyMark, ViewColumn};
 use crate::failure::Failure;
+use crate::schema_reads::SchemaReads;
 use crate::standard;
 use crate::types::Type;
 
@@ -34,7 +35,7 @@ const DEPENDENT: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND (ty
 const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
 
 /// The tables that a connection sees.
-pub(crate) struct Attributes<'a>(pub(crate) &'a Connection);
+pub(crate) struct Attributes<'a>(SchemaReads<'a>);
 
 /// A row of [`COLUMNS`].
 struct ColumnRow {
@@ -46,13 +47,23 @@ struct ColumnRow {
     hidden: i64,
 }
 
-impl Attributes<'_> {
-    fn rows(
-        &self,
-        schema: Option<&str>,
-        table: &str,
-    ) -> Result<Vec<ColumnRow>, refrain_sqlite::Error> {
-        let mut run = self.0.statement(COLUMNS)?.start();
+impl<'a> Attributes<'a> {
+    /// Reads the tables of a connection. A caller that uses anything of them calls
+    /// [`Attributes::check`] afterwards.
+    pub(crate) fn of(connection: &'a Connection) -> Self {
+        Self(SchemaReads::of(connection))
+    }
+
+    /// Checks that all tables could be read.
+    ///
+    /// # Errors
+    /// The first error that says nothing of the tables.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.0.check()
+    }
+
+    fn rows(&self, schema: Option<&str>, table: &str) -> Result<Vec<ColumnRow>, Error> {
+        let mut run = self.0.connection.statement(COLUMNS)?.start();
         run.bind(1, Value::from(table))?;
         run.bind(2, schema.map_or(Value::Null, Value::from))?;
         let mut rows = Vec::new();
@@ -82,8 +93,8 @@ impl Attributes<'_> {
     }
 
     /// True if a UNIQUE of a table has these columns.
-    fn has_unique(&self, table: &str, columns: &[String]) -> Result<bool, refrain_sqlite::Error> {
-        let mut run = self.0.statement(UNIQUE)?.start();
+    fn has_unique(&self, table: &str, columns: &[String]) -> Result<bool, Error> {
+        let mut run = self.0.connection.statement(UNIQUE)?.start();
         run.bind(1, Value::from(table))?;
         let mut all = std::collections::HashMap::<i64, Vec<String>>::new();
         while run.step()? == Step::Row {
@@ -95,8 +106,8 @@ impl Attributes<'_> {
     }
 
     /// Returns the tables, with their CREATE statements.
-    fn tables(&self) -> Result<Vec<(String, String)>, refrain_sqlite::Error> {
-        let mut run = self.0.statement(TABLES)?.start();
+    fn tables(&self) -> Result<Vec<(String, String)>, Error> {
+        let mut run = self.0.connection.statement(TABLES)?.start();
         let mut all = Vec::new();
         while run.step()? == Step::Row {
             if let (Value::Text(name), Value::Text(sql)) = (run.column(0), run.column(1)) {
@@ -107,30 +118,37 @@ impl Attributes<'_> {
         Ok(all)
     }
 
-    /// Returns the first column of the first row.
+    /// Returns the first column of the first row as text.
     fn first(&self, text: &str, value: &str) -> Option<String> {
-        let mut run = self.0.statement(text).ok()?.start();
-        run.bind(1, Value::from(value)).ok()?;
-        match run.step() {
-            Ok(Step::Row) => match run.column(0) {
-                Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-                _ => Some(String::new()),
-            },
-            _ => None,
-        }
+        self.0.found(self.first_of(text, Some(value), |value| match value {
+            Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => Some(String::new()),
+        }))
     }
 
-    /// Returns a number that changes with every change of the main file's schema; `None` on an
-    /// error.
+    /// Returns a number that changes with every change of the main file's schema.
     pub(crate) fn version(&self) -> Option<i64> {
-        let mut run = self.0.statement(VERSION).ok()?.start();
-        match run.step() {
-            Ok(Step::Row) => match run.column(0) {
-                Value::Integer(number) => Some(number),
-                _ => None,
-            },
+        self.0.found(self.first_of(VERSION, None, |value| match value {
+            Value::Integer(number) => Some(number),
             _ => None,
+        }))
+    }
+
+    /// Returns what `read` makes of the first column of the first row; none if there is no row.
+    fn first_of<T>(
+        &self,
+        text: &str,
+        bound: Option<&str>,
+        read: impl FnOnce(Value<'_>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let mut run = self.0.connection.statement(text)?.start();
+        if let Some(bound) = bound {
+            run.bind(1, Value::from(bound))?;
         }
+        Ok(match run.step()? {
+            Step::Row => read(run.column(0)),
+            Step::Done => None,
+        })
     }
 }
 
@@ -158,7 +176,7 @@ pub(crate) fn limit(declared: &str) -> Option<u32> {
 
 impl Catalog for Attributes<'_> {
     fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
-        let rows = self.rows(schema, table).unwrap_or_default();
+        let rows = self.0.found(self.rows(schema, table));
         if rows.is_empty() {
             return None;
         }
@@ -208,28 +226,32 @@ impl Catalog for Attributes<'_> {
             return None;
         }
         let made = |(table, sql): &(String, String)| standard::has_key(sql, table, index);
-        self.tables().unwrap_or_default().into_iter().find(made).map(|(table, _)| (table, false))
+        self.0.found(self.tables()).into_iter().find(made).map(|(table, _)| (table, false))
     }
 
     fn computed(&self, sql: &str) -> Result<String, Failure> {
         let run = || {
-            let mut run = self.0.statement(format!("SELECT {sql}").as_str())?.start();
+            let mut run = self.0.connection.statement(format!("SELECT {sql}").as_str())?.start();
             run.step()?;
-            Ok::<_, refrain_sqlite::Error>(match run.column(0) {
+            Ok::<_, Error>(match run.column(0) {
                 Value::Integer(number) => format!("({number})"),
                 Value::Real(number) if number.is_finite() => format!("({number:e})"),
                 Value::Null => "NULL".to_owned(),
                 _ => sql.to_owned(),
             })
         };
-        run().map_err(Failure::from)
+        run().map_err(|error| {
+            self.0.note(&error);
+            Failure::from(error)
+        })
     }
 
     fn is_unique(&self, table: &str, columns: &[String]) -> bool {
         let known = self.table(None, table).unwrap_or_default();
         let keys = known.into_iter().filter(|column| column.key > 0).map(|column| column.name);
         let keys: Vec<String> = keys.collect();
-        is_same_set(&keys, columns) || self.has_unique(table, columns).unwrap_or(true)
+        is_same_set(&keys, columns)
+            || self.0.found(self.has_unique(table, columns).map(Some)).unwrap_or(true)
     }
 
     fn is_taken(&self, name: &str) -> bool {

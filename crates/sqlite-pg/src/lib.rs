@@ -43,6 +43,8 @@ mod standard;
 
 mod command;
 
+mod schema_reads;
+
 mod attributes;
 
 mod schemas;

@@ -103,11 +103,14 @@ impl Prepared {
     }
 
     /// Returns the shape of this statement, compiled or running.
+    ///
+    /// # Errors
+    /// The schema could not be read.
     pub(crate) fn shape(
         &self,
         statement: &mut impl Described,
         connection: &Connection,
-    ) -> Arc<Shape> {
+    ) -> Result<Arc<Shape>, Error> {
         statement.shape(connection, self.client.as_bytes(), self.translated.as_deref())
     }
 

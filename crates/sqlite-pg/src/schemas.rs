@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashlink::LruCache;
-use refrain_sqlite::Connection;
+use refrain_sqlite::{Connection, Error};
 
 use crate::attributes::Attributes;
 use crate::dialect::{Attribute, Catalog};
@@ -53,7 +53,7 @@ struct KeptTables<'a> {
 impl<'a> SchemaTables<'a> {
     /// Reads the tables as they are now, for this one time.
     pub(crate) fn of(connection: &'a Connection) -> Self {
-        Self { asked: Attributes(connection), kept: None }
+        Self { asked: Attributes::of(connection), kept: None }
     }
 
     /// Uses kept tables. `seen` is the connection's number and its count of schema changes.
@@ -63,7 +63,15 @@ impl<'a> SchemaTables<'a> {
         schemas: &'a Schemas,
     ) -> Self {
         let kept = seen.map(|(connection, epoch)| KeptTables { schemas, connection, epoch });
-        Self { asked: Attributes(connection), kept }
+        Self { asked: Attributes::of(connection), kept }
+    }
+
+    /// Checks that all tables could be read.
+    ///
+    /// # Errors
+    /// The first error that says nothing of the tables.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.asked.check()
     }
 
     /// Returns the connection's number and its count of schema changes, if its tables are kept.
@@ -112,6 +120,9 @@ impl Catalog for SchemaTables<'_> {
             return known;
         }
         let found = self.asked.table(schema, table);
+        if self.check().is_err() {
+            return found;
+        }
         kept.set(|schema| {
             if schema.tables.len() == TABLES_MAX {
                 schema.tables.clear();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_sql::lex::{Lexer, TokenKind};
-use refrain_sqlite::{Connection, Run, Statement, Step, Value};
+use refrain_sqlite::{Connection, Error, Run, Statement, Step, Value};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
@@ -12,6 +12,7 @@ use crate::dialect::ResultColumn;
 use crate::encode::{self, Format, Unfit};
 use crate::failure::Failure;
 use crate::infer::{ColumnLookup, Inferred};
+use crate::schema_reads::SchemaReads;
 use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
 
@@ -65,12 +66,15 @@ impl Formats {
 pub(crate) trait Described {
     /// Returns its shape. `client` is the client's text, `translated` its translation, if it is
     /// PostgreSQL's dialect.
+    ///
+    /// # Errors
+    /// The schema could not be read.
     fn shape(
         &mut self,
         connection: &Connection,
         client: &[u8],
         translated: Option<&TranslatedStatement>,
-    ) -> Arc<Shape>;
+    ) -> Result<Arc<Shape>, Error>;
 }
 
 macro_rules! described {
@@ -81,7 +85,7 @@ macro_rules! described {
                 connection: &Connection,
                 client: &[u8],
                 translated: Option<&TranslatedStatement>,
-            ) -> Arc<Shape> {
+            ) -> Result<Arc<Shape>, Error> {
                 self.memo(|statement| {
                     let count = statement.column_count();
                     if let Some(translated) = translated {
@@ -91,7 +95,7 @@ macro_rules! described {
                     let plain = (0..count).all(|column| declared(column).is_some());
                     let inferred = match plain {
                         true => Inferred::default(),
-                        false => Inferred::read(client, &DeclaredTables(connection)),
+                        false => inferred(client, connection)?,
                     };
                     let column = |column| ResultColumn {
                         name: statement.column_name(column).unwrap_or_default().to_owned(),
@@ -102,7 +106,7 @@ macro_rules! described {
                         limit: None,
                     };
                     let columns = (0..count).map(column).collect();
-                    Shape { columns, tag: Tag::read(client), stale: false }
+                    Ok(Shape { columns, tag: Tag::read(client), stale: false })
                 })
             }
         }
@@ -115,24 +119,35 @@ fn meant(
     connection: &Connection,
     client: &[u8],
     count: usize,
-) -> Shape {
+) -> Result<Shape, Error> {
     let columns = translated.columns.clone();
     // SQLite gives some statements without a result a column, as it checks rows with them (ADD
     // COLUMN).
-    let stale = !columns.is_empty() && columns.len() != count || translated.is_stale(connection);
-    Shape { columns, tag: Tag::read(client), stale }
+    let stale = !columns.is_empty() && columns.len() != count || translated.is_stale(connection)?;
+    Ok(Shape { columns, tag: Tag::read(client), stale })
 }
 
 described!(Statement<'_>, Run<'_, 'static>);
 
+/// Infers the types of a text's columns and parameters.
+///
+/// # Errors
+/// The tables that the text names could not be read.
+pub(crate) fn inferred(client: &[u8], connection: &Connection) -> Result<Inferred, Error> {
+    let tables = DeclaredTables(SchemaReads::of(connection));
+    let inferred = Inferred::read(client, &tables);
+    tables.0.check()?;
+    Ok(inferred)
+}
+
 /// The tables of a connection, with declared types.
-pub(crate) struct DeclaredTables<'a>(pub(crate) &'a Connection);
+struct DeclaredTables<'a>(SchemaReads<'a>);
 
 impl ColumnLookup for DeclaredTables<'_> {
     fn columns(&self, table: &str) -> Vec<(String, Option<Type>)> {
         const TEXT: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
         let read = || {
-            let mut run = self.0.statement(TEXT)?.start();
+            let mut run = self.0.connection.statement(TEXT)?.start();
             run.bind(1, Value::from(table))?;
             let mut columns = Vec::new();
             while run.step()? == Step::Row {
@@ -144,11 +159,11 @@ impl ColumnLookup for DeclaredTables<'_> {
                 let is = (!declared.is_empty()).then(|| Type::declared(&declared));
                 columns.push((text(0), is));
             }
-            Ok::<_, refrain_sqlite::Error>(columns)
+            Ok(columns)
         };
         // The statement was compiled before, so its tables exist; a table that is gone since then
         // has no columns.
-        let columns = read().unwrap_or_default();
+        let columns = self.0.found(read());
         if columns.is_empty() { catalog::columns(table) } else { columns }
     }
 }

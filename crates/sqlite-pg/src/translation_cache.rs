@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashlink::LruCache;
 use refrain_sql::normalize::{Key, Sample, Span};
-use refrain_sqlite::Connection;
+use refrain_sqlite::{Connection, Error};
 
 use crate::attributes::Attributes;
 use crate::decode::Decoded;
@@ -130,7 +130,8 @@ impl TranslationCache {
         if let Some(kept) = kept {
             return Ok(found(kept, true));
         }
-        let tables = SchemaTables::kept(connection, seen(connection, false), &self.schemas);
+        let seen = seen(connection, false).map_err(unreadable)?;
+        let tables = SchemaTables::kept(connection, seen, &self.schemas);
         let made = Arc::new(TranslatedStatement::find(&tables, text, given)?);
         if text.len() <= TEXT_MAX {
             let key = if given.is_empty() { text.to_owned() } else { key(text, given) };
@@ -148,7 +149,8 @@ impl TranslationCache {
             let values = translated.values(text, &read.spans)?;
             return Some(Found { translated, values, was_kept: true });
         }
-        let tables = SchemaTables::kept(connection, seen(connection, false), &self.schemas);
+        let seen = seen(connection, false).ok()?;
+        let tables = SchemaTables::kept(connection, seen, &self.schemas);
         let NormalizedText { key, spans } = read;
         let sample = Arc::new(Sample::new(text.as_bytes(), &spans));
         let made = match TranslatedStatement::find_normalized(&tables, text, key, &sample) {
@@ -208,8 +210,10 @@ impl TranslatedStatement {
     ) -> Result<(Self, Option<Vec<BoundLiteral>>), NotTranslated> {
         let seen = Mutex::new(tables.seen().into_iter().collect());
         let version = tables.version();
-        let translation = translate(text, tables, given, spans)?;
-        let Translation { mut sql, columns, parameters, fails, literals } = translation;
+        let translation = translate(text, tables, given, spans);
+        // Without it, a table that could not be read would be one that does not exist.
+        tables.check().map_err(unreadable)?;
+        let Translation { mut sql, columns, parameters, fails, literals } = translation?;
         // The text is made unique by its types: the statement cache must not mix up two
         // translations that differ in their types alone.
         if !columns.is_empty() {
@@ -239,18 +243,21 @@ impl TranslatedStatement {
         self.fails.clone().map_or(Ok(()), Err)
     }
 
-    /// True if the schema has changed so that the statement would be translated otherwise.
-    pub(crate) fn is_stale(&self, connection: &Connection) -> bool {
-        let now = seen(connection, self.version.is_none());
+    /// Returns true if the schema has changed so that the statement would be translated otherwise.
+    ///
+    /// # Errors
+    /// The schema could not be read.
+    pub(crate) fn is_stale(&self, connection: &Connection) -> Result<bool, Error> {
+        let now = seen(connection, self.version.is_none())?;
         let mut known = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if now.is_some_and(|now| known.contains(&now)) {
-            return false;
+            return Ok(false);
         }
-        if self.version.is_some() && self.version == Attributes(connection).version() {
+        if self.version.is_some() && self.version == Attributes::of(connection).version() {
             let full = known.len() == SEEN_MAX;
             known.drain(..usize::from(full));
             known.extend(now);
-            return false;
+            return Ok(false);
         }
         drop(known);
         let tables = SchemaTables::of(connection);
@@ -258,10 +265,11 @@ impl TranslatedStatement {
             Some(bound) => Self::find_normalized(&tables, &self.text, bound.key, &bound.sample),
             None => Self::find(&tables, &self.text, &self.given).map(Some),
         };
-        match now {
+        tables.check()?;
+        Ok(match now {
             Ok(Some(now)) => now.sql != self.sql || now.parameters != self.parameters,
             Ok(None) | Err(_) => true,
-        }
+        })
     }
 }
 
@@ -276,9 +284,17 @@ fn letters(types: impl Iterator<Item = (Type, Option<u32>)>) -> String {
 
 /// Returns a connection's number and its count of schema changes; none if it has to be checked each
 /// time.
-fn seen(connection: &Connection, alone: bool) -> Option<(u64, u64)> {
-    let epoch = if alone { None } else { connection.schema_epoch().ok() };
-    epoch.map(|epoch| (connection.number(), epoch))
+fn seen(connection: &Connection, alone: bool) -> Result<Option<(u64, u64)>, Error> {
+    if alone {
+        return Ok(None);
+    }
+    Ok(Some((connection.number(), connection.schema_epoch()?)))
+}
+
+/// Makes the error for a text that was not translated, as the schema could not be read. The error
+/// has no position in the text.
+fn unreadable(error: Error) -> NotTranslated {
+    Failure { position: 0, ..Failure::from(error) }.into()
 }
 
 /// Returns the types that a client gave its parameters. Text counts as no type, as the statement

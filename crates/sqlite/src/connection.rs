@@ -61,7 +61,6 @@ pub struct Connection {
     longest: i32,
     length: Cell<i32>,
     keeps_wal: Cell<bool>,
-    index: Option<&'static Index>,
     /// True for a pool's connection for short reads.
     is_reader: Cell<bool>,
     core: Core,
@@ -159,8 +158,8 @@ impl Database {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (longest, wal_file) = (self.longest_value(), WalFile::of(&self.path));
         let (length, keeps_wal) = (Cell::new(longest), Cell::new(false));
-        let (index, is_reader) = (core.handle.index(), Cell::new(false));
-        Ok(Connection { number, wal_file, longest, length, keeps_wal, index, is_reader, core })
+        let is_reader = Cell::new(false);
+        Ok(Connection { number, wal_file, longest, length, keeps_wal, is_reader, core })
     }
 
     fn longest_value(&self) -> i32 {
@@ -327,7 +326,7 @@ impl Connection {
     /// True if the WAL's index was found not to be whole. Every statement fails then, until no
     /// connection to the file is open.
     pub fn has_broken_index(&self) -> bool {
-        self.index.is_some_and(Index::is_broken)
+        self.core.handle.index().is_some_and(Index::is_broken)
     }
 
     /// Checks the WAL's index. A system call.
@@ -335,7 +334,7 @@ impl Connection {
     /// # Errors
     /// The index is not whole.
     pub fn check_index(&self) -> Result<(), Error> {
-        let whole = self.index.is_none_or(Index::is_whole);
+        let whole = self.core.handle.index().is_none_or(Index::is_whole);
         if whole { Ok(()) } else { Err(Error::broken_index()) }
     }
 

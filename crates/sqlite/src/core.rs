@@ -75,7 +75,7 @@ impl Core {
         let mut probe = self.probe.borrow_mut();
         if let Some(idle) = probe.take() {
             let mut live = idle.start();
-            let stepped = live.step();
+            let stepped = live.step(self.handle.index());
             let idle = live.finish();
             self.epoch.set(u64::from(idle.reprepares()));
             *probe = Some(idle);

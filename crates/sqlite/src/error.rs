@@ -129,6 +129,7 @@ impl Error {
 
     /// Makes the error for a WAL index that is not whole any more. Nothing works on the database
     /// then.
+    #[cold]
     pub(crate) fn broken_index() -> Error {
         Error::new(sqlite::SQLITE_IOERR_IN_PAGE, BROKEN_INDEX)
     }
@@ -156,6 +157,18 @@ impl Error {
         }
         let row = BY_MESSAGE.iter().find(|row| self.message.contains(row.0));
         row.map_or("42000", |row| row.1)
+    }
+
+    /// True if the statement itself is at fault, and not the file, a lock, a limit or a cancel.
+    pub fn is_of_statement(&self) -> bool {
+        matches!(
+            self.primary_code(),
+            sqlite::SQLITE_ERROR
+                | sqlite::SQLITE_CONSTRAINT
+                | sqlite::SQLITE_MISMATCH
+                | sqlite::SQLITE_MISUSE
+                | sqlite::SQLITE_RANGE
+        )
     }
 
     /// True if a kept statement that ended with this error must not run again.

@@ -133,19 +133,22 @@ macro_rules! description {
 
         /// Returns the result of `make`, remembered as long as the statement is kept and not
         /// compiled again. There is one memo for each statement: one of another type replaces it.
-        pub fn memo<T, F>(&mut self, make: F) -> Arc<T>
+        ///
+        /// # Errors
+        /// The error of `make`, which is not remembered.
+        pub fn memo<T, E, F>(&mut self, make: F) -> Result<Arc<T>, E>
         where
             T: Any + Send + Sync,
-            F: FnOnce(&Self) -> T,
+            F: FnOnce(&Self) -> Result<T, E>,
         {
             let generation = self.generation();
             let known = self.facts().memo.as_ref().filter(|memo| memo.generation == generation);
             if let Some(value) = known.and_then(|memo| memo.value.clone().downcast().ok()) {
-                return value;
+                return Ok(value);
             }
-            let value = Arc::new(make(self));
+            let value = Arc::new(make(self)?);
             self.facts_mut().memo = Some(Memo { generation, value: value.clone() });
-            value
+            Ok(value)
         }
     };
 }
@@ -241,7 +244,7 @@ impl<'c, 'b> Run<'c, 'b> {
         // pages that it rolls back.
         let asking = live.readonly().then(|| Asking::begin(&self.core.meter));
         let counting = self.core.handle.counting();
-        let stepped = live.step();
+        let stepped = live.step(self.core.handle.index());
         drop(counting);
         drop(asking);
         let stepped = match stepped {

@@ -29,14 +29,16 @@ impl Machine {
                 self.with(|machine, connection| machine.copy_out(connection, &query, style, out))
             }
             Copy::OutOf { table, columns, style } => self.with(|machine, connection| {
-                let columns = copied(connection, &table, &columns)?;
+                let columns = copied(connection, &table, &columns)
+                    .map_err(|failure| machine.not_compiled(connection, failure))?;
                 let names: Vec<_> = columns.iter().map(|column| quoted(&column.name)).collect();
                 let query = format!("SELECT {} FROM {}", names.join(", "), quoted(&table));
                 machine.copy_out(connection, &query, style, out)
             }),
             Copy::In { table, columns, style } => self.with(|machine, connection| {
                 machine.open(connection, true, false)?;
-                let into = insert(connection, &table, &columns)?;
+                let into = insert(connection, &table, &columns)
+                    .map_err(|failure| machine.not_compiled(connection, failure))?;
                 machine.copy = Some(CopyIn::begin(style, into, simple, out));
                 Ok(())
             }),
@@ -53,7 +55,8 @@ impl Machine {
         let source = Source::read(query.as_bytes());
         let whole = Whole { source: &source, client: query, given: &[] };
         let (translations, alone) = (&self.pool.translations, self.sees_alone());
-        let compiled = compile(connection, translations, alone, &whole, 0)?;
+        let compiled = compile(connection, translations, alone, &whole, 0)
+            .map_err(|failure| self.not_compiled(connection, failure))?;
         let syntax = || Failure::new(state::SYNTAX, "syntax error in COPY");
         let (statement, translated) = (compiled.statement.ok_or_else(syntax)?, compiled.translated);
         if significant(query.get(compiled.length..).unwrap_or_default()).is_some() {
@@ -151,7 +154,9 @@ fn insert_row(
 
 /// Returns the columns of a table.
 fn columns_of(connection: &Connection, table: &str) -> Result<Vec<Attribute>, Failure> {
-    let known = Attributes(connection).table(None, table);
+    let attributes = Attributes::of(connection);
+    let known = attributes.table(None, table);
+    attributes.check()?;
     known.ok_or_else(|| Failure::new("42P01", format!("relation \"{table}\" does not exist")))
 }
 

@@ -12,7 +12,7 @@ use refrain_wire::write;
 use crate::command::Command;
 use crate::failure::{Failure, state};
 use crate::prepared::{BindValues, Portal, PortalState, Prepared, StatementAction, bind_literals};
-use crate::shape::{Formats, Shape, description};
+use crate::shape::{Described, Formats, Shape, description};
 use crate::text::Source;
 use crate::translation_cache::{TranslatedStatement, given};
 
@@ -78,7 +78,8 @@ impl Machine {
             let translated = compiled.translated;
             let parameters = match &translated {
                 Some(translated) => translated_parameters(&translated.parameters, oids),
-                None => inferred_parameters(connection, client, statement.parameter_count(), oids),
+                None => inferred_parameters(connection, client, statement.parameter_count(), oids)
+                    .map_err(|error| machine.stop(&error, b""))?,
             };
             let sql = match compiled.rewritten {
                 Some(rewritten) => rewritten,
@@ -167,7 +168,7 @@ impl Machine {
                 let shape = loop {
                     let shape = self.with(|machine, connection| {
                         let mut statement = machine.fresh(connection, &prepared)?;
-                        let shape = prepared.shape(&mut statement, connection);
+                        let shape = machine.shape(connection, &prepared, &mut statement)?;
                         machine.hold(&prepared, statement);
                         Ok(shape)
                     })?;
@@ -236,11 +237,11 @@ impl Machine {
         if let Some(mut run) = run
             && (sent > 0 || run.is_current().map_err(|error| failure_of(&error, prepared))?)
         {
-            let shape = prepared.shape(&mut run, connection);
+            let shape = self.shape(connection, prepared, &mut run)?;
             return Ok((shape, PortalState::paused(run.park(), sent)));
         }
         let mut statement = self.fresh(connection, prepared)?;
-        Ok((prepared.shape(&mut statement, connection), otherwise))
+        Ok((self.shape(connection, prepared, &mut statement)?, otherwise))
     }
 
     /// Translates a statement again for the current schema, and replaces the old translation
@@ -319,7 +320,7 @@ impl Machine {
         let is_done = matches!(state, PortalState::Done);
         let (mut run, before) = self.take_up(connection, &prepared, &name, state)?;
         if is_done {
-            prepared.shape(&mut run, connection).tag.write(out, 0, 0);
+            self.shape(connection, &prepared, &mut run)?.tag.write(out, 0, 0);
             return Ok(());
         }
         let writes = !run.readonly();
@@ -407,6 +408,16 @@ impl Machine {
         compiled.statement.ok_or_else(|| no_statement(""))
     }
 
+    /// Returns the shape of a statement, compiled or running.
+    fn shape(
+        &self,
+        connection: &Connection,
+        prepared: &Prepared,
+        statement: &mut impl Described,
+    ) -> Result<Arc<Shape>, Stop> {
+        prepared.shape(statement, connection).map_err(|error| self.stop(&error, b""))
+    }
+
     /// Returns a compiled form that matches the file's present schema.
     fn fresh<'c>(
         &mut self,
@@ -428,14 +439,14 @@ impl Machine {
         values: &BindValues<'_>,
     ) -> Result<Run<'c, 'static>, Stop> {
         let mut statement = self.compiled(connection, prepared)?;
-        let described = statement.column_count() > 0 && prepared.is_described();
-        if !statement.readonly() && (described || prepared.translated.is_some()) {
+        let has_columns = statement.column_count() > 0;
+        if !statement.readonly() && (has_columns || prepared.translated.is_some()) {
             statement.refresh().map_err(|error| failure_of(&error, prepared))?;
-            let shape = prepared.shape(&mut statement, connection);
+            let shape = self.shape(connection, prepared, &mut statement)?;
             if shape.stale {
                 return Err(Stop::Stale);
             }
-            if described {
+            if has_columns && prepared.is_described() {
                 prepared.check(&shape)?;
             }
         }

@@ -1,10 +1,10 @@
 //! The types of a statement's parameters, as the client gets them.
 
-use refrain_sqlite::Connection;
+use refrain_sqlite::{Connection, Error};
 
 use crate::infer::Inferred;
 use crate::prepared::Parameter;
-use crate::shape::DeclaredTables;
+use crate::shape::inferred;
 use crate::types::Type;
 
 /// Returns the parameters of a translated statement. A type is the one that the client gave, else
@@ -28,17 +28,20 @@ fn parameter(inferred: Option<Type>, oids: &[u32], index: usize) -> Parameter {
 }
 
 /// Returns the parameters of a statement in SQLite's dialect, by the same rule.
+///
+/// # Errors
+/// The schema could not be read.
 pub(super) fn inferred_parameters(
     connection: &Connection,
     client: &str,
     count: usize,
     oids: &[u32],
-) -> Vec<Parameter> {
+) -> Result<Vec<Parameter>, Error> {
     let inferred = match count {
         0 => Inferred::default(),
-        _ => Inferred::read(client.as_bytes(), &DeclaredTables(connection)),
+        _ => inferred(client.as_bytes(), connection)?,
     };
     let count = count.max(oids.len());
     let of = |index: usize| inferred.parameters.get(index).copied().flatten();
-    (0..count).map(|index| parameter(of(index), oids, index)).collect()
+    Ok((0..count).map(|index| parameter(of(index), oids, index)).collect())
 }

@@ -96,6 +96,7 @@ impl Machine {
         };
         drop(job);
         let shape = run.shape(connection, plan.client.as_bytes(), plan.translated.as_deref());
+        let shape = shape.map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
         if shape.stale {
             if let Some(translated) = &plan.translated {
                 self.pool.translations.forget(translated);

@@ -112,10 +112,12 @@ impl Machine {
         let last = significant(behind).is_none();
         let writes = !statement.readonly();
         self.open(connection, writes, last)?;
-        if writes && let Some(translated) = &translated {
+        // After the first step of a write it is too late for an error of its description.
+        if writes && (translated.is_some() || statement.column_count() > 0) {
             statement.refresh().map_err(|error| self.stop(&error, b""))?;
-            if statement.shape(connection, client.as_bytes(), Some(translated)).stale {
-                self.pool.translations.forget(translated);
+            let shape = statement.shape(connection, client.as_bytes(), translated.as_deref());
+            if shape.map_err(|error| self.stop(&error, b""))?.stale {
+                translated.iter().for_each(|translated| self.pool.translations.forget(translated));
                 return Err(Stop::Stale);
             }
         }
@@ -136,8 +138,10 @@ impl Machine {
         translated: &TranslatedStatement,
         failure: Failure,
     ) -> Stop {
-        if !translated.is_stale(connection) {
-            return failure.into();
+        match translated.is_stale(connection) {
+            Ok(true) => {}
+            Ok(false) => return failure.into(),
+            Err(error) => return self.stop(&error, b""),
         }
         self.pool.translations.forget(translated);
         Stop::Stale

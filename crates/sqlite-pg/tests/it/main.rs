@@ -18,3 +18,4 @@ mod slow;
 mod standard;
 mod transactions;
 mod types;
+mod unreadable;

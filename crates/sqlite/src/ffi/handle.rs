@@ -41,6 +41,8 @@ pub(crate) struct Handle {
     meter: Arc<Meter>,
     /// The account of its memory. The connection frees its memory before.
     account: Lease,
+    /// The index of the database's WAL; none for a database in memory.
+    index: Option<&'static Index>,
 }
 
 /// Handles a lock of another process: SQLite's busy handler.
@@ -66,7 +68,9 @@ impl Handle {
         meter: Arc<Meter>,
         most: usize,
     ) -> Result<Handle, Error> {
-        let handle = Handle { connection, meter, account: Lease::new(most) };
+        // SAFETY: the connection is open.
+        let index = unsafe { index_of(connection.handle()) };
+        let handle = Handle { connection, meter, account: Lease::new(most), index };
         let meter = Arc::as_ptr(&handle.meter).cast_mut().cast();
         // SAFETY: the callback gets this pointer, and writes nothing through it but atomics.
         let code =
@@ -128,14 +132,14 @@ impl Handle {
         }
         // SQLite always sets the tail on success: it points into the text or to its end.
         let used = (tail as usize).wrapping_sub(start as usize).min(sql.len());
-        if sql.as_bytes().get(used) == Some(&0) {
-            let message = "a text cannot hold the character NUL";
-            // SAFETY: a new statement without another owner, or null, which is a no-op.
-            unsafe { sqlite::sqlite3_finalize(statement) };
-            return Err(Error::new(sqlite::SQLITE_ERROR, message).with_state("22021"));
-        }
         // SAFETY: just compiled; it is dropped before the connection (the head of `ffi`).
         let raw = unsafe { Raw::new(statement, used) };
+        if sql.as_bytes().get(used) == Some(&0) {
+            let message = "a text cannot hold the character NUL";
+            return Err(Error::new(sqlite::SQLITE_ERROR, message).with_state("22021"));
+        }
+        // The schema that SQLite compiled it for may have been read from a broken index.
+        Index::check(self.index)?;
         Ok(Compiled { idle: raw.map(Idle), length: used })
     }
 
@@ -186,8 +190,7 @@ impl Handle {
 
     /// Returns the index of the database's WAL; none for a database in memory.
     pub(crate) fn index(&self) -> Option<&'static Index> {
-        // SAFETY: the connection is open.
-        unsafe { index_of(self.raw()) }
+        self.index
     }
 
     /// Closes the file. All statements are gone before.
@@ -207,7 +210,7 @@ impl Handle {
 
     fn check(&self, code: c_int) -> Result<(), Error> {
         if code == sqlite::SQLITE_OK {
-            return Ok(());
+            return Index::check(self.index);
         }
         // SAFETY: the connection is open, and this was the last call on it.
         Err(unsafe { error_of(self.raw(), code) })

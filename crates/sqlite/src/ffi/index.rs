@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fault;
+use crate::error::Error;
 use crate::file_id::FileId;
 
 /// The index of one database file, under whatever names the file is opened.
@@ -68,6 +69,13 @@ impl Index {
     /// True if it is marked as broken.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::SeqCst)
+    }
+
+    /// Returns the error of a database whose index is marked as broken; `index` is none for a
+    /// database in memory.
+    #[inline]
+    pub(super) fn check(index: Option<&'static Index>) -> Result<(), Error> {
+        if index.is_some_and(Index::is_broken) { Err(Error::broken_index()) } else { Ok(()) }
     }
 
     /// True if it is whole, as far as the file shows. Marks it otherwise. Needs a system call.

@@ -7,6 +7,7 @@ use std::slice;
 
 use rusqlite::ffi as sqlite;
 
+use super::index::Index;
 use super::raw::{Raw, count, number};
 use crate::error::Error;
 use crate::marks::Marks;
@@ -123,19 +124,29 @@ impl<'b> Live<'b> {
         Ok(())
     }
 
-    /// Runs to the next row. Parameters that were not bound are NULL.
-    pub(crate) fn step(&mut self) -> Result<bool, Error> {
+    /// Runs to the next row. Parameters that were not bound are NULL. `index` is the index of the
+    /// connection's database.
+    ///
+    /// # Errors
+    /// SQLite's; also that of a broken index where SQLite knows of no error: it may have read empty
+    /// memory in the place of the index.
+    pub(crate) fn step(&mut self, index: Option<&'static Index>) -> Result<bool, Error> {
         if !self.missing.is_empty() {
             self.bind_missing();
         }
         // SAFETY: a valid statement whose parameters point at memory that is there.
         let code = unsafe { sqlite::sqlite3_step(self.raw.raw()) };
-        self.has_row = code == sqlite::SQLITE_ROW;
-        match code {
-            sqlite::SQLITE_ROW => Ok(true),
-            sqlite::SQLITE_DONE => Ok(false),
-            code => Err(self.raw.error(code)),
+        self.has_row = false;
+        let has_row = match code {
+            sqlite::SQLITE_ROW => true,
+            sqlite::SQLITE_DONE => false,
+            code => return Err(self.raw.error(code)),
+        };
+        if index.is_some_and(Index::is_broken) {
+            return Err(Error::broken_index());
         }
+        self.has_row = has_row;
+        Ok(has_row)
     }
 
     /// Sets parameters to NULL that were not bound: a client must not see values of an earlier run.

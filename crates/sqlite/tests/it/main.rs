@@ -4,6 +4,7 @@
 
 mod admission;
 mod bindings;
+mod index;
 mod interrupts;
 mod safety;
 mod schema;

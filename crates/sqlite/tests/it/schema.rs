@@ -1,7 +1,7 @@
 //! Schema changes: an old name never stands over a new value, and without a change nothing is
 //! compiled again.
 
-use refrain_sqlite::{Connection, Step, Value};
+use refrain_sqlite::{Connection, Error, Statement, Step, Value};
 
 use crate::{TestFile, memory, rows, run, shown};
 
@@ -94,8 +94,8 @@ fn a_memo_lives_until_the_statement_is_compiled_anew() {
     let count = || {
         let mut statement = connection.statement("SELECT * FROM t").unwrap();
         statement.refresh().unwrap();
-        let memo = statement.memo(|statement| (statement.column_count(), statement.generation()));
-        *memo
+        let seen = |statement: &Statement<'_>| (statement.column_count(), statement.generation());
+        *statement.memo(|statement| Ok::<_, Error>(seen(statement))).unwrap()
     };
     count();
     let (columns, generation) = count();
@@ -108,7 +108,8 @@ fn a_memo_lives_until_the_statement_is_compiled_anew() {
     run(&connection, "ALTER TABLE t ADD COLUMN c");
     let mut stepped = connection.statement("SELECT * FROM t").unwrap().start();
     stepped.step().unwrap();
-    assert_eq!(*stepped.memo(|run| run.column_count()), 3);
+    stepped.memo(|_| Err::<usize, _>("not made")).unwrap_err();
+    assert_eq!(*stepped.memo(|run| Ok::<_, Error>(run.column_count())).unwrap(), 3);
 }
 
 #[test]
