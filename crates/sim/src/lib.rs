@@ -45,6 +45,7 @@ pub mod state;
 pub mod directory;
 pub mod session;
 mod copy;
+mod questions;
 mod row_commands;
 mod execute;
 mod extended;
