@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -382,6 +383,87 @@ fn a_revoked_certificate_of_a_server_is_refused_from_a_reload_on() {
     }
 }
 
+/// Runs `refrain advise` with these variables of the environment. Returns what it says, and whether
+/// it succeeds.
+fn advise(target: &str, variables: &[(&str, &str)]) -> (bool, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_refrain"))
+        .args(["advise", target])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = [run.stdout, run.stderr].concat();
+    (run.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn advise_encrypts_as_libpq_does() {
+    let (root, stranger) = (files().path("root.crt"), files().path("stranger.crt"));
+    let fine = "No read was repeated";
+    let no_tls = "server does not support SSL, but SSL was required";
+    let no_line = "no pg_hba.conf entry for host \"127.0.0.1\"";
+    let (verify, doubt) = (format!("verify-full&sslrootcert={root}"), "verify-ca&sslrootcert=");
+    for (ours, query, expected) in [
+        ("require", &*verify, fine),
+        ("require", &format!("{verify}&sslnegotiation=direct"), fine),
+        ("require", &format!("{doubt}{stranger}"), "UnknownIssuer"),
+        ("require", "prefer", fine),
+        // By a second connection.
+        ("require", "allow", fine),
+        ("require", "disable", no_line),
+        ("require", "verify-ca", "sslrootcert: is missing"),
+        ("require", "prefer&sslnegotiation=direct", "weak sslmode"),
+        ("disable", "prefer", fine),
+        ("disable", "allow", fine),
+        ("disable", "disable", fine),
+        ("disable", "require", no_tls),
+    ] {
+        let proxy = to_clients(ours, "server").start();
+        let target = format!("postgres://postgres@{}?sslmode={query}", proxy.addr());
+        let (_, told) = advise(&target, &[]);
+        assert!(told.contains(expected), "{ours} {query}: {told}");
+    }
+    // By the environment, over which the URL takes precedence.
+    let proxy = to_clients("require", "server").start();
+    let address = proxy.addr().to_string();
+    for (target, variables, expected) in [
+        (address.clone(), [("PGSSLMODE", "disable"), ("PGSSLROOTCERT", "")], no_line),
+        (address.clone(), [("PGSSLMODE", ""), ("PGSSLROOTCERT", &*root)], fine),
+        (address.clone(), [("PGSSLMODE", "verify-full"), ("PGSSLROOTCERT", &root)], fine),
+        (
+            address.clone(),
+            [("PGSSLMODE", "require"), ("PGSSLROOTCERT", &stranger)],
+            "UnknownIssuer",
+        ),
+        (
+            format!("postgres://{address}?sslmode=require"),
+            [("PGSSLMODE", "disable"), ("PGSSLROOTCERT", "")],
+            fine,
+        ),
+    ] {
+        let (_, told) = advise(&target, &variables);
+        assert!(told.contains(expected), "{target} {variables:?}: {told}");
+    }
+}
+
+#[test]
+fn a_login_of_advise_is_bound_to_the_certificate() {
+    let users = format!("[users.plain_user]\npassword = \"{PASSWORD}\"\n");
+    let config = |mode| {
+        let config = to_clients(mode, "server").general("auth", "\"scram\"").more(&users);
+        config.general("admin_users", "[\"plain_user\"]").start()
+    };
+    let (with, without) = (config("prefer"), config("disable"));
+    let target = |proxy: &Proxy| format!("postgres://plain_user@{}", proxy.addr());
+    let bound = [("PGCHANNELBINDING", "require"), ("PGPASSWORD", PASSWORD)];
+    let (is_fine, told) = advise(&target(&with), &bound);
+    assert!(is_fine, "{told}");
+    let (is_fine, told) = advise(&target(&without), &bound);
+    assert!(!is_fine && told.contains("channel binding is required"), "{told}");
+    // Of a URL that is of no use, nothing is repeated.
+    let (is_fine, told) = advise("postgres://plain_user:secret@127.0.0.1:x", &[]);
+    assert!(!is_fine && !told.contains("secret"), "{told}");
+}
+
 #[test]
 fn servers_whose_authority_the_system_trusts() {
     for version in [Version::V15, Version::V18Tls] {
@@ -634,7 +716,7 @@ fn a_broken_file_is_an_error_at_the_start_and_in_a_check() {
                 client_tls_cert_file = \"/no/such.crt\"\nclient_tls_key_file = \"/no/such.key\"\n\
                 [databases.app]\nhost = \"127.0.0.1\"\n";
     fs::write(&path, text).unwrap();
-    let mut command = std::process::Command::new(xtask::proxy::program().unwrap());
+    let mut command = Command::new(xtask::proxy::program().unwrap());
     let output = command.arg("check").arg(&path).output().unwrap();
     fs::remove_file(&path).unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
