@@ -10,7 +10,8 @@ use crate::secret::Secret;
 use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 use crate::table::table;
 use crate::tls::{
-    ChannelBinding, ServerTls, SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol,
+    Authorities, ChannelBinding, ServerTls, SslMode, SslNegotiation, TlsChoices, TlsCipher,
+    TlsGroup, TlsProtocol, server_mode,
 };
 use crate::value::choice;
 
@@ -184,14 +185,33 @@ table! {
     /// The words are libpq's. `allow` encrypts if the server refuses a connection in the clear,
     /// `prefer` if the server can. `require` refuses a server that cannot; with `sslrootcert` it is
     /// `verify-ca`. `verify-ca` refuses a certificate that no authority in `sslrootcert` has
-    /// signed, and `verify-full` also one that is not for `host`. A connection to a Unix socket is
-    /// never encrypted.
-    sslmode: SslMode = "prefer",
+    /// signed, and `verify-full` also one that is not for `host`. If unset, it is `prefer`, and
+    /// `verify-full` with `sslrootcert = "system"`. A connection to a Unix socket is never
+    /// encrypted.
+    sslmode: Option<SslMode>,
         NewConnections, takes ["disable", "verify-full"], not ["on", "verify"];
 
+    /// Whether the server is asked first if it encrypts, or the connection begins with TLS.
+    ///
+    /// The words are libpq's. `direct` saves a round trip, and needs PostgreSQL 17 and an `sslmode`
+    /// of at least `require`.
+    sslnegotiation: SslNegotiation = "postgres",
+        NewConnections, takes ["direct"], not ["requiredirect", "tls"];
+
     /// File with the certificates of the authorities that may sign the server's certificate.
-    sslrootcert: Option<PathBuf> = "off",
-        NewConnections, takes ["/etc/refrain/root.crt"], not ["root.crt", "system"];
+    ///
+    /// `system` stands for the authorities that the system trusts, and needs `verify-full`: anybody
+    /// may have a certificate of theirs. If the environment variable `SSL_CERT_FILE` or
+    /// `SSL_CERT_DIR` is set, they are those there.
+    sslrootcert: Option<Authorities> = "off",
+        NewConnections, takes ["/etc/refrain/root.crt", "system"], not ["root.crt", "SYSTEM"];
+
+    /// File with lists of certificates that the authorities in `sslrootcert` have revoked (CRL).
+    ///
+    /// If set, there has to be a list of each authority between the server's certificate and
+    /// `sslrootcert`, and its time must not be over. A reload reads it again.
+    sslcrl: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/root.crl"], not ["root.crl"];
 
     /// File with the certificate that Refrain shows to a server that asks for one.
     ///
@@ -349,8 +369,10 @@ impl DatabaseKeys {
     fn with_tls(self, tls: ServerTls) -> Self {
         let (sslcert, sslkey) = tls.own.unzip();
         Self {
-            sslmode: tls.mode,
-            sslrootcert: tls.root_cert_file,
+            sslmode: Some(tls.mode),
+            sslnegotiation: tls.negotiation,
+            sslrootcert: tls.authorities,
+            sslcrl: tls.crl_file,
             sslcert,
             sslkey,
             server_tls_protocols: tls.choices.protocols,
@@ -424,8 +446,9 @@ impl DatabaseKeys {
             (Some(_), None) => return Err(("sslkey", "is missing: sslcert needs its key")),
             (None, Some(_)) => return Err(("sslcert", "is missing: sslkey is the key of one")),
         };
-        if self.sslmode.is_verifying() && self.sslrootcert.is_none() {
-            return Err(("sslrootcert", "is missing: sslmode needs authorities to verify with"));
+        let mode = server_mode(self.sslmode, self.sslrootcert.as_ref(), self.sslnegotiation)?;
+        if self.sslcrl.is_some() && self.sslrootcert.is_none() {
+            return Err(("sslrootcert", "is missing: sslcrl is of the authorities there"));
         }
         if self.server_tls_protocols.is_empty() {
             return Err(("server_tls_protocols", "must name at least one version"));
@@ -435,8 +458,14 @@ impl DatabaseKeys {
             ciphers: self.server_tls_ciphers.clone(),
             groups: self.server_tls_groups.clone(),
         };
-        let root_cert_file = self.sslrootcert.clone();
-        Ok(ServerTls { mode: self.sslmode, root_cert_file, own, choices })
+        Ok(ServerTls {
+            mode,
+            negotiation: self.sslnegotiation,
+            authorities: self.sslrootcert.clone(),
+            crl_file: self.sslcrl.clone(),
+            own,
+            choices,
+        })
     }
 
     fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {

@@ -321,6 +321,14 @@ table! {
     client_tls_ca_file: Option<PathBuf> = "off",
         NewConnections, takes ["/etc/refrain/root.crt"], not ["root.crt"];
 
+    /// File with lists of certificates that the authorities in `client_tls_ca_file` have revoked
+    /// (CRL).
+    ///
+    /// If set, there has to be a list of each authority between a client's certificate and
+    /// `client_tls_ca_file`, and its time must not be over. A reload reads it again.
+    client_tls_crl_file: Option<PathBuf> = "off",
+        NewConnections, takes ["/etc/refrain/root.crl"], not ["root.crl"];
+
     /// Versions of TLS for connections of clients.
     client_tls_protocols: Vec<TlsProtocol> = "tlsv1.2, tlsv1.3",
         NewConnections, takes ["tlsv1.3"], not ["tlsv1.1", "secure"];
@@ -416,6 +424,11 @@ impl General {
                 !is_verifying || self.client_tls_ca_file.is_some(),
                 "client_tls_ca_file",
                 "is missing: client_tls_sslmode needs authorities to verify with",
+            ),
+            (
+                self.client_tls_crl_file.is_none() || self.client_tls_ca_file.is_some(),
+                "client_tls_ca_file",
+                "is missing: client_tls_crl_file is of the authorities there",
             ),
             (
                 !self.client_tls_protocols.is_empty(),

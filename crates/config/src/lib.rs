@@ -65,7 +65,8 @@ pub use crate::secret::{ScramVerifier, Secret, UserSecret};
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 pub use crate::table::When;
 pub use crate::tls::{
-    ChannelBinding, ServerTls, SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol,
+    Authorities, ChannelBinding, ServerTls, SslMode, SslNegotiation, TlsChoices, TlsCipher,
+    TlsGroup, TlsProtocol,
 };
 pub use crate::user::User;
 pub use crate::value::Percent;

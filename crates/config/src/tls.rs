@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::value::choice;
+use crate::value::{Given, Value, choice};
 
 choice! {
     /// When a connection is encrypted, and what is checked of the peer's certificate.
@@ -96,6 +96,51 @@ choice! {
     }
 }
 
+choice! {
+    /// How a connection to a server begins to be encrypted, as libpq's `sslnegotiation` has it.
+    SslNegotiation {
+        /// The server is asked first whether it encrypts.
+        Postgres = "postgres",
+        /// The connection begins with the handshake.
+        Direct = "direct",
+    }
+}
+
+/// The authorities that may sign a server's certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Authorities {
+    /// The authorities that the system trusts.
+    System,
+    /// The authorities in a file.
+    File(PathBuf),
+}
+
+impl Authorities {
+    const SYSTEM: &str = "system";
+}
+
+impl Value for Authorities {
+    const ABSENT: &[&str] = PathBuf::ABSENT;
+
+    fn what() -> String {
+        format!("{} or \"{}\"", PathBuf::what(), Self::SYSTEM)
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given.text()? {
+            Self::SYSTEM => Some(Self::System),
+            _ => PathBuf::read(given).map(Self::File),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::System => Self::SYSTEM.to_owned(),
+            Self::File(path) => path.show(),
+        }
+    }
+}
+
 /// The choices of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TlsChoices {
@@ -112,8 +157,12 @@ pub struct TlsChoices {
 pub struct ServerTls {
     /// When to encrypt, and what to check of the server's certificate.
     pub mode: SslMode,
-    /// The file with the trusted authorities.
-    pub root_cert_file: Option<PathBuf>,
+    /// Whether the connection begins with the handshake.
+    pub negotiation: SslNegotiation,
+    /// The trusted authorities.
+    pub authorities: Option<Authorities>,
+    /// The file with the lists of certificates that these have revoked.
+    pub crl_file: Option<PathBuf>,
     /// The files with Refrain's certificate and its key, for servers that ask for one.
     pub own: Option<(PathBuf, PathBuf)>,
     /// The choices of the handshake.
@@ -122,9 +171,41 @@ pub struct ServerTls {
 
 impl ServerTls {
     /// Whether the server's certificate is checked. Like libpq, Refrain checks it under `require`
-    /// as well if there is a file of authorities.
+    /// as well if there are authorities.
     pub fn is_verifying(&self) -> bool {
-        let is_checked = self.mode == SslMode::Require && self.root_cert_file.is_some();
+        let is_checked = self.mode == SslMode::Require && self.authorities.is_some();
         self.mode.is_verifying() || is_checked
     }
+}
+
+/// libpq's words for a mode that is too weak, without the mode.
+const WEAK_FOR_SYSTEM: &str =
+    "weak sslmode may not be used with sslrootcert=system (use \"verify-full\")";
+/// See [`WEAK_FOR_SYSTEM`].
+const WEAK_FOR_DIRECT: &str = "weak sslmode may not be used with sslnegotiation=direct \
+                               (use \"require\", \"verify-ca\", or \"verify-full\")";
+
+/// Returns when connections to a server are encrypted, if the authorities and the negotiation allow
+/// for the mode that was chosen, as libpq does.
+///
+/// # Errors
+/// The option at fault, and why.
+pub(crate) fn server_mode(
+    chosen: Option<SslMode>,
+    authorities: Option<&Authorities>,
+    negotiation: SslNegotiation,
+) -> Result<SslMode, (&'static str, &'static str)> {
+    let is_system = authorities == Some(&Authorities::System);
+    let default = if is_system { SslMode::VerifyFull } else { SslMode::Prefer };
+    let mode = chosen.unwrap_or(default);
+    if is_system && mode != SslMode::VerifyFull {
+        return Err(("sslmode", WEAK_FOR_SYSTEM));
+    }
+    if negotiation == SslNegotiation::Direct && !mode.is_required() {
+        return Err(("sslmode", WEAK_FOR_DIRECT));
+    }
+    if mode.is_verifying() && authorities.is_none() {
+        return Err(("sslrootcert", "is missing: sslmode needs authorities to verify with"));
+    }
+    Ok(mode)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::{
-    AuthMethod, ChannelBinding, Database, Host, Options, PoolMode, Server, ServerTls, SslMode,
-    TlsChoices, TlsCipher, TlsGroup, TlsProtocol, UserSecret, When,
+    AuthMethod, Authorities, ChannelBinding, Database, Host, Options, PoolMode, Server, ServerTls,
+    SslMode, SslNegotiation, TlsChoices, TlsCipher, TlsGroup, TlsProtocol, UserSecret, When,
 };
 
 const FILE: &str = r#"
@@ -63,14 +63,21 @@ fn tcp(host: &str, port: u16) -> Host {
 fn tls() -> ServerTls {
     let protocols = vec![TlsProtocol::V12, TlsProtocol::V13];
     let choices = TlsChoices { protocols, ciphers: Vec::new(), groups: Vec::new() };
-    ServerTls { mode: SslMode::Prefer, root_cert_file: None, own: None, choices }
+    ServerTls {
+        mode: SslMode::Prefer,
+        negotiation: SslNegotiation::Postgres,
+        authorities: None,
+        crl_file: None,
+        own: None,
+        choices,
+    }
 }
 
 #[test]
 fn a_url_says_how_its_server_is_encrypted_as_for_libpq() {
     let options =
         url("postgres://h/d?sslmode=verify-full&sslrootcert=/r.crt&sslcert=/c.crt&sslkey=/c.key\
-         &channel_binding=require&server_tls_protocols=tlsv1.3\
+         &sslnegotiation=direct&sslcrl=/r.crl&channel_binding=require&server_tls_protocols=tlsv1.3\
          &server_tls_ciphers=TLS_AES_128_GCM_SHA256&server_tls_groups=X25519,secp384r1");
     let server = server(&options, "d", "u");
     assert_eq!(server.channel_binding, ChannelBinding::Require);
@@ -81,7 +88,9 @@ fn a_url_says_how_its_server_is_encrypted_as_for_libpq() {
     };
     let expected = ServerTls {
         mode: SslMode::VerifyFull,
-        root_cert_file: Some("/r.crt".into()),
+        negotiation: SslNegotiation::Direct,
+        authorities: Some(Authorities::File("/r.crt".into())),
+        crl_file: Some("/r.crl".into()),
         own: Some(("/c.crt".into(), "/c.key".into())),
         choices,
     };
@@ -103,6 +112,7 @@ fn files_that_an_sslmode_needs_are_asked_for() {
              client_tls_key_file = \"/k\"",
             "client_tls_ca_file: is missing",
         ),
+        ("client_tls_crl_file = \"/l\"", "client_tls_ca_file: is missing"),
         ("client_tls_protocols = []", "client_tls_protocols: must name at least one version"),
     ];
     for (text, expected) in of_clients {
@@ -110,6 +120,7 @@ fn files_that_an_sslmode_needs_are_asked_for() {
     }
     let of_servers = [
         ("sslmode = \"verify-full\"", "databases.d.sslrootcert: is missing"),
+        ("sslcrl = \"/l\"", "databases.d.sslrootcert: is missing"),
         ("sslcert = \"/c\"", "databases.d.sslkey: is missing"),
         ("sslkey = \"/k\"", "databases.d.sslcert: is missing"),
         ("server_tls_protocols = []", "databases.d.server_tls_protocols: must name"),
@@ -117,6 +128,33 @@ fn files_that_an_sslmode_needs_are_asked_for() {
     for (line, expected) in of_servers {
         let text = format!("[databases.d]\nhost = \"h\"\n{line}");
         assert!(errors(&text).contains(expected), "{text}: {}", errors(&text));
+    }
+}
+
+#[test]
+fn the_authorities_of_the_system_and_direct_tls_are_for_strong_modes_as_for_libpq() {
+    let tls = |query: &str| {
+        let options = url(&format!("postgres://h/d?{query}"));
+        match server(&options, "d", "u").host {
+            Host::Tcp { tls, .. } => tls,
+            other => panic!("{other}"),
+        }
+    };
+    let system = tls("sslrootcert=system");
+    assert_eq!((system.mode, system.is_verifying()), (SslMode::VerifyFull, true));
+    assert_eq!(system.authorities, Some(Authorities::System));
+    assert_eq!(tls("sslrootcert=system&sslmode=verify-full"), system);
+    assert_eq!(tls("sslmode=require&sslnegotiation=direct").mode, SslMode::Require);
+    assert_eq!(tls("sslrootcert=system&sslnegotiation=direct").mode, SslMode::VerifyFull);
+    for (line, expected) in [
+        ("sslrootcert = \"system\"\nsslmode = \"verify-ca\"", "with sslrootcert=system"),
+        ("sslrootcert = \"system\"\nsslmode = \"disable\"", "with sslrootcert=system"),
+        ("sslnegotiation = \"direct\"", "with sslnegotiation=direct"),
+        ("sslnegotiation = \"direct\"\nsslmode = \"allow\"", "with sslnegotiation=direct"),
+    ] {
+        let told = errors(&format!("[databases.d]\nhost = \"h\"\n{line}"));
+        assert!(told.contains("databases.d.sslmode: weak sslmode may not be used"), "{told}");
+        assert!(told.contains(expected), "{told}");
     }
 }
 

@@ -2,17 +2,17 @@
 //! the cache that would save most.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
+use refrain_config::{Options, Server};
 use refrain_pg::auth::{Login, NONCE_BYTES, Password, Reply, Secret};
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::frame::HEADER_BYTES;
 use refrain_wire::tag::back;
 use refrain_wire::{Header, startup, write};
 
-/// Maximum time of an attempt to connect, and of each read.
-const TIMEOUT: Duration = Duration::from_secs(5);
+use crate::source;
+use crate::tls::{BlockingStream, Setup, Store};
+
 /// The database that is the admin console.
 const CONSOLE: &str = "refrain";
 /// Most rules.
@@ -20,11 +20,57 @@ const RULES_MAX: usize = 10;
 /// Most bytes of a message that is read.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
+/// The variables of the environment that stand for options of a URL, as for libpq.
+const VARIABLES: [(&str, &str); 7] = [
+    ("PGSSLMODE", "sslmode"),
+    ("PGSSLNEGOTIATION", "sslnegotiation"),
+    ("PGSSLROOTCERT", "sslrootcert"),
+    ("PGSSLCRL", "sslcrl"),
+    ("PGSSLCERT", "sslcert"),
+    ("PGSSLKEY", "sslkey"),
+    ("PGCHANNELBINDING", "channel_binding"),
+];
+
 /// Where Refrain listens, and who asks.
 pub(crate) struct Console {
-    pub(crate) address: SocketAddr,
-    pub(crate) user: String,
-    pub(crate) password: Option<String>,
+    server: Server,
+    store: Store,
+    user: String,
+    password: Option<String>,
+}
+
+impl Console {
+    /// Reads the URL or the address of Refrain, and the files that the URL names. `user` is that of
+    /// a URL without one; `variable` returns variables of the environment, over which the URL takes
+    /// precedence.
+    ///
+    /// # Errors
+    /// Why it is no such URL, without a part of it: it may contain a password.
+    pub(crate) fn read(
+        target: &str,
+        user: String,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let scheme = if target.contains("://") { "" } else { "postgres://" };
+        let (place, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut url = format!("{scheme}{place}?");
+        for (name, option) in VARIABLES {
+            if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
+                url.extend([option, "=", &source::encoded(&value), "&"]);
+            }
+        }
+        let options = Options::from_url(&(url + query)).map_err(|errors| errors.to_string())?;
+        let store = Store::new(Setup::read(&options)?);
+        let mut databases = options.databases.into_iter().map(|database| database.server);
+        let server = databases.next().ok_or("expected the URL of a running Refrain")?;
+        let password = server.password.as_ref().map(|password| password.expose().to_owned());
+        Ok(Self {
+            store,
+            user: server.user.clone().unwrap_or(user),
+            password: password.or_else(|| variable("PGPASSWORD")),
+            server,
+        })
+    }
 }
 
 /// A text whose requests are repeated.
@@ -42,7 +88,11 @@ struct Advice {
 ///
 /// # Errors
 /// If Refrain cannot be reached, refuses the login or the question, or `out` cannot be written to.
-pub(crate) fn advise(console: &Console, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn advise(console: &Console, out: &mut dyn Write) -> Result<(), String> {
+    print(console, out).map_err(|error| format!("{}: {error}", console.server.host))
+}
+
+fn print(console: &Console, out: &mut dyn Write) -> io::Result<()> {
     let mut connection = Connection::open(console)?;
     let rows = connection.ask("SHOW CACHE ADVICE")?;
     let found: Vec<Advice> = rows.iter().filter_map(|row| Advice::read(row)).collect();
@@ -106,20 +156,18 @@ fn quoted(text: &str) -> String {
 
 /// A connection to the admin console.
 struct Connection {
-    stream: TcpStream,
+    stream: BlockingStream,
 }
 
 impl Connection {
     /// Connects and logs in.
     fn open(console: &Console) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&console.address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        let mut connection = Self { stream };
         let mut packet = Vec::new();
         let parameters = [("user", &*console.user), ("database", CONSOLE)];
         let parameters = parameters.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         startup::write(&mut packet, 0, parameters.into_iter());
-        connection.stream.write_all(&packet)?;
+        let stream = BlockingStream::open(&console.store, &console.server.host, packet)?;
+        let mut connection = Self { stream };
         connection.log_in(console)?;
         Ok(connection)
     }
@@ -129,9 +177,12 @@ impl Connection {
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let password = console.password.as_ref().and_then(Password::new);
         let secret = password.map_or(Secret::None, Secret::Password);
-        let (mut login, mut salted) = (Some(Login::new(&console.user, secret, &random)), None);
+        let (mut tag, mut body) = self.message()?;
+        // Not before: the first answer settles whether the connection is encrypted.
+        let (secured, binding) = (self.stream.secured(), console.server.channel_binding);
+        let mut login = Some(Login::new(&console.user, secret, &random).over(secured, binding));
+        let mut salted = None;
         loop {
-            let (tag, body) = self.message()?;
             match tag {
                 back::READY_FOR_QUERY => return Ok(()),
                 back::AUTHENTICATION => {
@@ -150,6 +201,7 @@ impl Connection {
                 }
                 _ => {}
             }
+            (tag, body) = self.message()?;
         }
     }
 
@@ -208,7 +260,7 @@ mod tests {
         let written = String::from_utf8(out).unwrap();
         assert!(written.contains("75 % of some 1200 requests"), "{written}");
         assert!(written.contains("about 12.345 s"), "{written}");
-        let options = refrain_config::Options::from_toml(&format!(
+        let options = Options::from_toml(&format!(
             "auth = \"trust\"\n[databases.shop]\nhost = \"db\"\n{written}"
         ));
         let rule = options.unwrap().cache.rules.remove(0);

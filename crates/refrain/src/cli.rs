@@ -49,6 +49,7 @@ Examples:
 
   See which reads a cache would answer best:
       refrain advise
+      PGSSLMODE=require refrain advise pooler.internal:6432
 
 Signals: HUP reloads the configuration. INT or TERM lets transactions finish and then exits;
 a second INT or TERM exits at once, as does QUIT. USR1 pauses all databases, USR2 resumes them.";
@@ -88,11 +89,12 @@ enum Action {
     },
     /// Ask a running Refrain which reads are repeated, and print the ten best rules of the cache.
     Advise {
-        /// Address of Refrain
-        #[arg(value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6432")]
-        address: SocketAddr,
-        /// User to log in as, one of `admin_users` or `stats_users`; the password is taken from
-        /// PGPASSWORD
+        /// Address of Refrain, or its URL (postgres://user@host:port?sslmode=require). Options for
+        /// TLS are also taken from PGSSLMODE, PGSSLROOTCERT and the like, as libpq does
+        #[arg(value_name = "URL | ADDRESS:PORT", default_value = "127.0.0.1:6432")]
+        target: String,
+        /// User to log in as, one of `admin_users` or `stats_users`, unless the URL has one; the
+        /// password is taken from PGPASSWORD
         #[arg(long, value_name = "NAME", env = "PGUSER", default_value = "postgres")]
         user: String,
     },
@@ -225,13 +227,15 @@ pub fn run() -> ExitCode {
                 _ => ExitCode::FAILURE,
             }
         }
-        (Some(Action::Advise { address, user }), _) => {
-            let console = Console { address, user, password: env::var("PGPASSWORD").ok() };
-            match advise::advise(&console, &mut io::stdout().lock()) {
+        (Some(Action::Advise { target, user }), _) => {
+            let console = Console::read(&target, user, |name| env::var(name).ok());
+            let advised =
+                console.and_then(|console| advise::advise(&console, &mut io::stdout().lock()));
+            match advised {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
+                Err(why) => {
                     // Nothing is left to tell if that fails.
-                    let _ = writeln!(io::stderr(), "refrain advise: {address}: {error}");
+                    let _ = writeln!(io::stderr(), "refrain advise: {why}");
                     ExitCode::FAILURE
                 }
             }

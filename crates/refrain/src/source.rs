@@ -101,9 +101,13 @@ impl PasswordFrom {
 
 /// Returns the URL with the password as an option.
 fn with_password(url: &str, password: &str) -> String {
-    let encoded: String = password.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let separator = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{separator}password={encoded}")
+    format!("{url}{separator}password={}", encoded(password))
+}
+
+/// Returns a value as a URL has it.
+pub(crate) fn encoded(value: &str) -> String {
+    value.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 fn has_password(url: &str) -> bool {

@@ -3,12 +3,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
-    SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    DistinguishedName, DnType, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType,
+    date_time_ymd,
 };
+
+/// The serial number of the next certificate.
+static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// An authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -20,6 +25,8 @@ pub struct Signed {
     pub certificate: String,
     /// The key.
     pub key: String,
+    /// The serial number.
+    serial: u64,
 }
 
 impl Authority {
@@ -67,10 +74,46 @@ impl Authority {
         self.sign_as(params)
     }
 
-    fn sign_as(&self, params: CertificateParams) -> Result<Signed> {
+    /// Returns the text of a file with the list of the certificates that the authority has revoked
+    /// (CRL). Its time ends in this year.
+    ///
+    /// # Errors
+    /// If the list cannot be signed.
+    pub fn revoke(&self, revoked: &[&Signed], year: i32) -> Result<String> {
+        self.list(revoked.iter().map(|signed| signed.serial), year)
+    }
+
+    /// Returns the text of such a file with all certificates that were made so far in this process.
+    ///
+    /// # Errors
+    /// If the list cannot be signed.
+    pub fn revoke_all(&self) -> Result<String> {
+        self.list(1..NEXT_SERIAL.load(Ordering::Relaxed), 2100)
+    }
+
+    fn list(&self, serials: impl Iterator<Item = u64>, year: i32) -> Result<String> {
+        let revoked = serials.map(|serial| RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: date_time_ymd(2001, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2000, 1, 1),
+            next_update: date_time_ymd(year, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        Ok(params.signed_by(&self.0)?.pem()?)
+    }
+
+    fn sign_as(&self, mut params: CertificateParams) -> Result<Signed> {
+        let serial = number(&mut params);
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.0)?.pem();
-        Ok(Signed { certificate, key: key.serialize_pem() })
+        Ok(Signed { certificate, key: key.serialize_pem(), serial })
     }
 }
 
@@ -116,9 +159,17 @@ pub fn write_for_proxy(authority: &Authority, folder: &Path) -> Result<(String, 
 pub fn self_signed(common_name: &str) -> Result<Signed> {
     let mut params = named(common_name, &[])?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let serial = number(&mut params);
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?.pem();
-    Ok(Signed { certificate, key: key.serialize_pem() })
+    Ok(Signed { certificate, key: key.serialize_pem(), serial })
+}
+
+/// Gives a certificate a serial number of its own.
+fn number(params: &mut CertificateParams) -> u64 {
+    let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
+    params.serial_number = Some(serial.into());
+    serial
 }
 
 fn named(common_name: &str, hosts: &[&str]) -> Result<CertificateParams> {

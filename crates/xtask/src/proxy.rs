@@ -55,6 +55,13 @@ impl Refrain {
         Refrain::start_command(&shell, config)
     }
 
+    /// Starts [`program`] with a variable of the environment, as [`Refrain::start`] does.
+    pub fn start_with_variable(name: &str, value: &str, config: &str) -> Result<Refrain> {
+        let mut env = Command::new("env");
+        env.arg(format!("{name}={value}")).arg(program()?);
+        Refrain::start_command(&env, config)
+    }
+
     /// Starts `begin`, a program with arguments, with the path of the configuration appended.
     fn start_command(begin: &Command, config: &str) -> Result<Refrain> {
         let port = free_port()?;

@@ -154,12 +154,20 @@ fn acceptor(general: &General) -> Result<Acceptor, String> {
         Some(path) => {
             let (roots, _) = files::authorities(path)?;
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            // A list whose time is over refuses everybody, as in PostgreSQL.
+            let verifier = match &general.client_tls_crl_file {
+                Some(path) => {
+                    verifier.with_crls(files::revoked(path)?).enforce_revocation_expiration()
+                }
+                None => verifier,
+            };
             let verifier = match general.client_tls_sslmode.is_verifying() {
                 true => verifier,
                 false => verifier.allow_unauthenticated(),
             };
             let verifier = verifier.build();
-            let verifier = verifier.map_err(|error| format!("{}: {error}", path.display()))?;
+            let named = general.client_tls_crl_file.as_ref().unwrap_or(path);
+            let verifier = verifier.map_err(|error| format!("{}: {error}", named.display()))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
@@ -181,12 +189,20 @@ fn acceptor(general: &General) -> Result<Acceptor, String> {
 fn connector(tls: &ServerTls) -> Result<ClientConfig, String> {
     let provider = Arc::new(provider(&tls.choices));
     let is_verifying = tls.is_verifying();
-    let authorities = match tls.root_cert_file.as_ref().filter(|_| is_verifying) {
-        Some(path) => Some(files::authorities(path)?),
+    let authorities = match tls.authorities.as_ref().filter(|_| is_verifying) {
+        Some(authorities) => Some(files::trusted(authorities)?),
         None => None,
     };
+    let revoked = match tls.crl_file.as_ref().filter(|_| is_verifying) {
+        Some(path) => files::revoked(path)?,
+        None => Vec::new(),
+    };
     let checks_name = tls.mode == SslMode::VerifyFull;
-    let verifier = ServerVerifier::new(&provider, authorities, checks_name)?;
+    let verifier = ServerVerifier::new(&provider, authorities, revoked, checks_name);
+    let verifier = verifier.map_err(|error| match &tls.crl_file {
+        Some(path) => format!("{}: {error}", path.display()),
+        None => error,
+    })?;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions(&tls.choices))
         .map_err(|error| format!("server_tls_ciphers: {error}"))?

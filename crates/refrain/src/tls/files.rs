@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use refrain_config::Authorities;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 /// Returns the certificates in a file, in their order.
 ///
@@ -46,6 +47,45 @@ pub(super) fn authorities(
         added.map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok((roots, certificates))
+}
+
+/// Returns authorities, and their certificates.
+///
+/// # Errors
+/// If their file cannot be read, or the system trusts no authority.
+pub(super) fn trusted(
+    authorities: &Authorities,
+) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), String> {
+    match authorities {
+        Authorities::File(path) => self::authorities(path),
+        Authorities::System => of_the_system(),
+    }
+}
+
+/// Returns the authorities that the system trusts. One that cannot be read is left out, as by
+/// OpenSSL: nobody chose these files for Refrain.
+fn of_the_system() -> Result<(RootCertStore, Vec<CertificateDer<'static>>), String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found.certs.iter().cloned());
+    if added == 0 {
+        let why: String = found.errors.iter().map(|error| format!(": {error}")).collect();
+        return Err(format!("sslrootcert: the system trusts no authority{why}"));
+    }
+    Ok((roots, found.certs))
+}
+
+/// Returns the lists of revoked certificates in a file.
+///
+/// # Errors
+/// If the file cannot be read, or has no list.
+pub(super) fn revoked(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+    let read = CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect);
+    let lists: Vec<_> = read.map_err(|error| named(path, error))?;
+    if lists.is_empty() {
+        return Err(format!("{}: the file has no list of revoked certificates", path.display()));
+    }
+    Ok(lists)
 }
 
 fn named(path: &Path, error: pem::Error) -> String {

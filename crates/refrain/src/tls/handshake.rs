@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_config::ServerTls;
+use refrain_config::{ServerTls, SslNegotiation};
 use refrain_drive::Address;
 use refrain_pool::secured::Secured;
 use rustls::{ClientConfig, ProtocolVersion};
@@ -53,6 +53,15 @@ impl Shaking {
             }
             Party::Client { end_point, .. } => {
                 (end_point.clone(), shown.and_then(|der| names::certificate(der)))
+            }
+            // Another server might take what follows for a protocol of its own.
+            Party::Server(target)
+                if target.tls.negotiation == SslNegotiation::Direct
+                    && state.alpn_protocol() != Some(ALPN) =>
+            {
+                return Err("direct SSL connection was established without ALPN protocol \
+                            negotiation extension"
+                    .to_owned());
             }
             Party::Server(target) => (
                 shown.and_then(|der| names::end_point(der)),

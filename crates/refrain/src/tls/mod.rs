@@ -11,8 +11,9 @@
 //! a connection in a turn. An idle connection keeps keys, and a record that has come in part.
 //!
 //! The state machine of a connection, `session`, has no socket: its tests connect two of them in
-//! memory. `host` has those of one core. `configs` reads the files, at the start and at a reload.
-//! Connections that are open keep the certificates that they began with.
+//! memory. `host` has those of one core, and `blocking` runs one for a command. `configs` reads the
+//! files, at the start and at a reload. Connections that are open keep the certificates that they
+//! began with.
 //!
 //! Not here: who may connect in the clear, and what a certificate entitles to. The engine decides
 //! that, by `refrain_pool::secured`.
@@ -25,9 +26,11 @@ mod records;
 mod handshake;
 mod session;
 mod host;
+mod blocking;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use blocking::BlockingStream;
 pub(crate) use configs::{Setup, Store};
 pub(crate) use host::TlsHost;
 pub(crate) use session::{Heard, Session, Task};

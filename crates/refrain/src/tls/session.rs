@@ -5,6 +5,7 @@
 //! server   Dialing ─► Asked ─► Shaking ─► Open      asked with SSLRequest, answered S
 //!                       └────────────────► Clear    answered N
 //!          Dialing ─► Trying ────────────► Clear    sslmode = allow
+//!          Dialing ─► Shaking ─► Open               sslnegotiation = direct
 //! ```
 //!
 //! [`Session::receive`] takes what has come from the kernel, and tells what the engine shall hear.
@@ -19,7 +20,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use refrain_config::{Host, SslMode};
+use refrain_config::{Host, SslMode, SslNegotiation};
 use refrain_drive::Address;
 use refrain_pool::secured::Secured;
 use rustls::client::UnbufferedClientConnection;
@@ -157,6 +158,10 @@ impl Session {
         };
         if address.is_some() {
             target.address = address;
+        }
+        if target.tls.negotiation == SslNegotiation::Direct {
+            self.phase = self.begin(target, sink);
+            return;
         }
         let asks_first = target.tls.mode != SslMode::Allow;
         if asks_first != target.is_second {

@@ -15,7 +15,7 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
@@ -37,13 +37,15 @@ struct Trusted {
 }
 
 impl ServerVerifier {
-    /// Makes a check by these authorities, or one that takes every certificate.
+    /// Makes a check by these authorities and lists of revoked certificates. Without authorities,
+    /// the check takes every certificate.
     ///
     /// # Errors
     /// If no check can be made of the authorities.
     pub(super) fn new(
         provider: &Arc<CryptoProvider>,
         authorities: Option<(RootCertStore, Vec<CertificateDer<'static>>)>,
+        revoked: Vec<CertificateRevocationListDer<'static>>,
         checks_name: bool,
     ) -> Result<Self, String> {
         let trusted = match authorities {
@@ -53,7 +55,15 @@ impl ServerVerifier {
                     Arc::new(roots),
                     Arc::clone(provider),
                 );
+                let has_lists = !revoked.is_empty();
+                let builder = match has_lists {
+                    true => builder.with_crls(revoked).enforce_revocation_expiration(),
+                    false => builder,
+                };
                 let chain = builder.build().map_err(|error| error.to_string())?;
+                // A certificate that is in the file itself may be on a list: then it is of use as
+                // that of an authority alone.
+                let certificates = if has_lists { Vec::new() } else { certificates };
                 Some(Trusted { chain, certificates })
             }
         };

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -313,14 +314,202 @@ fn certificates_are_read_again_at_a_reload_and_sessions_go_on() {
 }
 
 #[test]
+fn a_revoked_certificate_of_a_client_is_refused_from_a_reload_on() {
+    let folder = new_folder("revoked");
+    let authority = Authority::new("ours").unwrap();
+    fs::write(folder.join("root.crt"), authority.certificate()).unwrap();
+    let signed: Vec<Signed> = (0..2).map(|_| authority.sign("postgres", &[]).unwrap()).collect();
+    signed[0].write(&folder, "one").unwrap();
+    signed[1].write(&folder, "two").unwrap();
+    let list = |revoked: &[&Signed]| {
+        fs::write(folder.join("root.crl"), authority.revoke(revoked, 2100).unwrap()).unwrap();
+    };
+    list(&[]);
+    let file = |name: &str| format!("{:?}", folder.join(name));
+    let config = to_clients("prefer", "server").general("client_tls_ca_file", &file("root.crt"));
+    let proxy = config.general("client_tls_crl_file", &file("root.crl")).start();
+    let show = |name: &str| {
+        let path = folder.join(name);
+        format!("sslmode=require&sslcert={0}.crt&sslkey={0}.key", path.display())
+    };
+    is_in(&proxy, &show("one"));
+    list(&[&signed[0]]);
+    is_in(&proxy, &show("one"));
+    proxy.order("reload");
+    is_refused(&proxy, &show("one"), "certificate revoked");
+    eventually("it is logged, with the address", || {
+        let log = proxy.log();
+        let mut lines = log.lines().filter(|line| line.contains("could not accept SSL connection"));
+        lines.any(|line| line.contains("Revoked") && line.contains("127.0.0.1:"))
+    });
+    is_in(&proxy, &show("two"));
+    // PostgreSQL refuses it in the same words.
+    let own_list = [("ssl_crl_file", folder.join("root.crl").display().to_string())];
+    let settings = own_list.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let hba = "hostssl all all all trust\n";
+    for version in [Version::V15, Version::V18Tls] {
+        let cluster =
+            Cluster::start_encrypting_with(version, &authority, hba, "", &settings).unwrap();
+        let url = cluster.url("postgres");
+        let directly = |name: &str| psql(&format!("{url}?{}", show(name)), "", "select 'in'");
+        assert_eq!(directly("two").as_deref(), Ok("in"));
+        let cause = |why: &str| why.rsplit_once("failed: ").unwrap_or_default().1.to_owned();
+        let (direct, ours) = (directly("one").unwrap_err(), connect(&proxy, &show("one")));
+        assert_eq!(cause(&direct), cause(&ours.unwrap_err()), "{direct}");
+    }
+    // A list of no use is named, and changes nothing.
+    fs::write(folder.join("root.crl"), "nonsense").unwrap();
+    assert!(proxy.console().query("reload").error().is_some());
+    is_logged(&proxy, "root.crl: the file has no list of revoked certificates");
+    is_refused(&proxy, &show("one"), "certificate revoked");
+}
+
+#[test]
+fn a_revoked_certificate_of_a_server_is_refused_from_a_reload_on() {
+    let list = new_folder("revoked-server").join("root.crl");
+    for version in [Version::V15, Version::V18Tls] {
+        let config = to_server(version, "verify-full").server("sslcrl", &format!("{list:?}"));
+        fs::write(&list, files().authority.revoke(&[], 2100).unwrap()).unwrap();
+        let proxy = config.server("user", "\"postgres\"").start();
+        let ask = || is_encrypted(&proxy, "postgres", AUTH_DATABASE);
+        assert_eq!(ask().as_deref(), Ok("t"));
+        fs::write(&list, files().authority.revoke_all().unwrap()).unwrap();
+        proxy.order("reload");
+        // The connection that is there goes on.
+        assert_eq!(ask().as_deref(), Ok("t"));
+        proxy.order("reconnect");
+        assert!(ask().unwrap_err().contains("connect"));
+        is_logged(&proxy, "Revoked");
+    }
+}
+
+/// Runs `refrain advise` with these variables of the environment. Returns what it says, and whether
+/// it succeeds.
+fn advise(target: &str, variables: &[(&str, &str)]) -> (bool, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_refrain"))
+        .args(["advise", target])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = [run.stdout, run.stderr].concat();
+    (run.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn advise_encrypts_as_libpq_does() {
+    let (root, stranger) = (files().path("root.crt"), files().path("stranger.crt"));
+    let fine = "No read was repeated";
+    let no_tls = "server does not support SSL, but SSL was required";
+    let no_line = "no pg_hba.conf entry for host \"127.0.0.1\"";
+    let (verify, doubt) = (format!("verify-full&sslrootcert={root}"), "verify-ca&sslrootcert=");
+    for (ours, query, expected) in [
+        ("require", &*verify, fine),
+        ("require", &format!("{verify}&sslnegotiation=direct"), fine),
+        ("require", &format!("{doubt}{stranger}"), "UnknownIssuer"),
+        ("require", "prefer", fine),
+        // By a second connection.
+        ("require", "allow", fine),
+        ("require", "disable", no_line),
+        ("require", "verify-ca", "sslrootcert: is missing"),
+        ("require", "prefer&sslnegotiation=direct", "weak sslmode"),
+        ("disable", "prefer", fine),
+        ("disable", "allow", fine),
+        ("disable", "disable", fine),
+        ("disable", "require", no_tls),
+    ] {
+        let proxy = to_clients(ours, "server").start();
+        let target = format!("postgres://postgres@{}?sslmode={query}", proxy.addr());
+        let (_, told) = advise(&target, &[]);
+        assert!(told.contains(expected), "{ours} {query}: {told}");
+    }
+    // By the environment, over which the URL takes precedence.
+    let proxy = to_clients("require", "server").start();
+    let address = proxy.addr().to_string();
+    for (target, variables, expected) in [
+        (address.clone(), [("PGSSLMODE", "disable"), ("PGSSLROOTCERT", "")], no_line),
+        (address.clone(), [("PGSSLMODE", ""), ("PGSSLROOTCERT", &*root)], fine),
+        (address.clone(), [("PGSSLMODE", "verify-full"), ("PGSSLROOTCERT", &root)], fine),
+        (
+            address.clone(),
+            [("PGSSLMODE", "require"), ("PGSSLROOTCERT", &stranger)],
+            "UnknownIssuer",
+        ),
+        (
+            format!("postgres://{address}?sslmode=require"),
+            [("PGSSLMODE", "disable"), ("PGSSLROOTCERT", "")],
+            fine,
+        ),
+    ] {
+        let (_, told) = advise(&target, &variables);
+        assert!(told.contains(expected), "{target} {variables:?}: {told}");
+    }
+}
+
+#[test]
+fn a_login_of_advise_is_bound_to_the_certificate() {
+    let users = format!("[users.plain_user]\npassword = \"{PASSWORD}\"\n");
+    let config = |mode| {
+        let config = to_clients(mode, "server").general("auth", "\"scram\"").more(&users);
+        config.general("admin_users", "[\"plain_user\"]").start()
+    };
+    let (with, without) = (config("prefer"), config("disable"));
+    let target = |proxy: &Proxy| format!("postgres://plain_user@{}", proxy.addr());
+    let bound = [("PGCHANNELBINDING", "require"), ("PGPASSWORD", PASSWORD)];
+    let (is_fine, told) = advise(&target(&with), &bound);
+    assert!(is_fine, "{told}");
+    let (is_fine, told) = advise(&target(&without), &bound);
+    assert!(!is_fine && told.contains("channel binding is required"), "{told}");
+    // Of a URL that is of no use, nothing is repeated.
+    let (is_fine, told) = advise("postgres://plain_user:secret@127.0.0.1:x", &[]);
+    assert!(!is_fine && !told.contains("secret"), "{told}");
+}
+
+#[test]
+fn servers_whose_authority_the_system_trusts() {
+    for version in [Version::V15, Version::V18Tls] {
+        let config = || {
+            let config = Config::over(encrypting(version)).server("sslrootcert", "\"system\"");
+            config.server("user", "\"postgres\"")
+        };
+        let root = files().path("root.crt");
+        let proxy = config().start_with_variable("SSL_CERT_FILE", &root);
+        assert_eq!(is_encrypted(&proxy, "postgres", AUTH_DATABASE).as_deref(), Ok("t"));
+        let stranger = files().path("stranger.crt");
+        let proxy = config().start_with_variable("SSL_CERT_FILE", &stranger);
+        assert!(is_encrypted(&proxy, "postgres", AUTH_DATABASE).unwrap_err().contains("connect"));
+        is_logged(&proxy, "UnknownIssuer");
+    }
+}
+
+#[test]
+fn servers_that_are_not_asked_before_the_handshake() {
+    let direct = |version| {
+        let config = to_server(version, "verify-full").server("sslnegotiation", "\"direct\"");
+        config.server("user", "\"postgres\"").start()
+    };
+    let proxy = direct(Version::V18Tls);
+    assert_eq!(is_encrypted(&proxy, "postgres", AUTH_DATABASE).as_deref(), Ok("t"));
+    passes_a_cancel_request_on(&proxy, "select pg_sleep(601)");
+    // PostgreSQL 15 knows no handshake without a request.
+    let proxy = direct(Version::V15);
+    assert!(is_encrypted(&proxy, "postgres", AUTH_DATABASE).unwrap_err().contains("connect"));
+}
+
+#[test]
 fn a_cancel_request_goes_to_a_server_that_must_encrypt() {
     let config = to_server(Version::V18Tls, "require").server("user", "\"postgres\"");
-    let proxy = config.start();
+    passes_a_cancel_request_on(&config.start(), "select pg_sleep(600)");
+}
+
+/// Cancels this query, which sleeps on PostgreSQL 18.
+fn passes_a_cancel_request_on(proxy: &Proxy, text: &str) {
     let mut session = proxy.open(AUTH_DATABASE);
-    session.send(&[query("select pg_sleep(600)")]);
+    session.send(&[query(text)]);
     let direct = format!("{}?sslmode=require", encrypting(Version::V18Tls).url(AUTH_DATABASE));
-    let sleeping = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
-    eventually("it sleeps", || psql(&direct, "", sleeping).as_deref() == Ok("1"));
+    let sleeping = format!(
+        "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and query = '{text}'"
+    );
+    eventually("it sleeps", || psql(&direct, "", &sleeping).as_deref() == Ok("1"));
     Session::raw(proxy.addr(), &cancel_request(&session.key)).rest();
     assert_eq!(session.ready().words(), "T E(57014) Z(I)");
 }
@@ -527,7 +716,7 @@ fn a_broken_file_is_an_error_at_the_start_and_in_a_check() {
                 client_tls_cert_file = \"/no/such.crt\"\nclient_tls_key_file = \"/no/such.key\"\n\
                 [databases.app]\nhost = \"127.0.0.1\"\n";
     fs::write(&path, text).unwrap();
-    let mut command = std::process::Command::new(xtask::proxy::program().unwrap());
+    let mut command = Command::new(xtask::proxy::program().unwrap());
     let output = command.arg("check").arg(&path).output().unwrap();
     fs::remove_file(&path).unwrap();
     let told = String::from_utf8_lossy(&output.stdout);

@@ -132,6 +132,11 @@ impl Config {
         Proxy { refrain: tries.unwrap_or_else(|| Refrain::start(&text).unwrap()) }
     }
 
+    /// Runs the program with this variable of the environment.
+    pub(crate) fn start_with_variable(self, name: &str, value: &str) -> Proxy {
+        Proxy { refrain: Refrain::start_with_variable(name, value, &self.text()).unwrap() }
+    }
+
     /// Runs the program with this maximum number of descriptors.
     pub(crate) fn start_with_descriptors(self, most: u32) -> Proxy {
         Proxy { refrain: Refrain::start_with_descriptors(most, &self.text()).unwrap() }

@@ -69,6 +69,29 @@ fn a_client_without_a_certificate_is_refused_where_one_is_needed() {
 }
 
 #[test]
+fn a_client_needs_a_list_of_its_authority_that_is_in_time() {
+    let (authority, other) = (Authority::new("root").unwrap(), Authority::new("other").unwrap());
+    for (list, expected) in [
+        (authority.revoke(&[], 2100), None),
+        (authority.revoke(&[], 2001), Some("revocation list expired")),
+        (other.revoke(&[], 2100), Some("UnknownRevocationStatus")),
+    ] {
+        let folder = Folder::new();
+        let list = folder.file("root.crl", &list.unwrap());
+        let general = format!("{PREFER}\nclient_tls_ca_file = ROOT\nclient_tls_crl_file = {list}");
+        let server = format!("{VERIFY}\nsslcert = OWN\nsslkey = OWN_KEY");
+        let signed = authority.sign("server", &["localhost"]).unwrap();
+        let world = World::with(folder, &authority, &signed, &general, &server);
+        let (mut client, mut server) = world.both();
+        converse(&mut client, &mut server, usize::MAX);
+        match expected {
+            None => assert!(client.secured().unwrap().certificate.is_some()),
+            Some(words) => assert!(client.failure().contains(words), "{}", client.failure()),
+        }
+    }
+}
+
+#[test]
 fn sessions_are_resumed_until_a_reload() {
     let world = World::new(PREFER, VERIFY);
     let sizes: Vec<usize> = (0..3)
@@ -141,7 +164,7 @@ fn a_client_without_a_request_has_to_name_the_protocol() {
 /// Shakes hands as a client that offers this protocol, and checks nothing.
 fn foreign_client(end: &mut End, protocol: Option<&str>) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = verify::ServerVerifier::new(&provider, None, false).unwrap();
+    let verifier = verify::ServerVerifier::new(&provider, None, Vec::new(), false).unwrap();
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

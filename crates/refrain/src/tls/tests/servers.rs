@@ -4,7 +4,11 @@ use xtask::certificates::self_signed;
 
 use super::*;
 
+/// A file with a list of revoked certificates that cannot be read.
+const BROKEN_LIST: &str = "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n";
+
 const PREFER: &str = "client_tls_sslmode = \"prefer\"";
+const VERIFY: &str = "sslmode = \"verify-full\"\nsslrootcert = ROOT";
 
 #[test]
 fn a_server_that_cannot_encrypt_stays_in_the_clear_unless_it_must() {
@@ -169,6 +173,112 @@ fn a_certificate_that_is_its_own_authority_is_trusted_by_itself_alone() {
 }
 
 #[test]
+fn a_server_whose_certificate_is_revoked_is_refused() {
+    let (authority, other) = (Authority::new("root").unwrap(), Authority::new("other").unwrap());
+    let own = authority.sign("x", &["localhost"]).unwrap();
+    let another = authority.sign("x", &["localhost"]).unwrap();
+    let alone = self_signed("localhost").unwrap();
+    for (list, signed, expected) in [
+        (authority.revoke(&[&another], 2100), &own, None),
+        (authority.revoke(&[&another, &own], 2100), &own, Some("Revoked")),
+        (authority.revoke(&[&another], 2001), &own, Some("expired")),
+        (other.revoke(&[], 2100), &own, Some("UnknownRevocationStatus")),
+        // Itself in the file of authorities, and nobody can say whether it is revoked.
+        (other.revoke(&[], 2100), &alone, Some("CaUsedAsEndEntity")),
+    ] {
+        let folder = Folder::new();
+        let both = format!("{}{}", authority.certificate(), alone.certificate);
+        let (list, roots) = (folder.file("root.crl", &list.unwrap()), folder.file("both", &both));
+        let server = format!("sslmode = \"verify-full\"\nsslrootcert = {roots}\nsslcrl = {list}");
+        let world = World::with(folder, &authority, signed, PREFER, &server);
+        let (mut client, mut server) = world.both();
+        converse(&mut client, &mut server, usize::MAX);
+        match expected {
+            None => assert!(server.secured().is_some()),
+            Some(words) => {
+                let why = server.failure();
+                assert!(why.to_lowercase().contains(&words.to_lowercase()), "{words}: {why}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_direct_handshake_is_neither_asked_for_nor_done_without() {
+    let direct = format!("{VERIFY}\nsslnegotiation = \"direct\"");
+    let world = World::new(PREFER, &direct);
+    let (mut client, mut server) = (world.of_client(), world.of_server());
+    converse(&mut client, &mut server, usize::MAX);
+    assert!(server.secured().is_some());
+    assert!(server.told.contains(&Told::Connected));
+    // A server that knows nothing of it goes, as PostgreSQL 16 does.
+    let mut server = world.of_server();
+    assert_eq!(server.output()[0], 0x16, "a handshake");
+    server.closes(None);
+    assert_eq!(server.failure(), "the peer has closed the connection");
+    // Neither is the connection tried again in the clear, nor is an answer in the clear taken.
+    let mut server = world.of_server();
+    server.output();
+    server.gets(b"N");
+    server.gets(b"EEEEEEEE");
+    assert!(!server.failure().is_empty());
+    assert_eq!(server.tasks, []);
+}
+
+#[test]
+fn a_direct_handshake_needs_the_name_of_the_protocol() {
+    for (protocol, expected) in [
+        (Some("postgresql"), None),
+        (None, Some("direct SSL connection was established without ALPN")),
+        (Some("http/1.1"), Some("NoApplicationProtocol")),
+    ] {
+        let (folder, authority) = (Folder::new(), Authority::new("root").unwrap());
+        let signed = authority.sign("server", &["localhost"]).unwrap();
+        let direct = format!("{VERIFY}\nsslnegotiation = \"direct\"");
+        let world = World::with(folder, &authority, &signed, PREFER, &direct);
+        let mut end = world.of_server();
+        foreign_server(&mut end, &signed, protocol);
+        match expected {
+            None => assert!(end.secured().is_some()),
+            Some(words) => {
+                assert!(end.failure().contains(words), "{}", end.failure());
+                assert!(end.secured().is_none() && !end.told.contains(&Told::Connected));
+            }
+        }
+    }
+}
+
+/// Shakes hands as a server that takes this protocol.
+fn foreign_server(end: &mut End, signed: &Signed, protocol: Option<&str>) {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let chain = vec![CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(signed.key.as_bytes()).unwrap();
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = protocol.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let mut server = rustls::ServerConnection::new(Arc::new(config)).unwrap();
+    loop {
+        let output = end.output();
+        server.read_tls(&mut &output[..]).unwrap();
+        let _ = server.process_new_packets();
+        let mut out = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut out).unwrap();
+        }
+        if output.is_empty() && out.is_empty() {
+            return;
+        }
+        end.gets(&out);
+    }
+}
+
+#[test]
 fn a_file_of_no_use_is_named() {
     let folder = Folder::new();
     let (one, other) = (self_signed("a").unwrap(), self_signed("b").unwrap());
@@ -187,5 +297,27 @@ fn a_file_of_no_use_is_named() {
         );
         let why = Setup::read(&Options::from_toml(&text).unwrap()).unwrap_err();
         assert!(why.contains(expected), "{expected}: {why}");
+    }
+    for (list, expected) in [
+        (&empty, "empty: the file has no list of revoked certificates"),
+        (&certificate, "one.crt: the file has no list of revoked certificates"),
+        (&"\"/no/such/list\"".to_owned(), "/no/such/list: "),
+        (&folder.file("broken.crl", BROKEN_LIST), "broken.crl: "),
+    ] {
+        for text in [
+            format!(
+                "client_tls_sslmode = \"allow\"\nclient_tls_cert_file = {certificate}\n\
+                 client_tls_key_file = {key}\nclient_tls_ca_file = {certificate}\n\
+                 client_tls_crl_file = {list}\n[databases.d]\nhost = \"h\"\n"
+            ),
+            format!(
+                "[databases.d]\nhost = \"h\"\nsslmode = \"require\"\n\
+                 sslrootcert = {certificate}\nsslcrl = {list}\n"
+            ),
+        ] {
+            let options = Options::from_toml(&format!("auth = \"trust\"\n{text}")).unwrap();
+            let why = Setup::read(&options).unwrap_err();
+            assert!(why.contains(expected), "{expected}: {why}");
+        }
     }
 }
