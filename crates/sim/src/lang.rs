@@ -323,7 +323,7 @@ impl Reader<'_> {
             return Some(Statement::Objections);
         }
         if self.rest.get(2) == Some(&Token::Word("x.name".to_owned())) {
-            return Some(Statement::Restore(self.rows()?));
+            return Some(Statement::Restore(self.restored()?));
         }
         if self.take("usename") {
             (self.sign(',') && self.take("passwd") && self.take("from")).then_some(())?;
@@ -378,8 +378,8 @@ impl Reader<'_> {
         Statement::Probe(names)
     }
 
-    /// Reads the rows behind VALUES in a query of the engine's, and skips the rest.
-    fn rows<const COLUMNS: usize>(&mut self) -> Option<Vec<[String; COLUMNS]>> {
+    /// Reads the names of the engine's question about reads, and skips the rest.
+    fn rows(&mut self) -> Option<Vec<[String; 3]>> {
         let values = self.rest.iter().position(|it| *it == Token::Word("values".to_owned()))?;
         self.rest = &self.rest[values + 1..];
         let mut rows = Vec::new();
@@ -395,6 +395,27 @@ impl Reader<'_> {
         }
         self.rest = &[];
         Some(rows)
+    }
+
+    /// Reads the names and values of the engine's query that restores settings, and skips the rest.
+    fn restored(&mut self) -> Option<Vec<[String; 2]>> {
+        let from = self.rest.iter().position(|it| *it == Token::Word("from".to_owned()))?;
+        self.rest = &self.rest[from + 1..];
+        self.sign('(').then_some(())?;
+        let mut settings = Vec::new();
+        while self.take("select") {
+            settings.push(std::array::from_fn(|_| {
+                let value = self.word();
+                if self.take("as") {
+                    self.word();
+                }
+                self.sign(',');
+                value
+            }));
+            self.take("union").then(|| self.take("all"));
+        }
+        self.rest = &[];
+        Some(settings)
     }
 
     fn item(&mut self) -> Option<Item> {

@@ -420,18 +420,19 @@ pub(crate) fn write_calls<'a>(
 /// they were reset. RESET goes back to the values with which the server's session began, and these
 /// were not the client's.
 pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
-    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (VALUES ".to_vec();
+    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (".to_vec();
+    // SQLite, which reads this as it is, cannot name the columns of VALUES.
     for (index, (name, value)) in startup.0.iter().enumerate() {
-        text.extend_from_slice(if index > 0 { b",(" } else { b"(" });
+        text.extend_from_slice(if index > 0 { b" UNION ALL SELECT " } else { b"SELECT " });
         write_literal(&mut text, name);
-        text.push(b',');
+        text.extend_from_slice(b" AS name,");
         write_literal(&mut text, value);
-        text.push(b')');
+        text.extend_from_slice(b" AS value");
     }
     // `pg_settings` does not list the settings of extensions that are not loaded; RESET makes them
     // empty.
     text.extend_from_slice(
-        b") AS x(name,value) LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name)=x.name \
+        b") x LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name)=x.name \
         WHERE CASE WHEN s.name IS NULL \
         THEN COALESCE(pg_catalog.current_setting(x.name,true),'')='' ELSE s.source<>'session' END",
     );

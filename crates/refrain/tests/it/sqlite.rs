@@ -122,6 +122,20 @@ fn statements_settings_and_errors_are_a_client_s_own() {
 }
 
 #[test]
+fn a_reset_goes_back_to_the_settings_of_the_startup_packet() {
+    let proxy = Config::sqlite().pool("pool_size", "1").start();
+    let settings = [("TimeZone", "Asia/Tokyo"), ("application_name", "it's")];
+    let mut session = Session::with(proxy.addr(), "app", &settings);
+    session.run("set timezone to 'Europe/Berlin'");
+    for reset in ["reset all", "discard all"] {
+        let words = session.query(reset).words();
+        assert!(words.ends_with("Z(I)") && !words.contains("E("), "{words}");
+        assert_eq!(session.value("show timezone"), "Asia/Tokyo", "{reset}");
+        assert_eq!(session.value("show application_name"), "it's", "{reset}");
+    }
+}
+
+#[test]
 fn a_long_read_holds_up_nobody_and_can_be_cancelled() {
     let proxy = Config::sqlite().general("workers", "1").start();
     monsters(&proxy);

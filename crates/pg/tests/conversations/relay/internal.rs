@@ -23,7 +23,7 @@ fn a_reset_within_a_segment_is_followed_by_the_startup_setting_there() {
     server.gets(
         [
             vec![parse("", "reset timezone"), bind("", ""), execute("")],
-            internal("(VALUES ('timezone','Asia/Tokyo'))"),
+            internal("(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)"),
             vec![sync()],
         ]
         .concat(),

@@ -11,7 +11,9 @@ fn reset_all_goes_back_to_the_startup_packet_before_the_client_is_ready() {
     server.gets([query("reset all")]);
     server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
     alice.gets([complete("RESET")]);
-    server.gets([internal("(VALUES ('timezone','Asia/Tokyo'))"), vec![sync()]].concat());
+    server.gets(
+        [internal("(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)"), vec![sync()]].concat(),
+    );
     server.answers(internal_answer(&[&["Asia/Tokyo"]]));
     server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
     alice.gets([ready()]);
@@ -40,7 +42,7 @@ fn the_startup_packet_is_checked_by_a_server_and_refused_in_its_words() {
     server.forgets();
 }
 
-const RESTORES: &str = "(VALUES ('timezone','Asia/Tokyo'))";
+const RESTORES: &str = "(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)";
 const CANCELLED: (&str, &str) = ("57014", "canceling statement due to user request");
 
 fn restores() -> Vec<Line> {
