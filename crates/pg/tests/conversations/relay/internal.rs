@@ -15,19 +15,18 @@ pub(super) fn in_tokyo(talk: &Conversation) -> (Party, Party) {
     (client, server)
 }
 
+/// Returns the query that restores the setting of such a client, and its end.
+pub(super) fn restores() -> Vec<Line> {
+    [internal("(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)"), vec![sync()]].concat()
+}
+
 #[test]
 fn a_reset_within_a_segment_is_followed_by_the_startup_setting_there() {
     let talk = one_server();
     let (alice, server) = in_tokyo(&talk);
     alice.sends([parse("", "reset timezone"), bind("", ""), execute(""), sync()]);
-    server.gets(
-        [
-            vec![parse("", "reset timezone"), bind("", ""), execute("")],
-            internal("(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)"),
-            vec![sync()],
-        ]
-        .concat(),
-    );
+    let reset = vec![parse("", "reset timezone"), bind("", ""), execute("")];
+    server.gets([reset, restores()].concat());
     server.answers([parse_complete(), bind_complete(), complete("RESET")]);
     server.answers(internal_answer(&[&["Asia/Tokyo"]])).answers([ready()]);
     alice.gets([parse_complete(), bind_complete(), complete("RESET"), ready()]);

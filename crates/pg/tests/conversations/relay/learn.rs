@@ -1,23 +1,31 @@
 //! Settings that Refrain restores behind a RESET, and checks before it lets a client in.
 
-use super::internal::in_tokyo;
+use super::internal::{in_tokyo, restores};
 use crate::talk::*;
+
+/// Has a client reset its time zone; its ReadyForQuery has to wait.
+fn resets(alice: &Party, server: &Party, text: &str, end: Line) {
+    alice.sends([query(text)]);
+    server.gets([query(text)]);
+    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), end]);
+    alice.gets([complete("RESET")]);
+}
+
+/// Has the server restore the time zone, and its client get what waited.
+fn is_restored(alice: &Party, server: &Party) {
+    server.answers(internal_answer(&[&["Asia/Tokyo"]]));
+    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
+    alice.gets([ready()]);
+    server.gets(settings_asked()).answers(settings_answer(&[]));
+}
 
 #[test]
 fn reset_all_goes_back_to_the_startup_packet_before_the_client_is_ready() {
     let talk = one_server();
     let (alice, server) = in_tokyo(&talk);
-    alice.sends([query("reset all")]);
-    server.gets([query("reset all")]);
-    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
-    alice.gets([complete("RESET")]);
-    server.gets(
-        [internal("(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)"), vec![sync()]].concat(),
-    );
-    server.answers(internal_answer(&[&["Asia/Tokyo"]]));
-    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
-    alice.gets([ready()]);
-    server.gets(settings_asked()).answers(settings_answer(&[]));
+    resets(&alice, &server, "reset all", ready());
+    server.gets(restores());
+    is_restored(&alice, &server);
 }
 
 #[test]
@@ -42,12 +50,7 @@ fn the_startup_packet_is_checked_by_a_server_and_refused_in_its_words() {
     server.forgets();
 }
 
-const RESTORES: &str = "(SELECT 'timezone' AS name,'Asia/Tokyo' AS value)";
 const CANCELLED: (&str, &str) = ("57014", "canceling statement due to user request");
-
-fn restores() -> Vec<Line> {
-    [internal(RESTORES), vec![sync()]].concat()
-}
 
 /// Has the server begin the query that restores settings, and cancel it.
 fn is_cancelled_there(server: &Party) {
@@ -58,16 +61,11 @@ fn is_cancelled_there(server: &Party) {
 fn a_cancel_request_that_comes_too_late_for_a_reset_does_not_lose_the_startup_settings() {
     let talk = one_server();
     let (alice, server) = in_tokyo(&talk);
-    alice.sends([query("reset all")]);
-    server.gets([query("reset all")]);
-    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
-    alice.gets([complete("RESET")]);
+    resets(&alice, &server, "reset all", ready());
     server.gets(restores());
     is_cancelled_there(&server);
-    server.answers([ready()]).gets(restores()).answers(internal_answer(&[&["Asia/Tokyo"]]));
-    server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
-    alice.gets([ready()]);
-    server.gets(settings_asked()).answers(settings_answer(&[]));
+    server.answers([ready()]).gets(restores());
+    is_restored(&alice, &server);
 }
 
 #[test]
@@ -75,10 +73,7 @@ fn a_cancel_request_behind_a_reset_in_a_block_is_told_and_fails_the_block() {
     let talk = one_server();
     let (alice, server) = in_tokyo(&talk);
     alice.opens_block(&server);
-    alice.sends([query("reset timezone")]);
-    server.gets([query("reset timezone")]);
-    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready_in_block()]);
-    alice.gets([complete("RESET")]);
+    resets(&alice, &server, "reset timezone", ready_in_block());
     server.gets(restores());
     is_cancelled_there(&server);
     server.answers([parameter("TimeZone", "Asia/Tokyo"), ready_failed()]);
