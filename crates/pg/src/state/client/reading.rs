@@ -197,8 +197,10 @@ impl Reading {
     /// Makes the next message wait for the reply to request `seq`, whose text drops statements.
     pub(crate) fn bar_drops(&mut self, seq: Seq, commands: u32, drops: Vec<(u32, Name)>) {
         let restores = self.barrier.take().and_then(|barrier| barrier.restores);
-        let restoring = None;
-        self.barrier = Some(Box::new(Barrier { seq, commands, drops, restores, restoring }));
+        self.bar(seq, commands, restores);
+        if let Some(barrier) = &mut self.barrier {
+            barrier.drops = drops;
+        }
     }
 
     /// Has the barrier, if one stands, restore settings once it is lifted.
