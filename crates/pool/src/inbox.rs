@@ -64,10 +64,10 @@ impl Inbox {
         self.rest_goes = goes;
     }
 
-    /// Takes as much of a message of `length` bytes as `input` holds, and has the rest dropped as
-    /// well. Returns the number of bytes taken.
-    pub fn drop_message(&mut self, length: usize, input: &[u8]) -> usize {
-        let there = length.min(input.len());
+    /// Drops a message of `length` bytes, of which at most the first `here` have come, and the rest
+    /// as it comes. Returns the number of bytes of it that are here.
+    pub fn drop_message(&mut self, length: usize, here: usize) -> usize {
+        let there = length.min(here);
         self.expect(length - there, Rest::Nowhere);
         there
     }

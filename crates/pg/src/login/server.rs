@@ -10,7 +10,6 @@
 
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
 use refrain_pool::ids::Conn;
-use refrain_pool::inbox::Rest;
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write::Report;
@@ -87,8 +86,7 @@ impl Step<'_, '_> {
             let long = length > MESSAGE_BYTES_MAX;
             match header.tag {
                 back::NOTICE_RESPONSE => {
-                    server.inbox.expect(length - there, Rest::Nowhere);
-                    return (there, true);
+                    return (server.inbox.drop_message(length, input.len()), true);
                 }
                 back::ERROR_RESPONSE if there >= MESSAGE_BYTES_MAX => {}
                 tag if long && tag != back::ERROR_RESPONSE => {

@@ -5,7 +5,6 @@ use refrain_config::AuthMethod;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{ClientSerial, Conn};
-use refrain_pool::inbox::Rest;
 use refrain_pool::lobby::Counted;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
@@ -157,9 +156,8 @@ impl Step<'_, '_> {
     /// Refuses a message that is too long, and drops the rest of it as it comes. Returns the number
     /// of bytes of it that are here.
     fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
-        let length = header.message_bytes();
         let client = self.step.engine.connections.client(conn)?;
-        client.inbox.expect(length.saturating_sub(here), Rest::Nowhere);
+        let dropped = client.inbox.drop_message(header.message_bytes(), here);
         let message = format!("a command of the console has at most {QUESTION_BYTES_MAX} bytes");
         let report = Report { severity: "ERROR", sqlstate: "54000", message: &message, hint: "" };
         let out = self.step.ports.out(conn);
@@ -167,7 +165,7 @@ impl Step<'_, '_> {
         if header.tag == front::QUERY {
             write::ready(out, Status::Idle);
         }
-        Some(length.min(here))
+        Some(dropped)
     }
 
     fn question(&mut self, conn: Conn, body: &[u8]) {

@@ -81,12 +81,12 @@ impl Step<'_, '_> {
             }
             // A request of the segment was cancelled before the client had a server.
             tag if client.session.reading.is_skipping() && tag != front::SYNC => {
-                Need::Used(client.inbox.drop_message(length, input))
+                Need::Used(client.inbox.drop_message(length, input.len()))
             }
             front::FLUSH if input.len() >= length => Need::Used(length),
             // Outside COPY, PostgreSQL ignores these.
             front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
-                Need::Used(client.inbox.drop_message(length, input))
+                Need::Used(client.inbox.drop_message(length, input.len()))
             }
             front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
@@ -135,7 +135,7 @@ impl Step<'_, '_> {
         }
         let mut used = 0;
         if matches!(header.tag, front::QUERY | front::FUNCTION_CALL) {
-            used = client.inbox.drop_message(length, input);
+            used = client.inbox.drop_message(length, input.len());
             write::ready(self.step.ports.out(conn), Status::Idle);
         } else {
             session.reading.skip_to_sync();
