@@ -18,6 +18,7 @@ const PAGES: &[&str] = &[
     "docs/LIFE_OF_A_QUERY.md",
     "docs/PAST_BUGS.md",
     "docs/autoprepare.md",
+    "docs/differences.md",
     "docs/limits.md",
     "docs/sqlite.md",
 ];
