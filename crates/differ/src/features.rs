@@ -20,7 +20,7 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 }
 
 /// All features.
-pub const FEATURES: [Feature; 29] = [
+pub const FEATURES: [Feature; 40] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
     feature("set-unreported", true, "SET and RESET of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
@@ -49,7 +49,25 @@ pub const FEATURES: [Feature; 29] = [
         false,
         "shape changes under prepared statements; 0A000 on one side ends an episode",
     ),
-    feature("frozen", false, "literals bound under other settings than those of their Parse"),
+    feature(
+        "frozen",
+        false,
+        "literals bound under other settings than those of their Parse, and what has them analysed \
+         again: another path, DDL, ANALYZE, DISCARD PLANS",
+    ),
+    feature(
+        "roles",
+        true,
+        "SET ROLE, SESSION AUTHORIZATION, row security, rights that come and go",
+    ),
+    feature("role-paths", true, "names that mean something else to another role or path"),
+    feature("encoded", false, "client encodings, with values of settings outside of ASCII"),
+    feature("custom", true, "parameters of the user's own, also in row security"),
+    feature("placeholders", false, "parameters of the user's own that only other clients have set"),
+    feature("defaults", true, "defaults of transactions, limits of time and the like"),
+    feature("temp-paths", false, "objects that are temporary because of the search_path"),
+    feature("long-texts", false, "commands on both sides of byte 65,536 of a text"),
+    feature("resets", false, "further commands behind a RESET in one query string"),
     feature(
         "namespace",
         true,
@@ -59,7 +77,9 @@ pub const FEATURES: [Feature; 29] = [
     feature("hidden", false, "set_config of unreported settings, DEALLOCATE ALL inside DO"),
     feature("longnames", false, "statement names past 63 bytes, which PostgreSQL cuts"),
     feature("malformed", false, "messages with impossible bodies"),
-    feature("startup-unreported", false, "work_mem and search_path in the start-up packet"),
+    feature("startup-unreported", false, "work_mem in the start-up packet"),
+    feature("startup-options", false, "all that `options` of the start-up packet may have"),
+    feature("startup-role", false, "a role in the start-up packet"),
     feature(
         "neighbours",
         false,

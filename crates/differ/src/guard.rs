@@ -69,10 +69,7 @@ impl Guard {
 /// True if the step may bring PostgreSQL into a state in which replies cannot be compared.
 #[must_use]
 pub fn harms(ledger: &Ledger, msgs: &[Msg]) -> bool {
-    may_crash(ledger, msgs)
-        || breaks_session(ledger, msgs)
-        || msgs.iter().any(resets_amid)
-        || strays(msgs)
+    may_crash(ledger, msgs) || breaks_session(ledger, msgs) || strays(msgs)
 }
 
 /// True if CopyDone or CopyFail comes before an Execute. If that Execute runs a COPY, PostgreSQL
@@ -91,7 +88,8 @@ fn strays(msgs: &[Msg]) -> bool {
 
 /// True for a query string that has a command after a RESET. The proxy can restore the client's
 /// start-up parameters only after the whole string.
-fn resets_amid(msg: &Msg) -> bool {
+#[must_use]
+pub fn resets_amid(msg: &Msg) -> bool {
     let Msg::Query(sql) = msg else { return false };
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     let resets = |at: usize| !text[at..].trim_end_matches([';', ' ']).contains(';');
@@ -275,13 +273,44 @@ pub fn changes_settings(sql: &[u8]) -> bool {
         ["set", "reset", "discard", "commit", "end", "rollback", "abort", "release", "prepare"];
     text.contains("set_config")
         || text.split(';').any(|command| {
-            let command = command.trim_start();
-            let command = match command.strip_prefix("/*") {
-                Some(rest) => rest.split_once("*/").map_or("", |parts| parts.1),
-                None => command,
-            };
-            command.split_whitespace().next().is_some_and(|word| words.contains(&word))
+            bare(command).split_whitespace().next().is_some_and(|word| words.contains(&word))
         })
+}
+
+/// Returns a command without the spaces and comments before it.
+#[must_use]
+pub fn bare(command: &str) -> &str {
+    let mut rest = command.trim_start();
+    loop {
+        if let Some(line) = rest.strip_prefix("--") {
+            rest = line.split_once('\n').map_or("", |parts| parts.1).trim_start();
+        } else if rest.starts_with("/*") {
+            rest = behind_comment(rest).trim_start();
+        } else {
+            return rest;
+        }
+    }
+}
+
+/// Returns the text behind the comment with which it begins, which may have others within.
+fn behind_comment(text: &str) -> &str {
+    let (mut depth, mut at) = (0, 0);
+    let bytes = text.as_bytes();
+    while let Some(pair) = bytes.get(at..at + 2) {
+        match pair {
+            b"/*" => depth += 1,
+            b"*/" => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return &text[at..];
+        }
+    }
+    ""
 }
 
 /// Returns the names of the statements that the commands of a text execute.
@@ -314,6 +343,9 @@ mod tests {
     #[test]
     fn commands_that_touch_settings_are_known() {
         for sql in ["SET a=1", "select 1; reset all", "/* x */ set b=1", "end", "rollback to a"] {
+            assert!(changes_settings(sql.as_bytes()), "{sql}");
+        }
+        for sql in ["/* /* x */ */ set b=1", "-- x\n /**/ reset b"] {
             assert!(changes_settings(sql.as_bytes()), "{sql}");
         }
         for sql in ["update t set v=1", "", ";", "select 'set'"] {

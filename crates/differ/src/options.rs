@@ -58,8 +58,8 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --verbose         count replies by kind; with --replay, print the steps
   --keep-going N    stop after N differences (1)
   --shared N        fail if the proxy says that it shared fewer requests between clients (0)
-  --hits N          the proxy has a cache: change tables through it, and fail if its cache gave
-                    fewer replies (0)
+  --cached          the proxy has a cache: change tables through it
+  --hits N          the same, and fail if its cache gave fewer replies (0)
   --no-shrink       do not search for a shorter sequence that differs
   --with A,B --without A,B   switch features, or `all`:
 "
@@ -83,6 +83,7 @@ impl Options {
             match name.as_str() {
                 "--queries" => options.plan.queries = true,
                 "--fragment" => options.plan.peers.fragment = true,
+                "--cached" => options.plan.peers.cached = true,
                 "--fresh" => options.plan.servers = Servers::Fresh,
                 "--no-shrink" => options.whole = true,
                 "--verbose" => options.verbose = true,
@@ -121,7 +122,7 @@ impl Options {
             "--shared" => self.shared = number()?,
             "--hits" => {
                 self.hits = number()?;
-                plan.peers.cached = self.hits > 0;
+                plan.peers.cached |= self.hits > 0;
             }
             "--keep-going" => self.keep_going = number()?,
             "--with" => plan.features.switch(value, true)?,
@@ -183,6 +184,7 @@ mod tests {
         assert!(!options.plan.peers.cached);
         let cached = parse("--proxy a:1 --direct b:2 --hits 7").unwrap();
         assert!(cached.plan.peers.cached && cached.hits == 7);
+        assert!(parse("--cached --proxy a:1 --direct b:2").unwrap().plan.peers.cached);
         assert!(parse("--proxy a:1").is_err());
         assert!(parse("--proxy a:1 --direct b:2 --seed x").is_err());
         assert!(help().contains("--keep-going"));

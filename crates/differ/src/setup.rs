@@ -3,6 +3,7 @@
 use crate::client::Peers;
 use crate::conn::{Broken, Conn};
 use crate::generate::calls::{FUNCTIONS, HOOKED};
+use crate::generate::sessions;
 use crate::mask::{DIRECT, PROXIED};
 use std::time::Duration;
 
@@ -90,6 +91,7 @@ impl Admin {
         let (addr, user) = (peers.direct.as_str(), peers.user.as_str());
         let names = [PROXIED, DIRECT].map(|name| format!("{name}{}", peers.suffix));
         let mut control = connect(addr, user, "postgres")?;
+        create_role(&mut control)?;
         for name in &names {
             let known = format!("select 1 from pg_database where datname = '{name}'");
             if run(&mut control, &known)? == 0 {
@@ -117,7 +119,7 @@ impl Admin {
                 self.seen = Some(by_proxy(&self.peers, &self.proxied)?);
             }
         }
-        let own = [OWN, HOOKED].concat();
+        let own = [OWN, HOOKED, sessions::OWN].concat();
         let sql: String =
             (1..=clients).map(|number| own.replace("{s}", &format!("c{number}"))).collect();
         let mut conns = self.changing();
@@ -185,6 +187,17 @@ fn create(control: &mut Conn, peers: &Peers, name: &str) -> Result<(), String> {
     let mut conn = connect(addr, user, name)?;
     run(&mut conn, SHARED)?;
     run(&mut conn, FUNCTIONS)?;
+    run(&mut conn, sessions::SHARED)?;
+    Ok(())
+}
+
+/// Creates the role of the tests, which all databases of the server share.
+fn create_role(control: &mut Conn) -> Result<(), String> {
+    let role = sessions::ROLE;
+    let known = format!("select 1 from pg_roles where rolname = '{role}'");
+    if run(control, &known)? == 0 {
+        run(control, &format!("create role {role}"))?;
+    }
     Ok(())
 }
 

@@ -49,6 +49,7 @@ impl Generator {
             on("malformed", 5),
             3,
             if draft.mode == Mode::Pinning { on("sql-execute", 6) } else { 0 },
+            on("long-texts", 1),
         ];
         match self.rng.weighted(&weights) {
             0 => self.unnamed(draft),
@@ -72,7 +73,11 @@ impl Generator {
             }
             13 => self.malformed(draft),
             14 => draft.msgs.push(Msg::CopyDone),
-            _ => self.named_by_sql(draft),
+            15 => self.named_by_sql(draft),
+            _ => {
+                let sql = self.long(draft);
+                self.run_text(draft, sql);
+            }
         }
     }
 

@@ -6,12 +6,16 @@
 
 pub(crate) mod texts;
 pub(crate) mod calls;
+pub(crate) mod sessions;
 mod copy;
+mod startup;
+mod long;
 mod simple;
 mod extended;
 mod step;
 
 use crate::features::Features;
+use crate::guard::bare;
 use crate::ledger::Ledger;
 use crate::msg::Msg;
 use crate::rng::Rng;
@@ -63,31 +67,6 @@ impl Generator {
         &mut self.rng
     }
 
-    /// Returns a client's start-up parameters besides user and database.
-    pub fn startup(&mut self) -> Vec<(String, String)> {
-        let mut params = Vec::new();
-        let mut add =
-            |name: &str, value: &&str| params.push((name.to_owned(), (*value).to_owned()));
-        if self.features.has("startup-params") && self.rng.chance(40) {
-            if self.rng.chance(50) {
-                add("application_name", self.rng.pick(&["differ", "o'clock", ""]));
-            }
-            if self.rng.chance(30) {
-                add("DateStyle", self.rng.pick(&["ISO, DMY", "SQL, MDY"]));
-            }
-            if self.rng.chance(30) {
-                add("TimeZone", self.rng.pick(&["Asia/Tokyo", "UTC"]));
-            }
-            if self.rng.chance(30) {
-                add("client_encoding", self.rng.pick(&["UTF8", "LATIN1"]));
-            }
-        }
-        if self.features.has("startup-unreported") && self.rng.chance(30) {
-            add("work_mem", self.rng.pick(&["6MB", "7MB"]));
-        }
-        params
-    }
-
     /// Returns a text for Parse or Query and the kinds of its parameters.
     fn text(&mut self, client: usize) -> (Vec<u8>, &'static str) {
         let list = match self.rng.weighted(&[60, 30, 10]) {
@@ -98,6 +77,9 @@ impl Generator {
         let (mut text, mut kinds) = *self.rng.pick(list);
         if self.features.has("domains") && self.rng.chance(6) {
             (text, kinds) = *self.rng.pick(texts::DOMAINS);
+        }
+        if self.features.has("frozen") && self.rng.chance(15) {
+            (text, kinds) = (self.rng.pick::<&str>(sessions::ANALYSED), "");
         }
         if self.features.has("stale") && self.rng.chance(25) {
             (text, kinds) = ("select * from {s}.t3 order by id", "");
@@ -144,6 +126,7 @@ impl Generator {
             on("hidden", 4),
             on("calls", 8),
             on("functions", 5),
+            self.sessions_weight(draft.mode),
         ];
         let hidden = ["do $$ begin execute 'deallocate all'; end $$", HIDDEN_SET];
         let text = match self.rng.weighted(&weights) {
@@ -158,6 +141,7 @@ impl Generator {
             7 => "vacuum {s}.t1",
             8 => *self.rng.pick(&hidden),
             10 => *self.rng.pick(texts::FUNCTIONS),
+            11 => return Some(self.session_text(draft)),
             _ if pins > 0 && self.rng.chance(40) => *self.rng.pick(calls::LEAVING),
             _ => *self.rng.pick(calls::CALLS),
         };
@@ -231,20 +215,34 @@ pub fn pins(msg: &Msg) -> bool {
 /// True if a command of this text names a prepared statement behind one of these words.
 fn names(sql: &[u8], words: &[&str]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
-    text.split(';').map(str::trim_start).any(|command| {
+    text.split(';').any(|command| {
         // No client has a statement of that name.
-        let command = command.trim_end_matches("execute nosuch");
+        let command = bare(command.trim_end_matches("execute nosuch"));
         let explained = ["explain", "create table"].iter().any(|word| command.starts_with(word));
         words.iter().any(|word| command.starts_with(word))
             || explained && command.contains("execute ")
     })
 }
 
+/// Words with which a command begins that leaves such state. A proxy may keep its server for a
+/// client with a role.
+const WORDS: [&str; 8] = [
+    "prepare ",
+    "listen ",
+    "set role",
+    "set local role",
+    "set session auth",
+    "set local session auth",
+    "reset role",
+    "reset session auth",
+];
+
 /// True if a command of this text leaves session state that cannot move to another server.
 fn leaves(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     let ties = |command: &str| {
-        ["prepare ", "listen "].iter().any(|word| command.trim_start().starts_with(word))
+        let command = bare(command);
+        WORDS.iter().any(|word| command.starts_with(word))
             || [
                 "temp table",
                 "advisory_lock",
@@ -252,6 +250,8 @@ fn leaves(sql: &[u8]) -> bool {
                 "leave_lock",
                 "leave_temp",
                 "leave_channel",
+                "pg_temp",
+                "set_config('role'",
             ]
             .iter()
             .any(|w| command.contains(w))

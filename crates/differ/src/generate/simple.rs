@@ -17,6 +17,7 @@ impl Generator {
             on("portals", 5),
             on("large", 1),
             on("namespace", 6),
+            on("long-texts", 4),
         ];
         let sql = match self.rng.weighted(&weights) {
             0 => self.plain_text(draft.client),
@@ -30,7 +31,8 @@ impl Generator {
             5 => self.several(draft),
             6 => self.cursor(draft),
             7 => self.large().into_bytes(),
-            _ => self.clashing(draft),
+            8 => self.clashing(draft),
+            _ => self.long(draft),
         };
         draft.msgs.push(Msg::Query(sql));
     }

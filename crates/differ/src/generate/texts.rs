@@ -295,10 +295,15 @@ pub(super) const PINS: &[&str] = &[
 /// Replaces the place holders of a text.
 pub(crate) fn fill(text: &str, client: usize, rng: &mut Rng) -> Vec<u8> {
     let number = client + 1;
-    text.replace("{s}", &format!("c{number}"))
+    let text = text
+        .replace("{s}", &format!("c{number}"))
         .replace("{i}", &number.to_string())
-        .replace("{n}", &rng.below(6).to_string())
-        .into_bytes()
+        .replace("{n}", &rng.below(6).to_string());
+    if !text.contains("{e}") {
+        return text.into_bytes();
+    }
+    let accented: &[u8] = if rng.chance(60) { "é".as_bytes() } else { b"\xe9" };
+    text.split("{e}").map(str::as_bytes).collect::<Vec<_>>().join(accented)
 }
 
 /// Returns the OID of the type that fits a parameter.
