@@ -15,4 +15,6 @@ pub enum Bug {
     ShortKey,
     /// A reply with an error is kept.
     KeptError,
+    /// A write voids replies when the server answers it, and not when it is sent.
+    LateVoid,
 }

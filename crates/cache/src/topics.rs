@@ -5,8 +5,8 @@
 //! as long as each of them does, and one number, the *stamp*, stands for all generations of a
 //! reply. To void all replies of a topic is to add one to its generation, however many they are.
 //!
-//! While a topic is *in doubt*, for example since the outcome of a commit is unknown, nothing of it
-//! is kept. The number of doubts is in the lower bits of the same word: to begin and to end a doubt
+//! While a topic is *in doubt*, since a commit is under way, nothing of it is kept. The number of
+//! doubts is in the lower bits of the same word: to begin and to end a doubt
 //! void replies as well.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::Seed;
 use crate::account::Account;
 
 /// Added to a topic's word for a new generation. The bits below count doubts.
-const GENERATION: u64 = 1 << 16;
+const GENERATION: u64 = 1 << 24;
 /// The bits that count doubts.
 const DOUBTS: u64 = GENERATION - 1;
 

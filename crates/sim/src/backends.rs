@@ -308,7 +308,7 @@ impl World {
             self.check_read(number, tag, body, hit);
         }
         self.backend_does(number, tag, body, hit);
-        self.plant_early_news();
+        self.tell_news();
         if self.plant_late_replies(number, tag) {
             self.backend_answers(number);
         }

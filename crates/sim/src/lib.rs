@@ -14,7 +14,7 @@
 //! | lending | a server lent to two clients, or with state of another client | `backends` |
 //! | statements | a Bind that reaches a server without its statement | `backends` |
 //! | reads | a statement that is no read on a shared server, or run twice | `reads` |
-//! | versions | reads that miss acknowledged writes or see open ones, lost writes | [`versions`] |
+//! | versions | reads that miss committed writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
 //! | logins | wrong passwords let in, right ones refused, needless lookups | `lookup_checks` |
 //! | turns | a client that gets a server before one that came earlier | `turns` |

@@ -79,8 +79,6 @@ pub enum Plant {
     EndlessPatience,
     /// The catalog does not say which tables a statement changes.
     NoTargets,
-    /// Clients know that a write is committed before the engine does.
-    EarlyNews,
     /// A bug in the cache.
     Cache(CacheBug),
     /// A bug in what is known of users.
@@ -119,12 +117,12 @@ pub const PLANTS: [(&str, Plant); 41] = [
     ("last-comes-first", Plant::LastComesFirst),
     ("endless-patience", Plant::EndlessPatience),
     ("no-targets", Plant::NoTargets),
-    ("early-news", Plant::EarlyNews),
     ("late-stamp", Plant::Cache(CacheBug::LateStamp)),
     ("old-flight", Plant::Cache(CacheBug::OldFlight)),
     ("endless-time", Plant::Cache(CacheBug::EndlessTime)),
     ("short-key", Plant::Cache(CacheBug::ShortKey)),
     ("kept-error", Plant::Cache(CacheBug::KeptError)),
+    ("late-void", Plant::Cache(CacheBug::LateVoid)),
     ("answer-of-any-database", Plant::Users(UserBug::AnyDatabase)),
     ("many-lookups", Plant::Users(UserBug::ManyLookups)),
     ("endless-answers", Plant::Users(UserBug::EndlessAnswers)),

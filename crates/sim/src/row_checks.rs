@@ -1,10 +1,9 @@
-//! The checker of versions: a read of a row sees what was acknowledged before it was sent, and
-//! nothing that is not committed, and what is acknowledged is committed.
+//! The checker of versions: a read of a row sees what was committed before it was sent, and nothing
+//! that is not committed, and what is acknowledged is committed.
 
 use refrain_wire::back::columns;
 use refrain_wire::tag::back;
 
-use crate::plant::Plant;
 use crate::rows::{self, RowId};
 use crate::versions::Staleness;
 use crate::world::World;
@@ -77,11 +76,9 @@ impl World {
 }
 
 impl World {
-    /// Lets clients know of what has just been committed, if that is the bug.
-    pub(crate) fn plant_early_news(&mut self) {
-        if self.plant != Some(Plant::EarlyNews) {
-            return;
-        }
+    /// Has every client know at once of what has just been committed: a server may tell others of a
+    /// commit, by a notification or a lock that is free, before its answer has arrived.
+    pub(crate) fn tell_news(&mut self) {
         for (row, writer) in self.rows.take_news() {
             let version = self.rows.written_by(&writer).unwrap_or(0);
             self.versions.acknowledge(row, self.now, usize::MAX, version);

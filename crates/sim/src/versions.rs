@@ -1,7 +1,8 @@
 //! Which versions of a row a read may return.
 //!
-//! A read must see what was acknowledged before it was sent, to whichever client. A cache may do
-//! with less, as far as its rule allows: [`Staleness`] is that allowance.
+//! A read must see what was committed before it was sent, by whichever client: PostgreSQL may tell
+//! others of it before its answer is there. A cache may do with less, as far as its rule allows:
+//! [`Staleness`] is that allowance.
 
 use std::collections::BTreeMap;
 

@@ -70,7 +70,7 @@ fn the_checker_of_turns_finds_a_client_that_came_last_and_is_served_first() {
 #[test]
 fn the_checker_of_versions_finds_old_rows_open_rows_lost_rows_and_replies_that_outlive_a_write() {
     let plants = [Plant::OldReads, Plant::DirtyReads, Plant::LostCommit];
-    for plant in [&plants[..], &[Plant::NoTargets, Plant::EarlyNews]].concat() {
+    for plant in [&plants[..], &[Plant::NoTargets, Plant::Cache(CacheBug::LateVoid)]].concat() {
         assert_found_by(plant, "versions: ");
     }
 }

@@ -9,6 +9,8 @@ use crate::traits::Traits;
 /// Commands of one statement that write no rows, by their first words.
 const HARMLESS: &[&str] = &[
     "abort",
+    "analyse",
+    "analyze",
     "begin",
     "checkpoint",
     "close",
@@ -28,6 +30,7 @@ const HARMLESS: &[&str] = &[
     "show",
     "start",
     "unlisten",
+    "vacuum",
 ];
 /// Commands that write rows only if one of [`WRITING`] is in them.
 const READING: &[&str] = &["explain", "select", "table", "values", "with"];
@@ -64,6 +67,11 @@ pub fn may_write(text: &[u8], scan: &Scan, backslash: bool) -> bool {
         writes |= token.kind == TokenKind::Word && is_among(WRITING, word);
     }
     !reads || writes || scan.calls != 0
+}
+
+/// True if a text may end a transaction block, or begins by ending one.
+pub fn may_commit(scan: &Scan) -> bool {
+    matches!(scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Many)
 }
 
 /// True if COMMIT or ROLLBACK ends a transaction that another session has prepared.
@@ -105,7 +113,6 @@ mod tests {
             "fetch all from c",
             "select 1; select 2",
             "(select f(1))",
-            "vacuum t",
             "refresh materialized view m",
         ] {
             assert!(writes(text), "{text}");
@@ -131,6 +138,8 @@ mod tests {
             "savepoint s",
             "discard all",
             "deallocate all",
+            "vacuum (full) t",
+            "analyze t",
         ] {
             assert!(!writes(text), "{text}");
         }

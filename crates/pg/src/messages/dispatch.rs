@@ -197,6 +197,9 @@ impl Link<'_> {
         let named = self.lend_name(statement)?;
         self.note_settings(text, scan);
         self.note_drained(text, scan);
+        if refrain_sql::writes::may_commit(scan) {
+            self.pipe.may_commit();
+        }
         let traits = scan.traits | named;
         let seq = self
             .pipe

@@ -108,6 +108,8 @@ pub(crate) struct Outstanding {
     ended: Segment,
     /// The last segment in which a transaction block may begin.
     begins: Segment,
+    /// The last segment in which a transaction block may end, where replies are kept.
+    leaves: Segment,
     /// The last Execute of a command that ends its transaction.
     ends: Option<Seq>,
     /// ReadyForQuery messages that came since Refrain began to count them.
@@ -132,6 +134,7 @@ impl Default for Outstanding {
             sent: 1,
             ended: 0,
             begins: 0,
+            leaves: 0,
             ends: None,
             readies: 0,
             past: Past::default(),
@@ -346,6 +349,20 @@ impl Outstanding {
         if self.ends == Some(seq) {
             self.past.ends_transaction();
         }
+    }
+
+    /// True if a transaction block is open for certain, and stays open until a command that is yet
+    /// to be sent ends it. An error ends no block.
+    pub(crate) fn stays_in_block(&self) -> bool {
+        let unread = |entry: &OutstandingRequest| {
+            matches!(entry.kind, RequestKind::Query | RequestKind::FunctionCall)
+        };
+        self.status != Status::Idle && self.is_over(self.leaves) && !self.entries.iter().any(unread)
+    }
+
+    /// Notes that the segment that is being sent may end a transaction block.
+    pub(crate) fn may_leave_block(&mut self) {
+        self.leaves = self.sent;
     }
 
     /// Returns the number of the segment that is being sent.

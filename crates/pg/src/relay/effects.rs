@@ -23,9 +23,6 @@ impl Link<'_> {
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
             self.pipe.pool().shared.protocol.change_code();
         }
-        if self.pipe.server.session.transaction.is_writing() {
-            self.pipe.command_takes_effect(tag);
-        }
         if self.client.session.reading.is_barred_by(seq) {
             self.passed_barrier();
         }

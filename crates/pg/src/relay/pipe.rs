@@ -66,6 +66,9 @@ impl Pipeline<'_> {
         let session = &mut self.server.session;
         session.outstanding.ready(status);
         if status != Status::Idle {
+            if session.transaction.is_writing() {
+                session.transaction.stay_writes(&session.outstanding);
+            }
             return;
         }
         if session.transaction.take_schema() {

@@ -1,14 +1,12 @@
 //! Writes, where replies are kept: a text that may write is noted when it is sent, and what it may
-//! make wrong is void before its client hears that it has taken effect.
+//! make wrong is in doubt from the moment on when it may take effect.
 //!
-//! A command of a transaction block takes effect when the block ends. Outside of blocks a query
-//! string has taken effect when its last CommandComplete comes, and extended messages have when
-//! their ReadyForQuery comes.
+//! A command of a transaction block takes effect when the block ends. Outside of blocks a command
+//! may take effect as soon as the server has it. Both ends with the ReadyForQuery behind it.
 
 use refrain_config::PoolMode;
-use refrain_sql::writes::may_write;
-use refrain_sql::{Kind, Scan, Tag, Traits};
-use refrain_wire::back::Status;
+use refrain_sql::writes::{may_commit, may_write};
+use refrain_sql::{Kind, Scan, Traits};
 
 use crate::ground::schema::DEFINES;
 use crate::relay::link::Link;
@@ -33,13 +31,16 @@ impl Link<'_> {
     #[cold]
     fn text_may_write(&mut self, text: &[u8], scan: &Scan, is_whole: bool) {
         if !is_whole {
-            return self.pipe.begins_to_write(Touch::Schema);
+            return self.pipe.begins_to_do_anything();
         }
         let backslash = self.client.session.settings.expected().reads.backslash;
         if may_write(text, scan, backslash) {
             let known = changing_text(self.pipe.core_state, self.client, text);
             let changes = known.map(|cached| self.changes(&cached.statement)).unwrap_or_default();
             self.begins_to_change(changes, scan);
+        }
+        if may_commit(scan) {
+            self.pipe.may_commit();
         }
     }
 
@@ -90,26 +91,38 @@ impl Pipeline<'_> {
     /// Notes a request that is sent now and may do anything.
     pub(crate) fn sends_unknown(&mut self) {
         if self.pool().settings.cache.is_on {
-            self.begins_to_write(Touch::Schema);
+            self.begins_to_do_anything();
         }
+    }
+
+    /// Notes that the transaction may have written anything.
+    pub(crate) fn may_have_written(&mut self) {
+        self.begins_to_write(Touch::Schema);
+    }
+
+    #[cold]
+    fn begins_to_do_anything(&mut self) {
+        self.begins_to_write(Touch::Schema);
+        self.may_commit();
     }
 
     #[cold]
     fn begins_to_write(&mut self, touch: Touch) {
-        let segment = self.server.session.outstanding.segment();
         let store = self.core_state.shared.protocol.results.clone();
         let shared = self.pool().shared.clone();
         let (database, schema) = (shared.protocol.database(), shared.protocol.schema());
-        let begin = || Writing::new(&store, database, schema, segment);
-        self.server.session.transaction.write(begin).add(segment, touch);
+        let session = &mut self.server.session;
+        let segment = session.outstanding.segment();
+        // A text that ends the block says so itself.
+        let stays = session.outstanding.stays_in_block();
+        let begin = || Writing::new(&store, database, schema);
+        session.transaction.write(begin).add(segment, touch, stays);
     }
 
-    /// Voids what a command has made wrong that has taken effect.
-    #[cold]
-    pub(crate) fn command_takes_effect(&mut self, tag: Tag) {
-        let session = &self.server.session;
-        if session.outstanding.status() == Status::Idle || tag == Tag::Commit {
-            session.transaction.void();
-        }
+    /// Notes that a text is sent now that may commit what the transaction has written.
+    pub(crate) fn may_commit(&mut self) {
+        let session = &mut self.server.session;
+        session.outstanding.may_leave_block();
+        session.transaction.may_commit(session.outstanding.segment());
     }
 }

@@ -1,14 +1,16 @@
 //! Writing: what a server's transaction may write, until its outcome is known.
 //!
 //! A text that may write is noted when it is sent, with the tables that it may change as far as
-//! they are known. The replies that it may make wrong are void once its transaction has ended:
-//! before its client hears of that, and so before anybody can know that a kept reply is old. If the
-//! server goes before, the outcome is unknown, and the commit may even come later: then nothing is
-//! kept for a while.
+//! they are known. From the moment when a text is sent that may commit the write until the server
+//! has answered it, the replies that the write may make wrong are in doubt: none is given, and none
+//! that is asked for in that time is kept. For PostgreSQL itself may tell others of the commit
+//! before it tells Refrain: by a notification, a lock that is free, a key that is there. If the
+//! server goes before it answers, the outcome is unknown, and the commit may even come later: then
+//! nothing is kept for a while.
 
 use std::sync::Arc;
 
-use refrain_cache::Topic;
+use refrain_cache::{Bug, Topic};
 
 use crate::ground::ids::Segment;
 use crate::ground::schema::Schema;
@@ -78,97 +80,146 @@ pub(crate) enum Touch {
     Schema,
 }
 
+impl Touch {
+    /// Whether it is the same as another.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tables(own), Self::Tables(other)) => Arc::ptr_eq(own, other),
+            (Self::Rows, Self::Rows) | (Self::Schema, Self::Schema) => true,
+            _ => false,
+        }
+    }
+
+    /// Calls `each` with the topics of the replies.
+    fn for_each_topic(&self, database: &DatabaseTopics, each: impl Fn(&Topic)) {
+        each(&database.every_write);
+        match self {
+            Self::Tables(tables) => tables.iter().for_each(each),
+            Self::Rows => each(&database.writes),
+            Self::Schema => [&database.writes, &database.schema].into_iter().for_each(each),
+        }
+    }
+}
+
 /// Most lists of tables that are remembered of a transaction. One that changes more may change any.
 const TABLES_MAX: usize = 32;
+
+/// A write of a transaction.
+#[derive(Debug)]
+struct Noted {
+    touch: Touch,
+    /// The last segment that may make it, or may commit it.
+    segment: Segment,
+    /// Whether a text has been sent that may commit it.
+    in_doubt: bool,
+}
 
 /// A transaction that may write.
 #[derive(Debug)]
 pub(crate) struct Writing {
     store: Arc<ResultStore>,
     topics: DatabaseTopics,
-    /// The last segment that may write.
-    segment: Segment,
-    /// The tables that it may change, if that is known of all its texts.
-    tables: Vec<Arc<[Topic]>>,
-    /// Whether it may change any table.
-    rows: bool,
-    /// Whether it may change the schema or rights.
-    schema: bool,
+    noted: Vec<Noted>,
     /// The schema, and the count of its changes as of which the tables were found.
     of: (Arc<Schema>, u64),
-    over: bool,
 }
 
 impl Writing {
-    /// Begins with a text of this segment.
+    /// Begins a transaction without writes.
     pub(crate) fn new(
         store: &Arc<ResultStore>,
         topics: &DatabaseTopics,
         schema: &Arc<Schema>,
-        segment: Segment,
     ) -> Self {
-        Self {
-            store: store.clone(),
-            topics: topics.clone(),
-            segment,
-            tables: Vec::new(),
-            rows: false,
-            schema: false,
-            of: (schema.clone(), schema.schema_changes()),
-            over: false,
+        let of = (schema.clone(), schema.schema_changes());
+        Self { store: store.clone(), topics: topics.clone(), noted: Vec::new(), of }
+    }
+
+    /// Adds a write of a text of this segment. `stays` says that nothing can commit it but a text
+    /// that comes later.
+    pub(crate) fn add(&mut self, segment: Segment, touch: Touch, stays: bool) {
+        let full = self.noted.len() >= TABLES_MAX;
+        let touch = if full && matches!(touch, Touch::Tables(_)) { Touch::Rows } else { touch };
+        let place = self.noted.iter().position(|noted| noted.touch.is(&touch));
+        let place = place.unwrap_or_else(|| {
+            self.noted.push(Noted { touch, segment, in_doubt: false });
+            self.noted.len() - 1
+        });
+        self.noted[place].segment = segment;
+        if !stays && !self.is_late() {
+            self.noted[place].begin_doubt(&self.topics);
         }
     }
 
-    /// Adds a text of this segment.
-    pub(crate) fn add(&mut self, segment: Segment, touch: Touch) {
-        self.segment = segment;
-        match touch {
-            Touch::Tables(tables) => {
-                let known = self.tables.iter().any(|known| Arc::ptr_eq(known, &tables));
-                self.rows |= self.tables.len() == TABLES_MAX;
-                if !known && !self.rows {
-                    self.tables.push(tables);
-                }
+    /// Notes that a text of this segment is sent that may commit what was written so far.
+    pub(crate) fn may_commit(&mut self, segment: Segment) {
+        let late = self.is_late();
+        for noted in &mut self.noted {
+            noted.segment = segment;
+            if !late {
+                noted.begin_doubt(&self.topics);
             }
-            Touch::Rows => self.rows = true,
-            Touch::Schema => self.schema = true,
         }
     }
 
-    /// Calls `each` with the topics of what the transaction may have made wrong.
-    fn for_each_topic(&self, each: impl Fn(&Topic)) {
+    /// Whether replies are void when the server answers, which is a bug of the simulator's.
+    fn is_late(&self) -> bool {
+        self.store.cache.has(Bug::LateVoid)
+    }
+
+    /// Ends the writes of segments that are over, as the transaction is. True if none is left.
+    pub(crate) fn end(&mut self, is_over: impl Fn(Segment) -> bool) -> bool {
         let (schema, as_of) = &self.of;
         // Its texts may have run under another schema than that under which the tables were found:
         // another trigger, say. The change may have been committed though it is not counted yet.
-        let outdated = schema.is_being_defined() || schema.schema_changes() != *as_of;
-        if self.schema {
-            each(&self.topics.schema);
+        if schema.is_being_defined() || schema.schema_changes() != *as_of {
+            self.topics.writes.void();
         }
-        each(&self.topics.every_write);
-        if self.schema || self.rows || outdated {
-            each(&self.topics.writes);
-        }
-        self.tables.iter().flat_map(|tables| tables.iter()).for_each(each);
+        let topics = &self.topics;
+        self.noted.retain_mut(|noted| {
+            let over = is_over(noted.segment);
+            if over {
+                noted.begin_doubt(topics);
+                noted.end_doubt(topics);
+            }
+            !over
+        });
+        self.noted.is_empty()
     }
 
-    /// Voids what the transaction may have made wrong.
-    pub(crate) fn void(&self) {
-        self.for_each_topic(Topic::void);
+    /// Ends the doubt about the writes of segments that are over and have left a transaction block
+    /// open. A part of them may have been committed in an earlier block.
+    pub(crate) fn stay(&mut self, is_over: impl Fn(Segment) -> bool) {
+        let over = |noted: &&mut Noted| noted.in_doubt && is_over(noted.segment);
+        self.noted.iter_mut().filter(over).for_each(|noted| noted.end_doubt(&self.topics));
+    }
+}
+
+impl Noted {
+    /// Voids the replies that the write makes wrong, and those that are asked for until the doubt
+    /// ends.
+    fn begin_doubt(&mut self, topics: &DatabaseTopics) {
+        if !std::mem::replace(&mut self.in_doubt, true) {
+            self.touch.for_each_topic(topics, Topic::begin_doubt);
+        }
     }
 
-    /// Ends the transaction, as far as its texts are in segments that are over. True if they all
-    /// are.
-    pub(crate) fn end(&mut self, is_over: impl Fn(Segment) -> bool) -> bool {
-        self.void();
-        self.over = is_over(self.segment);
-        self.over
+    /// Voids the replies that the write makes wrong. Those that are asked for from now on may be
+    /// kept.
+    fn end_doubt(&mut self, topics: &DatabaseTopics) {
+        self.in_doubt = false;
+        self.touch.for_each_topic(topics, Topic::end_doubt);
     }
 }
 
 impl Drop for Writing {
+    /// The outcome of what is left is unknown: for a while, nothing that it may change is kept.
     fn drop(&mut self) {
-        if !self.over {
-            self.for_each_topic(|topic| self.store.doubt(topic));
+        for noted in &mut self.noted {
+            noted.touch.for_each_topic(&self.topics, |topic| self.store.doubt(topic));
+            if noted.in_doubt {
+                noted.end_doubt(&self.topics);
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ impl Step<'_, '_> {
         for conn in working {
             let Some(server) = connections.server(conn) else { continue };
             let (now, ports) = (self.step.now, &mut *self.step.ports);
-            Pipeline { now, server, core_state, ports }.sends_unknown();
+            Pipeline { now, server, core_state, ports }.may_have_written();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A relay between two peers of TCP: it passes each byte on by a write of its own, or ends a
-//! connection after some bytes.
+//! A relay between two peers of TCP: it passes each byte on by a write of its own, passes the
+//! answers on late, or ends a connection after some bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -45,6 +45,8 @@ pub(crate) struct Cut {
 struct Rule {
     /// Most bytes of a write.
     most: usize,
+    /// The time for which it holds back what goes to the peer that has connected.
+    late: Duration,
     cut: Mutex<Option<Cut>>,
     /// Bytes that have passed on all connections, in each direction.
     passed: [AtomicUsize; 2],
@@ -65,18 +67,23 @@ pub(crate) struct Relay {
 impl Relay {
     /// Begins a relay to `to` that passes each byte on by a write of its own.
     pub(crate) fn byte_by_byte(to: SocketAddr) -> Self {
-        Self::with(to, 1)
+        Self::with(to, 1, Duration::ZERO)
     }
 
     /// Begins a relay to `to` that passes on what comes, until [`Relay::set`] says otherwise.
     pub(crate) fn cutting(to: SocketAddr) -> Self {
-        Self::with(to, usize::MAX)
+        Self::with(to, usize::MAX, Duration::ZERO)
     }
 
-    fn with(to: SocketAddr, most: usize) -> Self {
+    /// Begins a relay to `to` that holds back the answers for this time.
+    pub(crate) fn late(to: SocketAddr, late: Duration) -> Self {
+        Self::with(to, usize::MAX, late)
+    }
+
+    fn with(to: SocketAddr, most: usize, late: Duration) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (cut, passed, is_over, ends, live) = Default::default();
-        let rule = Arc::new(Rule { most, cut, passed, is_over, ends, live });
+        let rule = Arc::new(Rule { most, late, cut, passed, is_over, ends, live });
         let relay = Self { addr: listener.local_addr().unwrap(), rule: Arc::clone(&rule) };
         thread::spawn(move || {
             for one in listener.incoming() {
@@ -172,6 +179,9 @@ impl Direction {
             };
             rule.passed[self.stream as usize].fetch_add(count, Ordering::Relaxed);
             left -= count;
+            if self.stream == Stream::Back && !rule.late.is_zero() {
+                thread::sleep(rule.late);
+            }
             if chunk[..count].chunks(rule.most).any(|piece| self.to.write_all(piece).is_err()) {
                 return self.end(Ending::Reset);
             }

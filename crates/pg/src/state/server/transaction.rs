@@ -2,6 +2,7 @@
 
 use refrain_sql::Traits;
 
+use crate::ground::ids::Segment;
 use crate::ground::schema::{DEFINES, Defining};
 use crate::pipeline::outstanding::Outstanding;
 use crate::results::writing::Writing;
@@ -50,15 +51,23 @@ impl TransactionChanges {
         self.writing.get_or_insert_with(|| Box::new(begin()))
     }
 
-    /// Voids the replies that its writes may make wrong.
-    pub(crate) fn void(&self) {
-        self.writing.iter().for_each(|writing| writing.void());
+    /// Notes that a text is sent that may commit its writes.
+    pub(crate) fn may_commit(&mut self, segment: Segment) {
+        self.writing.iter_mut().for_each(|writing| writing.may_commit(segment));
     }
 
-    /// Ends its writes, at the end of a transaction, and voids the replies that they may make
-    /// wrong.
+    /// Ends its writes, at the end of a transaction, as far as the server owes no reply that may
+    /// follow from them.
     pub(crate) fn end_writes(&mut self, outstanding: &Outstanding) {
-        drop(self.writing.take_if(|writing| writing.end(|segment| outstanding.is_over(segment))));
+        let is_over = |segment| outstanding.is_empty() || outstanding.is_over(segment);
+        drop(self.writing.take_if(|writing| writing.end(is_over)));
+    }
+
+    /// Ends the doubt about its writes, in a transaction block, as far as the server owes no reply
+    /// that may follow from them.
+    pub(crate) fn stay_writes(&mut self, outstanding: &Outstanding) {
+        let is_over = |segment| outstanding.is_empty() || outstanding.is_over(segment);
+        self.writing.iter_mut().for_each(|writing| writing.stay(is_over));
     }
 
     /// Notes that a command may have changed the schema.

@@ -163,30 +163,108 @@ fn a_write_that_is_under_way_as_the_schema_changes_voids_all() {
     }
 }
 
+/// Alice reads, and one of two servers gets the read and answers it.
+#[track_caller]
+fn reads_beside(scene: &Scene, found: &str) {
+    scene.alice.sends(scene.way.request("1"));
+    let second = scene.talk.server(2);
+    let asked = [&scene.server, &second].into_iter().map(|server| (server, server.forgets()));
+    let asked = asked.collect::<Vec<_>>().into_iter().find(|(_, got)| !got.is_empty());
+    let Some((server, mut got)) = asked else { panic!("no server gets the read") };
+    if got == [parse("~1", READ), describe_statement("~1"), flush()] {
+        server.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+        got = server.forgets();
+    }
+    let whole = got == scene.way.sent("1");
+    server.answers(if whole { scene.way.reply(found) } else { scene.way.answered(found) });
+    scene.alice.gets(scene.way.reply(found));
+}
+
 #[test]
-fn a_write_of_another_client_voids_before_its_client_hears_of_it() {
+fn from_when_a_write_is_sent_until_it_is_answered_nothing_is_given_or_kept() {
     for way in WAYS {
         let scene = Scene::known(way, &[RULE]);
         scene.asks_server(&scene.alice, "1", "one");
+        scene.hits(&scene.alice, "1", "one");
         scene.bob.sends([query(UPDATE)]);
         scene.server.gets([query(UPDATE)]);
-        // Nobody can know yet that the write has taken effect.
-        scene.hits(&scene.alice, "1", "one");
+        // PostgreSQL may have told others already: by a notification, say.
+        reads_beside(&scene, "two");
+        reads_beside(&scene, "two");
         scene.server.answers([complete("UPDATE 1")]);
         scene.bob.gets([complete("UPDATE 1")]);
-        scene.alice.sends(way.request("1")).gets_nothing();
-        let second = scene.talk.server(2);
-        if way == Way::Named {
-            second.gets([parse("~1", READ), describe_statement("~1"), flush()]);
-            second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
-        }
-        second.gets(way.sent("1")).answers(way.reply("two"));
-        scene.alice.gets(way.reply("two"));
+        reads_beside(&scene, "two");
         scene.server.answers([ready()]);
         scene.bob.gets([ready()]);
-        // The write may have been committed behind the read.
-        scene.goes_to_a_server(&scene.alice, "1");
+        reads_beside(&scene, "two");
+        scene.hits(&scene.alice, "1", "two");
     }
+}
+
+/// The texts that may commit a block, and how they may be sent.
+fn commits() -> Vec<Vec<Line>> {
+    let extended = |text: &str| vec![parse("", text), bind("", ""), execute(""), sync()];
+    let texts = [
+        "commit",
+        "END;",
+        "prepare transaction 'x'",
+        "/* so */ commit and chain",
+        "select 1; commit",
+        "rollback; begin; update t set a = 3; commit",
+    ];
+    let simple = texts.iter().map(|text| vec![query(text)]);
+    simple.chain(texts[..3].iter().map(|text| extended(text))).collect()
+}
+
+#[test]
+fn a_block_is_in_doubt_from_when_a_text_is_sent_that_may_commit_it() {
+    for sent in commits() {
+        let scene = Scene::known(Way::Simple, &[RULE]);
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.bob.opens_block(&scene.server);
+        scene.bob.asks(&scene.server, UPDATE, [complete("UPDATE 1"), ready_in_block()]);
+        scene.bob.sends([parse("", UPDATE), bind("", ""), execute(""), sync()]);
+        scene.server.forgets();
+        let done = [parse_complete(), bind_complete(), complete("UPDATE 1"), ready_in_block()];
+        scene.server.answers(done);
+        scene.bob.forgets();
+        scene.hits(&scene.alice, "1", "one");
+        scene.bob.sends(sent.clone());
+        scene.server.gets(sent.clone());
+        reads_beside(&scene, "two");
+        reads_beside(&scene, "two");
+        let heads = if sent.len() > 1 { vec![parse_complete(), bind_complete()] } else { vec![] };
+        scene.server.answers([heads, vec![complete("COMMIT"), ready()]].concat());
+        scene.bob.forgets();
+        reads_beside(&scene, "two");
+        scene.hits(&scene.alice, "1", "two");
+    }
+}
+
+#[test]
+fn a_write_under_one_sync_with_a_begin_is_in_doubt_until_the_block_is_known_to_be_open() {
+    let scene = Scene::known(Way::Simple, &[RULE]);
+    scene.asks_server(&scene.alice, "1", "one");
+    scene.bob.sends([query("begin"), query(UPDATE)]);
+    scene.server.gets([query("begin"), query(UPDATE)]);
+    reads_beside(&scene, "one");
+    scene.server.answers([complete("BEGIN"), ready_in_block()]);
+    reads_beside(&scene, "one");
+    scene.server.answers([complete("UPDATE 1"), ready_in_block()]);
+    scene.bob.forgets();
+    reads_beside(&scene, "one");
+    scene.hits_beside(&scene.alice, "1", "one");
+    // The commit is sent, and a write behind it: the block is over when that write takes effect.
+    scene.bob.sends([query("commit"), query(UPDATE)]);
+    scene.server.gets([query("commit"), query(UPDATE)]);
+    scene.server.answers([complete("COMMIT"), ready()]);
+    scene.bob.forgets();
+    reads_beside(&scene, "two");
+    reads_beside(&scene, "two");
+    scene.server.answers([complete("UPDATE 1"), ready()]);
+    scene.bob.forgets();
+    reads_beside(&scene, "two");
+    scene.hits_beside(&scene.alice, "1", "two");
 }
 
 #[test]
