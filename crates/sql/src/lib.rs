@@ -52,6 +52,7 @@ pub mod normalize;
 pub mod reads;
 
 pub mod writes;
+pub mod shared;
 
 pub mod effect;
 

@@ -47,6 +47,7 @@ impl Findings {
             Remark::Reads(oid, name) => self.reads.push((oid, name.to_owned())),
             Remark::Writes(oid, name) => self.writes.push((oid, name.to_owned())),
             Remark::Anything => self.anything = true,
+            Remark::Database(_) => {}
         }
     }
 

@@ -15,6 +15,7 @@
 use refrain_sql::effect::{Target, Way};
 use refrain_sql::reads::{Mentioned, Objection, Unkept};
 
+use crate::ground::ids::Identity;
 use crate::settings::session::write_literal;
 
 /// The first OID that is not the system's own.
@@ -133,6 +134,8 @@ pub enum Remark<'a> {
     Writes(u32, &'a str),
     /// It may change anything in the database.
     Anything,
+    /// The server is of this database. It is no remark on a statement.
+    Database(Identity),
 }
 
 /// Returns a row of the answer: the number of the statement, `None` for all of them, and the
@@ -153,6 +156,10 @@ fn said_of<'a>(said: &str, oid: Option<&str>, name: Option<&'a str>) -> Option<R
     match (said, oid) {
         ("reads", Some(oid)) => Some(Remark::Reads(oid.parse().ok()?, name.unwrap_or_default())),
         ("writes", Some(oid)) => Some(Remark::Writes(oid.parse().ok()?, name.unwrap_or_default())),
+        ("database", Some(cluster)) => {
+            let (cluster, database) = (cluster.parse().ok()?, name?.parse().ok()?);
+            Some(Remark::Database(Identity { cluster, database }))
+        }
         (_, Some(_)) => None,
         ("anything", None) => Some(Remark::Anything),
         (_, None) => Objection::named(said)
@@ -194,6 +201,10 @@ mod tests {
     fn rows_of_the_answer() {
         assert_eq!(remark(b"3 volatile"), (Some(3), Remark::No(Objection::Volatile)));
         assert_eq!(remark(b"-1 cast"), (None, Remark::No(Objection::Cast)));
+        let identity = Identity { cluster: 7_000_000_000_000_000_000, database: 5 };
+        let database = (None, Remark::Database(identity));
+        assert_eq!(remark(b"-1 database 7000000000000000000 5"), database);
+        assert_eq!(remark(b"-1 database 7"), (None, Remark::No(Objection::Server)));
         assert_eq!(remark(b"0 what"), (Some(0), Remark::No(Objection::Server)));
         assert_eq!(remark(b"1 date-word"), (Some(1), Remark::Unkept(Unkept::Word)));
         assert_eq!(remark(b"1 reads 70000 a.b c"), (Some(1), Remark::Reads(70000, "a.b c")));

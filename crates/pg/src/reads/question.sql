@@ -202,6 +202,11 @@ SELECT x.n || ' ' || x.why FROM (
     FROM r, pg_catalog.pg_class c, pg_catalog.pg_namespace s
     WHERE c.oid = r.o AND s.oid = c.relnamespace AND r.h = 'r' AND c.relkind <> 'v'
     $changes
+    -- The database, and the cluster.
+    UNION
+    SELECT -1, 'database ' || s.system_identifier || ' ' || d.oid
+    FROM pg_catalog.pg_control_system() s, pg_catalog.pg_database d
+    WHERE d.datname = pg_catalog.current_database()
     -- What any statement may run.
     UNION
     SELECT -1, 'volatile' FROM pg_catalog.pg_operator o, v

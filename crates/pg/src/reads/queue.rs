@@ -7,9 +7,9 @@ use std::sync::Arc;
 use refrain_sql::effect::Target;
 use refrain_sql::reads::{Mentioned, Objection};
 
-use crate::ground::ids::EnvId;
+use crate::ground::ids::{EnvId, Identity};
 use crate::reads::findings::Findings;
-use crate::reads::question::{self, Subject};
+use crate::reads::question::{self, Remark, Subject};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
 
@@ -95,6 +95,8 @@ pub(crate) struct Asked {
     pub(crate) candidates: Vec<Candidate>,
     /// The count of schema changes when the server was asked.
     pub(crate) schema_changes: u64,
+    /// The database of the server that was asked, once it has said that.
+    pub(crate) identity: Option<Identity>,
     /// The answers about each.
     found: Vec<Findings>,
 }
@@ -104,7 +106,7 @@ impl Asked {
     fn new(candidates: Vec<Candidate>, schema_changes: u64) -> Self {
         let begin = |it: &Candidate| Findings::new(it.objection, it.mentioned.unkept);
         let found = candidates.iter().map(begin).collect();
-        Self { candidates, schema_changes, found }
+        Self { candidates, schema_changes, identity: None, found }
     }
 
     /// Returns settings of the statements' parse environment.
@@ -124,6 +126,10 @@ impl Asked {
     /// Takes a row of the answer.
     pub(crate) fn hears(&mut self, row: &[u8]) {
         let (number, remark) = question::remark(row);
+        if let Remark::Database(identity) = remark {
+            self.identity = Some(identity);
+            return;
+        }
         let all = 0..self.found.len();
         let one = number.filter(|number| all.contains(number));
         let range = one.map_or(all, |number| number..number + 1);

@@ -5,6 +5,7 @@
 //! may take effect as soon as the server has it. Both ends with the ReadyForQuery behind it.
 
 use refrain_config::PoolMode;
+use refrain_sql::shared::{Shared, shared_changes};
 use refrain_sql::writes::{may_commit, may_write};
 use refrain_sql::{Kind, Scan, Traits};
 
@@ -37,7 +38,7 @@ impl Link<'_> {
         if may_write(text, scan, backslash) {
             let known = changing_text(self.pipe.core_state, self.client, text);
             let changes = known.map(|cached| self.changes(&cached.statement)).unwrap_or_default();
-            self.begins_to_change(changes, scan);
+            self.begins_to_change(changes, scan, text, backslash);
         }
         if may_commit(scan) {
             self.pipe.may_commit();
@@ -57,7 +58,7 @@ impl Link<'_> {
         let schema_changes = self.pipe.pool().shared.protocol.schema_changes();
         if !statement.is_read(schema_changes) {
             let changes = self.changes(statement);
-            self.begins_to_change(changes, &statement.scan);
+            self.begins_to_change(changes, &statement.scan, statement.text(), false);
         }
     }
 
@@ -74,7 +75,7 @@ impl Link<'_> {
         statement.relations.changes(pool.shared.protocol.schema_changes())
     }
 
-    fn begins_to_change(&mut self, changes: Changes, scan: &Scan) {
+    fn begins_to_change(&mut self, changes: Changes, scan: &Scan, text: &[u8], backslash: bool) {
         let rows_alone = !scan.traits.intersects(SCHEMA);
         let names_rows =
             matches!(scan.kind, Kind::Insert | Kind::Update | Kind::Delete | Kind::With);
@@ -82,7 +83,11 @@ impl Link<'_> {
             Changes::Nothing if rows_alone => return,
             Changes::Tables(tables) if rows_alone => Touch::Tables(tables),
             _ if rows_alone && names_rows => Touch::Rows,
-            _ => Touch::Schema,
+            _ => match shared_changes(text, scan, backslash) {
+                Shared::Nothing => Touch::Schema,
+                Shared::Rights => Touch::Cluster { databases: false },
+                Shared::Databases => Touch::Cluster { databases: true },
+            },
         });
     }
 }
@@ -97,12 +102,12 @@ impl Pipeline<'_> {
 
     /// Notes that the transaction may have written anything.
     pub(crate) fn may_have_written(&mut self) {
-        self.begins_to_write(Touch::Schema);
+        self.begins_to_write(Touch::Cluster { databases: false });
     }
 
     #[cold]
     fn begins_to_do_anything(&mut self) {
-        self.begins_to_write(Touch::Schema);
+        self.begins_to_write(Touch::Cluster { databases: false });
         self.may_commit();
     }
 
@@ -110,12 +115,11 @@ impl Pipeline<'_> {
     fn begins_to_write(&mut self, touch: Touch) {
         let store = self.core_state.shared.protocol.results.clone();
         let shared = self.pool().shared.clone();
-        let (database, schema) = (shared.protocol.database(), shared.protocol.schema());
         let session = &mut self.server.session;
         let segment = session.outstanding.segment();
         // A text that ends the block says so itself.
         let stays = session.outstanding.stays_in_block();
-        let begin = || Writing::new(&store, database, schema);
+        let begin = || Writing::new(&store, shared.protocol.place());
         session.transaction.write(begin).add(segment, touch, stays);
     }
 

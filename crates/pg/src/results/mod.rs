@@ -7,6 +7,8 @@
 //! [`writing`].
 
 pub(crate) mod store;
+pub(crate) mod topics;
+pub(crate) mod places;
 pub(crate) mod writing;
 pub(crate) mod texts;
 pub(crate) mod rule;

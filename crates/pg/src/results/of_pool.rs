@@ -18,7 +18,7 @@ use crate::reads::question::oids;
 use crate::results::rule::{Asks, Rule};
 use crate::results::store::{ResultStore, text_topic};
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
-use crate::results::writing::{DatabaseTopics, flush_topic};
+use crate::results::topics::{DatabaseTopics, flush_topic};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 use crate::statements::statement::Statement;

@@ -11,7 +11,7 @@ use refrain_pool::settings::PoolSettings;
 use crate::ground::stats::{RuleCounters, RuleCounts};
 use crate::results::store::{ALL, Flush, ResultStore, rule_topic, tag_topic, text_topic};
 use crate::results::texts;
-use crate::results::writing::{DatabaseTopics, is_of_table};
+use crate::results::topics::{DatabaseTopics, is_of_table};
 use crate::statements::relations::Table;
 
 /// Parts of a whole for [`Terms::jitter`].

@@ -13,61 +13,8 @@ use std::sync::Arc;
 use refrain_cache::{Bug, Topic};
 
 use crate::ground::ids::Segment;
-use crate::ground::schema::Schema;
+use crate::results::places::{Place, Reach};
 use crate::results::store::ResultStore;
-use crate::statements::relations::{Table, is_called};
-
-/// The topics of one database. Each of its tables has one as well.
-#[derive(Clone, Debug)]
-pub(crate) struct DatabaseTopics {
-    /// The database, as a number.
-    pub(crate) place: u64,
-    /// Every write that may change any table.
-    pub(crate) writes: Topic,
-    /// Every write, whichever tables it may change.
-    pub(crate) every_write: Topic,
-    /// Every change of its schema or of rights in it, and every flush.
-    pub(crate) schema: Topic,
-}
-
-impl DatabaseTopics {
-    /// Makes the topics of the database at this place.
-    pub(crate) fn new(store: &ResultStore, place: &str) -> Self {
-        let named = |kind: &str| store.topics.topic(format!("{kind} {place}").as_bytes());
-        Self {
-            place: store.numbers.number(format!("place {place}").as_bytes()),
-            writes: named("writes"),
-            every_write: named("every write"),
-            schema: named("schema"),
-        }
-    }
-
-    /// Returns the table with this OID and this name.
-    pub(crate) fn table(&self, store: &ResultStore, oid: u32, name: String) -> Table {
-        let topic = |what: &str| store.topics.topic(format!("{what} {}", self.place).as_bytes());
-        let topics = [topic(&format!("table {oid}")), topic(&format!("name {name}"))];
-        Table { topics, name: name.into() }
-    }
-}
-
-/// Returns the topic of replies that read a table, but do not depend on the writes to it: they are
-/// void by a flush alone.
-pub(crate) fn flush_topic(store: &ResultStore, table: &Table) -> Topic {
-    store.topics.topic(format!("flush {}", table.name).as_bytes())
-}
-
-/// Returns the name of the table whose topic has this name, if it is one that replies read.
-pub(crate) fn table_of(topic: &str) -> Option<&str> {
-    // The number of the database stands behind the name.
-    let written = topic.strip_prefix("name ").and_then(|named| named.rsplit_once(' '));
-    written.map(|(name, _)| name).or_else(|| topic.strip_prefix("flush "))
-}
-
-/// Whether the topic of this name is that of a table of that name, in whatever database.
-pub(crate) fn is_of_table(topic: &[u8], table: &str) -> bool {
-    let topic = std::str::from_utf8(topic).ok();
-    topic.and_then(table_of).is_some_and(|name| is_called(name, table))
-}
 
 /// The replies that a text may make wrong.
 #[derive(Debug)]
@@ -78,6 +25,12 @@ pub(crate) enum Touch {
     Rows,
     /// All replies: it may change the schema or rights.
     Schema,
+    /// All replies of all databases of the cluster: it may change roles, or the databases
+    /// themselves.
+    Cluster {
+        /// Whether another database may have the name of one.
+        databases: bool,
+    },
 }
 
 impl Touch {
@@ -86,17 +39,28 @@ impl Touch {
         match (self, other) {
             (Self::Tables(own), Self::Tables(other)) => Arc::ptr_eq(own, other),
             (Self::Rows, Self::Rows) | (Self::Schema, Self::Schema) => true,
+            (Self::Cluster { databases }, Self::Cluster { databases: other }) => databases == other,
             _ => false,
         }
     }
 
+    /// Returns how far it reaches.
+    fn reach(&self, place: &Arc<Place>) -> Arc<Reach> {
+        match self {
+            Self::Cluster { .. } => place.reach_of_cluster(),
+            _ => place.reach(),
+        }
+    }
+
     /// Calls `each` with the topics of the replies.
-    fn for_each_topic(&self, database: &DatabaseTopics, each: impl Fn(&Topic)) {
-        each(&database.every_write);
+    fn for_each_topic(&self, reach: &Reach, each: impl Fn(&Topic)) {
+        reach.every_write.iter().for_each(&each);
         match self {
             Self::Tables(tables) => tables.iter().for_each(each),
-            Self::Rows => each(&database.writes),
-            Self::Schema => [&database.writes, &database.schema].into_iter().for_each(each),
+            Self::Rows => reach.writes.iter().for_each(each),
+            Self::Schema | Self::Cluster { .. } => {
+                reach.writes.iter().chain(&reach.schema).for_each(each);
+            }
         }
     }
 }
@@ -110,29 +74,25 @@ struct Noted {
     touch: Touch,
     /// The last segment that may make it, or may commit it.
     segment: Segment,
-    /// Whether a text has been sent that may commit it.
-    in_doubt: bool,
+    /// The reach of it, once a text has been sent that may commit it: its topics are in doubt.
+    doubts: Option<Arc<Reach>>,
 }
 
 /// A transaction that may write.
 #[derive(Debug)]
 pub(crate) struct Writing {
     store: Arc<ResultStore>,
-    topics: DatabaseTopics,
+    place: Arc<Place>,
     noted: Vec<Noted>,
-    /// The schema, and the count of its changes as of which the tables were found.
-    of: (Arc<Schema>, u64),
+    /// The count of changes of the schema as of which the tables were found.
+    as_of: u64,
 }
 
 impl Writing {
     /// Begins a transaction without writes.
-    pub(crate) fn new(
-        store: &Arc<ResultStore>,
-        topics: &DatabaseTopics,
-        schema: &Arc<Schema>,
-    ) -> Self {
-        let of = (schema.clone(), schema.schema_changes());
-        Self { store: store.clone(), topics: topics.clone(), noted: Vec::new(), of }
+    pub(crate) fn new(store: &Arc<ResultStore>, place: &Arc<Place>) -> Self {
+        let as_of = place.schema.schema_changes();
+        Self { store: store.clone(), place: place.clone(), noted: Vec::new(), as_of }
     }
 
     /// Adds a write of a text of this segment. `stays` says that nothing can commit it but a text
@@ -142,12 +102,12 @@ impl Writing {
         let touch = if full && matches!(touch, Touch::Tables(_)) { Touch::Rows } else { touch };
         let place = self.noted.iter().position(|noted| noted.touch.is(&touch));
         let place = place.unwrap_or_else(|| {
-            self.noted.push(Noted { touch, segment, in_doubt: false });
+            self.noted.push(Noted { touch, segment, doubts: None });
             self.noted.len() - 1
         });
         self.noted[place].segment = segment;
         if !stays && !self.is_late() {
-            self.noted[place].begin_doubt(&self.topics);
+            self.noted[place].begin_doubt(&self.place);
         }
     }
 
@@ -157,7 +117,7 @@ impl Writing {
         for noted in &mut self.noted {
             noted.segment = segment;
             if !late {
-                noted.begin_doubt(&self.topics);
+                noted.begin_doubt(&self.place);
             }
         }
     }
@@ -169,18 +129,18 @@ impl Writing {
 
     /// Ends the writes of segments that are over, as the transaction is. True if none is left.
     pub(crate) fn end(&mut self, is_over: impl Fn(Segment) -> bool) -> bool {
-        let (schema, as_of) = &self.of;
+        let schema = &self.place.schema;
         // Its texts may have run under another schema than that under which the tables were found:
         // another trigger, say. The change may have been committed though it is not counted yet.
-        if schema.is_being_defined() || schema.schema_changes() != *as_of {
-            self.topics.writes.void();
+        if schema.is_being_defined() || schema.schema_changes() != self.as_of {
+            self.place.reach().writes.iter().for_each(Topic::void);
         }
-        let topics = &self.topics;
+        let place = &self.place;
         self.noted.retain_mut(|noted| {
             let over = is_over(noted.segment);
             if over {
-                noted.begin_doubt(topics);
-                noted.end_doubt(topics);
+                noted.begin_doubt(place);
+                noted.end_doubt(place);
             }
             !over
         });
@@ -190,25 +150,34 @@ impl Writing {
     /// Ends the doubt about the writes of segments that are over and have left a transaction block
     /// open. A part of them may have been committed in an earlier block.
     pub(crate) fn stay(&mut self, is_over: impl Fn(Segment) -> bool) {
-        let over = |noted: &&mut Noted| noted.in_doubt && is_over(noted.segment);
-        self.noted.iter_mut().filter(over).for_each(|noted| noted.end_doubt(&self.topics));
+        let over = |noted: &&mut Noted| is_over(noted.segment);
+        self.noted.iter_mut().filter(over).for_each(|noted| noted.end_doubt(&self.place));
     }
 }
 
 impl Noted {
     /// Voids the replies that the write makes wrong, and those that are asked for until the doubt
     /// ends.
-    fn begin_doubt(&mut self, topics: &DatabaseTopics) {
-        if !std::mem::replace(&mut self.in_doubt, true) {
-            self.touch.for_each_topic(topics, Topic::begin_doubt);
+    fn begin_doubt(&mut self, place: &Arc<Place>) {
+        if self.doubts.is_none() {
+            let reach = self.doubts.insert(self.touch.reach(place));
+            self.touch.for_each_topic(reach, Topic::begin_doubt);
         }
     }
 
-    /// Voids the replies that the write makes wrong. Those that are asked for from now on may be
-    /// kept.
-    fn end_doubt(&mut self, topics: &DatabaseTopics) {
-        self.in_doubt = false;
-        self.touch.for_each_topic(topics, Topic::end_doubt);
+    /// Voids the replies that the write makes wrong, if it is in doubt. Those that are asked for
+    /// from now on may be kept.
+    fn end_doubt(&mut self, place: &Arc<Place>) {
+        let Some(reach) = self.doubts.take() else { return };
+        if let Touch::Cluster { databases: true } = self.touch {
+            place.databases_change();
+        }
+        // Places may have come since.
+        let now = self.touch.reach(place);
+        if !Arc::ptr_eq(&now, &reach) {
+            self.touch.for_each_topic(&now, Topic::void);
+        }
+        self.touch.for_each_topic(&reach, Topic::end_doubt);
     }
 }
 
@@ -216,10 +185,9 @@ impl Drop for Writing {
     /// The outcome of what is left is unknown: for a while, nothing that it may change is kept.
     fn drop(&mut self) {
         for noted in &mut self.noted {
-            noted.touch.for_each_topic(&self.topics, |topic| self.store.doubt(topic));
-            if noted.in_doubt {
-                noted.end_doubt(&self.topics);
-            }
+            let reach = noted.touch.reach(&self.place);
+            noted.touch.for_each_topic(&reach, |topic| self.store.doubt(topic));
+            noted.end_doubt(&self.place);
         }
     }
 }

@@ -9,8 +9,9 @@ use refrain_pool::Now;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Password, Salted, Secret};
-use crate::ground::schema::{Defining, Schema};
-use crate::results::writing::DatabaseTopics;
+use crate::ground::schema::Defining;
+use crate::results::places::Place;
+use crate::results::topics::DatabaseTopics;
 use crate::settings::session::{ServerParameters, Settings};
 
 /// Number of catalogs whose newest objects a look asks for.
@@ -25,11 +26,10 @@ const MET_MAX: usize = 16;
 pub struct PoolSharedPart {
     /// Counts the changes of schema that passed through Refrain.
     schema_version: AtomicU64,
-    /// The database's count of possible schema changes, over all its pools. Autoprepared statements
-    /// are verified again when it changes; clients' own statements use the schema version.
-    schema: Arc<Schema>,
-    /// The topics on which replies that are kept depend.
-    database: DatabaseTopics,
+    /// The database: its count of possible schema changes, over all its pools, and the topics on
+    /// which replies that are kept depend. Autoprepared statements are verified again when the
+    /// count changes; clients' own statements use the schema version.
+    place: Arc<Place>,
     /// Counts the changes, certain or possible, of functions and triggers that passed through
     /// Refrain.
     code: AtomicU64,
@@ -57,15 +57,10 @@ struct ServerLogin {
 
 impl PoolSharedPart {
     /// Makes the part of a new pool.
-    pub(crate) fn new(
-        settings: &PoolSettings,
-        schema: Arc<Schema>,
-        database: DatabaseTopics,
-    ) -> Self {
+    pub(crate) fn new(settings: &PoolSettings, place: Arc<Place>) -> Self {
         Self {
             schema_version: AtomicU64::new(0),
-            schema,
-            database,
+            place,
             code: AtomicU64::new(0),
             newest: Default::default(),
             server_parameters: Mutex::new(None),
@@ -170,7 +165,7 @@ impl PoolSharedPart {
 
     /// Counts a possible change of the schema.
     pub fn schema_change(&self) {
-        self.schema.schema_change();
+        self.place.schema.schema_change();
     }
 
     /// Counts a change of functions or triggers, or a possible one.
@@ -197,35 +192,34 @@ impl PoolSharedPart {
 
     /// Voids all replies of the database in the cache.
     pub fn flush_results(&self) {
-        self.database.schema.void();
+        self.place.topics.schema.void();
     }
 
     /// Returns the topics on which replies that are kept depend.
     #[inline]
     pub(crate) fn database(&self) -> &DatabaseTopics {
-        &self.database
+        &self.place.topics
+    }
+
+    /// Returns the database of the pool.
+    pub(crate) fn place(&self) -> &Arc<Place> {
+        &self.place
     }
 
     /// Returns the count of possible changes of the schema.
     pub fn schema_changes(&self) -> u64 {
-        self.schema.schema_changes()
-    }
-
-    /// Returns the count of changes of the schema, and who is changing it.
-    #[inline]
-    pub(crate) fn schema(&self) -> &Arc<Schema> {
-        &self.schema
+        self.place.schema.schema_changes()
     }
 
     /// Notes that a text is sent that may change the schema, until the result is dropped.
     pub(crate) fn begin_defining(&self) -> Defining {
-        Defining::begin(&self.schema)
+        Defining::begin(&self.place.schema)
     }
 
     /// Whether a transaction is under way that may change the schema.
     #[inline]
     pub(crate) fn is_being_defined(&self) -> bool {
-        self.schema.is_being_defined()
+        self.place.schema.is_being_defined()
     }
 
     /// Returns the secret for logins at servers, and its version.

@@ -15,9 +15,10 @@ use crate::auth::{
 };
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
+use crate::results::places::Places;
 use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
-use crate::results::writing::DatabaseTopics;
+use crate::results::topics::DatabaseTopics;
 use crate::settings::interned::Environments;
 use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
@@ -43,6 +44,8 @@ pub struct SharedPart {
     hba: Mutex<Arc<HbaUses>>,
     /// Replies that are kept.
     pub(crate) results: Arc<ResultStore>,
+    /// The databases of which they are.
+    places: Arc<Places>,
 }
 
 impl SharedPart {
@@ -58,6 +61,7 @@ impl SharedPart {
         let auth_seed = AuthSeed::new(auth_seed);
         Self {
             results: ResultStore::new(options, &seed),
+            places: Arc::default(),
             registry: Registry::new(u64::from_le_bytes(nonce), seed),
             credentials: Mutex::default(),
             environments: Mutex::default(),
@@ -71,10 +75,12 @@ impl SharedPart {
 
     /// Makes the shared part of a pool of this database.
     pub(crate) fn pool_shared(&self, settings: &PoolSettings, database: &str) -> PoolSharedPart {
-        let place = settings.place(database);
-        let topics = DatabaseTopics::new(&self.results, &place);
-        let schema = lock(&self.schemas).entry(place).or_default().clone();
-        PoolSharedPart::new(settings, schema, topics)
+        let name = settings.place(database);
+        let make = || {
+            let schema = lock(&self.schemas).entry(name.clone()).or_default().clone();
+            (DatabaseTopics::new(&self.results, &name), schema)
+        };
+        PoolSharedPart::new(settings, self.places.place(&name, make))
     }
 
     /// Forgets the credentials and old rules, and bounds the cache: the options have changed.

@@ -165,6 +165,9 @@ pub(super) fn conclude(
 ) {
     pool.protocol.reads.asking = false;
     let schema_changes = asked.schema_changes;
+    if let Some(identity) = asked.identity {
+        pool.shared.protocol.place().is(identity);
+    }
     let several = asked.candidates.len() > 1;
     for (candidate, found) in asked.found() {
         let read = match refused {
@@ -206,8 +209,8 @@ fn learn_relations(
     found: Option<&Findings>,
     schema_changes: u64,
 ) {
-    let (database, relations) = (pool.shared.protocol.database(), &candidate.statement.relations);
-    let table = |(oid, name): (u32, String)| database.table(store, oid, name);
+    let (place, relations) = (pool.shared.protocol.place(), &candidate.statement.relations);
+    let table = |(oid, name): (u32, String)| place.table(store, oid, name);
     if let Some(found) = found {
         relations.learn_reads(found.relations().into_iter().map(table).collect());
     }

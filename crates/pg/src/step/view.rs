@@ -17,7 +17,7 @@ use crate::normalized::query::{NormalizedQuery, Refused, Stage, State, Variant};
 use crate::results::of_pool::rule_of_hint;
 use crate::results::rule::{Applies, Asks};
 use crate::results::texts;
-use crate::results::writing::table_of;
+use crate::results::topics::table_of;
 use crate::settings::session::Settings;
 use crate::state::client::ClientSession;
 use crate::state::parts::{Engine, Pool, PoolShared, Shared};

@@ -61,6 +61,7 @@ mod cache_chain;
 mod cache_old;
 mod cache_pipelines;
 mod cache_rules;
+mod cache_cluster;
 mod cache_told;
 mod syncs;
 mod last_words;
