@@ -21,7 +21,8 @@ pub enum Statement {
     Lock(String),
     /// A text with a syntax error.
     Wrong(String),
-    /// The engine's question why a text cannot be prepared. The answer has no rows.
+    /// The engine's question why a text cannot be prepared, or what guards such a question. The
+    /// answer has no rows.
     Objections,
     /// The engine's question whether statements are reads: the number of a statement, the kind of a
     /// name, and the name.
@@ -314,11 +315,18 @@ impl Reader<'_> {
     }
 
     fn select(&mut self) -> Option<Statement> {
-        if self.rest.first() == Some(&Token::Word("name".to_owned())) {
+        if self.rest.first() == Some(&Token::Word("case".to_owned())) {
             return Some(self.probe());
         }
-        // The engine asks the catalogue why a text cannot be prepared.
-        if self.rest.first() == Some(&Token::Word("why".to_owned())) {
+        // The engine asks the catalogue why a text cannot be prepared, or guards a query of its
+        // own.
+        let guards = |it: &Token| match it {
+            Token::Word(word) => word.ends_with("rtrim"),
+            Token::Text(text) => text.starts_with('!'),
+            _ => false,
+        };
+        if self.rest.first() == Some(&Token::Word("why".to_owned())) || self.rest.iter().any(guards)
+        {
             self.rest = &[];
             return Some(Statement::Objections);
         }
@@ -485,7 +493,7 @@ mod tests {
         assert_eq!(parse("selec 1"), [Statement::Wrong("selec".into())]);
         assert_eq!(
             parse(
-                "SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+                "SELECT CASE WHEN 1 THEN name END,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
                 WHERE source='session' UNION ALL SELECT 'my.x',pg_catalog.current_setting('my.x',true)"
             ),
             [Statement::Probe(vec!["my.x".into()])]

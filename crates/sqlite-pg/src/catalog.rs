@@ -238,6 +238,14 @@ impl Writer<'_> {
                 self.tables.push(name.clone());
                 self.replace(3, &name);
             }
+            TokenKind::Word if word == "operator" && self.is(6, "any") && self.is(8, "array") => {
+                // OPERATOR ( pg_catalog . = ) ANY ( ARRAY [ … ] )
+                self.replace(10, "IN (");
+                while !matches!(self.kind(0), None | Some(TokenKind::CloseBracket)) {
+                    self.token();
+                }
+                self.replace(1, "");
+            }
             TokenKind::Word if word == "operator" && self.kind(1) == Some(TokenKind::Open) => {
                 // OPERATOR ( pg_catalog . ~ )
                 let operator = operator(self.bytes(4));

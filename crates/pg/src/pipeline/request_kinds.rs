@@ -105,6 +105,8 @@ pub(crate) enum Purpose {
     SyncSettings,
     /// To read the settings that the client's session has.
     ReadSettings,
+    /// To have that question answered whatever the client has set.
+    Guard,
     /// To put back the settings of the client's startup packet after RESET: the server went back to
     /// those of its own login.
     Restore,

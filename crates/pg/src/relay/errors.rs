@@ -135,8 +135,9 @@ impl Link<'_> {
                 self.refuse_settings(fields);
                 return Err(Halt::Refused);
             }
-            ReplyAction::Skip(Purpose::ReadSettings) if self.looks_again(fields) => {}
-            ReplyAction::Skip(Purpose::ReadSettings) => {
+            ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings)
+                if self.looks_again(fields) || self.reads_again(fields) => {}
+            ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings) => {
                 self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.settings.give_up_reading();
                 self.pipe.server.session.soil();
@@ -160,6 +161,19 @@ impl Link<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Handles the error of a query for the client's settings. True if the query is sent again,
+    /// with short timeouts switched off: one of them has ended it, or a cancel request that came
+    /// late.
+    fn reads_again(&mut self, fields: &Fields<'_>) -> bool {
+        let next = self.pipe.server.session.outstanding.front();
+        let apart = next.is_some_and(|next| {
+            next.kind == RequestKind::Sync
+                && next.action == ReplyAction::Skip(Purpose::ReadSettings)
+        });
+        let cancelled = matches!(fields.sqlstate(), b"57014" | b"55P03");
+        apart && cancelled && self.client.session.settings.reads_again()
     }
 
     /// Handles the error of a query that restores settings behind a RESET. Outside of a transaction

@@ -9,12 +9,14 @@
 use std::sync::Arc;
 
 use refrain_sql::Traits;
+use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::pipe::Pipeline;
 use crate::settings::defaults::Defaults;
+use crate::settings::guard;
 use crate::settings::session::{self, Settings, SettingsMut};
 
 impl Pipeline<'_> {
@@ -36,14 +38,30 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Sends an internal query, in a segment of its own unless the client's is open.
-    pub(crate) fn run_alone(&mut self, text: &[u8], purpose: Purpose) {
-        let open = self.server.session.outstanding.is_open();
-        self.run_internal(text, purpose);
+    /// Sends a query for the session's settings, in a segment of its own unless the client's is
+    /// open. A segment of its own names the mode of its transaction, and switches short timeouts
+    /// off if there may be any (`hurried`).
+    pub(crate) fn run_reading(&mut self, text: &[u8], hurried: bool) {
+        let outstanding = &self.server.session.outstanding;
+        let open = outstanding.is_open();
+        if !open && outstanding.status() == Status::Idle {
+            self.name_mode(Purpose::Guard);
+            if hurried {
+                self.run_internal(&guard::no_hurry(), Purpose::Guard);
+            }
+        }
+        self.run_internal(text, Purpose::ReadSettings);
         if open {
             write::bare(self.out(), front::FLUSH);
         } else {
-            self.end_segment(purpose);
+            self.end_segment(Purpose::ReadSettings);
+        }
+    }
+
+    /// Has a transaction that is to begin wait for no other, and work on a standby.
+    pub(crate) fn name_mode(&mut self, purpose: Purpose) {
+        if guard::may_wait(self.server.session.settings.current()) {
+            self.run_internal(guard::READ_COMMITTED, purpose);
         }
     }
 
@@ -61,6 +79,13 @@ impl Pipeline<'_> {
         self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.server.session.statements.forget_unnamed();
         self.pool().counters.protocol.settings_synced += 1;
+    }
+
+    /// Sends a query about objects that texts name, and ends the segment.
+    pub(crate) fn run_question(&mut self, question: &[u8]) {
+        self.run_internal(guard::OWN_OPERATORS, Purpose::SyncSettings);
+        self.run_internal(question, Purpose::Verify);
+        self.end_segment(Purpose::Verify);
     }
 
     /// Sends a Sync whose ReadyForQuery the client does not get.

@@ -3,6 +3,7 @@
 use refrain_sql::{Kind, Scan, Traits};
 
 use crate::relay::link::Link;
+use crate::settings::guard;
 use crate::state::parts::intern_settings;
 
 /// The SQL command that runs a prepared statement.
@@ -27,6 +28,9 @@ impl Link<'_> {
             return;
         }
         self.note_names(text);
+        if refrain_sql::set_names(text).any(|name| guard::is_timeout(&name)) {
+            self.client.session.settings.hurry();
+        }
         if scan.traits.contains(Traits::PROCEDURAL) {
             refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
         }

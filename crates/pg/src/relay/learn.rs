@@ -22,7 +22,7 @@ impl Link<'_> {
         }
         let names = self.client.session.settings.names();
         let text = self.pipe.server.session.settings.read(names);
-        self.pipe.run_alone(&text, Purpose::ReadSettings);
+        self.pipe.run_reading(&text, self.client.session.settings.are_hurried());
     }
 
     /// Returns the client's startup settings that a text may reset. The server would go back to its

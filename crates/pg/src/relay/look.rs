@@ -17,7 +17,6 @@ use refrain_sql::{Kind, Scan, Traits, VAGUE};
 use refrain_wire::back::Fields;
 
 use crate::pipeline::calls::Repute;
-use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::Link;
 use crate::settings::session::{Settings, write_literal};
 use crate::state::client::pins::Pins;
@@ -37,13 +36,16 @@ const LEFT: &[(&str, Pins, &str)] = &[
     (
         "temp",
         Pins::TEMP,
-        "CASE WHEN pg_catalog.pg_my_temp_schema()=0 THEN false ELSE EXISTS(SELECT 1 FROM pg_catalog.pg_depend \
-         WHERE refclassid=2615 AND refobjid=pg_catalog.pg_my_temp_schema()) END",
+        "CASE WHEN pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0 THEN false ELSE EXISTS(SELECT 1 FROM pg_catalog.pg_depend \
+         WHERE refclassid OPERATOR(pg_catalog.=) 2615 \
+         AND refobjid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) END",
     ),
     (
         "advisory",
         Pins::ADVISORY,
-        "EXISTS(SELECT 1 FROM pg_catalog.pg_locks WHERE locktype='advisory' AND pid=pg_catalog.pg_backend_pid())",
+        "EXISTS(SELECT 1 FROM pg_catalog.pg_locks \
+         WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
+         AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())",
     ),
     ("listen", Pins::LISTEN, "EXISTS(SELECT 1 FROM pg_catalog.pg_listening_channels())"),
     (
@@ -56,13 +58,16 @@ const LEFT: &[(&str, Pins, &str)] = &[
     (
         "role",
         Pins::ROLE,
-        "CASE WHEN pg_catalog.current_setting('role')='none' THEN false ELSE NOT EXISTS(SELECT 1 \
-                  FROM pg_catalog.pg_db_role_setting s \
-                  WHERE 'role='||pg_catalog.current_setting('role')=ANY(s.setconfig) \
-                  AND s.setdatabase IN (0,(SELECT d.oid FROM pg_catalog.pg_database d \
-                  WHERE d.datname=pg_catalog.current_database())) \
-                  AND s.setrole IN (0,(SELECT r.oid FROM pg_catalog.pg_roles r \
-                  WHERE r.rolname=SESSION_USER))) END",
+        "CASE WHEN pg_catalog.current_setting('role') OPERATOR(pg_catalog.=) 'none' THEN false \
+         ELSE NOT EXISTS(SELECT 1 FROM pg_catalog.pg_db_role_setting s \
+         WHERE pg_catalog.concat('role=',pg_catalog.current_setting('role')) \
+         OPERATOR(pg_catalog.=) ANY (s.setconfig) \
+         AND (s.setdatabase OPERATOR(pg_catalog.=) 0 OR s.setdatabase OPERATOR(pg_catalog.=) \
+         (SELECT d.oid FROM pg_catalog.pg_database d \
+         WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) \
+         AND (s.setrole OPERATOR(pg_catalog.=) 0 OR s.setrole OPERATOR(pg_catalog.=) \
+         (SELECT r.oid FROM pg_catalog.pg_roles r \
+         WHERE r.rolname OPERATOR(pg_catalog.=) SESSION_USER))) END",
     ),
 ];
 
@@ -73,9 +78,11 @@ const FIRST_OWN_OID: u32 = 16_384;
 
 /// The SQL for the newest object of each of the [`CATALOGS`], without temporary tables.
 const NEWEST: &str = " UNION ALL SELECT '=newest',pg_catalog.concat_ws(' ',\
-    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_class WHERE relpersistence<>'t'),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_class \
+    WHERE relpersistence OPERATOR(pg_catalog.<>) 't'),\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_proc),\
-    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_type WHERE typtype<>'c' AND typcategory<>'A'),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_type WHERE typtype OPERATOR(pg_catalog.<>) 'c' \
+    AND typcategory OPERATOR(pg_catalog.<>) 'A'),\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_operator),\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_trigger),\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_cast))";
@@ -85,7 +92,8 @@ const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lo
     FROM pg_catalog.pg_proc p,
     pg_catalog.regexp_matches(p.prosrc,E'set_config\\s*\\(\\s*''+([a-z_][\\w$]*\\.[\\w$.]+)'
     '|\\mset\\s+(?:session\\s+)?([a-z_][\\w$]*\\.[\\w$.]+)','gi') m
-    WHERE p.prolang NOT IN (12,13) AND p.prosrc~*E'set_config|\\mset\\s'";
+    WHERE p.prolang OPERATOR(pg_catalog.<>) 12 AND p.prolang OPERATOR(pg_catalog.<>) 13
+    AND p.prosrc OPERATOR(pg_catalog.~*) E'set_config|\\mset\\s'";
 
 impl Link<'_> {
     /// Notes a text that may run users' code: unless its calls are known as harmless, a look
@@ -196,7 +204,9 @@ impl Link<'_> {
             text.extend_from_slice(row.as_bytes());
         }
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
-        text.extend_from_slice(b" UNION ALL SELECT '=role','' WHERE SESSION_USER<>");
+        text.extend_from_slice(
+            b" UNION ALL SELECT '=role','' WHERE SESSION_USER OPERATOR(pg_catalog.<>) ",
+        );
         let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
         write_literal(&mut text, user.as_bytes());
         text.extend_from_slice(NEWEST.as_bytes());
@@ -208,7 +218,7 @@ impl Link<'_> {
         }
         self.client.session.suspicion.ask(code, known.is_none());
         pool.counters.protocol.session_checks += 1;
-        self.pipe.run_alone(&text, Purpose::ReadSettings);
+        self.pipe.run_reading(&text, self.client.session.settings.are_hurried());
     }
 
     /// Handles a row of the answer that is not a setting.
@@ -284,7 +294,7 @@ impl Link<'_> {
 fn ask_parameter(text: &mut Vec<u8>, name: &[u8]) {
     text.extend_from_slice(b" UNION ALL SELECT ");
     write_literal(text, name);
-    text.extend_from_slice(b",NULLIF(pg_catalog.current_setting(");
+    text.extend_from_slice(b",v FROM (SELECT pg_catalog.current_setting(");
     write_literal(text, name);
-    text.extend_from_slice(b",true),'')");
+    text.extend_from_slice(b",true) AS v) x WHERE v OPERATOR(pg_catalog.<>) ''");
 }

@@ -9,6 +9,7 @@ use crate::relay::link::Link;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
 use crate::results::filling::reported_age;
 use crate::results::of_client::tells_age;
+use crate::settings::guard::GUARDED;
 use crate::settings::session::{AGE_REPORT, UNSET, is_settable};
 use crate::state::parts::intern_settings;
 
@@ -80,6 +81,7 @@ impl Link<'_> {
             if let Some(what) = name.strip_prefix(b"=") {
                 return self.look_row(what, value);
             }
+            let name = name.strip_prefix(GUARDED).unwrap_or(name);
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
             self.pipe.server.session.settings.read_row(name, unset.is_some(), value);

@@ -46,10 +46,9 @@ impl<'a> Reader<'a> for Link<'a> {
     fn awaits_row(&mut self, length: usize) -> bool {
         // Rows that answer Refrain's own queries about settings must be read here, so they may not
         // stream.
-        let asked =
-            [ReplyAction::Skip(Purpose::ReadSettings), ReplyAction::Skip(Purpose::SyncSettings)];
+        let asked = [Purpose::Guard, Purpose::ReadSettings, Purpose::SyncSettings];
         let front = self.pipe.server.session.outstanding.front();
-        let ours = front.is_some_and(|entry| asked.contains(&entry.action));
+        let ours = front.is_some_and(|entry| asked.map(ReplyAction::Skip).contains(&entry.action));
         let long = length > SETTINGS_BYTES_MAX;
         // A row of settings longer than `SETTINGS_BYTES_MAX` is not kept: the settings count as
         // unknown.
@@ -83,7 +82,9 @@ impl<'a> Reader<'a> for Link<'a> {
         let settled = self.pipe.server.session.outstanding.settle(back::DATA_ROW)?;
         self.advance(run, length, action(&settled.entry, back::DATA_ROW));
         match settled.entry.action {
-            ReplyAction::Skip(Purpose::ReadSettings) => self.read_settings_row(body),
+            ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings) => {
+                self.read_settings_row(body);
+            }
             ReplyAction::Skip(Purpose::SyncSettings) => self.sync_settings_row(body),
             _ => {}
         }

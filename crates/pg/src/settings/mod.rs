@@ -4,6 +4,7 @@
 pub(crate) mod encoding;
 pub(crate) mod session;
 pub(crate) mod reported;
+pub(crate) mod guard;
 pub(crate) mod interned;
 pub(crate) mod defaults;
 pub(crate) mod of_server;

@@ -11,6 +11,7 @@ use refrain_wire::back as read;
 
 use crate::settings::defaults::{self, Defaults, Doubt, Resets};
 use crate::settings::encoding::Encoding;
+use crate::settings::guard;
 use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, Settings, SettingsMut};
 
@@ -142,6 +143,7 @@ impl ServerSettings {
         defaults: &Defaults,
         checks: bool,
     ) -> Option<Vec<u8>> {
+        let guard = guard::in_string(&self.current);
         let doubt = Doubt { stuck: self.stuck, before: &self.defaults };
         let (made, startup) = if checks {
             let (made, asked) = defaults::put_first(&self.current, wants, defaults, doubt);
@@ -153,6 +155,7 @@ impl ServerSettings {
         self.defaults = defaults.clone();
         self.current = wants.clone();
         let (text, resets) = made?;
+        let text = [guard, text].concat();
         self.syncing = Syncing { resets, startup };
         Some(text)
     }
@@ -166,6 +169,7 @@ impl ServerSettings {
         let doubt = Doubt { stuck: false, before: &self.defaults };
         let made = defaults::sync_settings(&self.current, wants, &self.defaults, doubt);
         let (text, _) = made.expect("environments differ by a setting");
+        let text = [guard::in_string(&self.current), text].concat();
         self.current = wants.clone();
         self.stuck = true;
         Some(text)
@@ -252,6 +256,12 @@ impl ServerSettings {
     /// it in the session.
     pub(crate) fn read_row(&mut self, name: &[u8], is_unset: bool, value: &[u8]) {
         let default = self.defaults.get(name);
+        // The first row of a setting counts: what a guard has changed is not the session's.
+        if let Reading::Found { settings, .. } = &self.reading
+            && settings.get(name).is_some()
+        {
+            return;
+        }
         // A function may have set it to its default. The server would not report a change of that
         // default then.
         self.stuck |= !is_unset && default == Some(value);

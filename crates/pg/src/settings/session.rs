@@ -432,9 +432,10 @@ pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
     // `pg_settings` does not list the settings of extensions that are not loaded; RESET makes them
     // empty.
     text.extend_from_slice(
-        b") x LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name)=x.name \
-        WHERE CASE WHEN s.name IS NULL \
-        THEN COALESCE(pg_catalog.current_setting(x.name,true),'')='' ELSE s.source<>'session' END",
+        b") x LEFT JOIN pg_catalog.pg_settings s \
+        ON pg_catalog.lower(s.name) OPERATOR(pg_catalog.=) x.name WHERE CASE WHEN s.name IS NULL \
+        THEN COALESCE(pg_catalog.current_setting(x.name,true),'') OPERATOR(pg_catalog.=) '' \
+        ELSE s.source OPERATOR(pg_catalog.<>) 'session' END",
     );
     text
 }
@@ -444,22 +445,24 @@ pub(crate) const UNSET: &[u8] = b"=";
 
 /// Writes the query that reads all settings that were set in a session, and those of `reported` in
 /// any case, with [`UNSET`] behind the name if they were not set. `names` are settings that
-/// `pg_settings` does not list.
+/// `pg_settings` does not list. Operators are named by schema: `search_path` is the client's.
 pub(crate) fn read_settings<'a>(
     reported: &Settings,
     names: impl Iterator<Item = &'a [u8]>,
 ) -> Vec<u8> {
-    let mut text = b"SELECT name||CASE source WHEN 'session' THEN '' ELSE '=' END,\
+    let mut text = b"SELECT CASE WHEN source OPERATOR(pg_catalog.=) 'session' THEN name \
+        ELSE pg_catalog.concat(name,'=') END,\
         pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
-        WHERE source='session' AND name NOT IN \
-        ('transaction_deferrable','transaction_isolation','transaction_read_only') \
-        OR pg_catalog.lower(name) IN (''"
+        WHERE source OPERATOR(pg_catalog.=) 'session' \
+        AND NOT name OPERATOR(pg_catalog.=) ANY (ARRAY\
+        ['transaction_deferrable','transaction_isolation','transaction_read_only']) \
+        OR pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (ARRAY[''"
         .to_vec();
     for (name, _) in reported.iter() {
         text.push(b',');
         write_literal(&mut text, name);
     }
-    text.push(b')');
+    text.extend_from_slice(b"])");
     for name in names {
         text.extend_from_slice(b" UNION ALL SELECT ");
         write_literal(&mut text, name);

@@ -41,8 +41,10 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 use crate::step::{reads, refresh};
 
-/// Limits how long a job waits for a lock, in the transaction of its segment.
-const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true)";
+/// Limits how long a job waits for a lock and how long its queries take, in the transaction of its
+/// segment: a client's limits are not those of a job.
+const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true),\
+    pg_catalog.set_config('statement_timeout','10s',true)";
 /// Number of errors of a verified statement after which its variant is refused.
 const REFUSALS_MAX: u32 = 3;
 
@@ -393,8 +395,7 @@ impl Pipeline<'_> {
         self.owe_us(RequestKind::DescribeStatement, Purpose::Verify, statement.id);
         let routes = statement.scan.kind == Kind::Insert;
         let question = catalog::question(&due.plan.mentions, &name, routes);
-        self.run_internal(&question, Purpose::Verify);
-        self.end_segment(Purpose::Verify);
+        self.run_question(&question);
         let verification = Verification {
             place,
             schema_version,
@@ -415,8 +416,7 @@ impl Pipeline<'_> {
         let schema_changes = pool.shared.protocol.schema_changes();
         let asked = pool.protocol.reads.ask(keeps, schema_changes)?;
         self.begin_job(asked.settings()?, keeps);
-        self.run_internal(&asked.question(), Purpose::Verify);
-        self.end_segment(Purpose::Verify);
+        self.run_question(&asked.question());
         Some(Job { reads: Some(asked), ..Job::default() })
     }
 
@@ -461,6 +461,7 @@ impl Pipeline<'_> {
             self.server.session.statements.forget_unnamed();
             self.pool().counters.protocol.settings_synced += 1;
         }
+        self.name_mode(Purpose::SyncSettings);
         self.run_internal(LOCK_TIMEOUT, Purpose::SyncSettings);
     }
 

@@ -17,6 +17,7 @@ use crate::engine::Step;
 use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
+use crate::settings::guard;
 use crate::state::parts::Client;
 
 impl Step<'_, '_> {
@@ -26,7 +27,7 @@ impl Step<'_, '_> {
     pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.step.engine.connections.server(server) else { return };
         match s.session.outstanding.front().map(|entry| entry.action) {
-            None | Some(ReplyAction::Skip(Purpose::ReadSettings)) => {}
+            None | Some(ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings)) => {}
             Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
                 if let Some(client) = self.step.engine.connections.client(client) {
                     client.cancel_wanted = true;
@@ -97,6 +98,12 @@ impl Step<'_, '_> {
                 options.pool_mode == PoolMode::Session && !options.server_reset_query.is_empty();
             pool.counters.pool.resets += 1;
             let text = if own { options.server_reset_query.as_bytes() } else { b"DISCARD ALL" };
+            // DISCARD ALL takes a snapshot, for which it may have to wait.
+            if !own && guard::may_wait(s.session.settings.current()) {
+                write::query(self.step.ports.out(server), guard::READ_COMMITTED_LATER);
+                let action = ReplyAction::Skip(Purpose::Guard);
+                s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
+            }
             (text, Purpose::Reset)
         } else {
             return Fitness::Fit;

@@ -37,6 +37,7 @@ mod talks_tls;
 mod cuts;
 mod records;
 mod settings;
+mod parameters;
 mod pins;
 mod functions;
 mod looks;

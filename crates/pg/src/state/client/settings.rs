@@ -14,12 +14,15 @@ use refrain_wire::back::Status;
 use crate::ground::ids::{EnvId, Segment};
 use crate::pipeline::outstanding::Outstanding;
 use crate::settings::defaults::{Claims, Defaults};
+use crate::settings::guard;
 use crate::settings::session::{Settings, SettingsKnowledge, SettingsMut, Since};
 use crate::statements::of_client::Name;
 
 /// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
 /// its server.
 const PROBE_NAMES_MAX: usize = 256;
+/// How often a question for settings is repeated that was cancelled.
+const TRIES_MAX: u8 = 5;
 /// Bytes of such a name.
 const PROBE_NAME_BYTES_MAX: usize = 128;
 
@@ -42,6 +45,10 @@ pub(crate) struct ClientSettings {
     changed_locally: bool,
     /// Whether it changed settings that PostgreSQL does not report.
     to_be_read: bool,
+    /// How often the server was asked in vain since they were known last.
+    tries: u8,
+    /// Whether a text has set a timeout since then.
+    hurried: bool,
     /// Their names, as far as `pg_settings` does not list them.
     names: Vec<Name>,
 }
@@ -58,6 +65,8 @@ impl ClientSettings {
             changed: false,
             changed_locally: false,
             to_be_read: false,
+            tries: 0,
+            hurried: false,
             names: Vec::new(),
         }
     }
@@ -291,6 +300,7 @@ impl ClientSettings {
     /// Gives up to read settings that cannot be learned: the client keeps its server.
     pub(crate) fn give_up_reading(&mut self) {
         self.to_be_read = false;
+        self.tries = 0;
     }
 
     /// Gives up settings that are too large to be kept, as of this segment. The client's texts get
@@ -331,11 +341,29 @@ impl ClientSettings {
         self.knowledge.since().is_none_or(|since| outstanding.answers(since.segment))
     }
 
+    /// Notes that a text sets a timeout, which may end the question for the settings.
+    pub(crate) fn hurry(&mut self) {
+        self.hurried = true;
+    }
+
+    /// Whether a timeout of the session may be so short that it ends the question.
+    pub(crate) fn are_hurried(&self) -> bool {
+        self.hurried || self.tries > 0 || guard::are_hurried(&self.expected)
+    }
+
+    /// Notes that the question has failed for a reason that may pass. True if it is asked again.
+    pub(crate) fn reads_again(&mut self) -> bool {
+        self.tries += 1;
+        self.tries <= TRIES_MAX
+    }
+
     /// Ends a reading. Messages behind the query may have changed the settings again, unless they
     /// are `settled`.
     pub(crate) fn reading_ends(&mut self, settled: bool) {
         self.to_be_read = false;
+        self.tries = 0;
         if settled {
+            self.hurried = false;
             self.knowledge = SettingsKnowledge::Reported;
         }
     }

@@ -22,19 +22,22 @@ pub(crate) fn mentioned() -> Mentioned {
 
 /// Returns the question whose names are these.
 pub(crate) fn question(names: &str) -> Vec<Line> {
-    [internal("'lock_timeout','10ms'"), internal(names), vec![sync()]].concat()
+    let guarded = [internal("'lock_timeout','10ms'"), internal("'search_path'")].concat();
+    [guarded, internal(names), vec![sync()]].concat()
 }
 
 /// The names of a question about [`READ`] alone.
 pub(crate) const NAMES: &str = "(VALUES (0,'s',''),(0,'r','\"t\"'),(0,'f','f'),(0,'o','=')),";
 
 pub(crate) fn answer(objections: &[&[&str]]) -> Vec<Line> {
-    [internal_answer(&[]), internal_answer(objections), vec![ready()]].concat()
+    [internal_answer(&[]), internal_answer(&[]), internal_answer(objections), vec![ready()]]
+        .concat()
 }
 
 /// Returns an answer with an error in place of the question's rows.
 pub(crate) fn refusal(sqlstate: &str) -> Vec<Line> {
-    [internal_answer(&[]), vec![close_complete(), error(sqlstate, "no"), ready()]].concat()
+    let refused = vec![close_complete(), error(sqlstate, "no"), ready()];
+    [internal_answer(&[]), internal_answer(&[]), refused].concat()
 }
 
 impl Party {

@@ -42,6 +42,7 @@ pub(crate) fn verification(text: &str, normalized: &str, there: &str) -> Vec<Lin
             parse_typed(there, normalized, &[0]),
             describe_statement(there),
         ],
+        internal("'search_path'"),
         internal("SELECT why FROM"),
         vec![sync()],
     ]
@@ -55,6 +56,7 @@ pub(crate) fn verified(columns: [Line; 2], objections: &[&[&str]]) -> Vec<Line> 
         internal_answer(&[]),
         vec![close_complete(), parse_complete(), parameters(&[]), as_sent, close_complete()],
         vec![parse_complete(), parameters(&[23]), prepared],
+        internal_answer(&[]),
         internal_answer(objections),
         vec![ready()],
     ]
