@@ -31,24 +31,28 @@ impl<P: Protocol> Step<'_, P> {
         // A client that has come back may be where its ID says. A second request could hit what
         // the client asks next.
         let moved = shared.moved.places(pid).into_iter().filter(|place| Some(*place) != named);
-        for (core, conn) in named.into_iter().chain(moved) {
-            if core == self.engine.core_state.core {
-                self.cancel_client(conn, key);
-            } else {
-                let message = CoreMessage::Cancel { conn, key: key.into() };
-                self.ports.act(Action::Tell { core, message });
-            }
+        let own = self.engine.core_state.core;
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            named.into_iter().chain(moved).partition(|(core, _)| *core == own);
+        // A client that is here may go back to another of the places before that core hears of it.
+        if here.into_iter().any(|(_, conn)| self.cancel_client(conn, key)) {
+            return;
+        }
+        for (core, conn) in elsewhere {
+            let message = CoreMessage::Cancel { conn, key: key.into() };
+            self.ports.act(Action::Tell { core, message });
         }
     }
 
-    /// Cancels the running request of a client, if the key is the client's.
-    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+    /// Cancels the running request of a client, if the key is the client's; true if
+    /// there was one.
+    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
         // The comparison reads all bytes, so that its time does not tell how many are right.
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
         if !same || P::phase(&client.session) != Phase::Ready {
-            return;
+            return false;
         }
         let Some(server) = client.link else { return self.cancel_waiting(conn) };
         // A cancel request hits what the server does when it comes. So it waits for the client's
@@ -60,18 +64,19 @@ impl<P: Protocol> Step<'_, P> {
             self.leave_holder(server);
             P::cancel(self, conn, server);
         }
+        true
     }
 
     /// Cancels the next request of a client that waits for a server, or for a reply that another
-    /// fetches. The client leaves the line.
-    fn cancel_waiting(&mut self, conn: Conn) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+    /// fetches. The client leaves the line. False if it does not wait.
+    fn cancel_waiting(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
         if !matches!(client.waiting_for, WaitingFor::Server | WaitingFor::Fetch) {
-            return;
+            return false;
         }
         let input = client.inbox.join(&[]);
         let used = P::cancel_waiting(self, conn, &input);
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.engine.connections.client(conn) else { return true };
         client.inbox.put_back(input, used.unwrap_or(0));
         if used.is_some() {
             client.resent = false;
@@ -79,6 +84,7 @@ impl<P: Protocol> Step<'_, P> {
             self.engine.core_state.pool_in_use(id).waiters.remove_client(conn);
             self.unblock(conn);
         }
+        true
     }
 
     /// Connects to a server's host, to send a CancelRequest for the server.

@@ -24,7 +24,9 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             CoreMessage::Room { pool } => self.grow(pool),
-            CoreMessage::Cancel { conn, key } => self.cancel_client(conn, &key),
+            CoreMessage::Cancel { conn, key } => {
+                self.cancel_client(conn, &key);
+            }
             CoreMessage::Kill { serial } => self.kill_client(serial),
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),
