@@ -18,6 +18,7 @@ pub mod docs;
 pub mod tidy;
 pub mod drivers;
 pub mod rounds;
+pub mod instructions;
 pub mod bench;
 pub mod soak;
 pub mod regress;

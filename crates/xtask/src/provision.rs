@@ -244,6 +244,11 @@ pub fn java() -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// Whether a program is installed in `/usr/bin`.
+pub fn has_program(name: &str) -> bool {
+    Path::new("/usr/bin").join(name).is_file()
+}
+
 /// Installs Debian packages if root runs this on Debian; otherwise fails with their names.
 ///
 /// The packages' services are not started: tests start their own servers.

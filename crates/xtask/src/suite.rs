@@ -14,6 +14,7 @@ use crate::command::{self, Tally};
 use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
 use crate::encrypted;
 use crate::fuzz;
+use crate::instructions;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 use crate::proxy::{self, Refrain};
@@ -35,6 +36,7 @@ const PARTS: &[Part] = &[
     Part { name: "doc", run: doc, drives: false },
     Part { name: "cargo-test", run: cargo_test, drives: false },
     Part { name: "grammar", run: grammar, drives: false },
+    Part { name: "instructions", run: instructions::check, drives: false },
     Part { name: "sim", run: sim, drives: false },
     Part { name: "differ", run: differ, drives: false },
     Part { name: "queries", run: queries, drives: false },

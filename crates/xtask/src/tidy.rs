@@ -14,7 +14,7 @@ mod calls;
 mod code;
 mod conversations;
 mod pages;
-mod tour;
+mod decisions;
 
 pub use self::tree::{Source, Tree};
 
@@ -48,7 +48,8 @@ pub const RULES: &[Rule] = &[
     Rule { name: "files that decide have conversations", find: conversations::modules },
     Rule { name: "files named in the docs exist", find: pages::names },
     Rule { name: "the page on the architecture has all modules", find: pages::modules },
-    Rule { name: "the tour is short", find: tour::length },
+    Rule { name: "decisions have their numbers", find: decisions::numbers },
+    Rule { name: "dependencies have a reason", find: decisions::dependencies },
     Rule { name: "generated pages are current", find: pages::generated },
 ];
 

@@ -3,7 +3,7 @@
 //!
 //! The columns of an EXECUTE or FETCH in a Parse depend on what has the name at that moment. So no
 //! two such Parses share a statement: each has its own
-//! (`docs/decisions/0018-execute-lends-names.md`).
+//! (`docs/decisions/0018-names-in-sql-execute.md`).
 //!
 //! PostgreSQL looks for the statement that an EXECUTE names when the EXECUTE is parsed, bound and
 //! run. The server knows the client's statement by another name. So before each of these messages

@@ -3,8 +3,8 @@
 //!
 //! A client that has gone for good looks like one that has ended its half of the connection and
 //! goes on reading. So PostgreSQL runs everything that it was sent before, and so does Refrain
-//! (`docs/decisions/0033-last-words.md`). After some seconds Refrain takes such a client to have
-//! gone (`step/tick.rs` of the pool).
+//! (`docs/decisions/0033-half-closed-clients.md`). After some seconds Refrain takes such a client
+//! to have gone (`step/tick.rs` of the pool).
 
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;

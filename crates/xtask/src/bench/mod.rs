@@ -13,7 +13,6 @@ mod turns;
 mod rounds;
 mod syscalls;
 mod idle;
-mod instructions;
 pub mod capacity;
 mod printed;
 mod sqlite_wire;
@@ -23,6 +22,8 @@ mod publish;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+
+use crate::instructions;
 
 /// The arguments of `cargo xtask bench`.
 #[derive(Args, Clone, Debug)]
@@ -68,7 +69,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         None => ("bench", arguments.plan.run()?),
         Some(What::Syscalls) => ("bench-syscalls", syscalls::run()?),
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
-        Some(What::Instructions) => ("bench-instructions", instructions::run()?),
+        // These figures are kept in a file that the suite reads.
+        Some(What::Instructions) => return instructions::bench(arguments.write),
         // This build is not optimised: its clients would be slower than the proxy.
         Some(What::Capacity(_)) if cfg!(debug_assertions) => return capacity::run_optimised(),
         Some(What::Capacity(plan)) => ("bench-capacity", plan.run()?),

@@ -213,11 +213,6 @@ impl Outcome {
     }
 }
 
-/// Whether a program is installed in `/usr/bin`.
-pub(super) fn has_program(name: &str) -> bool {
-    Path::new("/usr/bin").join(name).is_file()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use crate::postgres::{Cluster, Version};
 use crate::provision;
 
 use super::launch::{self, Contender, Driver, Running, Shape};
-use super::pgbench::{Load, Mode, Pgbench, Until, Workload, has_program};
+use super::pgbench::{Load, Mode, Pgbench, Until, Workload};
 use super::report::table;
 
 /// Transactions of each client in the shorter run with one client.
@@ -43,7 +43,7 @@ type Calls = BTreeMap<String, u64>;
 
 /// Runs the benchmark and returns the tables in Markdown.
 pub(super) fn run() -> Result<String> {
-    if !has_program("strace") {
+    if !provision::has_program("strace") {
         provision::debian(&["strace"])?;
     }
     let contender = |driver, workers| Contender::refrain(driver, workers);
