@@ -1,7 +1,8 @@
 //! Facts about an SQL text, as far as a proxy must know them.
 //!
 //! What: [`scan()`] says how a query string may change its session and which statement it is;
-//! [`set_names`] which parameters it sets; [`databases_to_drain`] which databases must have no
+//! [`Rest`] what the rest of a text may do that arrives in pieces; [`set_names`] which parameters it
+//! sets; [`databases_to_drain`] which databases must have no
 //! other connections for it; [`tag()`] what a completed command has done; [`normalize`] which part
 //! of a text it shares with texts that differ only in their literals; [`reads`] why a statement is
 //! not a read, or its result not to be kept; [`writes`] and [`effect`] what it may write;
@@ -45,6 +46,8 @@ mod scan;
 
 mod drain;
 
+mod rest;
+
 mod tag;
 
 pub mod normalize;
@@ -59,6 +62,7 @@ pub mod effect;
 pub use calls::VAGUE;
 pub use drain::databases_to_drain;
 pub use name::{MAX_NAME, Name};
+pub use rest::{Behind, Rest};
 pub use rules::{RuleText, rules};
 pub use scan::{Kind, Scan, kinds, scan, scan_with};
 pub use set::{ANY_PARAMETER, SetNames, set_names, set_names_with, set_names_within};

@@ -308,6 +308,84 @@ fn parameter_behind(rest: &[u8]) -> Option<&[u8]> {
     name.contains(&b'.').then_some(name)
 }
 
+/// A custom parameter that bytes may set, in a string or not.
+pub(crate) enum Custom<'a> {
+    /// None.
+    Nothing,
+    /// The parameter of this name.
+    Name(Cow<'a, [u8]>),
+    /// One whose name cannot be read.
+    Unreadable,
+}
+
+/// Returns the custom parameter that the beginning of `text` may set: SET or `set_config`. What
+/// stands behind the text is not known unless `is_whole`.
+pub(crate) fn custom_behind(text: &[u8], is_whole: bool) -> Custom<'_> {
+    let end = text.iter().position(|byte| !crate::lex::is_word(*byte)).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    // Bytes that are missing may belong to the name.
+    let cut = || if is_whole { Custom::Nothing } else { Custom::Unreadable };
+    if is_word(word, "set") {
+        custom_target(rest).unwrap_or_else(cut)
+    } else if is_word(word, "set_config") {
+        custom_argument(rest.strip_prefix(b"\"").unwrap_or(rest)).unwrap_or_else(cut)
+    } else {
+        Custom::Nothing
+    }
+}
+
+/// Returns the custom parameter behind the word SET; `None` if the bytes end before that is known.
+fn custom_target(rest: &[u8]) -> Option<Custom<'_>> {
+    let mut lexer = Lexer::new(rest, false);
+    let (mut start, mut dotted) = (None, false);
+    loop {
+        let token = lexer.significant()?;
+        match token.kind {
+            TokenKind::Word | TokenKind::Quoted => {}
+            TokenKind::UnicodeQuoted => return Some(Custom::Unreadable),
+            TokenKind::Unterminated => return None,
+            _ => return Some(Custom::Nothing),
+        }
+        let begin = *start.get_or_insert(token.start as usize);
+        let mut more = lexer.clone();
+        let behind = more.significant()?;
+        let scopes = [&b"session"[..], b"local"];
+        let is_scope = scopes.iter().any(|scope| token.of(rest).eq_ignore_ascii_case(scope));
+        if behind.kind == TokenKind::Dot {
+            dotted = true;
+            lexer = more;
+        } else if is_scope && !dotted {
+            start = None;
+        } else if dotted {
+            return Some(Custom::Name(parameter_name(&rest[begin..token.end as usize])));
+        } else {
+            return Some(Custom::Nothing);
+        }
+    }
+}
+
+/// Returns the custom parameter in the arguments of `set_config`; `None` if the bytes end before
+/// that is known.
+fn custom_argument(rest: &[u8]) -> Option<Custom<'_>> {
+    let mut lexer = Lexer::new(rest, false);
+    if lexer.significant()?.kind != TokenKind::Open {
+        return Some(Custom::Nothing);
+    }
+    let arguments = rest[lexer.position()..].trim_ascii_start();
+    // Within a string the quotes are doubled.
+    let quotes = arguments.iter().position(|byte| *byte != b'\'')?;
+    let name = &arguments[quotes..];
+    let end = name.iter().position(|byte| !crate::lex::is_word(*byte) && *byte != b'.')?;
+    let (name, after) = name.split_at(end);
+    let after = after.strip_prefix(&arguments[..quotes]).unwrap_or_default().trim_ascii_start();
+    Some(match after.first()? {
+        b',' if quotes == 0 || name.is_empty() => Custom::Unreadable,
+        b',' if name.contains(&b'.') => Custom::Name(Cow::Owned(name.to_ascii_lowercase())),
+        b',' => Custom::Nothing,
+        _ => Custom::Unreadable,
+    })
+}
+
 /// Returns the meaning of a token by the table of mentions.
 pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
     let written = token.of(text);

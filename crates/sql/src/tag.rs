@@ -48,6 +48,8 @@ pub enum Tag {
     /// CREATE, ALTER, DROP or IMPORT of an object that may decide the columns of a result, or the
     /// end of a prepared transaction.
     Ddl,
+    /// ALTER ROLE or ALTER DATABASE, which may set parameters with which sessions begin.
+    Defaults,
     /// BEGIN or START TRANSACTION.
     Begin,
     /// COMMIT of a block that had not failed.
@@ -91,6 +93,7 @@ fn command(tag: &[u8]) -> Tag {
         b"RESET" => Tag::Reset,
         b"SAVEPOINT" => Tag::Savepoint,
         b"RELEASE" => Tag::Release,
+        b"ALTER ROLE" | b"ALTER DATABASE" => Tag::Defaults,
         b"DISCARD ALL" => Tag::DiscardAll,
         b"DISCARD TEMP" => Tag::DiscardTemp,
         b"DEALLOCATE ALL" => Tag::DeallocateAll,

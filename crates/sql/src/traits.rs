@@ -84,6 +84,8 @@ traits! {
     DRAINS = 23;
     /// Runs or plans a prepared statement by its name.
     EXECUTE = 27;
+    /// Does more than the part of the text shows that was read. [`crate::scan()`] never finds this.
+    UNREAD = 28;
 }
 
 impl Traits {

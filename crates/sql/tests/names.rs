@@ -87,6 +87,8 @@ fn command_tags_are_recognised() {
         ("DROP FUNCTION", Tag::Ddl),
         ("IMPORT FOREIGN SCHEMA", Tag::Ddl),
         ("CREATE ROLE", Tag::Other),
+        ("ALTER ROLE", Tag::Defaults),
+        ("ALTER DATABASE", Tag::Defaults),
         ("CREATE DATABASE", Tag::Other),
         ("ALTER SYSTEM", Tag::Other),
         ("CREATE INDEX", Tag::Other),

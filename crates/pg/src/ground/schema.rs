@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use refrain_sql::Traits;
 
 /// The traits of texts that change the schema, or hide whether they do.
-pub(crate) const DEFINES: Traits = Traits::DDL.union(Traits::PROCEDURAL);
+pub(crate) const DEFINES: Traits = Traits::DDL.union(Traits::PROCEDURAL).union(Traits::UNREAD);
 
 /// Changes to the schema of one database.
 #[derive(Debug, Default)]

@@ -17,6 +17,7 @@ use crate::pipeline::outstanding::{
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
+use crate::state::client::pins::Pins;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
 
@@ -114,6 +115,9 @@ impl Link<'_> {
     fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
         self.hide_unnamed(bind.statement);
         self.pipe.sends_unknown();
+        if self.client.session.pins.has(Pins::PREPARED) {
+            self.suspect_prepared();
+        }
         let old = bind.names_bytes();
         self.rewritten_header(message, old, old);
         let safe = self.not_ours(bind.statement);

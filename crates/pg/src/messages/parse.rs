@@ -42,7 +42,9 @@ impl Link<'_> {
         // A text of megabytes is not kept for other servers (E13): the client keeps this server
         // instead.
         if message.header.body as usize > most {
-            return Ok(self.parse_unkept(message));
+            let used = self.parse_unkept(message);
+            self.watch_parse(message);
+            return Ok(used);
         }
         let parse = Parse::read(message.whole(most)?)?;
         // The settings decide how the server reads constants in the text (E57), and so which

@@ -144,6 +144,7 @@ impl Link<'_> {
         if self.client.session.statements.are_managed() {
             // The statement exists on this server alone, so the client keeps the server.
             self.client.session.pins.pin(Pins::PREPARED);
+            self.client.session.suspicion.prepare_anything();
             self.client.session.statements.drop_unnamed();
             self.pipe.server.session.statements.forget_unnamed();
             self.pipe.pool().counters.protocol.statements_not_kept += 1;

@@ -71,10 +71,14 @@ impl Link<'_> {
         self.note_drained(text, &scan);
         self.ends_early();
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
+        let segment = self.pipe.server.session.outstanding.segment();
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action).with(scan.traits | lent.traits),
         );
         self.client.session.evidence.send(calls, seq..seq + 1);
+        if !message.complete {
+            self.watch_rest(text, &scan, (seq, segment));
+        }
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
         let used = self.pass(message);
@@ -155,7 +159,7 @@ impl Link<'_> {
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
             self.note_settings(cached.statement.text(), &cached.statement.scan);
         }
-        Ok(Some(self.execute_by_sql(message, range, &cached, scan.traits, &folded)))
+        Ok(Some(self.execute_by_sql(message, range, &cached, scan, &folded)))
     }
 
     /// Handles `DEALLOCATE name` for a statement of the client. The server keeps the statement:
@@ -292,7 +296,7 @@ impl Link<'_> {
         message: &Message<'_>,
         name: std::ops::Range<usize>,
         cached: &Rc<CachedStatement>,
-        traits: Traits,
+        scan: &Scan,
         folded: &[u8],
     ) -> usize {
         let open = self.pipe.server.session.outstanding.is_open();
@@ -310,13 +314,17 @@ impl Link<'_> {
         for part in [&body[..name.start], &called, &body[name.end..]] {
             self.pipe.out().extend_from_slice(part);
         }
+        let segment = self.pipe.server.session.outstanding.segment();
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward)
-                .with(traits | cached.statement.scan.traits)
+                .with(scan.traits | cached.statement.scan.traits)
                 .about(cached.statement.id)
                 .called(folded),
         );
         self.client.session.evidence.send(calls, seq..seq + 1);
+        if !message.complete {
+            self.watch_rest(message.body(), scan, (seq, segment));
+        }
         self.pass_missing(message)
     }
 

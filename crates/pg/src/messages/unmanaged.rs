@@ -8,7 +8,6 @@
 
 use std::rc::Rc;
 
-use refrain_config::TrackFunctions;
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::front::{Bind, Parse};
 
@@ -17,7 +16,6 @@ use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
-use crate::state::options::tracks;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
@@ -31,7 +29,9 @@ impl Link<'_> {
             // The name of a Parse that is too long to be kept is not read. It may replace any of
             // the names.
             self.client.session.statements.forget_all();
-            return Ok(self.parse_unkept(message));
+            let used = self.parse_unkept(message);
+            self.watch_parse(message);
+            return Ok(used);
         }
         let parse = Parse::read(message.whole(most)?)?;
         let seq = self.pipe.server.session.outstanding.next_seq();
@@ -121,13 +121,6 @@ impl Link<'_> {
                 self.suspect_anything();
             }
             _ => {}
-        }
-    }
-
-    /// Has a look at the session follow, since a statement with an unknown text runs.
-    fn suspect_anything(&mut self) {
-        if tracks(self.pipe.pool()) != TrackFunctions::Off {
-            self.client.session.suspicion.look_later();
         }
     }
 }

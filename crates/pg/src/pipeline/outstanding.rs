@@ -313,6 +313,14 @@ impl Outstanding {
         self.entries.iter().any(|entry| entry.traits.intersects(traits))
     }
 
+    /// Adds traits to request `seq`, of whose text more has become known.
+    pub(crate) fn add_traits(&mut self, seq: Seq, traits: Traits) {
+        let at = seq.checked_sub(self.head).and_then(|at| usize::try_from(at).ok());
+        if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
+            entry.traits |= traits;
+        }
+    }
+
     /// True if no request is outstanding.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -13,6 +13,9 @@ use crate::relay::link::Link;
 use crate::state::client::pins::Pins;
 use crate::state::options::tracks;
 
+/// Effects of a prepared statement that neither the tag of its EXECUTE shows nor its calls.
+const HIDDEN_IN_PREPARED: Traits = Traits::UNREAD.union(Traits::ROLE);
+
 impl Link<'_> {
     /// Notes the effects of a command that is complete.
     #[inline]
@@ -57,7 +60,12 @@ impl Link<'_> {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
                 self.client.session.settings.read_later();
             }
-            Tag::Prepare => self.pin(Pins::PREPARED),
+            Tag::Prepare => {
+                self.pin(Pins::PREPARED);
+                if traits.intersects(HIDDEN_IN_PREPARED) {
+                    self.client.session.suspicion.prepare_anything();
+                }
+            }
             Tag::Listen => self.pin(Pins::LISTEN),
             Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
                 self.unpin_at_commit(Pins::LISTEN);
@@ -94,12 +102,15 @@ impl Link<'_> {
             Tag::Call if tracks(self.pipe.pool()) == TrackFunctions::Off => self.schema_change(),
             // CREATE TABLE AS and the like complete with the tag of their query.
             _ if traits.contains(Traits::DDL) => self.schema_change(),
+            Tag::Select | Tag::Other if traits.contains(Traits::UNREAD) => self.schema_change(),
             _ => {}
         }
         if traits.contains(Traits::LOCAL) {
             self.client.session.settings.change_locally();
         }
-        self.pipe.server.session.transaction.has_run(traits);
+        if tag == Tag::Defaults && traits.intersects(Traits::DEFAULTS | Traits::UNREAD) {
+            self.pipe.server.session.transaction.change_defaults();
+        }
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
             (Traits::ADVISORY, Pins::ADVISORY, true),
@@ -143,6 +154,7 @@ impl Link<'_> {
     fn deallocated_all(&mut self) {
         self.pipe.server.session.statements.clear_named();
         self.client.session.statements.forget_named();
+        self.client.session.suspicion.deallocate_all();
         self.unpin(Pins::PREPARED);
     }
 

@@ -4,6 +4,7 @@
 use refrain_sql::{Scan, Traits};
 use refrain_wire::write;
 
+use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::settings::session::SettingsMut;
@@ -121,6 +122,11 @@ impl Link<'_> {
     /// read, if `reads`, and some that PostgreSQL does not report, if `hides`.
     pub(crate) fn may_change_settings(&mut self, reads: bool, hides: bool) {
         let segment = self.pipe.server.session.outstanding.segment();
+        self.may_change_settings_in(segment, reads, hides);
+    }
+
+    /// Notes the same of a text in this segment.
+    pub(crate) fn may_change_settings_in(&mut self, segment: Segment, reads: bool, hides: bool) {
         let shared = &self.pipe.core_state.shared.protocol;
         self.client.session.settings.may_change(segment, reads, hides, || shared.own_environment());
     }

@@ -122,6 +122,10 @@ impl Link<'_> {
             return None;
         }
         if scan.traits.contains(Traits::EXECUTE) {
+            if suspicion.has_prepared_anything() {
+                self.may_change_settings(true, true);
+                return self.look_later(VAGUE);
+            }
             calls ^= suspicion.prepared();
         }
         let hidden = scan.traits.contains(Traits::PROCEDURAL);
@@ -163,6 +167,24 @@ impl Link<'_> {
             return None;
         }
         self.look_later(calls)
+    }
+
+    /// Notes that a statement runs which the client has prepared on this server alone.
+    pub(crate) fn suspect_prepared(&mut self) {
+        let suspicion = &self.client.session.suspicion;
+        if suspicion.has_prepared_anything() {
+            self.may_change_settings(true, true);
+        } else if suspicion.prepared() == 0 {
+            return;
+        }
+        self.suspect_anything();
+    }
+
+    /// Has a look at the session follow, since a statement runs whose text is not known.
+    pub(crate) fn suspect_anything(&mut self) {
+        if tracks(self.pipe.pool()) != TrackFunctions::Off {
+            self.client.session.suspicion.look_later();
+        }
     }
 
     fn look_later(&mut self, calls: u64) -> Option<u64> {

@@ -14,6 +14,7 @@ pub(crate) mod follow;
 pub(crate) mod learn;
 pub(crate) mod look;
 pub(crate) mod knowledge;
+pub(crate) mod unread;
 pub(crate) mod to_server;
 pub(crate) mod effects;
 pub(crate) mod reader;

@@ -3,6 +3,7 @@
 //! holds the server, a job, or nobody.
 
 use refrain_pool::Now;
+use refrain_sql::Traits;
 use refrain_wire::back::Status;
 
 use crate::ground::schema::DEFINES;
@@ -42,6 +43,14 @@ impl Pipeline<'_> {
             self.begins_to_define();
         }
         self.server.session.outstanding.push(request).0
+    }
+
+    /// Notes that a request that was sent in pieces may do more than its beginning shows.
+    pub(crate) fn owes_more(&mut self, seq: Seq, traits: Traits) {
+        self.server.session.outstanding.add_traits(seq, traits);
+        if traits.intersects(DEFINES) {
+            self.begins_to_define();
+        }
     }
 
     /// Notes that the request just sent may change the schema, from now on until its transaction is

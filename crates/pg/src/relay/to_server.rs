@@ -28,6 +28,9 @@ impl Link<'_> {
         let count = inbox.take_rest(input);
         if inbox.rest_goes == Rest::On {
             self.pipe.out().extend_from_slice(&input[..count]);
+            if self.client.session.unread.is_some() {
+                self.see_rest(&input[..count], self.client.inbox.rest == 0);
+            }
         }
         count
     }

@@ -17,6 +17,7 @@ use crate::state::client::reading::Reading;
 use crate::state::client::settings::ClientSettings;
 use crate::state::client::statements::ClientStatements;
 use crate::state::client::suspicion::Suspicion;
+use crate::state::client::unread::UnreadText;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::portals::Portals;
 
@@ -26,6 +27,7 @@ pub(crate) mod suspicion;
 pub(crate) mod reading;
 pub(crate) mod settings;
 pub(crate) mod statements;
+pub(crate) mod unread;
 pub(crate) mod travel;
 
 /// A client's session, as PostgreSQL's protocol knows it.
@@ -35,6 +37,8 @@ pub struct ClientSession {
     pub(crate) login: Login,
     /// Whether its next message is read, dropped, or waits.
     pub(crate) reading: Reading,
+    /// Its text whose rest is still to come, if Refrain has to know what that may do.
+    pub(crate) unread: Option<Box<UnreadText>>,
     /// Its settings.
     pub(crate) settings: ClientSettings,
     /// Its prepared statements.
@@ -64,6 +68,7 @@ impl ClientSession {
         Self {
             login: Login::default(),
             reading: Reading::default(),
+            unread: None,
             settings: ClientSettings::new(nothing, now),
             statements: ClientStatements::default(),
             expected_run: None,

@@ -42,9 +42,15 @@ pub(crate) fn has_jobs(pool: &Pool) -> bool {
 /// Returns whether Refrain looks for state that functions have left in servers' sessions.
 #[inline]
 pub(crate) fn tracks(pool: &Pool) -> TrackFunctions {
-    let options = &pool.settings.options;
-    let keeps = options.pool_mode == PoolMode::Session && !autoprepares(pool);
-    if keeps || !pool.settings.is_postgres { TrackFunctions::Off } else { options.track_functions }
+    if looks_back(pool) { pool.settings.options.track_functions } else { TrackFunctions::Off }
+}
+
+/// Whether Refrain ever looks at the sessions of servers: clients share them, or statements of
+/// Refrain's own run in them.
+#[inline]
+pub(crate) fn looks_back(pool: &Pool) -> bool {
+    let keeps = pool.settings.options.pool_mode == PoolMode::Session && !autoprepares(pool);
+    !keeps && pool.settings.is_postgres
 }
 
 /// Returns the limits for normalized queries.

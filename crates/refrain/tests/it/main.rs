@@ -43,6 +43,7 @@ mod functions;
 mod looks;
 mod defaults;
 mod unmanaged;
+mod unread;
 mod modes;
 mod bulk;
 mod timeouts;

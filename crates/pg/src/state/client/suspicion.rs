@@ -59,6 +59,8 @@ pub(crate) struct Suspicion {
     look: Look,
     /// A hash of the calls in statements that were prepared by SQL; zero for none.
     prepared: u64,
+    /// Whether one of them may do what no hash tells.
+    prepared_anything: bool,
 }
 
 impl Suspicion {
@@ -89,6 +91,21 @@ impl Suspicion {
     /// Notes a PREPARE of SQL with these calls.
     pub(crate) fn prepare(&mut self, calls: u64) {
         self.prepared = self.prepared.rotate_left(9) ^ calls;
+    }
+
+    /// Notes a statement of this server's alone that may do anything.
+    pub(crate) fn prepare_anything(&mut self) {
+        self.prepared_anything = true;
+    }
+
+    /// Notes that the statements that were prepared by SQL are gone.
+    pub(crate) fn deallocate_all(&mut self) {
+        (self.prepared, self.prepared_anything) = (0, false);
+    }
+
+    /// Whether a statement of this server's alone may do anything.
+    pub(crate) fn has_prepared_anything(&self) -> bool {
+        self.prepared_anything
     }
 
     /// Returns a hash of the calls in statements that were prepared by SQL.

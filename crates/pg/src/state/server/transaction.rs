@@ -1,7 +1,5 @@
 //! TransactionChanges: what a server's transaction may have changed beyond its session.
 
-use refrain_sql::Traits;
-
 use crate::ground::ids::Segment;
 use crate::ground::schema::{DEFINES, Defining};
 use crate::pipeline::outstanding::Outstanding;
@@ -86,9 +84,9 @@ impl TransactionChanges {
         std::mem::take(&mut self.schema)
     }
 
-    /// Notes that a text with these traits has run.
-    pub(crate) fn has_run(&mut self, traits: Traits) {
-        self.defaults |= traits.contains(Traits::DEFAULTS);
+    /// Notes that a command may have changed the defaults of new sessions.
+    pub(crate) fn change_defaults(&mut self) {
+        self.defaults = true;
     }
 
     /// Takes, at the end of a transaction, whether it may have changed the defaults of new

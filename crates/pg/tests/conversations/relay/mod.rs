@@ -14,6 +14,7 @@ mod texts;
 mod to_client;
 mod to_nobody;
 mod to_server;
+mod unread;
 mod writes;
 mod turn;
 mod words;
