@@ -1,13 +1,13 @@
 //! Facts about an SQL text, as far as a proxy must know them.
 //!
 //! What: [`scan()`] says how a query string may change its session and which statement it is;
-//! [`Rest`] what the rest of a text may do that arrives in pieces; [`set_names`] which parameters it
-//! sets; [`databases_to_drain`] which databases must have no
-//! other connections for it; [`tag()`] what a completed command has done; [`normalize`] which part
-//! of a text it shares with texts that differ only in their literals; [`reads`] why a statement is
-//! not a read, or its result not to be kept; [`writes`] and [`effect`] what it may write;
-//! [`moments`] which values depend on the present; [`comments`] what a text is without its comments
-//! and [`hint`] what they ask of the result cache; [`lex`] gives PostgreSQL's own token boundaries.
+//! [`Rest`] what the rest of a text may do that arrives in pieces; [`set_names`] which parameters
+//! it sets; [`databases_to_drain`] which databases must have no other connections for it; [`tag()`]
+//! what a completed command has done; [`normalize`] which part of a text it shares with texts that
+//! differ only in their literals; [`reads`] why a statement is not a read, or its result not to be
+//! kept; [`writes`] and [`effect`] what it may write; [`moments`] which values depend on the
+//! present; [`comments`] what a text is without its comments and [`hint`] what they ask of the
+//! result cache; [`lex`] gives PostgreSQL's own token boundaries.
 //!
 //! Why: in transaction pooling a server session goes from client to client, and the SQL text is all
 //! that a proxy sees of a client's changes to the session.

@@ -7,8 +7,8 @@
 //! Why: a query string may have a gigabyte, and a proxy does not keep it. But a long INSERT of
 //! values is everyday, and must not count as a text that may do anything.
 //!
-//! What always holds: in doubt, the answer is [`Behind::Anything`]. The rest is judged byte by byte,
-//! so it does not matter where a piece ends.
+//! What always holds: in doubt, the answer is [`Behind::Anything`]. The rest is judged byte by
+//! byte, so it does not matter where a piece ends.
 //!
 //! What it does not do: find statements. PostgreSQL lists every setting but custom parameters, so
 //! a proxy can ask for all others once the text has run.
@@ -26,7 +26,7 @@ const SET_BYTES_MAX: usize = 512;
 /// Most names that are kept.
 const NAMES_MAX: usize = 256;
 
-/// What a text may do behind its beginning.
+/// The effects that a text may have behind its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behind {
     /// Nothing more than the beginning shows: its one statement goes on with values.
@@ -130,8 +130,8 @@ impl Rest {
         self.kept.extend_from_slice(&window[window.len().saturating_sub(KEPT)..]);
     }
 
-    /// Whether a piece has no comment, no other statement, and no parenthesis that could belong to a
-    /// call.
+    /// Whether a piece has no comment, no other statement, and no parenthesis that could belong to
+    /// a call.
     fn goes_on_with_values(&mut self, piece: &[u8]) -> bool {
         let (mut before, mut place) = (self.before, self.place);
         for &byte in piece {
