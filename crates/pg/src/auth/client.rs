@@ -219,7 +219,7 @@ impl Proving {
         random: &[u8; NONCE_BYTES],
     ) -> AuthStep {
         let (request, awaits) = match method {
-            Method::Trust => return AuthStep::done(credential, Secret::None, Vec::new()),
+            Method::Trust => return AuthStep::trust(credential.user()),
             Method::Password => (AuthRequest::CleartextPassword, Awaits::Password),
             Method::Md5 if !credential.is_scram() => {
                 let [a, b, c, d, ..] = *random;
@@ -260,15 +260,20 @@ impl Proving {
 }
 
 impl AuthStep {
-    fn done(credential: &Credential, secret: Secret, mut say: Vec<AuthRequest>) -> Self {
+    /// Believes a client its name: [`Method::Trust`].
+    pub fn trust(user: &str) -> Self {
+        Self::done(user, Secret::None, Vec::new())
+    }
+
+    fn done(user: &str, secret: Secret, mut say: Vec<AuthRequest>) -> Self {
         say.push(AuthRequest::Ok);
-        Self::Done(Authenticated { user: credential.user().to_owned(), secret }, say)
+        Self::Done(Authenticated { user: user.to_owned(), secret }, say)
     }
 
     /// Ends the exchange by what the check of a secret has found.
     fn end(credential: &Credential, found: Option<Secret>, say: Vec<AuthRequest>) -> Self {
         match found {
-            Some(secret) => Self::done(credential, secret, say),
+            Some(secret) => Self::done(credential.user(), secret, say),
             None => Self::Failed(AuthError::Password { user: credential.user().to_owned() }),
         }
     }

@@ -4,13 +4,15 @@
 //! server's ParameterStatus messages. Startup parameters that no server has accepted yet are
 //! checked on one first: a value that PostgreSQL refuses ends the login, as it would there.
 
+use std::sync::Arc;
+
 use refrain_config::Database;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
-use refrain_pool::ids::Conn;
+use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::lobby::Counted;
 use refrain_wire::Header;
 use refrain_wire::back::Status;
@@ -24,8 +26,9 @@ use crate::engine::Step;
 use crate::ground::reports::too_many_connections;
 use crate::login::lookup::UserFound;
 use crate::settings::defaults::Defaults;
-use crate::settings::session::{Setting, SettingsMut};
+use crate::settings::session::{ServerParameters, Setting};
 use crate::state::client::login::{ClientState, LoginRequest};
+use crate::state::last_login::{LastLogin, tell_parameters};
 use crate::state::parts::{PoolShared, intern_settings};
 
 /// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
@@ -82,15 +85,11 @@ impl Step<'_, '_> {
             Some(Ok(method)) => method,
             Some(Err(denied)) => return self.deny(conn, &login_request, &denied),
         };
-        let found = match method {
-            Method::Trust => UserFound::Credential(
-                shared.protocol.unknown_credential(&login_request.user, false),
-            ),
-            Method::Password | Method::Md5 | Method::Scram => {
-                self.find_user(conn, &login_request, since)
-            }
-        };
-        let credential = match found {
+        if method == Method::Trust {
+            let trusted = AuthStep::trust(&login_request.user);
+            return self.proof(conn, login_request, trusted);
+        }
+        let credential = match self.find_user(conn, &login_request, since) {
             UserFound::Credential(credential) => credential,
             UserFound::Later => {
                 let since = since.unwrap_or(self.step.now);
@@ -244,22 +243,11 @@ impl Step<'_, '_> {
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         client.session.statements.manage(pool.settings.options.prepared_statements);
-        let mut edit = SettingsMut::default();
-        for (name, value) in
-            server_parameters.iter().filter(|(n, _)| crate::settings::session::is_settable(n))
-        {
-            edit.set(name, value);
-        }
-        let default = edit.clone();
-        let mut startup = SettingsMut::default();
-        for (name, value) in &login_request.settings {
-            edit.set(name, value);
-            startup.set(name, value);
-        }
         let plain = is_plain(&login_request.settings);
         let id = client.pool();
-        let wants = intern_settings(&mut self.step.engine.core_state, edit);
-        let defaults = intern_settings(&mut self.step.engine.core_state, default);
+        let last_login = self.last_login(id, server_parameters, &login_request.settings);
+        let LastLogin { wants, defaults, startup, .. } = last_login;
+        let (wants, defaults, startup) = (wants.clone(), defaults.clone(), startup.clone());
         let proven = self.step.engine.core_state.pool(id).protocol.proven(&wants);
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return };
@@ -275,6 +263,24 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Returns what a login to a pool with these settings leads to, from the last one if it was
+    /// alike.
+    fn last_login(
+        &mut self,
+        pool: PoolId,
+        server_parameters: Arc<ServerParameters>,
+        asked: &[Setting],
+    ) -> &LastLogin {
+        let core_state = &mut self.step.engine.core_state;
+        let last_login = core_state.pool(pool).protocol.last_login.take();
+        let alike = last_login.filter(|last| last.is_like(&server_parameters, asked));
+        let last_login = alike.unwrap_or_else(|| {
+            let intern = |edit| intern_settings(core_state, edit);
+            Box::new(LastLogin::new(server_parameters, asked, intern))
+        });
+        core_state.pool(pool).protocol.last_login.insert(last_login)
+    }
+
     /// Ends the check of a client's startup parameters, once the server has answered.
     pub(crate) fn checked(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
@@ -287,26 +293,12 @@ impl Step<'_, '_> {
         let Some((login_request, authenticated)) = client.session.login.take_checking() else {
             return;
         };
-        let mut edit = self
-            .step
-            .engine
-            .core_state
-            .pool(client.pool())
-            .shared
-            .protocol
-            .server_parameters()
-            .map_or_else(SettingsMut::default, |server_parameters| {
-                let mut edit = SettingsMut::default();
-                let settable = server_parameters
-                    .iter()
-                    .filter(|(n, _)| crate::settings::session::is_settable(n));
-                settable.for_each(|(name, value)| edit.set(name, value));
-                edit
-            });
-        login_request.settings.iter().for_each(|(name, value)| edit.set(name, value));
+        let shared = &self.step.engine.core_state.pool(client.pool()).shared;
+        let server_parameters = shared.protocol.server_parameters().unwrap_or_default();
         client.session.settings.expect(made.clone());
         let id = client.pool();
-        let wants = intern_settings(&mut self.step.engine.core_state, edit);
+        let wants = &self.last_login(id, server_parameters, &login_request.settings).wants;
+        let wants = wants.clone();
         self.step.engine.core_state.pool(id).protocol.prove(wants, made);
         self.step.unlink(conn, link);
         self.finish_login(conn, &login_request, authenticated);
@@ -332,12 +324,12 @@ impl Step<'_, '_> {
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         let out = self.step.ports.out(conn);
-        for (name, value) in server_parameters.iter() {
-            write::parameter_status(
-                out,
-                name,
-                client.session.settings.expected().get(name).unwrap_or(value),
-            );
+        let expected = client.session.settings.expected();
+        match &mut pool.protocol.last_login {
+            Some(last) if last.is_like(&server_parameters, &login_request.settings) => {
+                last.tell(out, expected);
+            }
+            _ => tell_parameters(out, &server_parameters, expected),
         }
         client.session.settings.startup_is_accepted();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };

@@ -9,6 +9,7 @@ pub(crate) mod shared;
 pub(crate) mod core;
 pub(crate) mod client;
 pub(crate) mod server;
+pub(crate) mod last_login;
 pub(crate) mod pool;
 pub mod parts;
 pub(crate) mod options;

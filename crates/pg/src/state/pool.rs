@@ -12,6 +12,7 @@ use crate::results::of_pool::PoolResults;
 use crate::results::refresh::Refreshes;
 use crate::results::repeats::Repeats;
 use crate::settings::session::Settings;
+use crate::state::last_login::LastLogin;
 use crate::users::lookup::Lookups;
 
 /// Most bytes of accepted startup settings; beyond it all are forgotten.
@@ -39,6 +40,8 @@ pub struct PoolPart {
     /// Startup settings that a server has accepted, and their values as the server reported them.
     proven: HashMap<Arc<Settings>, Arc<Settings>>,
     proven_bytes: usize,
+    /// The last login of a client.
+    pub(crate) last_login: Option<Box<LastLogin>>,
     /// The functions that clients' texts call, and whether they leave state in a session.
     pub(crate) calls: Calls,
 }

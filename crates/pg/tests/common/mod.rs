@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use self::fake::Fake;
+use self::scripts::written;
 use refrain_config::Options;
 use refrain_pg::requests::{Answer, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared};
@@ -25,6 +26,7 @@ use refrain_pool::event::Level;
 use refrain_pool::ids::Peer;
 use refrain_pool::{Conn, Core, Now};
 use refrain_sql::reads::Mentioned;
+use refrain_wire::write;
 
 /// Uses of a statement after which the engine asks about it.
 const USES: u32 = 8;
@@ -38,6 +40,8 @@ pub(crate) struct World {
     now: Now,
     clients: Vec<Conn>,
     server: Option<Conn>,
+    /// A client that leaves.
+    leaving: Option<Conn>,
     fake: Fake,
     reply: Vec<u8>,
     /// Statements about which the engine asks the parser thread.
@@ -63,6 +67,7 @@ impl World {
             now: Now(1_000_000),
             clients: Vec::new(),
             server: None,
+            leaving: None,
             fake: Fake::default(),
             reply: Vec::with_capacity(4096),
             cases: Vec::new(),
@@ -111,11 +116,20 @@ impl World {
     /// Runs the script once. Returns the number of bytes that the clients got.
     pub(crate) fn run(&mut self, script: &Script) -> usize {
         let before = self.got;
+        if script.visits {
+            self.log_in(&[("application_name", "visitor")]);
+        }
         for (client, bytes) in &script.steps {
             self.say(*client, bytes);
         }
         let ready = self.tail[..5] == *b"Z\0\0\0\x05";
         assert!(ready, "a run ends with ReadyForQuery: {:?}", self.tail);
+        if script.visits {
+            self.leaving = self.clients.last().copied();
+            self.say(self.clients.len() - 1, &written(write::terminate));
+            assert_eq!(self.leaving, None, "the engine closes the connection");
+            self.clients.pop();
+        }
         self.got - before
     }
 
@@ -133,7 +147,9 @@ impl World {
         while let Some(output) = measured_next(&mut self.ports) {
             match output {
                 Output::Send { conn, bytes } => self.deliver(conn, bytes),
-                Output::Close { conn } => panic!("{conn:?} was closed"),
+                Output::Close { conn } => {
+                    assert_eq!(self.leaving.take(), Some(conn), "it was closed");
+                }
                 Output::Act(Action::Connect { conn, .. }) => {
                     self.server = Some(conn);
                     let event = Event::Connected { conn };

@@ -22,6 +22,8 @@ pub(crate) struct Script {
     pub(super) steps: Vec<Said>,
     /// Whether the engine knows that the statements are reads.
     pub(super) learns: bool,
+    /// Whether a client comes at each run, which leaves at the end: it is the one that speaks.
+    pub(super) visits: bool,
     /// Transactions in one run.
     pub(crate) transactions: u64,
     /// Whether a run allocates nothing once the world is warm.
@@ -86,6 +88,12 @@ fn pooled() -> Vec<Script> {
         },
         plain("copy in", copy_in()),
         Script {
+            clients: &[],
+            visits: true,
+            lean: false,
+            ..plain("connect, query, leave", one(simple(b"SELECT 1")))
+        },
+        Script {
             clients: &[&[("timezone", "UTC")], &[("timezone", "Asia/Tokyo")]],
             transactions: 2,
             lean: false,
@@ -138,8 +146,9 @@ fn reads() -> Vec<Script> {
 
 fn plain(name: &'static str, steps: Vec<Said>) -> Script {
     let (before, clients) = (Vec::new(), &[&[] as &[_]] as &[_]);
-    let learns = false;
-    Script { name, options: "", clients, before, steps, learns, transactions: 1, lean: true }
+    let (learns, visits) = (false, false);
+    let (transactions, lean) = (1, true);
+    Script { name, options: "", clients, before, steps, learns, visits, transactions, lean }
 }
 
 /// Makes the first client the sender.
@@ -204,7 +213,7 @@ fn copy_in() -> Vec<Said> {
     vec![(0, simple(b"COPY t FROM STDIN")), (0, data)]
 }
 
-fn written(fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub(super) fn written(fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     fill(&mut out);
     out

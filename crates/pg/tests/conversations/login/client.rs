@@ -35,6 +35,39 @@ fn a_login_tells_the_settings_of_the_server_and_a_key_for_cancelling() {
 }
 
 #[test]
+fn a_login_like_the_last_one_is_told_what_has_changed_since() {
+    let talk = one_server();
+    let (alice, bob, carol, dave) =
+        (talk.newcomer(), talk.newcomer(), talk.newcomer(), talk.newcomer());
+    let told = |client: &Party, settings: &[(&str, &str)], expected: &[(&str, &str)]| {
+        client.asks_to_log_in(settings);
+        let got = client.take();
+        for (name, value) in expected {
+            assert!(got.contains(&parameter(name, value)), "{name} = {value}: {got:?}");
+        }
+        assert_eq!((got.len(), got.last()), (8, Some(&ready())));
+    };
+    told(&alice, &[], &[("TimeZone", "UTC"), ("server_version", "18.0")]);
+    told(&bob, &[], &[("TimeZone", "UTC"), ("server_version", "18.0")]);
+    // The servers' default changes.
+    let server = talk.server(1);
+    bob.sends([query("select 1")]);
+    server.gets([query("select 1")]);
+    let reload = [vec![parameter("TimeZone", "Europe/Berlin")], one_row()].concat();
+    server.answers(reload.clone());
+    bob.gets(reload);
+    server.gets(settings_asked()).answers(settings_answer(&[&["TimeZone=", "Europe/Berlin"]]));
+    told(&carol, &[], &[("TimeZone", "Europe/Berlin"), ("server_version", "18.0")]);
+    // A login with settings of its own is not like the last one.
+    let tokyo = [("TimeZone", "Asia/Tokyo")];
+    dave.asks_to_log_in(&tokyo);
+    server.gets([query_with("'timezone','Asia/Tokyo',false")]).answers(synced(&["Asia/Tokyo"]));
+    assert!(dave.take().contains(&parameter("TimeZone", "Asia/Tokyo")));
+    let again = talk.newcomer();
+    told(&again, &tokyo, &[("TimeZone", "Asia/Tokyo")]);
+}
+
+#[test]
 fn a_clear_password_is_asked_for_and_compared() {
     let talk = with_password("password", "secret");
     let (alice, mallory) = (talk.newcomer(), talk.newcomer());

@@ -366,7 +366,7 @@ impl Party {
         self.world.borrow().ends[self.end].role
     }
 
-    fn take(&self) -> Vec<Line> {
+    pub(crate) fn take(&self) -> Vec<Line> {
         self.world.borrow_mut().take_got(self.end)
     }
 
