@@ -16,6 +16,10 @@ use socket2::{Domain, SockAddr, SockRef, Type};
 use crate::address::{Address, Peer};
 use crate::sys;
 
+/// Seconds for which the kernel waits for the first bytes of a connection. It counts in attempts to
+/// complete the connection: a second makes one more of them.
+const FIRST_BYTES_MAX_S: i32 = 1;
+
 /// An open, connected socket that no driver holds: just accepted, or given up by `detach`.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
@@ -128,6 +132,20 @@ impl Listener {
     /// If the process is out of descriptors.
     pub fn try_clone(&self) -> io::Result<Listener> {
         Ok(Listener(self.0.try_clone()?))
+    }
+
+    /// Keeps connections from being accepted before the peer has sent something, or a second or two
+    /// have passed: the driver then reports a connection and its first bytes in one turn. For
+    /// protocols in which the peer speaks first. On a Unix socket this does nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the option.
+    pub fn await_first_bytes(&self) -> io::Result<()> {
+        match SockRef::from(self).domain()? {
+            Domain::UNIX => Ok(()),
+            _ => sys::defer_accept(self.as_fd(), FIRST_BYTES_MAX_S),
+        }
     }
 
     /// Returns the address on which the socket listens, for callers that asked for port 0.

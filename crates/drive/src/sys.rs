@@ -77,6 +77,22 @@ pub(crate) fn credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, i32)> {
     check(answer as isize).map(|_| (found.uid, found.pid))
 }
 
+/// Has a listening TCP socket keep connections to itself until their first bytes have arrived, or
+/// until this time is over.
+pub(crate) fn defer_accept(fd: BorrowedFd<'_>, seconds: i32) -> io::Result<()> {
+    // SAFETY: the pointer is to a local of the type and length that the option takes.
+    let answer = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    check(answer as isize).map(drop)
+}
+
 /// Takes ownership of a descriptor that the kernel has just created.
 ///
 /// # Safety

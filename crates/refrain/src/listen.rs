@@ -57,6 +57,8 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
         let address = Address::Tcp(*address);
         let bound = retry_in_use(|| Listener::bind(&address, backlog));
         let socket = bound.map_err(named(&address))?;
+        // A client speaks first, TLS or not: a core that is told of it earlier wakes up twice.
+        socket.await_first_bytes().map_err(named(&address))?;
         addresses.push(socket.local().map_err(named(&address))?);
         sockets.push(socket);
     }

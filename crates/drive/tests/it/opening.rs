@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use refrain_drive::{Address, Driver, Kind, Listener, Peer, Sizing, Token, open};
 
@@ -28,7 +29,7 @@ on_both! {
             client.write_all(&[round; 10]).unwrap();
             assert_eq!(driven.received(Token(0), 10), [round; 10]);
             driven.send(Token(0), &[round; 20]);
-            driven.turn(std::time::Duration::ZERO);
+            driven.turn(Duration::ZERO);
             let mut answer = [0; 20];
             client.read_exact(&mut answer).unwrap();
             assert_eq!(answer, [round; 20]);
@@ -43,6 +44,26 @@ on_both! {
         assert!(socket.tcp_nodelay().unwrap());
         assert!(socket.keepalive().unwrap());
         assert!(!socket.nonblocking().unwrap());
+    }
+
+    fn a_listener_that_awaits_first_bytes_accepts_those_who_speak(driven) {
+        let any = Address::Tcp(([127, 0, 0, 1], 0).into());
+        let listener = Listener::bind(&any, 16).unwrap();
+        listener.await_first_bytes().unwrap();
+        let address = listener.local().unwrap();
+        driven.kernel.listen(1, listener).unwrap();
+        let (silent, mut talker) = (tcp(&address), tcp(&address));
+        talker.write_all(b"hello").unwrap();
+        let began = Instant::now();
+        let (_, socket, peer) = driven.accepted();
+        assert_eq!(peer, Peer::Tcp(talker.local_addr().unwrap()));
+        driven.kernel.adopt(Token(0), socket);
+        assert_eq!(driven.received(Token(0), 5), b"hello");
+        // One that says nothing is accepted in the end: its time to log in begins.
+        let (_, _, peer) = driven.accepted();
+        assert_eq!(peer, Peer::Tcp(silent.local_addr().unwrap()));
+        let waited = began.elapsed();
+        assert!(Duration::from_millis(500) < waited && waited < Duration::from_secs(5), "{waited:?}");
     }
 
     fn a_connect_succeeds(driven) {
@@ -128,8 +149,8 @@ on_both! {
         let address = listener.local().unwrap();
         other.kernel.listen(0, listener.try_clone().unwrap()).unwrap();
         driven.kernel.listen(0, listener).unwrap();
-        driven.turn(std::time::Duration::ZERO);
-        other.turn(std::time::Duration::ZERO);
+        driven.turn(Duration::ZERO);
+        other.turn(Duration::ZERO);
         let clients: Vec<_> = (0..20).map(|_| tcp(&address)).collect();
         driven.calm_down();
         other.calm_down();
