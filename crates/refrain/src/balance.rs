@@ -103,6 +103,12 @@ impl Policy {
         core(chosen)
     }
 
+    /// Notes that so many clients have left a core: those that come and go do not stay to work.
+    pub(crate) fn left(&mut self, core: Core, clients: u32) {
+        let expected = &mut self.expected[usize::from(core.0)];
+        *expected = expected.saturating_sub(clients.saturating_mul(NEW_CLIENT));
+    }
+
     /// Decides whether clients move. To be called ten times a second while any core works.
     pub(crate) fn decide(&mut self, loads: &[Thousandths]) -> Option<Order> {
         // What new clients bring is in the measured load by and by.
@@ -188,6 +194,19 @@ mod tests {
         assert_eq!(policy.place(&[699, 0, 0]), Core(0));
         assert_eq!(policy.place(&[699, 0, 0]), Core(1));
         assert_eq!(policy.place(&[900, 800, 710]), Core(2));
+    }
+
+    #[test]
+    fn clients_that_come_and_go_do_not_fill_a_core() {
+        let mut policy = Policy::new(2, FULL);
+        for _ in 0..10_000 {
+            assert_eq!(policy.place(&[300, 0]), Core(0));
+            policy.left(Core(0), 1);
+        }
+        policy.left(Core(0), 1_000_000);
+        let stay: Vec<_> = (0..500).map(|_| policy.place(&[300, 0]).0).collect();
+        assert!(stay[..400].iter().all(|core| *core == 0));
+        assert!(stay[400..].iter().all(|core| *core == 1));
     }
 
     #[test]

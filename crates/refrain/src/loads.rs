@@ -19,6 +19,8 @@ const STALE_US: u64 = 1_000_000;
 struct Load {
     /// The clients, including those on their way to the core.
     clients: AtomicU32,
+    /// The clients that have left since the policy was asked last.
+    left: AtomicU32,
     busy: AtomicU32,
     measured: AtomicU64,
 }
@@ -59,8 +61,9 @@ impl Loads {
     /// Corrects a core's count of clients from `counted` to `actual`.
     pub(crate) fn correct(&self, core: Core, counted: u32, actual: u32) {
         if counted != actual {
-            let clients = &self.0.cores[usize::from(core.0)].clients;
-            clients.fetch_add(actual.wrapping_sub(counted), Relaxed);
+            let load = &self.0.cores[usize::from(core.0)];
+            load.clients.fetch_add(actual.wrapping_sub(counted), Relaxed);
+            load.left.fetch_add(counted.saturating_sub(actual), Relaxed);
         }
     }
 
@@ -98,7 +101,14 @@ impl Loads {
 
     fn with_policy<T>(&self, now: Now, act: impl FnOnce(&mut Policy, &[Thousandths]) -> T) -> T {
         let busy: Vec<_> = self.0.cores.iter().map(|load| self.busy(load, now)).collect();
-        act(&mut self.0.policy.lock().unwrap_or_else(PoisonError::into_inner), &busy)
+        let mut policy = self.0.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        for (core, load) in (0..).map(Core).zip(&self.0.cores) {
+            // Most of the time there is nothing to take, and reading is cheaper.
+            if load.left.load(Relaxed) > 0 {
+                policy.left(core, load.left.swap(0, Relaxed));
+            }
+        }
+        act(&mut policy, &busy)
     }
 }
 
@@ -142,6 +152,16 @@ mod tests {
         assert_eq!(loads.total(), 3);
         loads.correct(Core(0), 2, 1);
         assert_eq!(loads.total(), 2);
+    }
+
+    #[test]
+    fn clients_that_come_and_go_stay_on_one_core() {
+        let loads = Loads::new(2, 70);
+        for _ in 0..5_000 {
+            assert_eq!(loads.choose(Now(0)), Core(0));
+            loads.correct(Core(0), 1, 0);
+        }
+        assert_eq!(loads.total(), 0);
     }
 
     #[test]
