@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::event::Action;
+use crate::event::{Action, Level};
 use crate::ids::Conn;
 use crate::parts::Parts;
 use crate::time::Now;
@@ -78,6 +78,8 @@ pub struct Ports<P: Parts> {
     closing: usize,
     actions: std::collections::VecDeque<Action<P>>,
     spare: Vec<Vec<u8>>,
+    /// The least important notes that somebody reads.
+    noted: Level,
 }
 
 impl<P: Parts> Default for Ports<P> {
@@ -89,11 +91,22 @@ impl<P: Parts> Default for Ports<P> {
             closing: 0,
             actions: std::collections::VecDeque::new(),
             spare: Vec::new(),
+            noted: Level::Debug,
         }
     }
 }
 
 impl<P: Parts> Ports<P> {
+    /// Has the engine make no notes that are less important than these: nobody reads them.
+    pub fn note_from(&mut self, level: Level) {
+        self.noted = level;
+    }
+
+    /// True if somebody reads notes of this level.
+    pub fn notes(&self, level: Level) -> bool {
+        level <= self.noted
+    }
+
     /// Gives a number to a new connection.
     pub fn open(&mut self) -> Conn {
         let conn = self.free.pop().unwrap_or_else(|| {

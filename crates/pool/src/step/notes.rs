@@ -18,6 +18,9 @@ pub fn note_client<P: Parts>(
     (client, pool): (&Client<P>, Option<&Pool<P>>),
     detail: String,
 ) {
+    if !ports.notes(level) {
+        return;
+    }
     let peer = match &client.peer {
         Peer::Tcp(address) => address.to_string(),
         Peer::Unix { .. } => "unix".to_owned(),

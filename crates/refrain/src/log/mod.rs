@@ -125,9 +125,19 @@ fn say_at_once(words: &str) {
     }
 }
 
-/// Logs a note of an engine.
+/// Returns the least important level that is logged.
+pub(crate) fn level() -> Level {
+    match LevelFilter::current() {
+        LevelFilter::OFF | LevelFilter::ERROR => Level::Error,
+        LevelFilter::WARN => Level::Warn,
+        LevelFilter::INFO => Level::Info,
+        _ => Level::Debug,
+    }
+}
+
+/// Logs a note of an engine. Where its level is not logged, its sentence is not made: each login
+/// has such a note.
 pub(crate) fn note(note: &Note) {
-    let words = sentence(note);
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -136,7 +146,8 @@ pub(crate) fn note(note: &Note) {
                 database = note.database.as_deref(),
                 user = note.user.as_deref(),
                 peer = note.peer.as_deref(),
-                "{words}"
+                "{}",
+                sentence(note)
             )
         };
     }
