@@ -49,6 +49,7 @@ mod metrics;
 mod http;
 mod check;
 mod advise;
+mod random;
 mod program;
 pub mod cli;
 

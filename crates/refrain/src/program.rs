@@ -30,7 +30,7 @@ use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::tls::{Setup, Store, TlsHost};
 use crate::worker_state::{Links, WorkerState};
-use crate::{admin, core_files, exposure, http, signals};
+use crate::{admin, core_files, exposure, http, random, signals};
 
 /// A running program.
 pub struct Program {
@@ -101,7 +101,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let clock = Clock::start();
     let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));
     let resolver = Resolver::new(Arc::clone(&post));
-    let shared = Shared::new(Arc::clone(&options), cores, &mut fill_random);
+    let shared = Shared::new(Arc::clone(&options), cores, &mut random::fill);
     shared.lobby.set_room(shares.room());
     let door = Door { shared: Arc::clone(&shared), gate: shares.gate() };
     let loads = Loads::new(usize::from(cores), options.general.worker_load);
@@ -241,10 +241,12 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
     let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
     let (questions, commands) = (parts.questions.clone(), parts.commands.clone());
     let (parser_queue, door) = (parts.parser_queue.clone(), parts.door.clone());
+    let mut supply = random::Supply::new();
+    let entropy = Box::new(move |bytes: &mut [u8]| supply.fill(bytes));
     move || WorkerState {
         core,
         clock: state.clock,
-        engine: Engine::new(core, Arc::clone(&state.shared), Box::new(fill_random)),
+        engine: Engine::new(core, Arc::clone(&state.shared), entropy),
         ports: Ports::default(),
         dialer: Dialer::new(core, Arc::clone(&state.resolver)),
         tls: TlsHost::new(Arc::clone(&state.tls)),
@@ -268,12 +270,6 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
         drained: false,
         counted: 0,
     }
-}
-
-/// Fills `bytes` with random bytes for nonces, salts and cancel keys.
-fn fill_random(bytes: &mut [u8]) {
-    // Without random bytes no login is safe. No system on which Refrain runs lacks them.
-    getrandom::fill(bytes).expect("the system has random bytes");
 }
 
 #[cfg(test)]
