@@ -45,6 +45,9 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("set_config", 3, set_config),
     ("pg_advisory_unlock_all", 0, |_, _| Ok(Any::Null)),
     ("pg_is_in_recovery", 0, |_, _| Ok(Any::Integer(0))),
+    ("getdatabaseencoding", 0, |_, _| text("UTF8")),
+    ("convert_to", 2, |_, call| call.get(0)),
+    ("encode", 2, encode),
     ("pg_encoding_to_char", 1, |_, _| text("UTF8")),
     ("pg_get_userbyid", 1, |context, _| text(&context.user)),
     ("pg_table_is_visible", 1, |_, _| Ok(Any::Integer(1))),
@@ -199,6 +202,20 @@ fn random_uuid() -> SessionResult {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     Ok(Any::Text(uuid_text(&bytes)))
+}
+
+/// `encode` of bytes, which are a text's here, as `escape`.
+fn encode(_: &Context, call: &Call<'_>) -> SessionResult {
+    let (bytes, format) = (call.get::<Option<String>>(0)?, call.get::<String>(1)?);
+    if format != "escape" {
+        return Err(raised_error(format!("encode() knows no format \"{format}\" here")));
+    }
+    let escaped = |byte: u8| match byte {
+        b'\\' => "\\\\".to_owned(),
+        byte if byte.is_ascii() => char::from(byte).to_string(),
+        byte => format!("\\{byte:03o}"),
+    };
+    bytes.map_or(Ok(Any::Null), |bytes| text(&bytes.bytes().map(escaped).collect::<String>()))
 }
 
 fn current_setting(context: &Context, call: &Call<'_>) -> SessionResult {

@@ -21,7 +21,6 @@ use crate::pipeline::outstanding::{
 };
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session;
 use crate::state::client::reading::Ahead;
 use crate::statements::of_client::Name;
 use crate::statements::statement::Statement;
@@ -216,7 +215,10 @@ impl Link<'_> {
             Some(first) if scan.traits.contains(Traits::ALONE) => {
                 self.client.session.reading.restore_when_lifted(first);
             }
-            Some(first) => self.pipe.run_internal(&session::restore(&first), Purpose::Environment),
+            Some(first) => {
+                let text = self.pipe.server.session.settings.restoring(&first);
+                self.pipe.run_internal(&text, Purpose::Environment);
+            }
             None => {}
         }
         Ok(used)

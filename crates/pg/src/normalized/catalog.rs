@@ -9,7 +9,7 @@
 use refrain_sql::normalize::Mentions;
 
 use crate::normalized::query::Refused;
-use crate::settings::session::write_literal;
+use crate::settings::value::write_literal;
 
 /// Functions that tell which text a client sent, and when, as PostgreSQL writes them in an
 /// expression tree: `current_query`, `statement_timestamp`, `pg_stat_get_activity`.

@@ -16,7 +16,7 @@ use refrain_sql::effect::{Target, Way};
 use refrain_sql::reads::{Mentioned, Objection, Unkept};
 
 use crate::ground::ids::Identity;
-use crate::settings::session::write_literal;
+use crate::settings::value::write_literal;
 
 /// The first OID that is not the system's own.
 const FIRST_OWN: u32 = 16384;

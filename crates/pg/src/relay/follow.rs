@@ -15,6 +15,7 @@ use refrain_wire::write;
 use crate::relay::link::Link;
 use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
+use crate::settings::value;
 use crate::state::parts::intern_settings;
 
 impl Link<'_> {
@@ -109,7 +110,8 @@ impl Link<'_> {
         for (name, _) in server_parameters.iter() {
             let value = self.client.session.settings.expected().get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
-                write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
+                let out = self.pipe.ports.out(self.client.conn());
+                write::parameter_status(out, name, value::bytes(value));
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::pipe::Pipeline;
 use crate::settings::defaults::Defaults;
 use crate::settings::guard;
-use crate::settings::session::{self, Settings, SettingsMut};
+use crate::settings::session::{Settings, SettingsMut};
 
 impl Pipeline<'_> {
     /// Sends an internal query behind the client's messages so far.
@@ -105,7 +105,8 @@ impl Pipeline<'_> {
 
     /// Restores startup settings, and ends the segment; `end` is what becomes of ReadyForQuery.
     pub(crate) fn restore_then(&mut self, first: &SettingsMut, end: ReplyAction) -> Seq {
-        self.run_internal(&session::restore(first), Purpose::Restore);
+        let text = self.server.session.settings.restoring(first);
+        self.run_internal(&text, Purpose::Restore);
         write::sync(self.out());
         self.owe(OutstandingRequest::new(RequestKind::Sync, end).with(Traits::RESET))
     }

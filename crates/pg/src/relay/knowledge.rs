@@ -4,6 +4,7 @@ use refrain_sql::{Kind, Scan, Traits};
 
 use crate::relay::link::Link;
 use crate::settings::guard;
+use crate::settings::value;
 use crate::state::parts::intern_settings;
 
 /// The SQL command that runs a prepared statement.
@@ -58,6 +59,7 @@ impl Link<'_> {
         // Reported values take precedence over the rows, for the client as for the server.
         for (name, _) in settings.defaults().settings.iter() {
             let value = self.client.session.settings.expected().get(name);
+            let value = value.filter(|value| !value::is_foreign(value));
             value.into_iter().for_each(|value| edit.set(name, value));
         }
         let intern = |edit| intern_settings(self.pipe.core_state, edit);

@@ -8,6 +8,7 @@ use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::settings::session::SettingsMut;
+use crate::settings::value;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Restoring;
 use crate::state::parts::intern_settings;
@@ -87,7 +88,8 @@ impl Link<'_> {
         for (name, _) in server_parameters.iter().filter(|(name, _)| settings.begin_with(name)) {
             let value = self.pipe.server.session.settings.current().get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
-                write::parameter_status(self.pipe.ports.out(self.client.conn()), name, value);
+                let out = self.pipe.ports.out(self.client.conn());
+                write::parameter_status(out, name, value::bytes(value));
                 edit.set(name, value);
             }
         }
@@ -133,7 +135,10 @@ impl Link<'_> {
 
     /// Notes the name of a custom setting. A client that has too many keeps its server.
     pub(crate) fn note_name(&mut self, name: &[u8]) {
-        if !self.client.session.settings.note_name(name) {
+        let settings = &self.client.session.settings;
+        let encoding = settings.current().get(b"client_encoding").unwrap_or_default();
+        let name = value::keep(name, encoding, self.pipe.server.session.settings.encoding());
+        if !self.client.session.settings.note_name(&name) {
             self.client.session.pins.pin(Pins::SETTINGS);
         }
     }

@@ -18,7 +18,8 @@ use refrain_wire::back::Fields;
 
 use crate::pipeline::calls::Repute;
 use crate::relay::link::Link;
-use crate::settings::session::{Settings, write_literal};
+use crate::settings::session::Settings;
+use crate::settings::value::write_literal;
 use crate::state::client::pins::Pins;
 use crate::state::options::tracks;
 use crate::state::pool_shared::CATALOGS;

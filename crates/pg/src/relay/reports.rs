@@ -10,7 +10,8 @@ use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
 use crate::results::filling::reported_age;
 use crate::results::of_client::tells_age;
 use crate::settings::guard::GUARDED;
-use crate::settings::session::{AGE_REPORT, UNSET, is_settable};
+use crate::settings::queries::UNSET;
+use crate::settings::session::{AGE_REPORT, is_settable};
 use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -56,7 +57,8 @@ impl Link<'_> {
         self.suspect_defaults(reported.by_server());
         let settings = &mut self.pipe.server.session.settings;
         settings.were_reported(&reported, |edit| intern_settings(self.pipe.core_state, edit));
-        if let Some(edit) = reported.of_client(self.client.session.settings.expected()) {
+        let database = self.pipe.server.session.settings.encoding();
+        if let Some(edit) = reported.of_client(self.client.session.settings.expected(), database) {
             self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
         }
         if reported.has_lost() {

@@ -127,14 +127,15 @@ type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Writes the query that gives a server with settings `has` the settings `wants`, and resets those
 /// whose wanted value is the default. It also sets or resets a setting that seems right and is in
-/// doubt. `None` if there is nothing to do.
+/// doubt. `None` if there is nothing to do. `plain` is as in [`session::write_calls`].
 pub(crate) fn sync_settings(
     has: &Settings,
     wants: &Settings,
     defaults: &Defaults,
     doubt: Doubt<'_>,
+    plain: bool,
 ) -> Option<SyncingSettings> {
-    write(changes(has, wants, defaults, doubt), defaults)
+    write(changes(has, wants, defaults, doubt), defaults, plain)
 }
 
 /// Writes the same query for the settings of a login, and returns these too: the last columns of
@@ -145,13 +146,14 @@ pub(crate) fn put_first(
     wants: &Settings,
     defaults: &Defaults,
     doubt: Doubt<'_>,
+    plain: bool,
 ) -> (Option<SyncingSettings>, SettingsMut) {
     let mut asked = SettingsMut::default();
     let own = wants.iter().filter(|(name, value)| defaults.get(name) != Some(value));
     own.for_each(|(name, value)| asked.set(name, value));
     let mut all = changes(has, &defaults.settings, defaults, doubt);
     all.extend(asked.iter().map(|(name, value)| (name, Some(value))));
-    (write(all, defaults), asked)
+    (write(all, defaults, plain), asked)
 }
 
 fn changes<'a>(
@@ -171,7 +173,7 @@ fn changes<'a>(
     wants.iter().filter(changed).map(set).chain(gone.map(|(name, _)| (name, None))).collect()
 }
 
-fn write(changes: Vec<Change<'_>>, defaults: &Defaults) -> Option<SyncingSettings> {
+fn write(changes: Vec<Change<'_>>, defaults: &Defaults, plain: bool) -> Option<SyncingSettings> {
     if changes.is_empty() {
         return None;
     }
@@ -179,7 +181,7 @@ fn write(changes: Vec<Change<'_>>, defaults: &Defaults) -> Option<SyncingSetting
         |(_, (name, value)): &(usize, &Change<'_>)| value.is_none() && defaults.get(name).is_some();
     let resets = changes.iter().enumerate().filter(reset);
     let resets = resets.map(|(column, (name, _))| (column, (*name).into())).collect();
-    Some((session::write_calls(changes.into_iter(), b",false)"), resets))
+    Some((session::write_calls(changes.into_iter(), b",false)", plain), resets))
 }
 
 #[cfg(test)]
@@ -199,7 +201,7 @@ mod tests {
     fn sync_settings(has: &[(&str, &str)], wants: &[(&str, &str)], stuck: bool) -> String {
         let defaults = defaults(&[("timezone", "UTC"), ("datestyle", "ISO")]);
         let doubt = Doubt { stuck, before: &defaults };
-        let made = super::sync_settings(&settings(has), &settings(wants), &defaults, doubt);
+        let made = super::sync_settings(&settings(has), &settings(wants), &defaults, doubt, true);
         String::from_utf8(made.unwrap_or_default().0).expect("UTF-8")
     }
 
@@ -233,7 +235,7 @@ mod tests {
             (defaults(&[("timezone", "UTC")]), defaults(&[("timezone", "Asia/Tokyo")]));
         let doubt = Doubt { stuck: false, before: &before };
         let own = settings(&[("timezone", "UTC")]);
-        let (sql, resets) = super::sync_settings(&own, &own, &now, doubt).expect("a query");
+        let (sql, resets) = super::sync_settings(&own, &own, &now, doubt, true).expect("a query");
         assert_eq!(sql, b"SELECT pg_catalog.set_config('timezone','UTC',false)");
         assert!(resets.is_empty());
     }

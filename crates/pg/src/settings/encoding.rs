@@ -62,6 +62,16 @@ impl Encoding {
         self.0.is_some() && self.0 == other.0
     }
 
+    /// True if PostgreSQL takes a text in this encoding for one of the database's as it is.
+    pub(crate) fn converts_nothing(self, database: Self) -> bool {
+        self.is_same(database) || self.is_bytes() || database.is_bytes()
+    }
+
+    /// True for SQL_ASCII, which is any bytes.
+    fn is_bytes(self) -> bool {
+        self.0 == Some(1)
+    }
+
     /// True for UTF-8.
     pub(crate) fn is_utf8(self) -> bool {
         self.0 == Some(0)

@@ -2,7 +2,9 @@
 //! server's the same.
 
 pub(crate) mod encoding;
+pub(crate) mod value;
 pub(crate) mod session;
+pub(crate) mod queries;
 pub(crate) mod reported;
 pub(crate) mod guard;
 pub(crate) mod interned;

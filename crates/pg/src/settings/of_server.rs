@@ -12,8 +12,10 @@ use refrain_wire::back as read;
 use crate::settings::defaults::{self, Defaults, Doubt, Resets};
 use crate::settings::encoding::Encoding;
 use crate::settings::guard;
+use crate::settings::queries;
 use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, Settings, SettingsMut};
+use crate::settings::value;
 
 /// The settings of a server.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ struct Syncing {
     resets: Resets,
     /// The settings of a startup packet, if the server checks these.
     startup: Option<SettingsMut>,
+    /// Whether it is [plain](session::write_calls).
+    plain: bool,
 }
 
 /// The findings so far of a query that reads settings.
@@ -109,6 +113,20 @@ impl ServerSettings {
         self.encoding
     }
 
+    /// True if the session is in the encoding of the database.
+    fn is_plain(&self) -> bool {
+        self.current.reads.encoding.is_same(self.encoding)
+    }
+
+    /// Writes the query that restores the settings of a startup packet. A RESET before it may have
+    /// changed the encoding, and the query itself may.
+    pub(crate) fn restoring(&self, first: &SettingsMut) -> Vec<u8> {
+        let name = b"client_encoding";
+        let mut others = [self.defaults.get(name), first.get(name)].into_iter().flatten();
+        let same = |encoding: &[u8]| Encoding::named(encoding).is_same(self.encoding);
+        queries::restore(first, self.is_plain() && others.all(same))
+    }
+
     /// True if these are the settings of a client with these defaults, and follow the defaults.
     #[inline]
     pub(crate) fn are(&self, settings: &Arc<Settings>, defaults: &Defaults) -> bool {
@@ -145,18 +163,19 @@ impl ServerSettings {
     ) -> Option<Vec<u8>> {
         let guard = guard::in_string(&self.current);
         let doubt = Doubt { stuck: self.stuck, before: &self.defaults };
+        let plain = self.is_plain() && wants.reads.encoding.is_same(self.encoding);
         let (made, startup) = if checks {
-            let (made, asked) = defaults::put_first(&self.current, wants, defaults, doubt);
+            let (made, asked) = defaults::put_first(&self.current, wants, defaults, doubt, plain);
             (made, Some(asked))
         } else {
-            (defaults::sync_settings(&self.current, wants, defaults, doubt), None)
+            (defaults::sync_settings(&self.current, wants, defaults, doubt, plain), None)
         };
         self.stuck = false;
         self.defaults = defaults.clone();
         self.current = wants.clone();
         let (text, resets) = made?;
         let text = [guard, text].concat();
-        self.syncing = Syncing { resets, startup };
+        self.syncing = Syncing { resets, startup, plain };
         Some(text)
     }
 
@@ -167,7 +186,8 @@ impl ServerSettings {
             return None;
         }
         let doubt = Doubt { stuck: false, before: &self.defaults };
-        let made = defaults::sync_settings(&self.current, wants, &self.defaults, doubt);
+        let plain = self.is_plain() && wants.reads.encoding.is_same(self.encoding);
+        let made = defaults::sync_settings(&self.current, wants, &self.defaults, doubt, plain);
         let (text, _) = made.expect("environments differ by a setting");
         let text = [guard::in_string(&self.current), text].concat();
         self.current = wants.clone();
@@ -212,8 +232,10 @@ impl ServerSettings {
         let Some(asked) = self.syncing.startup.take() else { return };
         let mut edit = self.current.edit();
         let before = read::columns(row).count().saturating_sub(asked.iter().count());
-        for ((name, _), value) in asked.iter().zip(read::columns(row).skip(before)) {
-            if let Some(value) = value {
+        let plain = self.syncing.plain;
+        for ((name, asked), value) in asked.iter().zip(read::columns(row).skip(before)) {
+            let told = !session::is_withheld(name, asked, plain);
+            if let Some(value) = value.filter(|_| told) {
                 edit.set(name, value);
             }
         }
@@ -249,12 +271,13 @@ impl ServerSettings {
     /// custom ones are asked for by `names`. What an earlier reading has found is dropped.
     pub(crate) fn read<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         self.reading = Reading::default();
-        session::read_settings(&self.defaults.settings, names)
+        queries::read_settings(&self.defaults.settings, names)
     }
 
     /// Reads a row of the answer: a setting, and whether it has its default because nobody has set
     /// it in the session.
     pub(crate) fn read_row(&mut self, name: &[u8], is_unset: bool, value: &[u8]) {
+        let (name, value) = (&*value::unescape(name), &*value::unescape(value));
         let default = self.defaults.get(name);
         // The first row of a setting counts: what a guard has changed is not the session's.
         if let Reading::Found { settings, .. } = &self.reading
@@ -298,7 +321,8 @@ impl ServerSettings {
         intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
     ) {
         for (name, _) in self.defaults.settings.iter() {
-            if let Some(value) = self.current.get(name) {
+            let value = self.current.get(name);
+            if let Some(value) = value.filter(|value| !value::is_foreign(value)) {
                 found.set(name, value);
             }
         }
@@ -335,7 +359,7 @@ impl ServerSettings {
         reported: &ReportedSettings,
         intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
     ) {
-        if let Some(edit) = reported.of_server(&self.current) {
+        if let Some(edit) = reported.of_server(&self.current, self.encoding) {
             self.current = intern(edit);
         }
     }

@@ -5,7 +5,9 @@
 //! server and one for its client of all that came together. A value too long to be kept is passed
 //! on and forgotten; the session then keeps its server.
 
+use crate::settings::encoding::Encoding;
 use crate::settings::session::{Settings, SettingsMut};
+use crate::settings::value;
 
 /// Settings that a server has reported and that are in no [`Settings`] yet.
 #[derive(Debug, Default)]
@@ -65,7 +67,9 @@ impl ReportedSettings {
     /// True if the client, whose settings are `heard`, knows this value.
     pub(crate) fn is_known(&self, heard: &Settings, name: &[u8], value: Option<&[u8]>) -> bool {
         let lost = self.lost.iter().any(|lost| lost.eq_ignore_ascii_case(name));
-        value.is_some() && !lost && Self::value(&self.client, heard, name) == value
+        value.is_some()
+            && !lost
+            && Self::value(&self.client, heard, name).map(value::bytes) == value
     }
 
     /// True if some values are too long to be kept.
@@ -74,8 +78,8 @@ impl ReportedSettings {
     }
 
     /// Returns the server's settings with those that it has reported; `None` if they are unchanged.
-    pub(crate) fn of_server(&self, has: &Settings) -> Option<SettingsMut> {
-        self.over(&self.server, has)
+    pub(crate) fn of_server(&self, has: &Settings, database: Encoding) -> Option<SettingsMut> {
+        self.over(&self.server, has, database)
     }
 
     /// Returns the settings that the server has reported.
@@ -84,17 +88,26 @@ impl ReportedSettings {
     }
 
     /// Returns the client's settings with those that it was told; `None` if they are unchanged.
-    pub(crate) fn of_client(&self, heard: &Settings) -> Option<SettingsMut> {
-        self.over(&self.client, heard)
+    pub(crate) fn of_client(&self, heard: &Settings, database: Encoding) -> Option<SettingsMut> {
+        self.over(&self.client, heard, database)
     }
 
-    fn over(&self, told: &SettingsMut, settings: &Settings) -> Option<SettingsMut> {
+    /// Reports come in the encoding that the client has when all have come.
+    fn over(
+        &self,
+        told: &SettingsMut,
+        settings: &Settings,
+        database: Encoding,
+    ) -> Option<SettingsMut> {
         if told.is_empty() && self.lost.is_empty() {
             return None;
         }
         let mut edit = settings.edit();
         self.lost.iter().for_each(|name| edit.remove(name));
-        told.iter().for_each(|(name, value)| edit.set(name, value));
+        let encoding = Self::value(&self.server, settings, b"client_encoding").unwrap_or_default();
+        for (name, value) in told.iter() {
+            edit.set(name, &value::keep(value, encoding, database));
+        }
         Some(edit)
     }
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use crate::ground::ids::{EnvId, Segment};
 use crate::settings::encoding::Encoding;
+use crate::settings::value;
 
 /// Bytes of the settings of one session, at most: names, values, and [`SETTING_COST`] for each. A
 /// session that sets more keeps its server, which has them.
@@ -380,7 +381,7 @@ pub(crate) fn reading(has: &Settings, wants: &Settings) -> Vec<u8> {
         let settings = settings.settings.iter().filter(|(name, _)| READING.contains(&&**name));
         SettingsMut(settings.cloned().collect()).into_settings(None, None)
     };
-    write_calls(differences(&only(has), &only(wants)), b",true)")
+    write_calls(differences(&only(has), &only(wants)), b",true)", true)
 }
 
 /// Returns the settings to change, with their values; `None` stands for the server's own.
@@ -393,11 +394,22 @@ fn differences<'a>(
     changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)))
 }
 
+/// The setting whose value PostgreSQL makes ASCII.
+const APPLICATION_NAME: &[u8] = b"application_name";
+
+/// True if a call of `set_config` in [`write_calls`] does not return the value: it might not exist
+/// in the encoding of the client.
+pub(crate) fn is_withheld(name: &[u8], value: &[u8], plain: bool) -> bool {
+    value::is_converted(value, plain) && name != APPLICATION_NAME
+}
+
 /// Writes a query of `set_config` calls, each with this end; `None` stands for the server's own
-/// value.
+/// value. `plain` says whether the session is in the encoding of the database, before the query and
+/// behind it.
 pub(crate) fn write_calls<'a>(
     calls: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
     end: &[u8],
+    plain: bool,
 ) -> Vec<u8> {
     let mut text = b"SELECT ".to_vec();
     for (index, (name, value)) in calls.enumerate() {
@@ -405,84 +417,21 @@ pub(crate) fn write_calls<'a>(
             text.push(b',');
         }
         text.extend_from_slice(b"pg_catalog.set_config(");
-        write_literal(&mut text, name);
+        value::write(&mut text, name, plain);
         text.push(b',');
         match value {
-            Some(value) => write_literal(&mut text, value),
+            Some(value) if name == APPLICATION_NAME && str::from_utf8(value).is_err() => {
+                value::write_cleaned(&mut text, value);
+            }
+            Some(value) => value::write(&mut text, value, plain),
             None => text.extend_from_slice(b"NULL"),
         }
         text.extend_from_slice(end);
-    }
-    text
-}
-
-/// Writes the query that gives a client's settings the values of its startup packet again, where
-/// they were reset. RESET goes back to the values with which the server's session began, and these
-/// were not the client's.
-pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
-    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (".to_vec();
-    // SQLite, which reads this as it is, cannot name the columns of VALUES.
-    for (index, (name, value)) in startup.0.iter().enumerate() {
-        text.extend_from_slice(if index > 0 { b" UNION ALL SELECT " } else { b"SELECT " });
-        write_literal(&mut text, name);
-        text.extend_from_slice(b" AS name,");
-        write_literal(&mut text, value);
-        text.extend_from_slice(b" AS value");
-    }
-    // `pg_settings` does not list the settings of extensions that are not loaded; RESET makes them
-    // empty.
-    text.extend_from_slice(
-        b") x LEFT JOIN pg_catalog.pg_settings s \
-        ON pg_catalog.lower(s.name) OPERATOR(pg_catalog.=) x.name WHERE CASE WHEN s.name IS NULL \
-        THEN COALESCE(pg_catalog.current_setting(x.name,true),'') OPERATOR(pg_catalog.=) '' \
-        ELSE s.source OPERATOR(pg_catalog.<>) 'session' END",
-    );
-    text
-}
-
-/// Stands behind the name of a setting that has its default.
-pub(crate) const UNSET: &[u8] = b"=";
-
-/// Writes the query that reads all settings that were set in a session, and those of `reported` in
-/// any case, with [`UNSET`] behind the name if they were not set. `names` are settings that
-/// `pg_settings` does not list. Operators are named by schema: `search_path` is the client's.
-pub(crate) fn read_settings<'a>(
-    reported: &Settings,
-    names: impl Iterator<Item = &'a [u8]>,
-) -> Vec<u8> {
-    let mut text = b"SELECT CASE WHEN source OPERATOR(pg_catalog.=) 'session' THEN name \
-        ELSE pg_catalog.concat(name,'=') END,\
-        pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
-        WHERE source OPERATOR(pg_catalog.=) 'session' \
-        AND NOT name OPERATOR(pg_catalog.=) ANY (ARRAY\
-        ['transaction_deferrable','transaction_isolation','transaction_read_only']) \
-        OR pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (ARRAY[''"
-        .to_vec();
-    for (name, _) in reported.iter() {
-        text.push(b',');
-        write_literal(&mut text, name);
-    }
-    text.extend_from_slice(b"])");
-    for name in names {
-        text.extend_from_slice(b" UNION ALL SELECT ");
-        write_literal(&mut text, name);
-        text.extend_from_slice(b",pg_catalog.current_setting(");
-        write_literal(&mut text, name);
-        text.extend_from_slice(b",true)");
-    }
-    text
-}
-
-/// Appends a string literal that means the same whatever `standard_conforming_strings` says.
-pub(crate) fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
-    out.extend_from_slice(if value.contains(&b'\\') { b" E'" } else { b"'" });
-    for &byte in value {
-        if matches!(byte, b'\'' | b'\\') {
-            out.push(byte);
+        if value.is_some_and(|value| is_withheld(name, value, plain)) {
+            text.extend_from_slice(b" IS NULL");
         }
-        out.push(byte);
     }
-    out.push(b'\'');
+    text
 }
 
 #[cfg(test)]

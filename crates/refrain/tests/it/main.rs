@@ -16,6 +16,7 @@
 mod reply;
 mod transport;
 mod session;
+mod values;
 mod world;
 mod known;
 mod script;
