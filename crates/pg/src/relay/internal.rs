@@ -79,6 +79,15 @@ impl Pipeline<'_> {
         self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.server.session.statements.forget_unnamed();
         self.pool().counters.protocol.settings_synced += 1;
+        self.close_if_brief();
+    }
+
+    /// Has the server closed behind its client if PostgreSQL is about to end an idle session with
+    /// its settings: the end could take the next client's query with it.
+    pub(crate) fn close_if_brief(&mut self) {
+        if self.server.session.settings.current().is_brief {
+            self.server.close_later();
+        }
     }
 
     /// Sends a query about objects that texts name, and ends the segment.

@@ -56,8 +56,9 @@ impl Link<'_> {
         let settled = self.client.session.settings.are_settled(outstanding);
         let settings = &mut self.pipe.server.session.settings;
         settings.were_read(edit.clone(), |has| intern_settings(self.pipe.core_state, has));
+        self.pipe.close_if_brief();
         // Reported values take precedence over the rows, for the client as for the server.
-        for (name, _) in settings.defaults().settings.iter() {
+        for (name, _) in self.pipe.server.session.settings.defaults().settings.iter() {
             let value = self.client.session.settings.expected().get(name);
             let value = value.filter(|value| !value::is_foreign(value));
             value.into_iter().for_each(|value| edit.set(name, value));

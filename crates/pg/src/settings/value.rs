@@ -68,7 +68,7 @@ pub(crate) fn unescape(escaped: &[u8]) -> Box<[u8]> {
     out.into()
 }
 
-/// True if [`write`] cannot write a value as a literal.
+/// True if [`write()`] cannot write a value as a literal.
 pub(crate) fn is_converted(value: &[u8], plain: bool) -> bool {
     !value.is_ascii() && (!plain || is_foreign(value))
 }

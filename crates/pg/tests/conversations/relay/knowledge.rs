@@ -69,6 +69,37 @@ fn a_set_without_a_sync_is_asked_for_before_a_parse_with_constants() {
 }
 
 #[test]
+fn a_server_that_an_idle_timeout_is_about_to_end_takes_no_other_client() {
+    let talk = one_server();
+    let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
+    alice.asks(&first, "set idle_session_timeout = 1", [complete("SET"), ready()]);
+    bob.sends([query("select 1")]);
+    first.gets(settings_asked());
+    first.answers(settings_answer(&[&["idle_session_timeout", "1ms"]]));
+    assert!(first.is_closed());
+    let second = talk.server(2);
+    second.gets([query("select 1")]).answers(one_row());
+    bob.gets(one_row());
+    // Its own client has the timeout with it, and the next server ends likewise.
+    alice.sends([query("select 1")]);
+    let called = "pg_catalog.set_config('idle_session_timeout','1ms',false)";
+    second.gets([query_with(called), query("select 1")]);
+    second.answers(synced(&["1ms"])).answers(one_row());
+    alice.gets(one_row());
+    assert!(second.is_closed());
+}
+
+#[test]
+fn a_server_with_a_longer_idle_timeout_is_kept() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.asks(&server, "set idle_session_timeout = '1min'", [complete("SET"), ready()]);
+    server.gets(settings_asked());
+    server.answers(settings_answer(&[&["idle_session_timeout", "1min"]]));
+    assert!(!server.is_closed());
+}
+
+#[test]
 fn settings_are_asked_for_apart_behind_a_command_that_ended_its_transaction() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));
