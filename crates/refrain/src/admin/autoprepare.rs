@@ -18,7 +18,6 @@ pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
         text("user", |row| row.user.to_string()),
-        text("template", |row| row.query.clone()),
         text("state", |row| row.state.to_owned()),
         text("reason", |row| row.reason.clone()),
         bigint("seen", |row| row.seen),
@@ -28,6 +27,7 @@ pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
         int("kept", |row| row.kept),
         bigint("demotions", |row| row.demotions),
         text("protocol", |row| row.protocol.to_owned()),
+        text("template", |row| row.query.clone()),
     ],
     rows: |view| merged(&view.snapshots),
 };

@@ -1,4 +1,4 @@
-//! Statistics per database, and their averages over the last period.
+//! Statistics per database and over all, and their averages over the last period.
 //!
 //! As in PgBouncer, an average covers the time since the beginning of the previous period, so
 //! between one and two periods: long enough to be steady, and never empty right after a period
@@ -55,6 +55,64 @@ pub(super) fn add(sum: &mut Figures, more: &Figures) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
+/// Counts over all pools.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) xacts: u64,
+    pub(super) queries: u64,
+    pub(super) query_us: u64,
+    pub(super) assignments: u64,
+    pub(super) wait_us: u64,
+    pub(super) cache_hits: u64,
+    pub(super) cache_misses: u64,
+    pub(super) autoprepared: u64,
+    pub(super) shared: u64,
+    pub(super) server_errors: u64,
+    pub(super) client_login_failures: u64,
+    pub(super) server_login_failures: u64,
+}
+
+impl Sums {
+    /// Adds the counts of a pool.
+    pub(super) fn add(&mut self, counters: &Counters) {
+        let Counters { pool, protocol, .. } = counters;
+        self.xacts += pool.xacts;
+        self.queries += pool.queries;
+        self.query_us += counters.query_time.sum_us;
+        self.assignments += pool.server_assignments;
+        self.wait_us += counters.wait_time.sum_us;
+        self.cache_hits += protocol.cache_hits;
+        self.cache_misses += protocol.cache_misses;
+        self.autoprepared += protocol.auto_hits + protocol.auto_unnamed;
+        self.shared += pool.requests_shared;
+        self.server_errors += pool.server_errors;
+        self.client_login_failures += pool.client_login_failures;
+        self.server_login_failures += pool.server_login_failures;
+    }
+
+    /// Returns what has been counted since.
+    fn since(&self, older: &Self) -> Self {
+        Self {
+            xacts: self.xacts.saturating_sub(older.xacts),
+            queries: self.queries.saturating_sub(older.queries),
+            query_us: self.query_us.saturating_sub(older.query_us),
+            assignments: self.assignments.saturating_sub(older.assignments),
+            wait_us: self.wait_us.saturating_sub(older.wait_us),
+            cache_hits: self.cache_hits.saturating_sub(older.cache_hits),
+            cache_misses: self.cache_misses.saturating_sub(older.cache_misses),
+            autoprepared: self.autoprepared.saturating_sub(older.autoprepared),
+            shared: self.shared.saturating_sub(older.shared),
+            server_errors: self.server_errors.saturating_sub(older.server_errors),
+            client_login_failures: self
+                .client_login_failures
+                .saturating_sub(older.client_login_failures),
+            server_login_failures: self
+                .server_login_failures
+                .saturating_sub(older.server_login_failures),
+        }
+    }
+}
+
 /// The divisor of each average: `None` for the time that has passed, otherwise the figure that
 /// counts what took the time.
 const COUNTED_BY: [Option<usize>; 11] =
@@ -63,34 +121,49 @@ const COUNTED_BY: [Option<usize>; 11] =
 /// The totals at the beginnings of this period and of the one before.
 #[derive(Debug)]
 pub(super) struct Averages {
-    older: (Now, Totals),
-    newer: (Now, Totals),
+    older: Period,
+    newer: Period,
+}
+
+/// The beginning of a period.
+#[derive(Debug)]
+struct Period {
+    begun: Now,
+    totals: Totals,
+    sums: Sums,
 }
 
 impl Averages {
     pub(super) fn new(now: Now) -> Self {
-        Self { older: (now, Totals::new()), newer: (now, Totals::new()) }
+        let period = || Period { begun: now, totals: Totals::new(), sums: Sums::default() };
+        Self { older: period(), newer: period() }
     }
 
     /// True if a period is over.
     pub(super) fn is_due(&self, now: Now) -> bool {
-        now >= self.newer.0.after(PERIOD)
+        now >= self.newer.begun.after(PERIOD)
     }
 
     /// Begins a period with these totals.
-    pub(super) fn roll(&mut self, now: Now, totals: Totals) {
-        self.older = std::mem::replace(&mut self.newer, (now, totals));
+    pub(super) fn roll(&mut self, begun: Now, totals: Totals, sums: Sums) {
+        self.older = std::mem::replace(&mut self.newer, Period { begun, totals, sums });
+    }
+
+    /// Returns what has been counted over all pools since the beginning of the period before, and
+    /// the microseconds since then.
+    pub(super) fn recent(&self, now: Now, sums: &Sums) -> (Sums, u64) {
+        (sums.since(&self.older.sums), now.since(self.older.begun))
     }
 
     /// Returns the averages of a database: counts per second, and times in microseconds.
     pub(super) fn of(&self, database: &str, now: Now, totals: &Figures) -> Figures {
-        let (since, older) = &self.older;
+        let Period { begun, totals: older, .. } = &self.older;
         let older = older.get(database).copied().unwrap_or_default();
         let grown = |at: usize| totals[at].saturating_sub(older[at]);
         std::array::from_fn(|at| {
             let (grown, scale, by) = match COUNTED_BY[at] {
                 Some(count) => (grown(at), 1, grown(count)),
-                None => (grown(at), 1_000_000, now.since(*since)),
+                None => (grown(at), 1_000_000, now.since(*begun)),
             };
             let average = u128::from(grown) * scale / u128::from(by.max(1));
             u64::try_from(average).unwrap_or(u64::MAX)
@@ -119,8 +192,12 @@ mod tests {
         assert_eq!(of(&averages, 10, counters(100, 5000)), (10, 50));
         assert!(!averages.is_due(at(59)));
         assert!(averages.is_due(at(60)));
-        averages.roll(at(60), Totals::from([("a".into(), counters(600, 30_000))]));
-        averages.roll(at(120), Totals::from([("a".into(), counters(600, 30_000))]));
+        averages.roll(at(60), Totals::from([("a".into(), counters(600, 30_000))]), Sums::default());
+        averages.roll(
+            at(120),
+            Totals::from([("a".into(), counters(600, 30_000))]),
+            Sums::default(),
+        );
         assert_eq!(of(&averages, 120, counters(600, 30_000)), (0, 0));
         assert_eq!(of(&averages, 160, counters(800, 50_000)), (2, 100));
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
+use refrain_config::nearest;
 use refrain_pool::event::Command;
 use refrain_pool::ids::ClientSerial;
 use refrain_wire::write;
@@ -36,6 +37,9 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "show", admin: false, usage: "", run: show },
     Entry { name: "select", admin: false, usage: "", run: select },
     Entry { name: "set", admin: false, usage: "", run: set },
+    Entry { name: "reset", admin: false, usage: "", run: reset },
+    Entry { name: "discard", admin: false, usage: "", run: discard },
+    Entry { name: "deallocate", admin: false, usage: "", run: deallocate },
     Entry { name: "reload", admin: true, usage: "RELOAD", run: reload },
     Entry { name: "pause", admin: true, usage: "PAUSE [<db>]", run: pause },
     Entry { name: "resume", admin: true, usage: "RESUME [<db>]", run: resume },
@@ -68,7 +72,7 @@ fn answer(desk: &mut Desk, question: &Question) -> Answer {
     let words = text::words(if explained { "explain" } else { &question.query })?;
     let Some((first, arguments)) = words.split_first() else { return Ok(Some(text::empty())) };
     let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
-    let entry = entry.ok_or_else(|| Refusal::syntax(&question.query))?;
+    let entry = entry.ok_or_else(|| unknown_command(question, first, arguments))?;
     if entry.admin {
         if !question.admin {
             return Err(Refusal::not_allowed());
@@ -80,12 +84,9 @@ fn answer(desk: &mut Desk, question: &Question) -> Answer {
 }
 
 fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let what = match arguments {
-        [what] => what,
-        // Listings of the cache have names of two words.
-        [first, second] if first.is("cache") => &first.and(second),
-        _ => return Err(Refusal::syntax(&question.query)),
-    };
+    // Listings of the cache have names of two words.
+    let [first, rest @ ..] = arguments else { return Err(Refusal::syntax(&question.query)) };
+    let what = &rest.iter().fold(first.clone(), |name, word| name.and(word));
     let mut out = Vec::new();
     if what.is("help") {
         text::notice(&mut out, "Console usage", &help());
@@ -97,7 +98,8 @@ fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     } else if let Some((_, listing)) = LISTINGS.iter().find(|(name, _)| what.is(name)) {
         listing.show(&desk.view(), &mut out);
     } else {
-        return Err(Refusal::syntax(&question.query));
+        let meant = nearest(&what.text.to_lowercase(), shown());
+        return Err(Refusal::meant(&question.query, meant.map(|meant| format!("SHOW {meant}"))));
     }
     out.extend_from_slice(&text::done("SHOW"));
     Ok(Some(out))
@@ -110,6 +112,27 @@ fn help() -> String {
         help += &format!("\n\t{}", entry.usage);
     }
     help
+}
+
+/// Returns the names of all that SHOW shows.
+fn shown() -> impl Iterator<Item = &'static str> {
+    let settings = SETTINGS.iter().map(|(name, _)| *name);
+    LISTINGS.iter().map(|(name, _)| *name).chain(settings).chain(["all", "help"])
+}
+
+/// Refuses a command that there is none of. It may be mistyped, or be a listing without its SHOW.
+fn unknown_command(question: &Question, first: &Word, arguments: &[Word]) -> Refusal {
+    let rest = arguments.iter().fold(String::new(), |rest, word| rest + " " + &word.text);
+    let (first, all) = (first.text.to_lowercase(), format!("{}{rest}", first.text).to_lowercase());
+    let listing = LISTINGS.iter().find(|(name, _)| *name == all);
+    let meant = match listing {
+        Some((name, _)) => Some(format!("SHOW {name}")),
+        None => nearest(&first, COMMANDS.iter().map(|entry| entry.name)).map(|name| {
+            let shows = nearest(rest.trim(), shown()).filter(|_| name == "show");
+            format!("{name} {}", shows.unwrap_or(rest.trim()))
+        }),
+    };
+    Refusal::meant(&question.query, meant)
 }
 
 /// Answers SELECT with a number by that number, as a check of monitors; otherwise runs SHOW.
@@ -129,9 +152,16 @@ fn select(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 /// Accepts and ignores settings that drivers set when they connect. Refuses options: only the
 /// configuration file changes them.
 fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let (name, rest) = arguments.split_first().ok_or_else(|| Refusal::syntax(&question.query))?;
-    if !rest.first().is_some_and(|word| word.is("=") || word.is("to")) {
-        return Err(Refusal::syntax(&question.query));
+    let syntax = || Refusal::syntax(&question.query);
+    let arguments = match arguments {
+        [scope, rest @ ..] if scope.is("session") || scope.is("local") => rest,
+        all => all,
+    };
+    let (name, rest) = arguments.split_first().ok_or_else(syntax)?;
+    let special = ["names", "time", "transaction", "characteristics", "role", "authorization"];
+    let assigns = rest.first().is_some_and(|word| word.is("=") || word.is("to"));
+    if !assigns && !special.iter().any(|special| name.is(special)) {
+        return Err(syntax());
     }
     if desk.state.options().rows().iter().any(|row| name.is(row.key)) {
         let advice = "options are changed in the configuration file, followed by RELOAD";
@@ -141,6 +171,21 @@ fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     text::notice(&mut out, "SET ignored", "");
     out.extend_from_slice(&text::done("SET"));
     Ok(Some(out))
+}
+
+/// Accepts the commands of drivers that empty a session between two of their users: one of the
+/// console has nothing to empty.
+fn reset(_: &mut Desk, _: &Question, _: &[Word]) -> Answer {
+    Ok(Some(text::done("RESET")))
+}
+
+fn discard(_: &mut Desk, _: &Question, _: &[Word]) -> Answer {
+    Ok(Some(text::done("DISCARD ALL")))
+}
+
+fn deallocate(_: &mut Desk, _: &Question, arguments: &[Word]) -> Answer {
+    let all = arguments.iter().any(|word| word.is("all"));
+    Ok(Some(text::done(if all { "DEALLOCATE ALL" } else { "DEALLOCATE" })))
 }
 
 fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
@@ -206,7 +251,10 @@ fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
     } else if let Some(sql) = text::behind(&question.query, EXPLAIN_CACHE) {
         cache::explain(&desk.state, sql, &mut out);
     } else {
-        return Err(Refusal::syntax(&question.query));
+        let second = question.query.split_whitespace().nth(1).unwrap_or_default().to_lowercase();
+        let meant = nearest(&second, ["autoprepare", "cache"]);
+        let meant = meant.map(|meant| format!("EXPLAIN {meant} …"));
+        return Err(Refusal::meant(&question.query, meant));
     }
     out.extend_from_slice(&text::done("EXPLAIN"));
     Ok(Some(out))
@@ -225,6 +273,11 @@ fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
         [what] if what.is("autoprepare") => {
             desk.state.post.command(&Command::Flush);
             Ok(Some(text::done("FLUSH")))
+        }
+        [what] => {
+            let meant = nearest(&what.text.to_lowercase(), ["auth", "autoprepare", "cache"]);
+            let meant = meant.map(|meant| format!("FLUSH {meant}"));
+            Err(Refusal::meant(&question.query, meant))
         }
         _ => Err(Refusal::syntax(&question.query)),
     }
@@ -257,7 +310,11 @@ fn database(
         [name] if desk.state.options().database(&name.text).is_some() => {
             Ok(Some(Arc::from(name.text.as_str())))
         }
-        [name] => Err(Refusal::no_database(&name.text)),
+        [name] => {
+            let options = desk.state.options();
+            let known = options.databases.iter().map(|database| &*database.name);
+            Err(Refusal::no_database(&name.text, nearest(&name.text, known)))
+        }
         _ => Err(Refusal::syntax(&question.query)),
     }
 }

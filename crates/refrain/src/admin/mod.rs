@@ -22,6 +22,7 @@ mod sqlite;
 mod autoprepare;
 mod sharing;
 mod cache;
+mod summary;
 mod show;
 mod commands;
 
@@ -137,8 +138,9 @@ impl Desk {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.averages.is_due(self.state.clock.now()) {
-                let totals = self.view().totals();
-                self.averages.roll(self.state.clock.now(), totals);
+                let view = self.view();
+                let (totals, sums) = (view.totals(), view.sums());
+                self.averages.roll(self.state.clock.now(), totals, sums);
             }
             self.look();
         }

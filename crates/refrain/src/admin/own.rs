@@ -63,7 +63,6 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         bigint("id", |row| row.id),
         text("database", |row| row.database.to_string()),
         text("user", |row| row.user.to_string()),
-        text("text", |row| row.text.clone()),
         text("parameter_types", |row| {
             row.parameter_types.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
         }),
@@ -75,6 +74,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         text("read", |row| row.read.clone()),
         bigint("shared", |row| row.shared),
         bigint("repeated_us", |row| row.repeated_us),
+        text("text", |row| row.text.clone()),
     ],
     rows: |view| {
         let mut statements = refrain_pg::statements(&view.state.shared);

@@ -1,7 +1,7 @@
 //! The table of all listings.
 
 use super::table::{Listing, Pair, Show, text};
-use super::{autoprepare, cache, own, pgbouncer, sharing, sockets, sqlite};
+use super::{autoprepare, cache, own, pgbouncer, sharing, sockets, sqlite, summary};
 
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
@@ -43,6 +43,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("stats_totals", &pgbouncer::STATS_TOTALS),
     ("stmt_cache", &sqlite::STMT_CACHE),
     ("stmt_cache_texts", &sqlite::STMT_CACHE_TEXTS),
+    ("summary", &summary::SUMMARY),
     ("totals", &pgbouncer::TOTALS),
     ("users", &pgbouncer::USERS),
     ("version", &pgbouncer::VERSION),

@@ -21,14 +21,22 @@ impl Refusal {
         Self::new("42601", format!("invalid command '{command}', use SHOW HELP;"))
     }
 
+    /// Makes error 42601 with the command that was probably meant, if there is one.
+    pub(super) fn meant(command: &str, meant: Option<String>) -> Self {
+        let Some(meant) = meant else { return Self::syntax(command) };
+        let meant = meant.trim().to_uppercase();
+        Self::new("42601", format!("invalid command '{command}'; did you mean {meant}?"))
+    }
+
     /// Makes error 42501, `insufficient_privilege`.
     pub(super) fn not_allowed() -> Self {
         Self::new("42501", "admin access needed")
     }
 
-    /// Makes error 3D000, `invalid_catalog_name`.
-    pub(super) fn no_database(name: &str) -> Self {
-        Self::new("3D000", format!("no such database: {name}"))
+    /// Makes error 3D000, `invalid_catalog_name`, with the database that was probably meant.
+    pub(super) fn no_database(name: &str, meant: Option<&str>) -> Self {
+        let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        Self::new("3D000", format!("no such database: {name}{meant}"))
     }
 
     /// Makes error 57014, `query_canceled`.
@@ -180,6 +188,17 @@ mod tests {
         assert_eq!(behind("explain autoprepare"), Some(""));
         assert_eq!(behind("explain autoprepared x"), None);
         assert_eq!(behind("explain é"), None);
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_probably_meant() {
+        let message = |refusal: Refusal| refusal.message;
+        let meant = Refusal::meant("show x", Some("show mem ".to_owned()));
+        assert_eq!(message(meant), "invalid command 'show x'; did you mean SHOW MEM?");
+        assert_eq!(message(Refusal::meant("x", None)), "invalid command 'x', use SHOW HELP;");
+        let database = Refusal::no_database("shpo", Some("shop"));
+        assert_eq!(message(database), "no such database: shpo; did you mean shop?");
+        assert_eq!(message(Refusal::no_database("x", None)), "no such database: x");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use refrain_pool::Now;
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 
-use super::averages::{self, Averages, Figures, Totals};
+use super::averages::{self, Averages, Figures, Sums, Totals};
 use crate::state::State;
 use crate::sum::{self, Key};
 
@@ -40,6 +40,11 @@ const SERVER_STATES: [ServerViewState; 5] = [
 ];
 
 impl Pool {
+    /// Counts the servers.
+    pub(super) fn all_servers(&self) -> u64 {
+        self.servers.iter().copied().map(u64::from).sum()
+    }
+
     /// Counts the servers in a state.
     pub(super) fn servers(&self, state: ServerViewState) -> u64 {
         let counts = SERVER_STATES.iter().zip(self.servers);
@@ -99,6 +104,15 @@ impl<'a> View<'a> {
             totals.insert(sum::FORGOTTEN.into(), averages::figures(&counters));
         }
         totals
+    }
+
+    /// Returns what has been counted over all pools.
+    pub(super) fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        let pools = self.snapshots.iter().flat_map(|core| &core.pools);
+        pools.for_each(|pool| sums.add(&pool.counters));
+        self.snapshots.iter().for_each(|core| sums.add(&core.forgotten));
+        sums
     }
 
     /// Returns how long ago a moment was, in microseconds.

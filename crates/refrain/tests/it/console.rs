@@ -387,3 +387,115 @@ fn a_command_that_is_too_long_is_refused_and_the_session_goes_on() {
     let unknown = format!("show {}", "x".repeat((64 << 10) - 6));
     assert_eq!(console.query(&unknown).code(), "42601");
 }
+
+#[test]
+fn the_extended_protocol_gets_one_error_and_the_session_goes_on() {
+    let proxy = over_15().start();
+    let mut console = proxy.console();
+    let request = [parse("", "show version"), bind("", &[]), execute(), Msg::Sync];
+    for _ in 0..3 {
+        assert_eq!(console.ask(&request).words(), "E(0A000) Z(I)");
+        assert_eq!(console.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+    }
+}
+
+#[test]
+fn what_drivers_send_by_themselves_is_taken() {
+    let proxy = over_15().start();
+    let mut console = proxy.console();
+    let taken = [
+        "SET extra_float_digits = 3",
+        "SET client_encoding TO 'UTF8'",
+        "set session application_name = 'x'",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+        "SET TIME ZONE 'UTC'",
+        "SET NAMES 'utf8'",
+        "set statement_timeout to 0",
+        "RESET ALL",
+        "DISCARD ALL",
+        "DEALLOCATE ALL",
+        "BEGIN",
+        "ROLLBACK",
+        "BEGIN; ",
+        "COMMIT",
+    ];
+    for command in taken {
+        let reply = console.query(command);
+        assert!(reply.error().is_none(), "{command}: {}", reply.words());
+    }
+    assert_eq!(console.query("set pool_size = 5").code(), "0A000");
+    assert_eq!(console.query("set nonsense").code(), "42601");
+}
+
+#[test]
+fn a_command_that_is_mistyped_gets_a_suggestion() {
+    let proxy = over_15().start();
+    let mut console = proxy.console();
+    let cases = [
+        ("show polls", "invalid command 'show polls'; did you mean SHOW POOLS?"),
+        ("show statement", "invalid command 'show statement'; did you mean SHOW STATEMENTS?"),
+        (
+            "show cache advise",
+            "invalid command 'show cache advise'; did you mean SHOW CACHE ADVICE?",
+        ),
+        ("shwo polls", "invalid command 'shwo polls'; did you mean SHOW POOLS?"),
+        ("pools", "invalid command 'pools'; did you mean SHOW POOLS?"),
+        ("cache rules", "invalid command 'cache rules'; did you mean SHOW CACHE RULES?"),
+        ("Relaod", "invalid command 'Relaod'; did you mean RELOAD?"),
+        ("flush cach", "invalid command 'flush cach'; did you mean FLUSH CACHE?"),
+        (
+            "explain cahce select 1",
+            "invalid command 'explain cahce select 1'; did you mean EXPLAIN CACHE …?",
+        ),
+        ("frobnicate", "invalid command 'frobnicate', use SHOW HELP;"),
+    ];
+    for (command, message) in cases {
+        let reply = console.query(command);
+        let error = reply.error().unwrap_or_else(|| panic!("{command}: {}", reply.words()));
+        assert_eq!(String::from_utf8_lossy(error.field(b'M')), message);
+    }
+}
+
+#[test]
+fn long_texts_stand_last() {
+    let database = database("console_last");
+    let proxy = over_15().pool("autoprepare", "\"on\"").start();
+    proxy.open(database).ask(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]);
+    let mut console = proxy.console();
+    for listing in ["statements", "autoprepare", "cache advice", "cache entries"] {
+        let reply = console.query(&format!("show {listing}"));
+        let columns = reply.frames.iter().find(|frame| frame.tag == b'T').expect("columns");
+        let body = String::from_utf8_lossy(&columns.body).into_owned();
+        let last = body.rfind("text\0").max(body.rfind("template\0"));
+        // Behind the name are 18 bytes about the column.
+        assert!(last.is_some_and(|at| body[at..].chars().count() < 30), "{listing}: {body:?}");
+    }
+}
+
+#[test]
+fn a_summary_says_how_it_goes() {
+    let database = database("console_summary");
+    let proxy = over_15().start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    one.run("begin");
+    two.send(&[query("select 1")]);
+    waiting(&proxy, database, "1");
+    let of = |subject: &str| {
+        let rows = proxy.show("summary");
+        assert!(rows.len() <= 20, "one screen: {rows:?}");
+        let row = rows.iter().find(|row| row["subject"] == subject);
+        row.unwrap_or_else(|| panic!("{subject}: {rows:?}"))["state"].clone()
+    };
+    assert!(of("clients").contains("; 1 wait for a server, the first for "), "{}", of("clients"));
+    assert_eq!(of("servers"), "1: 1 work, 0 idle");
+    let full = format!("1, 1 at their limit: {database}/postgres (1 servers, 1 wait)");
+    assert_eq!(of("pools"), full);
+    one.run("commit");
+    assert_eq!(two.ready().words(), "T D(1) C(SELECT 1) Z(I)");
+    assert_eq!(two.query("select").words(), "T D() C(SELECT 1) Z(I)");
+    assert_eq!(two.query("selec").code(), "42601");
+    assert_eq!(of("pools"), "1, 0 at their limit");
+    assert!(of("queries").ends_with("/s; 5 since the start"), "{}", of("queries"));
+    assert!(of("errors").starts_with("1 of statements, 0 logins"), "{}", of("errors"));
+    assert_eq!(of("cache"), "none since the start");
+}

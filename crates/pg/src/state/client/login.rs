@@ -67,6 +67,17 @@ pub(crate) struct Login {
     starts_tls: bool,
     /// Whether bytes in the clear came with the request for that.
     came_in_the_clear: bool,
+    /// The state of a client of the console between two commands.
+    pub(crate) console: ConsoleSession,
+}
+
+/// A console client's session, as far as the protocol knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ConsoleSession {
+    /// Whether its messages are dropped up to its next Sync.
+    pub(crate) skips_to_sync: bool,
+    /// Whether it has begun a transaction block.
+    pub(crate) is_in_block: bool,
 }
 
 impl Login {
