@@ -20,7 +20,7 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 }
 
 /// All features.
-pub const FEATURES: [Feature; 40] = [
+pub const FEATURES: [Feature; 41] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
     feature("set-unreported", true, "SET and RESET of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
@@ -75,8 +75,9 @@ pub const FEATURES: [Feature; 40] = [
     ),
     feature("calls", true, "functions, triggers and DO that change the session"),
     feature("hidden", false, "set_config of unreported settings, DEALLOCATE ALL inside DO"),
-    feature("longnames", false, "statement names past 63 bytes, which PostgreSQL cuts"),
-    feature("malformed", false, "messages with impossible bodies"),
+    feature("longnames", true, "statement names past 63 bytes, which PostgreSQL cuts"),
+    feature("malformed", true, "messages with impossible bodies"),
+    feature("streams", true, "messages in an order that no driver sends"),
     feature("startup-unreported", false, "work_mem in the start-up packet"),
     feature("startup-options", false, "all that `options` of the start-up packet may have"),
     feature("startup-role", false, "a role in the start-up packet"),

@@ -34,6 +34,12 @@ impl Name {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
+    /// True if the server may truncate the name, and sends a notice (42622) of that.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        (self.end - self.start) as usize > MAX_NAME
+    }
+
     /// Returns the name as the server reads it: without quotes, or else in lower case, truncated to
     /// [`MAX_NAME`] bytes between UTF-8 characters. Borrows unless letters or quotes have to
     /// change.

@@ -101,7 +101,7 @@ impl Generator {
         }
     }
 
-    fn parse(&mut self, draft: &mut Draft<'_>, name: &[u8], sql: Vec<u8>) {
+    pub(super) fn parse(&mut self, draft: &mut Draft<'_>, name: &[u8], sql: Vec<u8>) {
         let kinds = self.kinds.get(&sql).copied().unwrap_or("");
         let oids = match self.rng.below(40) {
             0..20 => Vec::new(),
@@ -130,7 +130,7 @@ impl Generator {
             && (draft.ledger.open() || draft.msgs.iter().any(text))
     }
 
-    fn bind(&mut self, draft: &mut Draft<'_>, portal: &str, stmt: &[u8], sql: &[u8]) {
+    pub(super) fn bind(&mut self, draft: &mut Draft<'_>, portal: &str, stmt: &[u8], sql: &[u8]) {
         let large = self.features.has("large");
         let kinds = self.kinds.get(sql).copied().unwrap_or("");
         let mut params: Vec<Param> =
@@ -289,7 +289,16 @@ impl Generator {
     }
 
     fn malformed(&mut self, draft: &mut Draft<'_>) {
-        let (tag, body): (u8, &[u8]) = match self.rng.below(7) {
+        let (tag, body): (u8, &[u8]) = match self.rng.below(16) {
+            7 => (b'D', b""),
+            8 => (b'D', b"Ss0"),
+            9 => (b'D', b"Ss0\0tail"),
+            10 => (b'C', b"Xs0\0"),
+            11 => (b'E', b"p0\0\0"),
+            12 => (b'P', b"s0"),
+            13 => (b'P', b"s0\0select 1\0\0\0tail"),
+            14 => (b'B', b"\0s0"),
+            15 => (b'B', b"\0s0\0\0\0\0\x01\0\0\0\xff"),
             0 => (b'D', b"Xs0\0"),
             1 => (b'C', b"\0s0\0"),
             2 => (b'E', b"p0"),

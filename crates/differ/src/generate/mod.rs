@@ -12,6 +12,7 @@ mod startup;
 mod long;
 mod simple;
 mod extended;
+mod streams;
 mod step;
 
 use crate::features::Features;
@@ -54,6 +55,9 @@ struct Draft<'a> {
 }
 
 const NAMES: [&str; 9] = ["s0", "s1", "s2", "s3", "s4", "S5", "a b", "\"q\"", "s6"];
+
+/// As much of a name as PostgreSQL looks at.
+const LONG_NAME: &str = "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn";
 
 impl Generator {
     /// Creates a generator that starts from `seed`.
@@ -163,7 +167,7 @@ impl Generator {
     fn name(&mut self) -> Vec<u8> {
         if self.features.has("longnames") && self.rng.chance(10) {
             let tail = self.rng.pick(&["a", "b", ""]);
-            return format!("{}{tail}", "n".repeat(63)).into_bytes();
+            return format!("{LONG_NAME}{tail}").into_bytes();
         }
         self.rng.pick(&NAMES).as_bytes().to_vec()
     }
@@ -206,7 +210,9 @@ pub fn pins(msg: &Msg) -> bool {
         Msg::Parse(_, sql, _) => leaves(sql) || names(sql, &["execute "]),
         Msg::Query(sql) => {
             let several = sql.strip_suffix(b";").unwrap_or(sql).contains(&b';');
-            leaves(sql) || several && names(sql, &["execute ", "deallocate "])
+            // The proxy passes on what PostgreSQL truncates, and so needs the statement there.
+            let long = String::from_utf8_lossy(sql).contains(LONG_NAME);
+            leaves(sql) || (several || long) && names(sql, &["execute ", "deallocate "])
         }
         _ => false,
     }

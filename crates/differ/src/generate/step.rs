@@ -57,12 +57,14 @@ impl Generator {
 
     fn segment(&mut self, draft: &mut Draft<'_>, last: bool) {
         let function = usize::from(self.features.has("function-call")) * 3;
+        let stream = usize::from(self.features.has("streams")) * 7;
         // After an unfinished segment mostly more extended messages follow.
         let simple = if draft.ledger.open() && draft.msgs.is_empty() { 10 } else { 38 };
-        match self.rng.weighted(&[simple, 52, function]) {
+        match self.rng.weighted(&[simple, 52, function, stream]) {
             0 => self.simple(draft),
             1 => self.extended(draft, last),
-            _ => self.function_call(draft),
+            2 => self.function_call(draft),
+            _ => self.stream(draft),
         }
     }
 

@@ -50,7 +50,10 @@ impl Link<'_> {
             return Err(Stop::More);
         }
         let Some(message) = Message::read(input)? else { return Err(Stop::More) };
-        let used = self.handle(&message, &input[message.bytes.len()..])?;
+        let used = match self.handle(&message, &input[message.bytes.len()..]) {
+            Err(Stop::End(DisconnectReason::ClientProtocol)) => self.pass_malformed(&message)?,
+            result => result?,
+        };
         // A message that is not passed on is dropped here. The part of it that has not arrived must
         // be dropped too.
         if !message.complete && self.client.inbox.rest == 0 {
@@ -208,7 +211,7 @@ impl Link<'_> {
         }
         self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
-        match self.first_settings(text, scan) {
+        match self.first_settings(text, scan).or_else(|| self.first_settings_by_name(statement)) {
             // A statement that runs outside of transaction blocks ends its own transaction. The
             // settings are restored behind it, in a transaction of their own, and the client's next
             // message waits for that.

@@ -10,4 +10,5 @@ pub(crate) mod parse;
 pub(crate) mod bind;
 pub(crate) mod statement;
 pub(crate) mod simple_query;
+pub(crate) mod malformed;
 pub(crate) mod dispatch;

@@ -24,7 +24,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session;
+use crate::settings::session::{self, SettingsMut};
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::of_client::{ByName, ClientStatement, Name};
@@ -68,6 +68,8 @@ fn wanted(kind: Kind) -> Wanted {
 pub(crate) struct Lent {
     /// The effects that the lent statements may have on the session when they run.
     pub(crate) traits: Traits,
+    /// The startup settings that are to be restored behind them.
+    pub(crate) first: Option<Box<SettingsMut>>,
     /// The number of commands in the string.
     commands: u32,
     /// The statements that it drops, each with the number of commands from the dropping one on.
@@ -135,6 +137,25 @@ impl Link<'_> {
         cached.statement.scan.traits
     }
 
+    /// Returns the startup settings that are to be restored behind EXECUTE of a client's statement.
+    pub(crate) fn first_settings_by_name(
+        &mut self,
+        statement: &Statement,
+    ) -> Option<Box<SettingsMut>> {
+        let kind = statement.scan.kind;
+        self.first_settings_of(kind, &used(kind)?.fold(statement.text()))
+    }
+
+    /// The same for the statement of this name.
+    fn first_settings_of(&mut self, kind: Kind, name: &[u8]) -> Option<Box<SettingsMut>> {
+        let own = self.client.session.statements.named(name)?;
+        let cached = own.held.cached().clone();
+        if wanted(kind) != Wanted::Statement {
+            return None;
+        }
+        self.first_settings(cached.statement.text(), &cached.statement.scan)
+    }
+
     /// Returns the client's statement of this name if the server lacks what a command needs of it.
     pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
         let own = self.client.session.statements.named(name)?;
@@ -182,7 +203,11 @@ impl Link<'_> {
         text: &[u8],
         scan: &Scan,
     ) -> Result<Lent, Stop> {
-        let as_it_is = matches!(scan.kind, Kind::Many | Kind::Prepare(_));
+        let as_it_is = match scan.kind {
+            Kind::Many | Kind::Prepare(_) => true,
+            Kind::Deallocate(name) => name.is_long(),
+            kind => used(kind).is_some_and(|name| name.is_long()),
+        };
         if !as_it_is || !scan.traits.intersects(NAMING) {
             return Ok(Lent::default());
         }
@@ -215,6 +240,7 @@ impl Link<'_> {
         }
         for (kind, name) in &named {
             lent.traits |= self.runs(*kind, name);
+            lent.first = self.first_settings_of(*kind, name).or(lent.first);
         }
         Ok(lent)
     }

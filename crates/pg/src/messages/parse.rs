@@ -59,7 +59,7 @@ impl Link<'_> {
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse, next);
         }
-        if self.client.session.statements.contains(parse.name) {
+        if self.client.session.statements.get(parse.name).is_some() {
             return self.parse_again(message, &parse);
         }
         // An earlier segment may still undo a Close: the name may be taken after all.

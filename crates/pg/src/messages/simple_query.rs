@@ -52,7 +52,7 @@ impl Link<'_> {
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
         }
-        let lent = match self.client.session.statements.are_managed() {
+        let mut lent = match self.client.session.statements.are_managed() {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
@@ -65,7 +65,8 @@ impl Link<'_> {
             return Ok(used);
         }
         // A text of which just the beginning has arrived may reset more settings than can be seen.
-        let first = self.first_settings(text, &scan).filter(|_| message.complete);
+        let first = self.first_settings(text, &scan).or(lent.first.take());
+        let first = first.filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
         self.note_drained(text, &scan);
@@ -135,7 +136,12 @@ impl Link<'_> {
             Kind::Deallocate(name)
             | Kind::Execute(name)
             | Kind::ExplainExecute(name)
-            | Kind::CreateAsExecute(name) => name,
+            | Kind::CreateAsExecute(name)
+                if !name.is_long() =>
+            {
+                name
+            }
+            // Of a long name PostgreSQL says that it truncates the name: the server has to see it.
             _ => return Ok(None),
         };
         self.wait_until_quiet()?;
@@ -315,8 +321,11 @@ impl Link<'_> {
             self.pipe.out().extend_from_slice(part);
         }
         let segment = self.pipe.server.session.outstanding.segment();
+        let first = self.first_settings(cached.statement.text(), &cached.statement.scan);
+        let first = first.filter(|_| message.complete);
+        let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let seq = self.pipe.owe(
-            OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward)
+            OutstandingRequest::new(RequestKind::Query, action)
                 .with(scan.traits | cached.statement.scan.traits)
                 .about(cached.statement.id)
                 .called(folded),
@@ -325,6 +334,7 @@ impl Link<'_> {
         if !message.complete {
             self.watch_rest(message.body(), scan, (seq, segment));
         }
+        self.bar(seq, scan.traits, 1, first);
         self.pass_missing(message)
     }
 

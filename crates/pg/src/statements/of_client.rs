@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use indexmap::IndexMap;
+use refrain_sql::MAX_NAME;
 use smallvec::SmallVec;
 
 use crate::ground::ids::Segment;
@@ -17,6 +18,13 @@ use crate::statements::statement::Generation;
 
 /// A statement's name; those of drivers (`S_12`, `__asyncpg_stmt_3__`) fit without an allocation.
 pub(crate) type Name = SmallVec<[u8; 22]>;
+
+/// Returns the part of a name by which PostgreSQL finds a statement or a portal, in bytes whatever
+/// the encoding (`NAMEDATALEN`, in the keys of `prepared_queries` and `PortalHashTable`).
+#[inline]
+pub(crate) fn key(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(MAX_NAME)]
+}
 
 /// Hashes a name, so that a client's names for one statement can be told apart. A collision would
 /// put the wrong one of these names into the text of an error.
@@ -110,6 +118,7 @@ impl NamedStatements {
     /// Returns the statement with this name.
     #[inline]
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        let name = key(name);
         let map = self.map.as_mut()?;
         if map.get_index(self.last).is_none_or(|(key, _)| key.as_slice() != name) {
             self.last = map.get_index_of(name)?;
@@ -119,11 +128,12 @@ impl NamedStatements {
 
     /// True if the client has a statement with this name.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
-        self.map.as_ref().is_some_and(|map| map.contains_key(name))
+        self.map.as_ref().is_some_and(|map| map.contains_key(key(name)))
     }
 
     /// Adds a statement under a name that is free.
-    pub(crate) fn insert(&mut self, name: Name, statement: ClientStatement) {
+    pub(crate) fn insert(&mut self, mut name: Name, statement: ClientStatement) {
+        name.truncate(MAX_NAME);
         self.bytes += Self::cost(&name, &statement);
         let before = self.map.get_or_insert_default().insert(name, statement);
         assert!(before.is_none(), "a name is given once");
@@ -132,7 +142,7 @@ impl NamedStatements {
     /// Takes a statement out.
     pub(crate) fn remove(&mut self, name: &[u8]) -> Option<ClientStatement> {
         let map = self.map.as_mut()?;
-        let (key, statement) = map.swap_remove_entry(name)?;
+        let (key, statement) = map.swap_remove_entry(key(name))?;
         let bytes = Self::cost(&key, &statement);
         self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
         if map.is_empty() {

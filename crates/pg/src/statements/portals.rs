@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::ground::ids::Segment;
-use crate::statements::of_client::Name;
+use crate::statements::of_client::{Name, key};
 use crate::statements::of_core::CachedStatement;
 
 /// The statement of a portal, if running it may do something to the session.
@@ -40,7 +40,7 @@ impl Portals {
         if name.is_empty() {
             return self.unnamed.as_ref();
         }
-        self.named.get(name).map(|portal| &portal.cached)
+        self.named.get(key(name)).map(|portal| &portal.cached)
     }
 
     /// Remembers a portal that is bound in this segment, or forgets the one of this name.
@@ -50,6 +50,7 @@ impl Portals {
             self.unnamed = portal;
             return;
         }
+        let name = key(name);
         if let Some((name, old)) = self.named.remove_entry(name) {
             let bytes = Self::cost(&name, &old.cached);
             self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
@@ -67,7 +68,7 @@ impl Portals {
         cached: &CachedStatement,
         (count_max, bytes_max): (usize, usize),
     ) -> bool {
-        let fits = || self.bytes + Self::cost(name, cached) <= bytes_max;
+        let fits = || self.bytes + Self::cost(key(name), cached) <= bytes_max;
         name.is_empty() || self.named.len() < count_max && fits()
     }
 

@@ -93,8 +93,8 @@ impl Step<'_, '_> {
                     Ok(Target::Statement(b"")) => client.session.statements.drop_unnamed(),
                     Ok(Target::Statement(name)) => drop(client.session.statements.remove(name)),
                     Ok(Target::Portal(_)) => {}
-                    Ok(Target::Unknown) => return Need::Server,
-                    Err(_) => return Need::End(DisconnectReason::ClientProtocol),
+                    // A server has to refuse these.
+                    Ok(Target::Unknown) | Err(_) => return Need::Server,
                 }
                 let pool = client.pool();
                 self.step.engine.core_state.pool_in_use(pool).counters.protocol.closes_answered +=

@@ -10,14 +10,22 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use refrain_sql::MAX_NAME;
+
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
 use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
-use crate::statements::of_client::{ByName, ClientRef, ClientStatement, Name, NamedStatements};
+use crate::statements::of_client::{
+    ByName, ClientRef, ClientStatement, Name, NamedStatements, key, mark,
+};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Generation, Statement};
+
+/// The most names beyond [`MAX_NAME`] bytes that a client's outstanding requests may have, so that
+/// errors have them in full.
+const LONG_NAMES_MAX: usize = 8;
 
 /// How Refrain answers a named Parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +52,8 @@ pub(crate) struct ClientStatements {
     managed: bool,
     named: NamedStatements,
     unnamed: Option<ClientStatement>,
+    /// The newest names in messages that are longer than their keys: errors repeat a name in full.
+    long: Vec<Name>,
     /// How to undo changes if the server refuses or skips them.
     undos: Undos<ClientUndo>,
     /// The server's segments of changes to names that a skipped message would undo.
@@ -102,6 +112,7 @@ impl Default for ClientStatements {
             managed: true,
             named: NamedStatements::default(),
             unnamed: None,
+            long: Vec::new(),
             undos: Undos::default(),
             changed: Span::default(),
             parsed: Span::default(),
@@ -139,7 +150,21 @@ impl ClientStatements {
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
         match name.is_empty() {
             true => self.unnamed.as_mut(),
-            false => self.named.get(name),
+            false => {
+                if name.len() > MAX_NAME {
+                    self.note_long(name);
+                }
+                self.named.get(name)
+            }
+        }
+    }
+
+    /// Notes a name that is longer than its key.
+    #[cold]
+    fn note_long(&mut self, name: &[u8]) {
+        if self.long.iter().all(|noted| **noted != *name) {
+            self.long.truncate(LONG_NAMES_MAX - 1);
+            self.long.insert(0, Name::from_slice(name));
         }
     }
 
@@ -192,19 +217,22 @@ impl ClientStatements {
     /// Returns the name that the client gave to the statement of a request; a statement that has
     /// been closed since is found among the undo records. `None` if the request is about none.
     pub(crate) fn name_of(&self, request: &OutstandingRequest) -> Option<Name> {
-        let (id, mark) = (request.statement, request.name);
+        let (id, wanted) = (request.statement, request.name);
         if id == 0 {
             return None;
+        }
+        if let Some(name) = self.long.iter().find(|name| mark(name) == wanted) {
+            return Some(name.clone());
         }
         let closed = || {
             self.undos.iter().find_map(|undo| match undo {
                 ClientUndo::Closed(name, statement) => {
-                    statement.is(id, name, mark).then_some(&**name)
+                    statement.is(id, name, wanted).then_some(&**name)
                 }
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => None,
             })
         };
-        let name = self.named.marked(id, mark).or_else(closed);
+        let name = self.named.marked(id, wanted).or_else(closed);
         Some(name.map_or_else(Name::new, Name::from_slice))
     }
 
@@ -246,8 +274,9 @@ impl ClientStatements {
             Parsed::Here => &mut self.changed,
             Parsed::There => &mut self.parsed,
         });
-        self.undoable(seq, ClientUndo::Named(name.clone()), outstanding);
-        self.named.insert(name, statement);
+        let key = Name::from_slice(key(&name));
+        self.undoable(seq, ClientUndo::Named(key.clone()), outstanding);
+        self.named.insert(key, statement);
     }
 
     /// Takes out the statement of a name, for good unless [`Self::closed`] follows.
@@ -259,10 +288,11 @@ impl ClientStatements {
     pub(crate) fn closed(
         &mut self,
         seq: Seq,
-        name: Name,
+        mut name: Name,
         old: ClientStatement,
         outstanding: &Outstanding,
     ) {
+        name.truncate(MAX_NAME);
         outstanding.extend(&mut self.changed);
         self.undoable(seq, ClientUndo::Closed(name, old), outstanding);
     }
@@ -322,7 +352,7 @@ impl ClientStatements {
     pub(crate) fn lend(&mut self, seq: Seq, name: &Name, what: ByName, outstanding: &Outstanding) {
         let Some(own) = self.named.get(name) else { return };
         let before = std::mem::replace(&mut own.lent, what);
-        self.undoable(seq, ClientUndo::Lent(name.clone(), before), outstanding);
+        self.undoable(seq, ClientUndo::Lent(Name::from_slice(key(name)), before), outstanding);
     }
 
     /// Records the columns that a Parse found, for all statements with this ID, and for those that

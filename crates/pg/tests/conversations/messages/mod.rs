@@ -11,3 +11,4 @@ mod refuse;
 mod simple_query;
 mod unmanaged;
 mod wait;
+mod malformed;

@@ -55,3 +55,20 @@ fn deallocate_by_extended_messages_finds_an_empty_statement_of_the_clients_name(
     server.gets([bind("", "s"), sync()]).answers([error("26000", "no"), ready()]);
     alice.gets([error("26000", "no"), ready()]);
 }
+
+#[test]
+fn the_first_63_bytes_of_a_name_are_the_name() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    let [one, other] = ["a", "b"].map(|end| format!("{}{end}", "n".repeat(63)));
+    alice.prepares_by_name(&server, &one, WRITE, "~1");
+    // PostgreSQL repeats the name of the message, whatever the statement was called before.
+    alice.sends([bind("", &other), sync()]);
+    let words = |name| error("08P01", &format!("prepared statement \"{name}\" requires 1"));
+    server.gets([bind("", "~1"), sync()]).answers([words("~1"), ready()]);
+    alice.gets([words(&other), ready()]);
+    alice.sends([close_statement(&other), sync()]);
+    alice.gets([close_complete(), ready()]);
+    alice.sends([bind("", &one), sync()]);
+    server.gets([bind("", &one), sync()]);
+}

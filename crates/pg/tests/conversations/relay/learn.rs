@@ -116,3 +116,28 @@ fn settings_that_are_restored_in_a_session_pool_are_not_taken_for_defaults() {
     let bob = talk.client();
     bob.asks(&talk.server(2), "select 1", one_row());
 }
+
+#[test]
+fn a_reset_by_execute_goes_back_to_the_startup_packet() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    alice.prepares(&server, "r", "reset all");
+    alice.sends([query("execute r")]);
+    server.gets([parse("~1", "reset all"), sync(), query("execute \"~1\"")]);
+    server.answers([parse_complete(), ready()]);
+    server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
+    alice.gets([complete("RESET")]);
+    server.gets(restores());
+    is_restored(&alice, &server);
+}
+
+#[test]
+fn a_reset_by_execute_in_extended_messages_goes_back_to_the_startup_packet() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    alice.prepares(&server, "r", "reset all");
+    alice.sends([parse("", "execute r"), bind("", ""), execute(""), sync()]);
+    let lent = vec![close_statement("r"), parse("r", "reset all")];
+    let sent = vec![parse("", "execute r"), bind("", ""), execute("")];
+    server.gets([lent, sent, restores()].concat());
+}

@@ -1,0 +1,51 @@
+//! Messages whose bodies are not what the protocol says. PostgreSQL reads a body to its end before
+//! it does anything, and answers a malformed one with an error (08P01, `pqformat.c`), behind which
+//! the session goes on. So Refrain passes on such a message as it is: whatever names it has, the
+//! server looks none of them up.
+//!
+//! Not here: bodies that Refrain cannot take although they are well-formed, like a name of 8 KiB.
+//! Those end the session.
+
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_wire::front::{self as read, Parse, Target};
+use refrain_wire::tag::front;
+
+use crate::pipeline::outstanding::{Copying, OutstandingRequest, ReplyAction, RequestKind};
+use crate::relay::link::{Link, Stop};
+use crate::relay::message::Message;
+
+/// Returns the kind of request as which PostgreSQL refuses a message whose body is malformed;
+/// `None` if the body is sound, or if PostgreSQL looks something up before it sees what is wrong.
+fn refused(message: &Message<'_>) -> Option<RequestKind> {
+    let body = message.body();
+    let strings = body.iter().filter(|&&byte| byte == 0).count();
+    let (kind, is_bad) = match message.header.tag {
+        front::PARSE => (RequestKind::Parse, Parse::read(body).is_err()),
+        // Behind its two names, PostgreSQL reads a Bind as it goes.
+        front::BIND => (RequestKind::Bind, strings < 2),
+        front::EXECUTE => (RequestKind::Execute, read::execute_portal(body).is_err()),
+        front::DESCRIBE => (RequestKind::DescribeStatement, Target::read(body).is_err()),
+        front::CLOSE => (RequestKind::Close, Target::read(body).is_err()),
+        front::QUERY => (RequestKind::Query, read::query_text(body).is_err()),
+        _ => return None,
+    };
+    (message.complete && is_bad).then_some(kind)
+}
+
+impl Link<'_> {
+    /// Passes on a message for which a handler would end the session, if PostgreSQL refuses it.
+    #[cold]
+    pub(crate) fn pass_malformed(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let outstanding = &self.pipe.server.session.outstanding;
+        match refused(message) {
+            Some(kind) if outstanding.copying() == Copying::No => {
+                if kind == RequestKind::Query {
+                    self.ends_early();
+                }
+                self.pipe.owe(OutstandingRequest::new(kind, ReplyAction::Forward));
+                Ok(self.pass(message))
+            }
+            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
+        }
+    }
+}
