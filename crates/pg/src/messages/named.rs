@@ -125,16 +125,17 @@ impl Link<'_> {
     /// Notes that a command runs a statement of the client's, and returns what that may do to the
     /// session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
-        let own = self
-            .client
-            .session
-            .statements
-            .named(name)
-            .filter(|_| wanted(kind) == Wanted::Statement);
-        let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
+        let Some(cached) = self.run_by_name(kind, name) else { return Traits::NONE };
         self.suspect(&cached.statement.scan);
         self.note_settings(cached.statement.text(), &cached.statement.scan);
         cached.statement.scan.traits
+    }
+
+    /// Returns the statement of the client's that a command of this kind runs.
+    fn run_by_name(&mut self, kind: Kind, name: &[u8]) -> Option<Rc<CachedStatement>> {
+        let own = self.client.session.statements.named(name);
+        let own = own.filter(|_| wanted(kind) == Wanted::Statement)?;
+        Some(own.held.cached().clone())
     }
 
     /// Returns the startup settings that are to be restored behind EXECUTE of a client's statement.
@@ -147,12 +148,14 @@ impl Link<'_> {
     }
 
     /// The same for the statement of this name.
-    fn first_settings_of(&mut self, kind: Kind, name: &[u8]) -> Option<Box<SettingsMut>> {
-        let own = self.client.session.statements.named(name)?;
-        let cached = own.held.cached().clone();
-        if wanted(kind) != Wanted::Statement {
-            return None;
-        }
+    pub(crate) fn first_settings_of(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+    ) -> Option<Box<SettingsMut>> {
+        // EXPLAIN and CREATE TABLE AS run no RESET.
+        let Kind::Execute(_) = kind else { return None };
+        let cached = self.run_by_name(kind, name)?;
         self.first_settings(cached.statement.text(), &cached.statement.scan)
     }
 
@@ -240,7 +243,9 @@ impl Link<'_> {
         }
         for (kind, name) in &named {
             lent.traits |= self.runs(*kind, name);
-            lent.first = self.first_settings_of(*kind, name).or(lent.first);
+            if let Some(first) = self.first_settings_of(*kind, name) {
+                lent.first.get_or_insert_default().fill(&first);
+            }
         }
         Ok(lent)
     }

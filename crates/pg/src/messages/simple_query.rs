@@ -52,7 +52,7 @@ impl Link<'_> {
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
         }
-        let mut lent = match self.client.session.statements.are_managed() {
+        let lent = match self.client.session.statements.are_managed() {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
@@ -65,7 +65,10 @@ impl Link<'_> {
             return Ok(used);
         }
         // A text of which just the beginning has arrived may reset more settings than can be seen.
-        let first = self.first_settings(text, &scan).or(lent.first.take());
+        let mut first = self.first_settings(text, &scan);
+        if let Some(lent) = &lent.first {
+            first.get_or_insert_default().fill(lent);
+        }
         let first = first.filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
@@ -321,7 +324,7 @@ impl Link<'_> {
             self.pipe.out().extend_from_slice(part);
         }
         let segment = self.pipe.server.session.outstanding.segment();
-        let first = self.first_settings(cached.statement.text(), &cached.statement.scan);
+        let first = self.first_settings_of(scan.kind, folded);
         let first = first.filter(|_| message.complete);
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let seq = self.pipe.owe(

@@ -141,3 +141,16 @@ fn a_reset_by_execute_in_extended_messages_goes_back_to_the_startup_packet() {
     let sent = vec![parse("", "execute r"), bind("", ""), execute("")];
     server.gets([lent, sent, restores()].concat());
 }
+
+#[test]
+fn explain_runs_no_reset_and_nothing_is_restored() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    alice.prepares(&server, "r", "reset all");
+    alice.sends([query("explain execute r")]);
+    server.gets([parse("~1", "reset all"), sync(), query("explain execute \"~1\"")]);
+    let planned = [columns(&["QUERY PLAN"]), complete("EXPLAIN"), ready()];
+    server.answers([parse_complete(), ready()]).answers(planned.clone());
+    alice.gets(planned);
+    server.gets(settings_asked()).answers(settings_answer(&[]));
+}
