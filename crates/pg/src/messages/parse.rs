@@ -59,6 +59,7 @@ impl Link<'_> {
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse, next);
         }
+        // `get` notes a long name, which an error repeats in full.
         if self.client.session.statements.get(parse.name).is_some() {
             return self.parse_again(message, &parse);
         }

@@ -85,7 +85,7 @@ impl Pipeline<'_> {
     /// Has the server closed behind its client if PostgreSQL is about to end an idle session with
     /// its settings: the end could take the next client's query with it.
     pub(crate) fn close_if_brief(&mut self) {
-        if self.server.session.settings.current().is_brief {
+        if guard::is_brief(self.server.session.settings.current()) {
             self.server.close_later();
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! A mode is named by SET alone: it needs no snapshot, and waits for nothing.
 
-use crate::settings::session::{SHORT, Settings};
+use crate::settings::session::Settings;
 
 /// Names the mode of a transaction that has run nothing yet. PostgreSQL warns of SET LOCAL and SET
 /// TRANSACTION there, since they stand outside of a block.
@@ -34,6 +34,12 @@ pub(crate) const OWN_OPERATORS: &[u8] = b"SELECT pg_catalog.set_config('search_p
 /// 17.
 const TIMEOUTS: [&str; 3] = ["statement_timeout", "lock_timeout", "transaction_timeout"];
 
+/// The timeout after which PostgreSQL ends a session that is idle outside of a transaction.
+const IDLE_TIMEOUT: &str = "idle_session_timeout";
+
+/// The end of the value of a timeout that is not in whole seconds: a query may take as long.
+const SHORT: &str = "ms";
+
 /// Stands before the name of a setting that a guard has changed for its transaction, in the row
 /// that has its value.
 pub(crate) const GUARDED: &[u8] = b"!";
@@ -49,25 +55,34 @@ pub(crate) fn are_hurried(settings: &Settings) -> bool {
     short(settings).next().is_some()
 }
 
+/// True if PostgreSQL may end the session as soon as it is idle.
+pub(crate) fn is_brief(settings: &Settings) -> bool {
+    is_short(settings, IDLE_TIMEOUT)
+}
+
 /// True for the names of timeouts.
 pub(crate) fn is_timeout(name: &[u8]) -> bool {
     TIMEOUTS.iter().any(|timeout| name.eq_ignore_ascii_case(timeout.as_bytes()))
 }
 
 fn short(settings: &Settings) -> impl Iterator<Item = &'static str> {
-    let is_short = |value: &[u8]| value.ends_with(SHORT);
-    TIMEOUTS.into_iter().filter(move |name| settings.get(name.as_bytes()).is_some_and(is_short))
+    TIMEOUTS.into_iter().filter(move |name| is_short(settings, name))
+}
+
+fn is_short(settings: &Settings, timeout: &str) -> bool {
+    let value = settings.get(timeout.as_bytes());
+    value.is_some_and(|value| value.ends_with(SHORT.as_bytes()))
 }
 
 /// Writes the query that switches short timeouts off for its transaction. A row tells of each, with
 /// the session's value.
 pub(crate) fn no_hurry() -> Vec<u8> {
-    let (guard, short) = (String::from_utf8_lossy(GUARDED), String::from_utf8_lossy(SHORT));
+    let guard = String::from_utf8_lossy(GUARDED);
     let rows = TIMEOUTS.map(|name| {
         let value = format!("pg_catalog.current_setting('{name}',true)");
         format!(
             "SELECT '{guard}{name}',{value},pg_catalog.set_config('{name}','0',true) \
-            WHERE {value} OPERATOR(pg_catalog.~) '{short}$'"
+            WHERE {value} OPERATOR(pg_catalog.~) '{SHORT}$'"
         )
     });
     rows.join(" UNION ALL ").into_bytes()

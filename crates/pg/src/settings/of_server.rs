@@ -113,6 +113,11 @@ impl ServerSettings {
         self.encoding
     }
 
+    /// True if the session is in the encoding of the database, and stays so with these settings.
+    fn stays_plain(&self, wants: &Settings) -> bool {
+        self.is_plain() && wants.reads.encoding.is_same(self.encoding)
+    }
+
     /// True if the session is in the encoding of the database.
     fn is_plain(&self) -> bool {
         self.current.reads.encoding.is_same(self.encoding)
@@ -163,7 +168,7 @@ impl ServerSettings {
     ) -> Option<Vec<u8>> {
         let guard = guard::in_string(&self.current);
         let doubt = Doubt { stuck: self.stuck, before: &self.defaults };
-        let plain = self.is_plain() && wants.reads.encoding.is_same(self.encoding);
+        let plain = self.stays_plain(wants);
         let (made, startup) = if checks {
             let (made, asked) = defaults::put_first(&self.current, wants, defaults, doubt, plain);
             (made, Some(asked))
@@ -186,7 +191,7 @@ impl ServerSettings {
             return None;
         }
         let doubt = Doubt { stuck: false, before: &self.defaults };
-        let plain = self.is_plain() && wants.reads.encoding.is_same(self.encoding);
+        let plain = self.stays_plain(wants);
         let made = defaults::sync_settings(&self.current, wants, &self.defaults, doubt, plain);
         let (text, _) = made.expect("environments differ by a setting");
         let text = [guard::in_string(&self.current), text].concat();

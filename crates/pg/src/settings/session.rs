@@ -63,11 +63,6 @@ const HARMLESS: &[&str] = &[
     "work_mem",
 ];
 
-/// The timeout after which PostgreSQL ends a session that is idle outside of a transaction.
-const IDLE_TIMEOUT: &[u8] = b"idle_session_timeout";
-/// The end of the value of a timeout that is not in whole seconds, as PostgreSQL shows it.
-pub(crate) const SHORT: &[u8] = b"ms";
-
 /// The beginning of the names of Refrain's own settings. To PostgreSQL they are custom settings
 /// without a meaning.
 const OWN: &[u8] = b"refrain.";
@@ -111,8 +106,6 @@ pub(crate) struct Settings {
     pub(crate) reads: Reads,
     /// A hash of the settings that PostgreSQL does not report.
     pub(crate) hidden: u64,
-    /// Whether PostgreSQL ends the session when it has been idle for less than seconds.
-    pub(crate) is_brief: bool,
 }
 
 /// How the bytes of a text are read.
@@ -314,8 +307,8 @@ impl SettingsMut {
     ) -> Settings {
         let env = lease.as_ref().map_or(EnvId::default(), |lease| **lease);
         let reads = Reads::under(&self);
-        let (hidden, is_brief) = (self.hidden(), self.is_brief());
-        Settings { settings: self.0, env, lease, reading, reads, hidden, is_brief }
+        let hidden = self.hidden();
+        Settings { settings: self.0, env, lease, reading, reads, hidden }
     }
 
     /// Returns the settings by which constants are read; `None` if these are all.
@@ -332,11 +325,6 @@ impl SettingsMut {
         let settings = self.0.iter().filter(|(name, _)| hidden(name));
         settings.for_each(|setting| setting.hash(&mut hasher));
         hasher.finish()
-    }
-
-    /// True if the session's idle timeout is not in whole seconds.
-    fn is_brief(&self) -> bool {
-        self.get(IDLE_TIMEOUT).is_some_and(|value| value.ends_with(SHORT))
     }
 
     /// Returns the bytes that make the parse environment.

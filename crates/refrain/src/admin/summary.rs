@@ -29,13 +29,8 @@ pub(super) const SUMMARY: Listing<Pair> = Listing {
 };
 
 fn running(view: &View<'_>) -> String {
-    let (seconds, word) =
-        (
-            view.now.since(view.state.started) / 1_000_000,
-            |yes: bool, word| {
-                if yes { word } else { "" }
-            },
-        );
+    let seconds = view.now.since(view.state.started) / 1_000_000;
+    let word = |yes: bool, word: &'static str| if yes { word } else { "" };
     let (paused, draining) = (view.state.is_paused(), view.state.is_draining());
     format!("for {}{}{}", time(seconds), word(paused, "; paused"), word(draining, "; draining"))
 }
