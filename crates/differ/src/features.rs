@@ -20,7 +20,7 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 }
 
 /// All features.
-pub const FEATURES: [Feature; 41] = [
+pub const FEATURES: [Feature; 42] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
     feature("set-unreported", true, "SET and RESET of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
@@ -38,6 +38,7 @@ pub const FEATURES: [Feature; 41] = [
         true,
         "SQL EXECUTE, EXPLAIN and CREATE TABLE AS EXECUTE of protocol statements, as extended messages too",
     ),
+    feature("execute-any", false, "SQL EXECUTE of any statement, which may end PostgreSQL itself"),
     feature("pins", true, "PREPARE, LISTEN, temporary tables, advisory locks, WITH HOLD"),
     feature("reconnect", true, "clients that leave, politely or not, and come back"),
     feature("startup-params", true, "reported settings in the start-up packet"),

@@ -100,11 +100,13 @@ impl Generator {
     }
 
     /// True if the generator may execute this text. PostgreSQL itself ends the session on EXECUTE
-    /// of a SAVEPOINT that Parse prepared (XX000 "DefineSavepoint: unexpected state STARTED"), so
-    /// transaction control is left out.
+    /// of a SAVEPOINT that Parse prepared (XX000 "DefineSavepoint: unexpected state STARTED"), and
+    /// PostgreSQL 15 crashes on EXECUTE of a statement that executes itself, so transaction control
+    /// and EXECUTE are left out.
     fn may_execute(&self, sql: &[u8]) -> bool {
-        let words = [&b"select"[..], b"insert", b"update", b"delete", b"values", b"show", b"set"];
-        self.features.has("malformed") || words.iter().any(|word| sql.starts_with(word))
+        let words = ["select", "insert", "update", "delete", "values", "show", "set", "reset"];
+        self.features.has("execute-any")
+            || words.iter().any(|word| sql.starts_with(word.as_bytes()))
     }
 
     fn literal(&mut self, kind: u8) -> String {
