@@ -319,6 +319,9 @@ impl Step<'_, '_> {
         login_request: &LoginRequest,
         authenticated: Authenticated,
     ) {
+        if let Some(refused) = &login_request.refused {
+            return self.refuse_client(conn, DisconnectReason::Login, &refused.report());
+        }
         let key: [u8; 32] = self.step.engine.core_state.random();
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());

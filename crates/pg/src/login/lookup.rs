@@ -11,7 +11,7 @@ use refrain_pool::ids::{Conn, PoolId};
 
 use crate::auth::Credential;
 use crate::engine::Step;
-use crate::state::client::login::LoginRequest;
+use crate::state::client::login::{LoginRequest, NAME_BYTES_MAX};
 use crate::state::parts::waiter;
 use crate::users::known::{Found, Look, Terms, UserKey};
 use crate::users::lookup::Lookup;
@@ -44,6 +44,11 @@ impl Step<'_, '_> {
         let Some(source) = options.auth_query(&login_request.database) else {
             return UserFound::Credential(shared.protocol.unknown_credential(user, false));
         };
+        // PostgreSQL has cut this name within a character: no role has such a name, and no server
+        // could be asked for it.
+        if user.len() > NAME_BYTES_MAX {
+            return UserFound::Credential(shared.protocol.unknown_credential(user, true));
+        }
         let key = key(source, user);
         let Some(waiter) = self.waiter(conn) else { return UserFound::Later };
         let terms = Terms::of(&options.general);

@@ -13,8 +13,8 @@ use refrain_wire::write::{self, Report};
 use crate::auth::hba::Applicant;
 use crate::engine::Step;
 use crate::ground::reports::report_in_words;
-use crate::settings::session::Setting;
-use crate::state::client::login::{Encryption, LoginRequest};
+use crate::settings::switches;
+use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
 
 /// The first byte of a handshake for TLS. No packet begins with it: its length would be 352 MiB.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -206,9 +206,18 @@ impl Step<'_, '_> {
         Some(login_request)
     }
 
-    /// Replaces the database of a client that names none by the default.
+    /// Cuts names as PostgreSQL does, and replaces the database of a client that names none by the
+    /// default.
     fn meant(&self, mut login_request: LoginRequest) -> LoginRequest {
         let options = self.step.engine.core_state.shared.options();
+        let LoginRequest { database, user, .. } = &mut login_request;
+        // The configuration may name databases and users of its own, which no server gets.
+        if is_long(database) && options.database(database).is_none_or(|d| d.name != *database) {
+            cut(database);
+        }
+        if is_long(user) && options.user(user).is_none() {
+            cut(user);
+        }
         let meant = options.meant(&login_request.database, &login_request.user);
         if meant != login_request.database {
             login_request.database = meant.to_owned();
@@ -255,6 +264,16 @@ impl Step<'_, '_> {
     }
 }
 
+/// True if PostgreSQL's catalog cannot have such a name.
+fn is_long(name: &str) -> bool {
+    name.len() > NAME_BYTES_MAX
+}
+
+/// Cuts a long name where PostgreSQL does, be it within a character.
+fn cut(name: &mut String) {
+    *name = String::from_utf8_lossy(&name.as_bytes()[..NAME_BYTES_MAX]).into_owned();
+}
+
 /// Returns the minor version that a client gets that asks for `wanted`. Version 3.1 is reserved and
 /// was never used: a client that asks for it gets 3.0.
 fn spoken(wanted: u16) -> u16 {
@@ -269,15 +288,17 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
         user: String::new(),
         database: String::new(),
         settings: Vec::new(),
+        refused: None,
         pool: None,
         rule: None,
     };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let mut options = None;
     for (name, value) in startup.parameters() {
         match name {
             b"user" => login_request.user = text(value),
             b"database" => login_request.database = text(value),
-            b"options" => options(value, &mut login_request.settings),
+            b"options" => options = Some(value),
             b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
                 return Err(Report {
                     severity: "FATAL",
@@ -297,52 +318,14 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
     if login_request.database.is_empty() {
         login_request.database.clone_from(&login_request.user);
     }
+    if let Some(options) = options {
+        let (first, refused) = switches::read(options);
+        if refused.is_some() {
+            login_request.settings.clear(); // PostgreSQL does not come to them
+        }
+        // PostgreSQL sets the values of `options` before all others.
+        login_request.settings.splice(..0, first);
+        login_request.refused = refused;
+    }
     Ok(login_request)
-}
-
-/// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space
-/// or itself (`pg_split_opts`). Anything else is for the server's command line and is left out.
-fn options(text: &[u8], settings: &mut Vec<Setting>) {
-    let mut words = vec![Vec::new()];
-    let mut escaped = false;
-    for &byte in text {
-        match byte {
-            b'\\' if !escaped => escaped = true,
-            b if b.is_ascii_whitespace() && !escaped => words.push(Vec::new()),
-            b => {
-                words.last_mut().unwrap_or(&mut Vec::new()).push(b);
-                escaped = false;
-            }
-        }
-    }
-    let mut words = words.into_iter().filter(|word| !word.is_empty());
-    while let Some(word) = words.next() {
-        let setting = match word.as_slice() {
-            b"-c" => words.next(),
-            [b'-', b'c', rest @ ..] | [b'-', b'-', rest @ ..] => Some(rest.to_vec()),
-            _ => None,
-        };
-        let Some(setting) = setting else { continue };
-        if let Some(at) = setting.iter().position(|&b| b == b'=') {
-            let name: Vec<u8> =
-                setting[..at].iter().map(|&b| if b == b'-' { b'_' } else { b }).collect();
-            settings.push((name.into(), setting[at + 1..].into()));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read_as_postgres_does() {
-        let mut settings = Vec::new();
-        options(br"-c search_path=a,\ b --statement-timeout=5s -cwork_mem=1MB -x", &mut settings);
-        let read: Vec<_> = settings
-            .iter()
-            .map(|(n, v)| format!("{}={}", String::from_utf8_lossy(n), String::from_utf8_lossy(v)))
-            .collect();
-        assert_eq!(read, ["search_path=a, b", "statement_timeout=5s", "work_mem=1MB"]);
-    }
 }

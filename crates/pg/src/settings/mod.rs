@@ -4,6 +4,7 @@
 pub(crate) mod encoding;
 pub(crate) mod value;
 pub(crate) mod session;
+pub(crate) mod switches;
 pub(crate) mod queries;
 pub(crate) mod reported;
 pub(crate) mod guard;

@@ -49,6 +49,7 @@ mod modes;
 mod bulk;
 mod timeouts;
 mod options;
+mod start_up;
 mod console;
 mod kernels;
 mod metrics;

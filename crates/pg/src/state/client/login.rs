@@ -9,7 +9,11 @@ use refrain_pool::ids::PoolId;
 
 use crate::auth::{Authenticated, Proving};
 use crate::settings::session::Setting;
+use crate::settings::switches::Refused;
 use crate::state::hba_uses::MatchedRule;
+
+/// Bytes of the name of a role or database in PostgreSQL's catalog, at most (`NAMEDATALEN`).
+pub(crate) const NAME_BYTES_MAX: usize = 63;
 
 /// The messages that a client may send now.
 #[derive(Debug, Default)]
@@ -51,6 +55,8 @@ pub(crate) struct LoginRequest {
     pub(crate) database: String,
     /// Settings to begin with.
     pub(crate) settings: Vec<Setting>,
+    /// PostgreSQL's refusal of its `options`, behind those settings.
+    pub(crate) refused: Option<Refused>,
     /// Its pool; `None` for the admin console.
     pub(crate) pool: Option<PoolId>,
     /// The rule of `pg_hba.conf` that is for the client, if such rules count.
