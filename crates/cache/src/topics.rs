@@ -48,6 +48,12 @@ impl Topic {
         assert!(before & DOUBTS > 0, "a doubt that ends has begun");
     }
 
+    /// Returns a number that is another behind each change; `None` while it is in doubt.
+    pub fn sure_word(&self) -> Option<u64> {
+        let word = self.word();
+        (word & DOUBTS == 0).then_some(word)
+    }
+
     /// Whether it is the same as another.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -60,12 +60,12 @@ impl Counts {
         &self,
         pool: &PoolShared<P>,
         core: Core,
-        reserve: bool,
+        beyond: u32,
     ) -> ConnectPermit {
         let settings = pool.settings();
         let mut server_counts = lock(&self.servers);
         let options = &settings.options;
-        let size = options.pool_size + if reserve { options.reserve_pool_size } else { 0 };
+        let size = options.pool_size.saturating_add(beyond);
         let below = |count: Option<&u32>, max: Option<u32>| {
             max.is_none_or(|max| count.copied().unwrap_or(0) < max)
         };

@@ -130,7 +130,7 @@ impl<P: Parts> PoolShared<P> {
     }
 
     /// Whether a server is logged in, which means that its database exists.
-    pub(crate) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.live.load(Relaxed) > 0
     }
 }

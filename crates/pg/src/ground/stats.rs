@@ -110,6 +110,8 @@ refrain_pool::counters! {
     cache_bypass_moment,
     /// Requests past the cache, because their sessions want that (`refrain.cache`).
     cache_bypass_unwanted,
+    /// Requests past the cache, because no server has confirmed the clients' logins yet.
+    cache_bypass_login,
     /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }

@@ -339,7 +339,12 @@ impl Step<'_, '_> {
         client.set_cancel_key(&key[..bytes]);
         write::backend_key(out, client.pid(), &key[..bytes]);
         write::ready(out, Status::Idle);
-        client.session.login.let_in(authenticated);
+        client.session.login.let_in(authenticated, self.step.now);
+        let (now, shared) = (self.step.now, &pool.shared.protocol);
+        let keeps = pool.settings.cache.keeps();
+        if keeps && shared.confirmed.confirms(now, &shared.database().roles) {
+            client.session.login.confirm();
+        }
         client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
         self.step.unblock(conn);

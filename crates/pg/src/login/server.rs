@@ -18,6 +18,7 @@ use refrain_wire::{Header, startup, write};
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
 use crate::engine::Step;
 use crate::ground::reports::no_server;
+use crate::results::confirmed::Began;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::SettingsMut;
 use crate::state::parts::Pool;
@@ -59,8 +60,9 @@ impl Step<'_, '_> {
         let more = target.parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         parameters.extend(more);
         startup::write(self.step.ports.out(conn), 0, parameters.into_iter());
-        let logging_in =
-            LoggingIn { login: Some(login), secret: version, server_parameters: Vec::new() };
+        let began = Began::now(self.step.now, &pool.shared.protocol.database().roles);
+        let (login, server_parameters) = (Some(login), Vec::new());
+        let logging_in = LoggingIn { login, secret: version, began, server_parameters };
         server.begin_login(logging_in);
     }
 
@@ -196,6 +198,7 @@ impl Step<'_, '_> {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
         let Some(login) = server.login_mut() else { return };
         let server_parameters = std::mem::take(&mut login.server_parameters);
+        let began = login.began;
         let edit = SettingsMut::settable(&server_parameters);
         let core_state = &mut self.step.engine.core_state;
         let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);
@@ -204,6 +207,7 @@ impl Step<'_, '_> {
         server.session.settings.logged_in(settings.clone(), encoding, self.step.now);
         let shared = &core_state.pool(server.pool()).shared;
         let news = shared.protocol.learn_server_parameters(server_parameters);
+        shared.protocol.confirmed.learn(began);
         if shared.protocol.meet(&settings) {
             // The defaults of new sessions have changed. Servers that were connected before are
             // connected anew as they come free.
@@ -226,9 +230,7 @@ impl Step<'_, '_> {
         let id = server.pool();
         let pool = self.step.engine.core_state.pool(id);
         let gone = words.is_some_and(|words| is_database_or_user_missing(&Fields(words)));
-        if gone {
-            pool.shared.protocol.forget_server_parameters();
-        }
+        let shared = pool.shared.clone();
         let is_outage = match words {
             Some(words) => is_passing(&Fields(words)),
             None => cause == DisconnectReason::ServerDown,
@@ -236,6 +238,9 @@ impl Step<'_, '_> {
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
         let failure = ConnectFailure { cause, why, is_outage };
         if self.step.drop_failed(conn, &failure) {
+            if gone && !shared.is_live() {
+                shared.protocol.forget_server_parameters();
+            }
             self.step.fail_waiting(id, &failure, |out, phase| match words {
                 Some(words) => {
                     let tag = back::ERROR_RESPONSE;

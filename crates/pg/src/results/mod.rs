@@ -18,4 +18,5 @@ pub(crate) mod reply;
 pub(crate) mod filling;
 pub(crate) mod refresh;
 pub(crate) mod repeats;
+pub(crate) mod confirmed;
 pub(crate) mod of_client;

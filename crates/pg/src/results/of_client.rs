@@ -40,6 +40,8 @@ pub(crate) enum Wish {
     NewReplies,
     /// Nothing.
     Nothing,
+    /// Not known yet: no server has confirmed the session's login.
+    Unconfirmed,
 }
 
 impl Wish {
@@ -55,7 +57,7 @@ impl Wish {
 }
 
 /// The part of a key that a client's settings decide, and what they say of the cache.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scope {
     /// The number of the database and of the settings under which the client's texts run.
     pub(crate) number: u64,
@@ -101,11 +103,13 @@ pub(crate) struct ClientResults {
 }
 
 impl ClientResults {
-    /// Returns the scope of the client's settings.
+    /// Returns the scope of the client's settings. A session whose login is not confirmed has none
+    /// but `Wish::Unconfirmed`.
     #[inline]
     pub(crate) fn scope(
         &mut self,
         store: &ResultStore,
+        is_confirmed: impl FnOnce() -> bool,
         place: u64,
         settings: &Arc<Settings>,
         defaults: &Arc<Settings>,
@@ -118,7 +122,7 @@ impl ClientResults {
             {
                 known.scope
             }
-            _ => self.find_scope(store, place, settings, defaults),
+            _ => self.find_scope(store, is_confirmed, place, settings, defaults),
         }
     }
 
@@ -126,10 +130,14 @@ impl ClientResults {
     fn find_scope(
         &mut self,
         store: &ResultStore,
+        is_confirmed: impl FnOnce() -> bool,
         place: u64,
         settings: &Arc<Settings>,
         defaults: &Arc<Settings>,
     ) -> Scope {
+        if !is_confirmed() {
+            return Scope { wish: Wish::Unconfirmed, ..Scope::default() };
+        }
         let mut bytes = b"settings ".to_vec();
         bytes.extend_from_slice(&place.to_le_bytes());
         let planted = store.cache.has(Bug::ShortKey);

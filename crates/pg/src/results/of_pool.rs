@@ -46,6 +46,8 @@ pub(crate) enum Bypass {
     Moment,
     /// The session wants none (`refrain.cache`).
     Unwanted,
+    /// No server has confirmed the client's login yet.
+    Login,
 }
 
 /// How the replies to a statement are kept.

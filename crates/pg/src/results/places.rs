@@ -43,6 +43,8 @@ pub(crate) struct Reach {
     pub(crate) writes: Box<[Topic]>,
     /// The topics of a change of the schema or of rights, beside all of these.
     pub(crate) schema: Box<[Topic]>,
+    /// The topics of a change of roles, beside these.
+    pub(crate) roles: Box<[Topic]>,
 }
 
 /// All places.
@@ -176,7 +178,8 @@ impl Reach {
     fn of<'a>(topics: impl Iterator<Item = &'a DatabaseTopics> + Clone) -> Self {
         let every_write = topics.clone().map(|topics| topics.every_write.clone()).collect();
         let writes = topics.clone().map(|topics| topics.writes.clone()).collect();
-        let schema = topics.map(|topics| topics.schema.clone()).collect();
-        Self { every_write, writes, schema }
+        let schema = topics.clone().map(|topics| topics.schema.clone()).collect();
+        let roles = topics.map(|topics| topics.roles.clone()).collect();
+        Self { every_write, writes, schema, roles }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct DatabaseTopics {
     pub(crate) every_write: Topic,
     /// Every change of its schema or of rights in it, and every flush.
     pub(crate) schema: Topic,
+    /// Every change of what decides who may log in.
+    pub(crate) roles: Topic,
 }
 
 impl DatabaseTopics {
@@ -27,6 +29,7 @@ impl DatabaseTopics {
             writes: named("writes"),
             every_write: named("every write"),
             schema: named("schema"),
+            roles: named("roles"),
         }
     }
 }

@@ -58,8 +58,9 @@ impl Touch {
         match self {
             Self::Tables(tables) => tables.iter().for_each(each),
             Self::Rows => reach.writes.iter().for_each(each),
-            Self::Schema | Self::Cluster { .. } => {
-                reach.writes.iter().chain(&reach.schema).for_each(each);
+            Self::Schema => reach.writes.iter().chain(&reach.schema).for_each(each),
+            Self::Cluster { .. } => {
+                reach.writes.iter().chain(&reach.schema).chain(&reach.roles).for_each(each);
             }
         }
     }

@@ -10,6 +10,7 @@ use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Password, Salted, Secret};
 use crate::ground::schema::Defining;
+use crate::results::confirmed::Confirmed;
 use crate::results::places::Place;
 use crate::results::topics::DatabaseTopics;
 use crate::settings::session::{ServerParameters, Settings};
@@ -42,6 +43,8 @@ pub struct PoolSharedPart {
     /// The sets of default settings that servers were seen to have, by number.
     met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
+    /// The last login at a server.
+    pub(crate) confirmed: Confirmed,
 }
 
 /// The secret for logins at the pool's servers.
@@ -67,6 +70,7 @@ impl PoolSharedPart {
             defaults_changed: AtomicU64::new(0),
             met: Mutex::default(),
             login: Mutex::new(ServerLogin::new(&settings.server)),
+            confirmed: Confirmed::default(),
         }
     }
 

@@ -19,6 +19,7 @@ use refrain_pool::Now;
 use crate::auth::Login;
 use crate::pipeline::job::Wishes;
 use crate::pipeline::outstanding::Outstanding;
+use crate::results::confirmed::Began;
 use crate::settings::of_server::ServerSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings};
 use crate::state::server::front::FrontSegment;
@@ -34,6 +35,8 @@ pub struct LoggingIn {
     pub(crate) login: Option<Login>,
     /// The version of the secret that it uses.
     pub(crate) secret: u32,
+    /// When it began, and as of which change of roles.
+    pub(crate) began: Began,
     /// The ParameterStatus messages that the server has sent.
     pub(crate) server_parameters: ServerParameters,
 }

@@ -203,7 +203,8 @@ impl Step<'_, '_> {
         Ok(())
     }
 
-    /// Counts a request that the cache has nothing to do with.
+    /// Counts a request that the cache has nothing to do with. If its client's login is to be
+    /// confirmed, sees to it for the next one.
     #[cold]
     fn count_bypass(&mut self, conn: Conn, bypass: Bypass) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
@@ -217,6 +218,25 @@ impl Step<'_, '_> {
             Bypass::Statement => counters.cache_bypass_statement += 1,
             Bypass::Moment => counters.cache_bypass_moment += 1,
             Bypass::Unwanted => counters.cache_bypass_unwanted += 1,
+            Bypass::Login => {
+                counters.cache_bypass_login += 1;
+                self.confirm_login(conn);
+            }
+        }
+    }
+
+    /// Notes that a server has confirmed a client's login. If none has, tries another
+    /// login there.
+    fn confirm_login(&mut self, conn: Conn) {
+        let now = self.step.now;
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let Some(granted) = client.session.login.unconfirmed() else { return };
+        let id = client.pool();
+        let shared = &self.step.engine.core_state.pool_in_use(id).shared.protocol;
+        if shared.confirmed.confirms(granted, &shared.database().roles) {
+            client.session.login.confirm();
+        } else if shared.confirmed.is_to_be_tried(now) {
+            self.step.try_login(id);
         }
     }
 

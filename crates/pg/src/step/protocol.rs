@@ -131,7 +131,7 @@ impl Protocol for Pg {
             }
             ClientState::Entering(..) => Phase::Entering,
             ClientState::Checking(..) => Phase::Checking,
-            ClientState::Ready(_) => Phase::Ready,
+            ClientState::Ready(..) => Phase::Ready,
             ClientState::Console(..) => Phase::Console,
         }
     }

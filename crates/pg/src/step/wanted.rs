@@ -69,8 +69,14 @@ pub(crate) fn wanted<'a>(
 fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
     let session = &mut client.session;
     let (settings, defaults) = (session.settings.expected(), &session.settings.defaults().settings);
-    let scope = session.results.scope(results.store(), results.place(), settings, defaults);
-    if scope.wish == Wish::Nothing { Err(Bypass::Unwanted) } else { Ok(scope) }
+    let is_confirmed = || session.login.unconfirmed().is_none();
+    let store = results.store();
+    let scope = session.results.scope(store, is_confirmed, results.place(), settings, defaults);
+    match scope.wish {
+        Wish::Replies | Wish::NewReplies => Ok(scope),
+        Wish::Nothing => Err(Bypass::Unwanted),
+        Wish::Unconfirmed => Err(Bypass::Login),
+    }
 }
 
 /// Returns what decides how the reply to a client's request is kept, its text aside.

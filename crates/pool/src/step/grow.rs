@@ -1,5 +1,5 @@
-//! New servers: a pool connects one more if a client waits, or a job on which clients depend, and
-//! the limits allow it.
+//! New servers: a pool connects one more if a client waits, a job on which clients depend, or a
+//! login is to be confirmed, and the limits allow it.
 
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
@@ -41,8 +41,10 @@ impl<P: Protocol> Step<'_, P> {
                 return;
             }
             let reserve = self.may_use_reserve(id);
-            let pool = self.engine.core_state.pool(id).shared.clone();
-            if shared.counts.admit_server(&pool, core, reserve) == ConnectPermit::Refused {
+            let pool = self.engine.core_state.pool(id);
+            let beyond = if reserve { pool.settings.options.reserve_pool_size } else { 0 };
+            let pool = pool.shared.clone();
+            if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
                 return;
             }
             self.connect(id);
@@ -58,6 +60,23 @@ impl<P: Protocol> Step<'_, P> {
         let waiting =
             self.engine.connections.client(first).map_or(self.now, |client| client.waiting);
         waiting.after(timeout) <= self.now
+    }
+
+    /// Connects a server that nobody waits for, since it is of interest whether it lets the pool's
+    /// user in. It may be one more than the pool has room for: then the next tick closes another.
+    pub fn try_login(&mut self, id: PoolId) {
+        let (now, core) = (self.now, self.engine.core_state.core);
+        let leaves = self.engine.core_state.leaves(id, now);
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        let serves = !leaves && !pool.paused && !pool.removed;
+        if !serves || pool.connecting > 0 || now < pool.retry {
+            return;
+        }
+        let (beyond, pool) = (pool.settings.options.reserve_pool_size.max(1), pool.shared.clone());
+        let shared = self.engine.core_state.shared.clone();
+        if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Granted {
+            self.connect(id);
+        }
     }
 
     /// Connects one more server. The caller has a permit for it.

@@ -307,7 +307,7 @@ impl<P: Protocol> Step<'_, P> {
         let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
         if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
             let pool = self.engine.core_state.pool(id).shared.clone();
-            if shared.counts.admit_server(&pool, core, false) == ConnectPermit::Granted {
+            if shared.counts.admit_server(&pool, core, 0) == ConnectPermit::Granted {
                 self.connect(id);
             }
         }

@@ -26,6 +26,7 @@ const REASONS: &[(&str, Count)] = &[
     ("statement", |counters| counters.protocol.cache_bypass_statement),
     ("moment", |counters| counters.protocol.cache_bypass_moment),
     ("unwanted", |counters| counters.protocol.cache_bypass_unwanted),
+    ("login", |counters| counters.protocol.cache_bypass_login),
 ];
 
 /// `SHOW CACHE`: what the cache does for each pool.

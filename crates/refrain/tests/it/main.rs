@@ -67,6 +67,7 @@ mod cache_pipelines;
 mod cache_rules;
 mod cache_cluster;
 mod cache_told;
+mod cache_logins;
 mod syncs;
 mod last_words;
 mod canonical;

@@ -29,8 +29,8 @@ pub(crate) enum ClientState {
     Entering(Box<LoginRequest>, Authenticated),
     /// None: a server checks its startup parameters.
     Checking(Box<LoginRequest>, Authenticated),
-    /// Anything.
-    Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
+    /// Anything. The time is that of the login, and zero once a server has confirmed it.
+    Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated, Now),
     /// Commands to the admin console, under the database name that it asked for.
     Console(Authenticated, &'static str),
 }
@@ -95,7 +95,7 @@ impl Login {
 
     /// Whether the client is logged in.
     pub(crate) fn is_ready(&self) -> bool {
-        matches!(self.state, ClientState::Ready(_))
+        matches!(self.state, ClientState::Ready(..))
     }
 
     /// Whether a server checks the client's startup parameters.
@@ -195,8 +195,23 @@ impl Login {
     }
 
     /// Lets the client in.
-    pub(crate) fn let_in(&mut self, proof: Authenticated) {
-        self.state = ClientState::Ready(proof);
+    pub(crate) fn let_in(&mut self, proof: Authenticated, now: Now) {
+        self.state = ClientState::Ready(proof, now);
+    }
+
+    /// Returns when the client has logged in, unless a server has confirmed that since.
+    pub(crate) fn unconfirmed(&self) -> Option<Now> {
+        match self.state {
+            ClientState::Ready(_, granted) if granted != Now(0) => Some(granted),
+            _ => None,
+        }
+    }
+
+    /// Notes that a server has confirmed the client's login.
+    pub(crate) fn confirm(&mut self) {
+        if let ClientState::Ready(_, granted) = &mut self.state {
+            *granted = Now(0);
+        }
     }
 
     /// Lets the client in to the admin console, under the database name that it asked for.
