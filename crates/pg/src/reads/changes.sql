@@ -4,6 +4,8 @@
     FROM (SELECT u.n, u.o FROM u GROUP BY u.n, u.o) u, pg_catalog.pg_class c, pg_catalog.pg_namespace s
     WHERE c.oid = u.o AND s.oid = c.relnamespace AND c.relkind <> 'v' AND c.relpersistence <> 't'
     UNION
+    SELECT t.n, 'through ' || t.o FROM t
+    UNION
     SELECT g.n, 'anything' FROM g, e
     WHERE e.oid = g.o AND g.o NOT IN (SELECT h.o FROM h) GROUP BY g.n
     UNION

@@ -25,6 +25,8 @@ pub struct Findings {
     unkept: Option<Unkept>,
     reads: Vec<(u32, String)>,
     writes: Vec<(u32, String)>,
+    below: Vec<u32>,
+    through: Vec<u32>,
     anything: bool,
     may_pass: bool,
 }
@@ -46,6 +48,8 @@ impl Findings {
             Remark::Unkept(unkept) => self.unkept = self.unkept.max(Some(unkept)),
             Remark::Reads(oid, name) => self.reads.push((oid, name.to_owned())),
             Remark::Writes(oid, name) => self.writes.push((oid, name.to_owned())),
+            Remark::Below(oid) => self.below.push(oid),
+            Remark::Through(oid) => self.through.push(oid),
             Remark::Anything => self.anything = true,
             Remark::Database(_) => {}
         }
@@ -70,6 +74,16 @@ impl Findings {
     /// ([`Unkept::Stable`]).
     pub fn relations(&self) -> Vec<(u32, String)> {
         sorted(&self.reads)
+    }
+
+    /// Returns the relations above those, in order: parents, and theirs.
+    pub(crate) fn below(&self) -> Vec<u32> {
+        sorted(&self.below)
+    }
+
+    /// Returns the relations whose children change with them, in order.
+    pub(crate) fn through(&self) -> Vec<u32> {
+        sorted(&self.through)
     }
 
     /// Says what the statement may change.

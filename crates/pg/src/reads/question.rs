@@ -132,6 +132,11 @@ pub enum Remark<'a> {
     Reads(u32, &'a str),
     /// It may change rows of the relation with this OID; its schema and its name.
     Writes(u32, &'a str),
+    /// Its result depends on rows of a relation that is a partition or another child of the one
+    /// with this OID.
+    Below(u32),
+    /// It may change rows of this relation and of all below it, also of those that come later.
+    Through(u32),
     /// It may change anything in the database.
     Anything,
     /// The server is of this database. It is no remark on a statement.
@@ -160,6 +165,8 @@ fn said_of<'a>(said: &str, oid: Option<&str>, name: Option<&'a str>) -> Option<R
             let (cluster, database) = (cluster.parse().ok()?, name?.parse().ok()?);
             Some(Remark::Database(Identity { cluster, database }))
         }
+        ("below", Some(oid)) => Some(Remark::Below(oid.parse().ok()?)),
+        ("through", Some(oid)) => Some(Remark::Through(oid.parse().ok()?)),
         (_, Some(_)) => None,
         ("anything", None) => Some(Remark::Anything),
         (_, None) => Objection::named(said)
@@ -211,6 +218,8 @@ mod tests {
         assert_eq!(remark(b"1 reads 7 a.\xff"), (Some(1), Remark::Reads(7, "")));
         assert_eq!(remark(b"1 writes 7 a.b"), (Some(1), Remark::Writes(7, "a.b")));
         assert_eq!(remark(b"1 anything"), (Some(1), Remark::Anything));
+        assert_eq!(remark(b"1 below 7"), (Some(1), Remark::Below(7)));
+        assert_eq!(remark(b"1 through 7"), (Some(1), Remark::Through(7)));
         assert_eq!(remark(b"1 reads t"), (Some(1), Remark::No(Objection::Server)));
         for row in [&b"volatile"[..], b"4711", b"one anything", b"\xff 1", b""] {
             assert_eq!(remark(row), (None, Remark::No(Objection::Server)));

@@ -29,6 +29,11 @@ r(n, o, h) AS (
         FROM pg_catalog.pg_class c, pg_catalog.pg_rewrite q
         WHERE c.oid = r.o AND (c.relkind = 'v' OR r.h = 'x') AND q.ev_class = c.oid AND q.ev_type = '1'
         ) x(o, h)),
+-- The relations above those that are read: parents, and theirs.
+y(n, o) AS (
+    SELECT r.n, i.inhparent FROM r, pg_catalog.pg_inherits i WHERE r.h = 'r' AND i.inhrelid = r.o
+    UNION
+    SELECT y.n, i.inhparent FROM y, pg_catalog.pg_inherits i WHERE i.inhrelid = y.o),
 -- The relations that a statement changes (t), and those whose rows change with them (u).
 $targets
 -- The queries of the views, and of what is refreshed.
@@ -201,6 +206,8 @@ SELECT x.n || ' ' || x.why FROM (
     SELECT r.n, 'reads ' || r.o || ' ' || s.nspname || '.' || c.relname
     FROM r, pg_catalog.pg_class c, pg_catalog.pg_namespace s
     WHERE c.oid = r.o AND s.oid = c.relnamespace AND r.h = 'r' AND c.relkind <> 'v'
+    UNION
+    SELECT y.n, 'below ' || y.o FROM y
     $changes
     -- The database, and the cluster.
     UNION

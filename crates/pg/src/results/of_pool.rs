@@ -255,6 +255,7 @@ impl PoolResults {
         topics.push(store.topics.topic(&text_topic(&canonical)));
         if rule.all_writes {
             topics.extend(reads.iter().flat_map(|table| table.topics.clone()));
+            topics.extend(statement.relations.above().iter().cloned());
             // Nobody knows which tables a function reads.
             topics.extend(trusted.then(|| self.database.every_write.clone()));
         } else {

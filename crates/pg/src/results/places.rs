@@ -123,13 +123,23 @@ impl Place {
 
     /// Returns the table with this OID and this name: the same in all places of the database.
     pub(crate) fn table(&self, store: &ResultStore, oid: u32, name: String) -> Table {
+        let topic = |what: &str| self.topic(store, what);
+        let topics = [topic(&format!("table {oid}")), topic(&format!("name {name}"))];
+        Table { topics, name: name.into() }
+    }
+
+    /// Returns the topic of the writes to the table with this OID that reach its children as well.
+    pub(crate) fn below(&self, store: &ResultStore, oid: u32) -> Topic {
+        self.topic(store, &format!("below {oid}"))
+    }
+
+    /// Returns a topic that is the same in all places of the database.
+    fn topic(&self, store: &ResultStore, what: &str) -> Topic {
         let of = match self.identity() {
             Some(Identity { cluster, database }) => format!("{cluster}/{database}"),
             None => self.topics.place.to_string(),
         };
-        let topic = |what: &str| store.topics.topic(format!("{what} {of}").as_bytes());
-        let topics = [topic(&format!("table {oid}")), topic(&format!("name {name}"))];
-        Table { topics, name: name.into() }
+        store.topics.topic(format!("{what} {of}").as_bytes())
     }
 
     /// Returns the database that a server has said to be.

@@ -59,17 +59,19 @@ struct Known {
     as_of: Option<u64>,
     changes: Changes,
     reads: Arc<[Table]>,
+    /// The writes to parents of these that reach all their children.
+    above: Arc<[Topic]>,
 }
 
 impl Relations {
-    /// Records the tables on whose rows the result depends.
-    pub(crate) fn learn_reads(&self, reads: Vec<Table>) {
+    /// Records the tables on whose rows the result depends, and the topics of writes to their
+    /// parents that reach all children.
+    pub(crate) fn learn_reads(&self, reads: Vec<Table>, above: Vec<Topic>) {
         let mut known = self.known();
-        let same = |(old, new): (&Table, &Table)| {
-            old.topics.iter().zip(&new.topics).all(|(old, new)| old.is(new))
-        };
-        if known.reads.len() != reads.len() || !known.reads.iter().zip(&reads).all(same) {
-            known.reads = reads.into();
+        let of = |known: &[Table]| known.iter().flat_map(|it| it.topics.clone()).collect();
+        let (old, new): (Vec<_>, Vec<_>) = (of(&known.reads), of(&reads));
+        if !are_same(&old, &new) || !are_same(&known.above, &above) {
+            (known.reads, known.above) = (reads.into(), above.into());
             self.readings.fetch_add(1, Relaxed);
         }
     }
@@ -90,6 +92,11 @@ impl Relations {
     /// Returns the tables on whose rows the result depends.
     pub(crate) fn reads(&self) -> Arc<[Table]> {
         self.known().reads.clone()
+    }
+
+    /// Returns the topics of writes to their parents that reach all children.
+    pub(crate) fn above(&self) -> Arc<[Topic]> {
+        self.known().above.clone()
     }
 
     /// Returns what the statement may change, as of this count of schema changes.
@@ -113,4 +120,8 @@ impl Relations {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn are_same(old: &[Topic], new: &[Topic]) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.is(new))
 }

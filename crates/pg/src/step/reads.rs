@@ -212,14 +212,19 @@ fn learn_relations(
     let (place, relations) = (pool.shared.protocol.place(), &candidate.statement.relations);
     let table = |(oid, name): (u32, String)| place.table(store, oid, name);
     if let Some(found) = found {
-        relations.learn_reads(found.relations().into_iter().map(table).collect());
+        let above = found.below().into_iter().map(|oid| place.below(store, oid));
+        let tables = found.relations().into_iter().map(table);
+        relations.learn_reads(tables.collect(), above.collect());
     }
     if candidate.targets.is_some() {
         let changes = match found.map_or(Writes::Anything, Findings::writes) {
             Writes::Nothing => Changes::Nothing,
             Writes::Anything => Changes::Anything,
             Writes::Relations(changed) => {
-                Changes::Tables(changed.into_iter().map(table).flat_map(|it| it.topics).collect())
+                let through = found.map(Findings::through).unwrap_or_default();
+                let below = through.into_iter().map(|oid| place.below(store, oid));
+                let tables = changed.into_iter().map(table).flat_map(|it| it.topics);
+                Changes::Tables(tables.chain(below).collect())
             }
         };
         relations.learn_changes(changes, schema_changes);

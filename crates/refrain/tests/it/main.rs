@@ -68,6 +68,7 @@ mod cache_rules;
 mod cache_cluster;
 mod cache_told;
 mod cache_logins;
+mod cache_hidden;
 mod syncs;
 mod last_words;
 mod canonical;
