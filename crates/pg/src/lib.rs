@@ -44,7 +44,8 @@ pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
 pub use step::view::{
-    cached_replies, cached_tables, explain_cache, hba_rules, statement_clients, statements,
+    advisable, cached_replies, cached_tables, explain_cache, hba_rules, statement_clients,
+    statements,
 };
 pub use users::bug::Bug as UserBug;
 pub use users::known::{KnownUser, LookupStats};

@@ -100,9 +100,9 @@ fn print(console: &Console, out: &mut dyn Write) -> io::Result<()> {
     if best.is_empty() {
         return writeln!(
             out,
-            "# No read was repeated within a second, of those that were looked at so far\n\
-             # ({} texts). Refrain looks for one second in thirty.",
-            found.len()
+            "# No read that could be kept, and that no rule is for, was repeated within a second\n\
+             # so far. Refrain looks for one second in thirty, and judges reads that are used\n\
+             # often where servers are shared (share_servers) or there are rules of the cache."
         );
     }
     best.into_iter().try_for_each(|advice| advice.write(out))

@@ -14,7 +14,7 @@ use crate::state::parts::{Client, CoreState};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Identity;
 
-/// Most literals of a text that may change rows.
+/// Most literals of a text for which no replies are kept.
 const LITERALS_MAX: usize = 4096;
 
 /// Calls `run` with the rules for a client's pool, which it makes if there are none of its
@@ -78,9 +78,10 @@ fn add_text(
     Ok(results.add_text(seen, cached))
 }
 
-/// Returns the statement that stands for a text that may change rows.
+/// Returns the statement that stands for a text, and counts a use of it: for texts that may change
+/// rows, and for those that a rule of the cache could be for.
 #[cold]
-pub(crate) fn changing_text(
+pub(crate) fn statement_of_text(
     core_state: &mut CoreState,
     client: &mut Client,
     text: &[u8],

@@ -12,7 +12,7 @@ use refrain_sql::{Kind, Scan, Traits};
 use crate::ground::schema::DEFINES;
 use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
-use crate::relay::texts::changing_text;
+use crate::relay::texts::statement_of_text;
 use crate::results::writing::{Touch, Writing};
 use crate::statements::relations::Changes;
 use crate::statements::statement::Statement;
@@ -36,7 +36,7 @@ impl Link<'_> {
         }
         let backslash = self.client.session.settings.expected().reads.backslash;
         if may_write(text, scan, backslash) {
-            let known = changing_text(self.pipe.core_state, self.client, text);
+            let known = statement_of_text(self.pipe.core_state, self.client, text);
             let changes = known.map(|cached| self.changes(&cached.statement)).unwrap_or_default();
             self.begins_to_change(changes, scan, text, backslash);
         }

@@ -7,9 +7,11 @@ use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::reads::may_be_read;
 
 use crate::engine::Step;
+use crate::relay::texts::statement_of_text;
 use crate::results::repeats::Watched;
 use crate::results::segment::{Form, Segment};
 use crate::results::texts;
+use crate::state::options::finds_reads;
 use crate::state::parts::{Client, CoreState};
 use crate::statements::statement::{Identity, Statement};
 
@@ -44,6 +46,21 @@ impl Step<'_, '_> {
             }
         };
         let Some((text, values, statement)) = found else { return };
+        // Such a request is never answered from the cache, and the text that is shown does not have
+        // its literals.
+        if texts::name_moment(&text, core_state.shared.protocol.registry.seed()) {
+            return;
+        }
+        // Whether it is worth a rule depends on what the catalog says of it.
+        let asks = finds_reads(core_state.pool_in_use(client.pool()));
+        let statement = match statement {
+            None if asks => {
+                let found = statement_of_text(core_state, client, &text);
+                found.map(|cached| cached.statement.clone())
+            }
+            statement => statement,
+        };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let registry = &core_state.shared.protocol.registry;
         let settings = client.session.settings.expected().number();
         let whole = [&settings.to_le_bytes()[..], &text, &[0], values].concat();

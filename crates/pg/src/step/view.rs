@@ -98,6 +98,59 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     pools.iter().filter_map(verdict).collect()
 }
 
+/// Returns those of the texts that are repeated for which a rule of the cache would keep replies,
+/// and none does yet. A text of which that is not known is not among them.
+pub fn advisable(
+    shared: &Shared,
+    options: &Options,
+    mut texts: Vec<RepeatedRow>,
+) -> Vec<RepeatedRow> {
+    let seed = shared.protocol.registry.seed();
+    let pools = shared.pools();
+    let of = |row: &RepeatedRow| {
+        pools.iter().find(|it| it.database == row.database && it.user == row.user)
+    };
+    let known = known_of(shared, texts.iter().filter_map(of));
+    let any = rule_of_hint(None, Hint::default());
+    texts.retain(|row| {
+        let (Some(pool), text) = (of(row), row.text.as_bytes()) else { return false };
+        let statement = known.get(&(pool.id, text.into())).map(|statement| &**statement);
+        let tables = statement.map(|statement| statement.relations.reads());
+        let asks = Asks { canonical: text, reads: tables.as_deref(), application: None };
+        let cache = options.cache.of(&pool.database, &pool.user);
+        // A rule for one application leaves those of the others.
+        let covers = |rule: &PoolRule| {
+            let applies = Applies::new(seed, &rule.rule);
+            !applies.look_at_application() && applies.hold(&asks)
+        };
+        let covered = cache.rules.iter().any(covers);
+        !covered && kept(text, seed, statement, pool, Some(&any)).0 == Some(true)
+    });
+    texts
+}
+
+/// Returns the statements of pools about which servers were asked, by their canonical texts.
+fn known_of<'a>(
+    shared: &Shared,
+    pools: impl Iterator<Item = &'a Arc<PoolShared>>,
+) -> HashMap<(PoolId, Box<[u8]>), Arc<Statement>> {
+    let changes: HashMap<PoolId, u64> =
+        pools.map(|pool| (pool.id, pool.protocol.schema_changes())).collect();
+    let mut known = Vec::new();
+    // The registry is locked meanwhile: nothing is computed here.
+    shared.protocol.registry.for_each(|statement| {
+        let changes = changes.get(&statement.pool);
+        if changes.is_some_and(|changes| statement.verdict.known(*changes).is_some()) {
+            known.push(statement.clone());
+        }
+    });
+    // Of several with one canonical text, the last counts: one that can be kept, if there is any.
+    known.sort_by_key(|it| it.verdict.is_timeless(changes[&it.pool]));
+    let seed = shared.protocol.registry.seed();
+    let key = |it: &Arc<Statement>| (it.pool, texts::canonical_of(seed, it.text()));
+    known.into_iter().map(|statement| (key(&statement), statement)).collect()
+}
+
 /// Most replies of each shard that are listed, and that are looked at for figures of tables.
 const LISTED_MAX: usize = 16;
 const LOOKED_AT_MAX: usize = 4096;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use refrain_config::Consistency;
+use refrain_config::{Consistency, PoolMode};
 use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, RepeatedRow};
 use refrain_pg::{Counters, Flush};
 
@@ -166,8 +166,9 @@ pub(super) const TABLES: Listing<(String, u64, u64)> = Listing {
     rows: |view| refrain_pg::cached_tables(&view.state.shared, view.now),
 };
 
-/// `SHOW CACHE ADVICE`: the texts whose requests are repeated, those first of which a rule would
-/// save most time. It is an estimate: one second in thirty is looked at.
+/// `SHOW CACHE ADVICE`: the texts whose requests are repeated, whose replies can be kept, and to
+/// which no rule applies, those first of which a rule would save most time. It is an estimate: one
+/// second in thirty is looked at.
 pub(super) const ADVICE: Listing<RepeatedRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
@@ -178,7 +179,17 @@ pub(super) const ADVICE: Listing<RepeatedRow> = Listing {
         bigint("saves_us", |row| row.counts.repeated_us),
         text("text", |row| row.text.clone()),
     ],
-    rows: |view| sum::repeats(&view.snapshots),
+    rows: |view| {
+        // In session mode nothing is kept.
+        let pools = sum::pools(&view.snapshots);
+        let in_session_mode = |row: &RepeatedRow| {
+            let pool = pools.get(&(row.database.clone(), row.user.clone()));
+            pool.is_some_and(|pool| pool.mode == PoolMode::Session)
+        };
+        let mut repeats = sum::repeats(&view.snapshots);
+        repeats.retain(|row| !in_session_mode(row));
+        refrain_pg::advisable(&view.state.shared, &view.options, repeats)
+    },
 };
 
 /// The columns of `EXPLAIN CACHE`.

@@ -5,7 +5,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use refrain_differ::msg::Msg;
+
 use crate::cache::{Way, warm};
+use crate::session::{bind, execute, parse};
 use crate::world::{Config, Proxy, Version, cluster, database};
 
 /// Runs `refrain advise` against a proxy. Returns what it writes.
@@ -26,7 +29,7 @@ fn reads_that_are_repeated_are_advised_to_be_kept() {
     let mut session = proxy.open(name);
     session.run("create table t as select 1 as a");
     let (fine, words) = advise(&proxy, "postgres");
-    assert!(fine && words.contains("No read was repeated"), "{words}");
+    assert!(fine && words.contains("No read that could be kept"), "{words}");
     Way::Named.prepare(&mut session, "select a from t where a < 7");
     let begun = Instant::now();
     let repeated = |text: &str| {
@@ -62,6 +65,61 @@ fn reads_that_are_repeated_are_advised_to_be_kept() {
     }
     let (fine, words) = advise(&proxy, "nobody");
     assert!(!fine && words.starts_with("refrain advise: 127.0.0.1:"), "{words}");
+}
+
+/// Texts that are never kept are repeated as often as one that can be kept, and as one that a rule
+/// is for.
+#[test]
+fn what_is_never_kept_is_not_advised() {
+    let name = database("cache_not_advised");
+    let rule = "[[cache.rules]]\ntable = \"covered\"\nttl = \"1ms\"\n";
+    for (rules, covered) in [("", false), (rule, true)] {
+        let proxy = Config::over(cluster(Version::V15)).general("workers", "1").more(rules).start();
+        let mut session = proxy.open(name);
+        session.run("create table if not exists t as select 1 as a");
+        session.run("create table if not exists covered as select 1 as a");
+        let texts = [
+            "select pg_sleep(0.001)",
+            "select random()",
+            "select now()",
+            "select current_timestamp, a from t",
+            "select a from t where 'today'::date > '2020-01-01'",
+            "select count(*) from pg_class",
+            "select current_user",
+            "select a from covered",
+            "select a from t where a > 5",
+        ];
+        let named = ["select clock_timestamp(), a from t", "select a from t where a < 8"];
+        for text in named {
+            session.ask(&[parse(text, text), Msg::Sync]);
+        }
+        let advised = |text: &str| {
+            let rows = proxy.show_of("cache advice", name);
+            rows.iter().any(|row| row["text"].contains(text) && row["repeats"] != "0")
+        };
+        let begun = Instant::now();
+        let rest = |begun: Instant| begun.elapsed() < Duration::from_secs(70);
+        while !(advised("a > 0") && advised("a < 0") && advised("covered") != covered) {
+            assert!(rest(begun), "{:?}", proxy.show("cache advice"));
+            for _ in 0..10 {
+                texts.iter().for_each(|text| drop(session.query(text)));
+                for text in named {
+                    session.ask(&[bind(text, &[]), execute(), Msg::Sync]);
+                }
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        // Reads are judged in batches: the last of them may still be under way.
+        thread::sleep(Duration::from_secs(1));
+        let rows = proxy.show_of("cache advice", name);
+        let mut shown: Vec<_> = rows.iter().map(|row| &*row["text"]).collect();
+        shown.sort_unstable();
+        let due =
+            ["select a from covered", "select a from t where a < 0", "select a from t where a > 0"];
+        assert_eq!(shown, due[usize::from(covered)..]);
+        let (fine, words) = advise(&proxy, "postgres");
+        assert!(fine && words.matches("[[cache.rules]]").count() == shown.len(), "{words}");
+    }
 }
 
 /// Returns a rule of the advice, with a longer time.

@@ -398,7 +398,7 @@ fn advise(target: &str, variables: &[(&str, &str)]) -> (bool, String) {
 #[test]
 fn advise_encrypts_as_libpq_does() {
     let (root, stranger) = (files().path("root.crt"), files().path("stranger.crt"));
-    let fine = "No read was repeated";
+    let fine = "No read that could be kept";
     let no_tls = "server does not support SSL, but SSL was required";
     let no_line = "no pg_hba.conf entry for host \"127.0.0.1\"";
     let (verify, doubt) = (format!("verify-full&sslrootcert={root}"), "verify-ca&sslrootcert=");
