@@ -92,11 +92,15 @@ table! {
     ttl: Duration = "1min" ["1ms" to "365d"],
         Reload, takes ["250ms", "1d"], not ["0s", "never", "60"];
 
-    /// Time for which a reply without rows is given; the default is `ttl`.
+    /// Time for which a reply without rows is given.
+    ///
+    /// With `never` it has no time of its own, and is given for `ttl` as well.
     empty_ttl: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1s"], not ["0s", "60"];
 
     /// Time beyond `ttl` for which a reply is still given while another is being fetched.
+    ///
+    /// With `never` there is no such time: no reply is given beyond `ttl`.
     ///
     /// When the time is over, the next request makes Refrain fetch another on a server of the pool,
     /// and nobody waits for it. A reply that a write or a flush has voided is never given.
@@ -104,6 +108,8 @@ table! {
         Reload, takes ["30s"], not ["0s", "60"];
 
     /// Time beyond `ttl` for which a reply is still given if no other can be fetched.
+    ///
+    /// With `never` there is no such time: no reply is given beyond `ttl`.
     ///
     /// That is so if the database is down, has no room for the query, or takes longer than five
     /// seconds. The first client that asks waits until that is known. A reply that a write or a

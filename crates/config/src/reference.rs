@@ -77,9 +77,11 @@ query_timeout = "1h"
 ```
 
 A time needs a unit: `ms`, `s`, `min`, `h` or `d`. A size has one of `B`, `KiB`, `MiB` and `GiB`; a
-bare number counts bytes. `"never"`, `"unlimited"` or `"off"` stands for no limit. An unknown key is
-an error, so that a typing error does not silently leave an option at its default. Each option says
-when a changed value takes effect: on reload, on reload but only for new connections, or on restart.
+bare number counts bytes. `"never"`, `"unlimited"` or `"off"` leaves an option without a value: a
+limit does not limit, a timeout does not pass, and what would be allowed for a time is not allowed.
+An option whose absence means something else says so. An unknown key is an error, so that a typing
+error does not silently leave an option at its default. Each option says when a changed value takes
+effect: on reload, on reload but only for new connections, or on restart.
 "#;
 
 /// The widest line of the page, in characters.

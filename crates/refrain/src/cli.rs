@@ -87,7 +87,7 @@ enum Action {
         #[arg(long)]
         insecure_trust: bool,
     },
-    /// Ask a running Refrain which reads are repeated, and print the ten best rules of the cache.
+    /// Ask a running Refrain which reads are repeated, and print up to ten rules of the cache.
     Advise {
         /// Address of Refrain, or its URL (postgres://user@host:port?sslmode=require). Options for
         /// TLS are also taken from PGSSLMODE, PGSSLROOTCERT and the like, as libpq does

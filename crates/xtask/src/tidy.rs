@@ -47,6 +47,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "only wire spells message tags", find: code::tags },
     Rule { name: "files that decide have conversations", find: conversations::modules },
     Rule { name: "files named in the docs exist", find: pages::names },
+    Rule { name: "listings and options of the docs are those of the code", find: pages::lists },
     Rule { name: "the page on the architecture has all modules", find: pages::modules },
     Rule { name: "decisions have their numbers", find: decisions::numbers },
     Rule { name: "dependencies have a reason", find: decisions::dependencies },

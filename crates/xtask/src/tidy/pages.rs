@@ -24,6 +24,10 @@ const PAGES: &[&str] = &[
 ];
 /// The table of modules of the crate `pg`.
 const MAP: Map = Map { of: "pg", page: "docs/ARCHITECTURE.md", chapter: "## Inside `pg`" };
+/// The file with the table of the console's listings.
+const LISTINGS: &str = "crates/refrain/src/admin/show.rs";
+/// The page with a chapter for each option.
+const OPTIONS: &str = "docs/config.md";
 /// Endings of words that can only be a file's name.
 const FILE_ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
 
@@ -42,9 +46,41 @@ pub(super) fn names(tree: &Tree) -> Vec<String> {
         for (line, number) in text.lines().zip(1..) {
             let missing = quoted(line).filter(|word| is_file_name(word) && !exists(tree, word));
             found.extend(missing.map(|word| format!("{page}:{number}: {word}")));
+            let below = workspace::root().join(page);
+            let there = |link: &&str| below.parent().is_some_and(|it| it.join(link).exists());
+            let missing = links(line).filter(|link| !there(link));
+            found.extend(missing.map(|link| format!("{page}:{number}: {link} leads nowhere")));
         }
     }
     found
+}
+
+/// Finds listings of the console that a page names and the console lacks, and options that a page
+/// says Refrain does not support.
+pub(super) fn lists(_: &Tree) -> Vec<String> {
+    let read = |path: &str| fs::read_to_string(workspace::root().join(path)).unwrap_or_default();
+    let table = read(LISTINGS);
+    let listings: Vec<String> = table.lines().filter_map(listing).map(str::to_uppercase).collect();
+    let options = read(OPTIONS);
+    let has_option = |word: &str| options.lines().any(|line| line == format!("### `{word}`"));
+    let mut found = Vec::new();
+    for page in PAGES.iter().chain(&["docs/cache.md", "docs/sharing.md", "docs/hba.md"]) {
+        // A name may wrap, and so may a sentence.
+        let text = read(page).split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = quoted(&text).filter_map(|word| word.strip_prefix("SHOW "));
+        let unknown = shown.filter(|name| *name != "HELP" && !listings.iter().any(|it| it == name));
+        found.extend(unknown.map(|name| format!("{page}: the console has no SHOW {name}")));
+        let without = text.split("Not supported").skip(1).filter_map(|rest| rest.split('.').next());
+        let wrong = without.flat_map(quoted).filter(|word| has_option(word));
+        found.extend(wrong.map(|word| format!("{page}: {word} is an option, and supported")));
+    }
+    found
+}
+
+/// Returns the name of the listing that a line of the console's table has.
+fn listing(line: &str) -> Option<&str> {
+    let row = line.trim().strip_prefix("(\"")?;
+    row.split_once("\", &").map(|(name, _)| name)
 }
 
 /// Finds differences between the table of modules and the crate: the table has each folder of the
@@ -107,6 +143,13 @@ pub(super) fn generated(_: &Tree) -> Vec<String> {
 /// Returns the texts between backticks in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
+}
+
+/// Returns the paths to which a line has links.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let paths = targets.map(|(target, _)| target.split('#').next().unwrap_or_default());
+    paths.filter(|path| !path.is_empty() && !path.contains("://"))
 }
 
 fn is_file_name(word: &str) -> bool {
