@@ -19,6 +19,7 @@ mod sqlite_wire;
 mod sqlite_writes;
 mod autoprepare;
 mod publish;
+mod plots;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -61,6 +62,8 @@ enum What {
     SqliteWrites,
     /// Measure what autoprepare saves, and what it costs if no text comes twice.
     Autoprepare(autoprepare::Plan),
+    /// Draw tables of `BENCHMARKS.md` for `README.md`; with `--write`, into `docs`.
+    Plots,
 }
 
 /// Runs a benchmark, prints its result, and writes it into the page if `--write` asks for it.
@@ -71,6 +74,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
         // These figures are kept in a file that the suite reads.
         Some(What::Instructions) => return instructions::bench(arguments.write),
+        Some(What::Plots) => {
+            print!("{}", plots::run(arguments.write)?);
+            return Ok(());
+        }
         // This build is not optimised: its clients would be slower than the proxy.
         Some(What::Capacity(_)) if cfg!(debug_assertions) => return capacity::run_optimised(),
         Some(What::Capacity(plan)) => ("bench-capacity", plan.run()?),
