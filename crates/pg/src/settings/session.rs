@@ -411,7 +411,9 @@ pub(crate) fn write_calls<'a>(
     end: &[u8],
     plain: bool,
 ) -> Vec<u8> {
-    let mut text = b"SELECT ".to_vec();
+    // Room for a few calls: whether text that grows is copied depends on where it lies.
+    let mut text = Vec::with_capacity(512);
+    text.extend_from_slice(b"SELECT ");
     for (index, (name, value)) in calls.enumerate() {
         if index > 0 {
             text.push(b',');
