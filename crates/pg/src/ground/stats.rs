@@ -75,6 +75,9 @@ refrain_pool::counters! {
     reads_verified,
     /// Times that a prepared statement turned out not to be a read.
     reads_refused,
+    /// Questions to servers about prepared statements, whether they are reads and what they may
+    /// change.
+    read_questions,
     /// Requests that were answered from the cache.
     cache_hits,
     /// Requests that were answered from the cache past the time of the reply, while another was

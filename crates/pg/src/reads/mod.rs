@@ -8,4 +8,6 @@
 
 pub mod question;
 pub mod findings;
+pub(crate) mod pace;
+pub(crate) mod answers;
 pub(crate) mod queue;

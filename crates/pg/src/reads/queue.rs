@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use refrain_pool::Now;
 use refrain_sql::effect::Target;
 use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::ground::ids::{EnvId, Identity};
 use crate::reads::findings::Findings;
+use crate::reads::pace::Turn;
 use crate::reads::question::{self, Remark, Subject};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
@@ -39,6 +41,8 @@ pub(crate) struct ReadQueue {
     due: VecDeque<Candidate>,
     /// Whether a server is being asked.
     pub(crate) asking: bool,
+    /// The time before which no server is asked: the host is asked by others, or was asked enough.
+    rests: Now,
 }
 
 impl ReadQueue {
@@ -51,19 +55,36 @@ impl ReadQueue {
 
     /// True if a server is to be asked about a statement.
     #[inline]
-    pub(crate) fn has_due(&self) -> bool {
-        !self.due.is_empty() && !self.asking
+    pub(crate) fn has_due(&self, now: Now) -> bool {
+        !self.due.is_empty() && !self.asking && self.rests <= now
+    }
+
+    /// Returns the number of statements that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Has no server asked before this time.
+    pub(crate) fn rest(&mut self, until: Now) {
+        self.rests = until;
+    }
+
+    /// Takes out the statements of which `is_known` holds.
+    pub(crate) fn settle(&mut self, mut is_known: impl FnMut(&Candidate) -> bool) {
+        self.due.retain(|it| !is_known(it));
     }
 
     /// Begins the next question, unless there is one under way. If `keeps` is given, it is about
     /// statements of that parse environment.
-    pub(crate) fn ask(&mut self, keeps: Option<EnvId>, schema_changes: u64) -> Option<Asked> {
-        if self.asking {
-            return None;
-        }
+    pub(crate) fn ask(
+        &mut self,
+        keeps: Option<EnvId>,
+        schema_changes: u64,
+        turn: Turn,
+    ) -> Option<Asked> {
         let candidates = self.take(keeps);
         self.asking = !candidates.is_empty();
-        self.asking.then(|| Asked::new(candidates, schema_changes))
+        self.asking.then(|| Asked::new(candidates, schema_changes, turn))
     }
 
     /// Takes out the statements for the next question: those that have waited longest, all of one
@@ -99,14 +120,16 @@ pub(crate) struct Asked {
     pub(crate) identity: Option<Identity>,
     /// The answers about each.
     found: Vec<Findings>,
+    /// The host's turn to be asked.
+    pub(crate) turn: Turn,
 }
 
 impl Asked {
     /// Begins a question about these statements.
-    fn new(candidates: Vec<Candidate>, schema_changes: u64) -> Self {
+    fn new(candidates: Vec<Candidate>, schema_changes: u64, turn: Turn) -> Self {
         let begin = |it: &Candidate| Findings::new(it.objection, it.mentioned.unkept);
         let found = candidates.iter().map(begin).collect();
-        Self { candidates, schema_changes, identity: None, found }
+        Self { candidates, schema_changes, identity: None, found, turn }
     }
 
     /// Returns settings of the statements' parse environment.

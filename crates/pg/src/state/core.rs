@@ -32,6 +32,9 @@ pub struct CorePart {
     pub(crate) awaiting_fetch: Vec<(Waiter, Now)>,
     /// When the core last looked for statements that may be reads.
     pub(crate) looked_for_reads: Now,
+    /// The place behind the pool for which the core has last looked for answers about reads, among
+    /// the pools that wait for some.
+    pub(crate) looked_for_answers: usize,
 }
 
 impl CorePart {
@@ -48,6 +51,7 @@ impl CorePart {
             result_key: Vec::new(),
             awaiting_fetch: Vec::new(),
             looked_for_reads: Now(0),
+            looked_for_answers: 0,
         }
     }
 

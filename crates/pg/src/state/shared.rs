@@ -15,6 +15,7 @@ use crate::auth::{
 };
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
+use crate::reads::answers::Answers;
 use crate::results::places::Places;
 use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
@@ -42,6 +43,8 @@ pub struct SharedPart {
     known_users: Arc<KnownUsers>,
     /// The rules of `pg_hba.conf`, and how often each has counted.
     hba: Mutex<Arc<HbaUses>>,
+    /// Answers of servers about statements.
+    pub(crate) answers: Answers,
     /// Replies that are kept.
     pub(crate) results: Arc<ResultStore>,
     /// The databases of which they are.
@@ -61,6 +64,7 @@ impl SharedPart {
         let auth_seed = AuthSeed::new(auth_seed);
         Self {
             results: ResultStore::new(options, &seed),
+            answers: Answers::default(),
             places: Arc::default(),
             registry: Registry::new(u64::from_le_bytes(nonce), seed),
             credentials: Mutex::default(),

@@ -109,7 +109,7 @@ impl Verdict {
             Ok(Read::Unkept(unkept)) => FIRST_UNKEPT + unkept as u64,
             Err(objection) => OBJECTION + objection as u64,
         };
-        let age = if found.is_err_and(Objection::may_pass) { PATIENCE_US } else { AGE_US };
+        let age = age(found.is_err_and(Objection::may_pass));
         self.found.store(word(schema_changes, tag), Relaxed);
         self.due.store(now.0 + age, Relaxed);
     }
@@ -126,6 +126,11 @@ impl Verdict {
             self.found.store(0, Relaxed);
         }
     }
+}
+
+/// Returns the time for which what was found counts, in microseconds.
+pub(crate) fn age(may_pass: bool) -> u64 {
+    if may_pass { PATIENCE_US } else { AGE_US }
 }
 
 /// Returns the word of a verdict.

@@ -1,11 +1,10 @@
 //! Jobs that servers do for Refrain: what is sent, and what follows from the replies.
 //!
 //! Jobs alone verify autoprepare's statements and prepare them on servers, and find out which
-//! statements are reads. The server has nothing
-//! outstanding and is outside of any transaction, no client holds it or its client waits for the
-//! job, and its settings are synced first. A query string finds the statement on its server, or
-//! runs by the simple protocol. So no request of Refrain's own stands in front of it, or can fail
-//! its transaction (`docs/decisions/0027-jobs.md`).
+//! statements are reads. The server has nothing outstanding and is outside of any transaction, no
+//! client holds it or its client waits for the job, and its settings are synced first. A query
+//! string finds the statement on its server, or runs by the simple protocol. So no request of
+//! Refrain's stands in front of it, or can fail its transaction (`docs/decisions/0027-jobs.md`).
 //!
 //! A verification stands in the pool's line, among the clients that wait for a server. The
 //! preparation of statements stands in no line: it concerns one server, which does it between two
@@ -33,10 +32,10 @@ use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
-use crate::results::store::ResultStore;
 use crate::settings::session::Settings;
 use crate::state::options::{autoprepares, bounds, has_jobs};
 use crate::state::parts::{Engine, Pool, Server};
+use crate::state::shared::SharedPart;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 use crate::step::{reads, refresh};
@@ -51,14 +50,17 @@ const REFUSALS_MAX: u32 = 3;
 impl Step<'_, '_> {
     /// Puts a job in the pool's line, if a normalized query is to be verified, a statement may be a
     /// read, a reply is to be fetched for the cache or a user to be looked up, and no job stands
-    /// there. Which one it is,
-    /// the server's turn decides: a client's own server may have verified the first one by then.
+    /// there. Which one it is, the server's turn decides: a client's own server may have verified
+    /// the first one by then.
     #[inline]
     pub(crate) fn queue_what_is_due(&mut self, id: PoolId) {
-        let Some(pool) = self.step.engine.core_state.find_pool(id) else { return };
+        let Engine { core_state, .. } = &mut *self.step.engine;
+        let (now, shared) = (self.step.now, core_state.shared.clone());
+        let Some(pool) = core_state.find_pool(id) else { return };
+        let rests = pool.protocol.normalized_queries.rests(now);
+        let asks_about_reads = !rests && reads::may_ask(&shared.protocol, pool, now);
         let part = &pool.protocol;
-        let asks = (part.normalized_queries.has_due() || part.reads.has_due())
-            && !part.normalized_queries.rests(self.step.now);
+        let asks = asks_about_reads || !rests && part.normalized_queries.has_due();
         let fetches = part.refreshes.has_due(pool.settings.options.pool_size);
         let looks_up = !part.lookups.are_done();
         if (asks || fetches || looks_up) && pool.waiting_jobs() == 0 {
@@ -162,7 +164,9 @@ impl Step<'_, '_> {
     fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.step.engine.connections.server(server) else { return false };
         let part = &self.step.engine.core_state.pool_in_use(s.pool()).protocol;
-        !s.session.wishes.is_empty() || part.normalized_queries.has_due() || part.reads.has_due()
+        !s.session.wishes.is_empty()
+            || part.normalized_queries.has_due()
+            || part.reads.has_due(self.step.now)
     }
 
     /// Notes that a client has left whose server does a job: what the client left in the session
@@ -181,14 +185,14 @@ impl Step<'_, '_> {
         let Some((mut job, back)) = self.step.finish_job(conn) else { return };
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let Some(server) = connections.server(conn) else { return };
-        let store = core_state.shared.protocol.results.clone();
+        let shared = core_state.shared.clone();
         let pool = core_state.pool(server.pool());
         let lookup = job.lookup.take();
         let mut waiters = match job.refresh.take() {
             Some(refresh) => refresh::conclude(pool, *refresh, now),
             None if lookup.is_some() => Vec::new(),
             None => {
-                conclude(&store, pool, &mut job, now);
+                conclude(&shared.protocol, pool, &mut job, now);
                 Vec::new()
             }
         };
@@ -274,7 +278,7 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
 }
 
 /// Records the result of a job.
-fn conclude(store: &ResultStore, pool: &mut Pool, job: &mut Job, now: Now) {
+fn conclude(shared: &SharedPart, pool: &mut Pool, job: &mut Job, now: Now) {
     let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
     pool.protocol.normalized_queries.rest(locked, now);
     if let Some(verification) = &job.verification {
@@ -282,7 +286,7 @@ fn conclude(store: &ResultStore, pool: &mut Pool, job: &mut Job, now: Now) {
         conclude_verification(pool, verification, job.refused, now);
     }
     if let Some(asked) = job.reads.take() {
-        reads::conclude(store, pool, asked, job.refused, now);
+        reads::conclude(shared, pool, asked, job.refused, now);
     }
     let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
     let schema_version = pool.shared.protocol.schema_changes();
@@ -412,9 +416,8 @@ impl Pipeline<'_> {
 
     /// Asks about statements that may be reads.
     fn ask_about_reads(&mut self, keeps: Option<EnvId>) -> Option<Job> {
-        let pool = self.pool();
-        let schema_changes = pool.shared.protocol.schema_changes();
-        let asked = pool.protocol.reads.ask(keeps, schema_changes)?;
+        let (now, shared) = (self.now, self.core_state.shared.clone());
+        let asked = reads::begin(&shared.protocol, self.pool(), keeps, now)?;
         self.begin_job(asked.settings()?, keeps);
         self.run_question(&asked.question());
         Some(Job { reads: Some(asked), ..Job::default() })

@@ -4,6 +4,7 @@ pub(crate) mod reads;
 pub(crate) mod refresh;
 mod lookups;
 pub(crate) mod jobs;
+mod waiting_reads;
 pub(crate) mod release;
 pub(crate) mod reload;
 pub(crate) mod farewell;

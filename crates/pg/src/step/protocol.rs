@@ -67,7 +67,9 @@ impl Background for Pg {
     }
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
-        Step { step }.look_for_reads();
+        if (Step { step }).look_for_reads() {
+            Step { step }.look_for_answers();
+        }
         Step { step }.tick_results();
         Step { step }.tick_lookups();
         let core_state = &mut step.engine.core_state;

@@ -4,9 +4,11 @@
 //! A core notices a statement at its fifth use, and its next tick looks at it, in pools that share
 //! servers or whose writes may make kept replies wrong. About once a second ([`LOOK_US`]) the core
 //! looks through its statements for those that are to be asked about again. So a query does no more
-//! for this than to count. A job asks a server about several of them at a time, and a pool asks
-//! about one batch at a time.
+//! for this than to count. A job asks a server about several of them at a time, unless another pool
+//! that logs in as the same user has asked already ([`crate::reads::answers`]). A host is asked
+//! about one batch at a time, and for a small part of the time ([`crate::reads::pace`]).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_pool::Now;
@@ -15,16 +17,19 @@ use refrain_sql::effect::Effect;
 use refrain_sql::reads::{Objection, may_be_read};
 
 use crate::engine::Step;
+use crate::ground::ids::EnvId;
 use crate::pipeline::job::JobError;
+use crate::reads::answers::{Answer, Subject};
 use crate::reads::findings::{Findings, Writes};
 use crate::reads::queue::{Asked, Candidate};
-use crate::results::store::ResultStore;
 use crate::state::options::{finds_changes, finds_reads};
 use crate::state::parts::{Action, Pool};
 use crate::state::requests::{ReadCase, Request, TextFindings};
+use crate::state::shared::SharedPart;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::relations::Changes;
 use crate::statements::statement::Statement;
+use crate::statements::verdict::Read;
 
 /// Time between two looks through a core's statements, in microseconds.
 const LOOK_US: u64 = 1_000_000;
@@ -56,20 +61,22 @@ impl Scope {
 }
 
 impl Step<'_, '_> {
-    /// Looks for statements about which the parser thread or a server is to be asked.
-    pub(crate) fn look_for_reads(&mut self) {
+    /// Looks for statements about which the parser thread or a server is to be asked. True if it
+    /// was a look at all of them, about once a second.
+    pub(crate) fn look_for_reads(&mut self) -> bool {
         let (now, core_state) = (self.step.now, &mut self.step.engine.core_state);
         let looked = std::mem::replace(&mut core_state.protocol.looked_for_reads, now);
         let again = now.0 / LOOK_US != looked.0 / LOOK_US;
         let mut due = core_state.protocol.statements.take_noticed();
         if due.is_empty() && !again {
-            return;
+            return false;
         }
-        let scopes: Vec<Scope> = core_state.pools().filter_map(Scope::of).collect();
+        let scopes = core_state.pools().filter_map(Scope::of).map(|it| (it.pool, it));
+        let scopes: HashMap<PoolId, Scope> = scopes.collect();
         if scopes.is_empty() {
-            return;
+            return false;
         }
-        let scope = |it: &Statement| scopes.iter().find(|scope| scope.pool == it.pool).copied();
+        let scope = |it: &Statement| scopes.get(&it.pool).copied();
         due.retain(|it| {
             let wanted = |scope: Scope| may_be_read(&it.scan) || scope.wants_changes(it);
             !it.verdict.was_asked() && scope(it).is_some_and(wanted)
@@ -85,6 +92,7 @@ impl Step<'_, '_> {
                 self.ask_for_names(statement, scope);
             }
         }
+        again
     }
 
     /// Asks the parser thread what the text of a statement mentions.
@@ -132,6 +140,71 @@ impl Step<'_, '_> {
     }
 }
 
+/// Takes what other pools have found about statements, and says whether a server may be asked about
+/// the others. If not, the pool asks none before it may.
+pub(super) fn may_ask(shared: &SharedPart, pool: &mut Pool, now: Now) -> bool {
+    if !pool.protocol.reads.has_due(now) {
+        return false;
+    }
+    settle(shared, pool, now);
+    let next = shared.answers.paces.next(&host(pool), now);
+    pool.protocol.reads.rest(next);
+    pool.protocol.reads.has_due(now)
+}
+
+/// Begins a question about statements of which other pools have found nothing.
+pub(super) fn begin(
+    shared: &SharedPart,
+    pool: &mut Pool,
+    keeps: Option<EnvId>,
+    now: Now,
+) -> Option<Asked> {
+    if !may_ask(shared, pool, now) {
+        return None;
+    }
+    let turn = shared.answers.paces.begin(&host(pool), now)?;
+    let schema_changes = pool.shared.protocol.schema_changes();
+    let asked = pool.protocol.reads.ask(keeps, schema_changes, turn)?;
+    pool.counters.protocol.read_questions += 1;
+    Some(asked)
+}
+
+fn host(pool: &Pool) -> String {
+    pool.settings.host.to_string()
+}
+
+/// Returns what tells apart the sessions in which one text may mean different things, but for the
+/// settings of clients.
+fn login(pool: &Pool) -> Arc<str> {
+    let (settings, shared) = (&pool.settings, &pool.shared);
+    let user = settings.server.user.as_deref().unwrap_or(&shared.user);
+    let place = settings.place(&shared.database);
+    format!("{place} {user:?} {:?}", settings.server.parameters).into()
+}
+
+fn subject(login: &Arc<str>, candidate: &Candidate) -> Subject {
+    let statement = &candidate.statement;
+    Subject {
+        login: login.clone(),
+        env: statement.env,
+        tail: statement.tail.clone(),
+        changes: candidate.targets.is_some(),
+    }
+}
+
+/// Takes what other pools have found about the statements that wait.
+pub(super) fn settle(shared: &SharedPart, pool: &mut Pool, now: Now) {
+    let schema_changes = pool.shared.protocol.schema_changes();
+    let mut queue = std::mem::take(&mut pool.protocol.reads);
+    let login = login(pool);
+    queue.settle(|candidate| {
+        let answer = shared.answers.find(&subject(&login, candidate), schema_changes, now);
+        let found = answer.filter(|_| !candidate.alone);
+        found.inspect(|answer| learn(shared, pool, candidate, answer, now)).is_some()
+    });
+    pool.protocol.reads = queue;
+}
+
 /// True if Refrain is to find out once more whether a statement is a read, or what it may change.
 /// Forgets what is no longer certain of a statement that is not used any more.
 fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
@@ -157,62 +230,79 @@ fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
 /// server is asked about each of them alone; an error that says nothing of them has the question
 /// asked again another time.
 pub(super) fn conclude(
-    store: &ResultStore,
+    shared: &SharedPart,
     pool: &mut Pool,
     asked: Asked,
     refused: Option<JobError>,
     now: Now,
 ) {
     pool.protocol.reads.asking = false;
-    let schema_changes = asked.schema_changes;
+    let (schema_changes, login) = (asked.schema_changes, login(pool));
+    asked.turn.ends(now);
     if let Some(identity) = asked.identity {
         pool.shared.protocol.place().is(identity);
     }
     let several = asked.candidates.len() > 1;
     for (candidate, found) in asked.found() {
-        let read = match refused {
-            Some(refused) if refused.passes => continue,
+        match refused {
+            Some(refused) if refused.passes => {}
             Some(_) if several => {
                 pool.protocol.reads.push(Candidate { alone: true, ..candidate });
-                continue;
             }
-            Some(_) => Err(Objection::Server),
-            None => found.read(),
-        };
-        learn_relations(
-            store,
-            pool,
-            &candidate,
-            refused.is_none().then_some(&found),
-            schema_changes,
-        );
-        candidate.statement.verdict.learn(read, schema_changes, now);
-        if found.may_pass() {
-            candidate.statement.verdict.ask_soon(now);
+            Some(_) => {
+                learn_relations(shared, pool, &candidate, None, schema_changes);
+                let read = Err(Objection::Server);
+                learn_verdict(pool, &candidate, read, (schema_changes, now));
+            }
+            None => {
+                let answer = Answer { found, schema_changes, at: now };
+                learn(shared, pool, &candidate, &answer, now);
+                shared.answers.learn(subject(&login, &candidate), answer);
+            }
         }
-        if candidate.objection.is_some() {
-            continue;
-        }
-        match read {
-            Ok(_) => pool.counters.protocol.reads_verified += 1,
-            Err(_) => pool.counters.protocol.reads_refused += 1,
-        }
+    }
+}
+
+/// Records what a server has said about a statement of this pool or of another.
+fn learn(shared: &SharedPart, pool: &mut Pool, candidate: &Candidate, answer: &Answer, now: Now) {
+    let Answer { found, schema_changes, at } = answer;
+    learn_relations(shared, pool, candidate, Some(found), *schema_changes);
+    learn_verdict(pool, candidate, found.read(), (*schema_changes, *at));
+    if found.may_pass() {
+        candidate.statement.verdict.ask_soon(now);
+    }
+}
+
+/// Records whether a statement is a read, as of a count of schema changes and a time.
+fn learn_verdict(
+    pool: &mut Pool,
+    candidate: &Candidate,
+    read: Result<Read, Objection>,
+    (schema_changes, at): (u64, Now),
+) {
+    candidate.statement.verdict.learn(read, schema_changes, at);
+    if candidate.objection.is_some() {
+        return;
+    }
+    match read {
+        Ok(_) => pool.counters.protocol.reads_verified += 1,
+        Err(_) => pool.counters.protocol.reads_refused += 1,
     }
 }
 
 /// Records which tables a statement reads and may change, as a server has found; `None` if no
 /// server could say.
 fn learn_relations(
-    store: &ResultStore,
+    shared: &SharedPart,
     pool: &Pool,
     candidate: &Candidate,
     found: Option<&Findings>,
     schema_changes: u64,
 ) {
     let (place, relations) = (pool.shared.protocol.place(), &candidate.statement.relations);
-    let table = |(oid, name): (u32, String)| place.table(store, oid, name);
+    let table = |(oid, name): (u32, String)| place.table(&shared.results, oid, name);
     if let Some(found) = found {
-        let above = found.below().into_iter().map(|oid| place.below(store, oid));
+        let above = found.below().into_iter().map(|oid| place.below(&shared.results, oid));
         let tables = found.relations().into_iter().map(table);
         relations.learn_reads(tables.collect(), above.collect());
     }
@@ -222,7 +312,7 @@ fn learn_relations(
             Writes::Anything => Changes::Anything,
             Writes::Relations(changed) => {
                 let through = found.map(Findings::through).unwrap_or_default();
-                let below = through.into_iter().map(|oid| place.below(store, oid));
+                let below = through.into_iter().map(|oid| place.below(&shared.results, oid));
                 let tables = changed.into_iter().map(table).flat_map(|it| it.topics);
                 Changes::Tables(tables.chain(below).collect())
             }

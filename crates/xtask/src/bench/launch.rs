@@ -114,6 +114,51 @@ pub struct Shape {
     pub top: &'static str,
 }
 
+/// The users and the names of a database of a contender.
+#[derive(Clone, Copy, Debug)]
+pub struct Many<'a> {
+    /// The users, who log in to PostgreSQL under their own names. Without any, all clients are the
+    /// superuser there.
+    pub users: &'a [String],
+    /// Names of one database. Without any, databases have the names that clients ask for.
+    pub names: &'a [String],
+    /// The database of these names.
+    pub database: &'a str,
+}
+
+impl Many<'_> {
+    /// One user, and databases by the names that clients ask for.
+    fn one() -> Many<'static> {
+        Many { users: &[], names: &[], database: "" }
+    }
+
+    /// Returns the proxy's tables of databases, over this server.
+    fn refrain_databases(&self, (host, port): (&str, u16)) -> String {
+        let table = |name: &str, path: &str| {
+            // Users log in under their own names if there are several.
+            let user = if self.users.is_empty() { "postgres@" } else { "" };
+            format!("[databases.\"{name}\"]\nurl = \"postgres://{user}{host}:{port}{path}\"\n")
+        };
+        let path = format!("/{}", self.database);
+        let tables = self.names.iter().map(|name| table(name, &path));
+        table("*", "") + &tables.collect::<String>()
+    }
+
+    /// Returns PgBouncer's section of databases, over this cluster.
+    fn pgbouncer_databases(&self, cluster: &Cluster) -> String {
+        let server = format!("host={} port={}", cluster.host(), cluster.port());
+        let line = |name: &String| format!("{name} = {server} dbname={}\n", self.database);
+        let lines: String = self.names.iter().map(line).collect();
+        format!("[databases]\n{lines}* = {server}\n\n")
+    }
+
+    /// Returns PgBouncer's list of users.
+    fn pgbouncer_users(&self) -> String {
+        let line = |user: &str| format!("\"{user}\" \"\"\n");
+        line("postgres") + &self.users.iter().map(|user| line(user)).collect::<String>()
+    }
+}
+
 /// A running contender. Dropping this ends its process.
 #[derive(Debug)]
 pub struct Running {
@@ -128,6 +173,16 @@ pub struct Running {
 impl Running {
     /// Starts a contender over `cluster`. For [`Contender::Direct`] there is nothing to start.
     pub fn start(contender: Contender, cluster: &Cluster, shape: &Shape) -> Result<Running> {
+        Self::start_for(contender, cluster, shape, &Many::one())
+    }
+
+    /// Starts a contender over `cluster` for these users and names of a database.
+    pub fn start_for(
+        contender: Contender,
+        cluster: &Cluster,
+        shape: &Shape,
+        many: &Many<'_>,
+    ) -> Result<Running> {
         let port = free_port()?;
         match contender {
             Contender::Direct => {
@@ -135,8 +190,10 @@ impl Running {
             }
             Contender::Refrain { driver, workers } => {
                 let dir = new_dir()?;
+                let server = (cluster.host(), cluster.port());
                 let text = refrain_top(port, driver, workers)
-                    + &refrain_pool((cluster.host(), cluster.port()), shape);
+                    + &refrain_pool(shape)
+                    + &many.refrain_databases(server);
                 fs::write(dir.join("config.toml"), text)?;
                 let mut program = Command::new(release()?);
                 program.arg(dir.join("config.toml")).current_dir(&dir);
@@ -144,8 +201,9 @@ impl Running {
             }
             Contender::Pgbouncer => {
                 let dir = new_dir()?;
-                fs::write(dir.join("users.txt"), "\"postgres\" \"\"\n")?;
-                fs::write(dir.join("pgbouncer.ini"), pgbouncer_config(cluster, port, &dir, shape))?;
+                fs::write(dir.join("users.txt"), many.pgbouncer_users())?;
+                let text = many.pgbouncer_databases(cluster) + &pgbouncer_config(port, &dir, shape);
+                fs::write(dir.join("pgbouncer.ini"), text)?;
                 let mut program = account::command(Path::new(PGBOUNCER));
                 program.arg(dir.join("pgbouncer.ini"));
                 Running { contender, port, process: None, dir: Some(dir) }.run(&program, "INT")
@@ -163,8 +221,9 @@ impl Running {
     ) -> Result<Running> {
         let (port, dir) = (free_port()?, new_dir()?);
         let shape = Shape { pool_size, more: "", top: "" };
-        let text =
-            refrain_top(port, driver, workers) + &refrain_pool(("127.0.0.1", server), &shape);
+        let text = refrain_top(port, driver, workers)
+            + &refrain_pool(&shape)
+            + &Many::one().refrain_databases(("127.0.0.1", server));
         fs::write(dir.join("config.toml"), text)?;
         let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
         let mut program = Command::new("taskset");
@@ -231,12 +290,11 @@ impl Drop for Running {
     }
 }
 
-fn refrain_pool((host, server): (&str, u16), shape: &Shape) -> String {
+fn refrain_pool(shape: &Shape) -> String {
     let Shape { pool_size, more, top } = shape;
     format!(
         "{top}\n\
-         [pool]\npool_mode = \"transaction\"\npool_size = {pool_size}\n{more}\n\n\
-         [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{server}\"\n"
+         [pool]\npool_mode = \"transaction\"\npool_size = {pool_size}\n{more}\n\n"
     )
 }
 
@@ -248,14 +306,11 @@ fn refrain_top(port: u16, driver: Driver, workers: u32) -> String {
     )
 }
 
-fn pgbouncer_config(cluster: &Cluster, port: u16, dir: &Path, shape: &Shape) -> String {
+fn pgbouncer_config(port: u16, dir: &Path, shape: &Shape) -> String {
     format!(
-        "[databases]\n* = host={} port={}\n\n\
-         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+        "[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
          auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = {}\n\
          max_client_conn = {CLIENTS_MAX}\nlog_connections = 0\nlog_disconnections = 0\n",
-        cluster.host(),
-        cluster.port(),
         dir.join("users.txt").display(),
         shape.pool_size,
     )

@@ -18,6 +18,7 @@ mod printed;
 mod sqlite_wire;
 mod sqlite_writes;
 mod autoprepare;
+mod pools;
 mod publish;
 mod plots;
 
@@ -64,6 +65,8 @@ enum What {
     Autoprepare(autoprepare::Plan),
     /// Draw tables of `BENCHMARKS.md` for `README.md`; with `--write`, into `docs`.
     Plots,
+    /// Measure many pools with a few clients each over one database.
+    Pools(pools::Plan),
 }
 
 /// Runs a benchmark, prints its result, and writes it into the page if `--write` asks for it.
@@ -79,7 +82,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             return Ok(());
         }
         // This build is not optimised: its clients would be slower than the proxy.
-        Some(What::Capacity(_)) if cfg!(debug_assertions) => return capacity::run_optimised(),
+        Some(What::Capacity(_) | What::Pools(_)) if cfg!(debug_assertions) => {
+            return capacity::run_optimised();
+        }
         Some(What::Capacity(plan)) => ("bench-capacity", plan.run()?),
         Some(What::Template) => {
             let hit_and_analysis = [("refrain-sql", "normalize"), ("refrain-grammar", "analyse")];
@@ -89,6 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::SqliteWire) => ("bench-sqlite-wire", sqlite_wire::run()?),
         Some(What::SqliteWrites) => ("bench-sqlite-writes", sqlite_writes::run()?),
         Some(What::Autoprepare(plan)) => ("bench-autoprepare", plan.run()?),
+        Some(What::Pools(plan)) => ("bench-pools", plan.run()?),
     };
     println!("{text}");
     if arguments.write {

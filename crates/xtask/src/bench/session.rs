@@ -43,9 +43,14 @@ impl Session {
 
     /// Logs in over a connection that [`dial`] has made.
     pub fn log_in(channel: Channel, database: &str) -> Result<Session> {
+        Self::log_in_as(channel, "postgres", database)
+    }
+
+    /// Logs a user in over such a connection.
+    pub fn log_in_as(channel: Channel, user: &str, database: &str) -> Result<Session> {
         let stream = BufReader::with_capacity(1024, channel);
         let mut session = Session { stream, key: (0, Vec::new()) };
-        let pairs = format!("user\0postgres\0database\0{database}\0\0");
+        let pairs = format!("user\0{user}\0database\0{database}\0\0");
         session.send(&startup(196_608, pairs.as_bytes()))?;
         loop {
             match session.receive()? {

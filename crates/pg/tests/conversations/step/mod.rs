@@ -24,4 +24,5 @@ mod local;
 mod tick;
 mod travel;
 mod view;
+mod waiting_reads;
 mod wanted;

@@ -7,7 +7,7 @@ use refrain_sql::reads::{Mentioned, Objection};
 use crate::talk::*;
 
 pub(crate) const READ: &str = "select a from t where b = $1";
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 const SHARING: &str = "pool_size = 1\nshare_servers = \"reads\"";
 
 /// Returns what the grammar finds in [`READ`].
@@ -70,12 +70,12 @@ impl Party {
 }
 
 /// Returns what is known of each statement, in order.
-fn known(talk: &Conversation) -> Vec<String> {
+pub(crate) fn known(talk: &Conversation) -> Vec<String> {
     talk.statements().into_iter().map(|statement| statement.read).collect()
 }
 
 /// Begins a conversation in which a server is asked about [`READ`].
-fn asking() -> (Conversation, Party, Party) {
+pub(crate) fn asking() -> (Conversation, Party, Party) {
     let talk = Conversation::new(options(SHARING));
     let (alice, server) = (talk.client(), talk.server(1));
     alice.uses(&server, "s", READ, "~1");

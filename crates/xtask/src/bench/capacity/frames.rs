@@ -7,14 +7,14 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// The bytes of an incomplete message.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(in crate::bench) struct Incoming {
     partial: Vec<u8>,
 }
 
 impl Incoming {
     /// Calls `each` with the letter and body of every message that `bytes` complete, and keeps the
     /// rest.
-    pub(super) fn messages(
+    pub(in crate::bench) fn messages(
         &mut self,
         bytes: &[u8],
         mut each: impl FnMut(u8, &[u8]) -> Result<()>,
@@ -41,7 +41,10 @@ impl Incoming {
 
     /// Takes the packet without a letter with which a connection begins: its code and the rest.
     /// `None` if there is more to come.
-    pub(super) fn first_packet(&mut self, bytes: &[u8]) -> Result<Option<(u32, Vec<u8>)>> {
+    pub(in crate::bench) fn first_packet(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<Option<(u32, Vec<u8>)>> {
         self.partial.extend_from_slice(bytes);
         let Some((length, _)) = self.partial.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;

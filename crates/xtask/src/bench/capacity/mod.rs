@@ -10,7 +10,9 @@ mod sockets;
 mod stub;
 mod load;
 
+pub(super) use self::frames::Incoming;
 pub use self::load::{Load, Size};
+pub(super) use self::sockets::Sockets;
 pub use self::stub::{Stub, VALUE};
 
 use std::env;

@@ -19,25 +19,25 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 const EVENTS_MAX: usize = 256;
 
 /// The kernel's list of the sockets of a thread.
-pub(super) struct Sockets {
+pub(in crate::bench) struct Sockets {
     epoll: OwnedFd,
     events: Vec<Event>,
 }
 
 impl Sockets {
-    pub(super) fn new() -> Result<Sockets> {
+    pub(in crate::bench) fn new() -> Result<Sockets> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Sockets { epoll, events: Vec::with_capacity(EVENTS_MAX) })
     }
 
     /// Adds a socket. [`Sockets::readable`] calls it by this number, until it is closed.
-    pub(super) fn add(&self, socket: impl AsFd, number: usize) -> Result<()> {
+    pub(in crate::bench) fn add(&self, socket: impl AsFd, number: usize) -> Result<()> {
         let number = EventData::new_u64(number as u64);
         Ok(epoll::add(&self.epoll, socket, number, EventFlags::IN)?)
     }
 
     /// Waits for sockets that are readable, and returns their numbers; none after [`WAIT_MAX`].
-    pub(super) fn readable(&mut self) -> Result<impl Iterator<Item = usize>> {
+    pub(in crate::bench) fn readable(&mut self) -> Result<impl Iterator<Item = usize>> {
         self.events.clear();
         let limit = Timespec::try_from(WAIT_MAX)?;
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&limit)) {
