@@ -65,6 +65,8 @@ pub use name::{MAX_NAME, Name};
 pub use rest::{Behind, Rest};
 pub use rules::{RuleText, rules};
 pub use scan::{Kind, Scan, kinds, scan, scan_with};
-pub use set::{ANY_PARAMETER, SetNames, set_names, set_names_with, set_names_within};
+pub use set::{
+    ANY_PARAMETER, SetNames, reset_locally, set_names, set_names_with, set_names_within,
+};
 pub use tag::{Tag, changes_code, tag};
 pub use traits::Traits;

@@ -18,7 +18,7 @@ use crate::ahead::Ahead;
 use crate::lex::{Lexer, Token, TokenKind};
 use crate::name::{Name, fold, unquoted};
 use crate::rules::{
-    FORMS, Mention, UNKNOWN_PARAMETER, UNREAD_CALL, is_word, mention, parameter_traits,
+    DEFAULTS, FORMS, Mention, UNKNOWN_PARAMETER, UNREAD_CALL, is_word, mention, parameter_traits,
 };
 use crate::traits::Traits;
 
@@ -194,6 +194,22 @@ pub fn set_names(text: &[u8]) -> SetNames<'_> {
 /// true.
 pub fn set_names_with(text: &[u8], backslash: bool) -> SetNames<'_> {
     SetNames { lexer: Lexer::new(text, backslash), first: true, form: &[] }
+}
+
+/// Returns the names of the parameters to which a statement gives their values at the start of the
+/// session until the transaction ends (`SET LOCAL … TO DEFAULT`), spelled as [`set_names`] does.
+pub fn reset_locally(text: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    let mut lexer = Lexer::new(text, false);
+    let first = lexer.significant().filter(|token| is_word(token.of(text), "set"));
+    let ahead = Ahead::new(&lexer);
+    let resets = DEFAULTS.iter().any(|steps| ahead.clone().walk(steps, &mut None).is_some());
+    let target = Target::read(ahead);
+    match (target.form, target.span) {
+        _ if first.is_none() || !resets || !target.local => Vec::new(),
+        (Some(names), _) => names.iter().map(|name| Cow::Borrowed(name.as_bytes())).collect(),
+        (_, Some(span)) => vec![parameter_name(span.of(text))],
+        _ => Vec::new(),
+    }
 }
 
 /// The iterator of [`set_names`].

@@ -139,6 +139,10 @@ impl Link<'_> {
     /// Asks for advice about a text, and follows it as far as it does not say how the text runs: to
     /// have the text analysed, or to wait.
     pub(crate) fn advice(&mut self, seen: &Seen<'_>) -> Result<Advice, Stop> {
+        // A role or a path of the moment decides what names mean.
+        if self.client.session.settings.beside().is_some() {
+            return Ok(Advice::Pass);
+        }
         let Seen { text, spans, key, tail, values } = *seen;
         let free = self.pipe.server.session.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.pipe.now);

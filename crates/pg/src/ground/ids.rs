@@ -1,9 +1,28 @@
 //! Numbers that name settings and segments.
 
-/// The number of a parse environment: of the settings that decide what a text means. See
+/// A parse environment: what decides, beside a text, what the text means. See
 /// `crate::settings::session`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct EnvId(pub u64);
+pub struct EnvId {
+    /// The number of the settings that decide it.
+    pub settings: u64,
+    /// The number of what no setting shows: a role, temporary objects, other settings when the text
+    /// was analysed. Zero for nothing of the kind.
+    pub beside: u64,
+}
+
+impl EnvId {
+    /// Makes the environment of settings alone.
+    pub fn of(settings: u64) -> Self {
+        Self { settings, beside: 0 }
+    }
+
+    /// Returns one number for hashes.
+    #[inline]
+    pub(crate) fn mixed(self) -> u64 {
+        self.settings ^ self.beside.rotate_left(48)
+    }
+}
 
 /// The number of a segment among those that one server gets, from one; zero is none. A segment ends
 /// with a Sync, Query or FunctionCall.

@@ -18,7 +18,7 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::statements::columns::{Columns, Found, Shape};
-use crate::statements::of_client::{ClientStatement, mark};
+use crate::statements::of_client::{ClientStatement, UNSEEN, mark};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
 
@@ -141,6 +141,11 @@ impl Link<'_> {
                 self.adopts(name, found);
                 Ok(Fit::Has(called))
             }
+            // The client has not prepared this copy: its own role or path has changed since. It may
+            // be older than the schema, as which PostgreSQL would analyse the statement now.
+            Some(_) if generation == UNSEEN && self.renews_older(cached) => {
+                Err(self.await_copy(name, cached))
+            }
             Some(_) => {
                 self.differs(cached, generation);
                 Ok(Fit::Stale)
@@ -173,6 +178,14 @@ impl Link<'_> {
         {
             self.pipe.pool().counters.protocol.statements_renewed += 1;
         }
+    }
+
+    /// Begins a new generation of a statement, if the schema has changed since the last one began.
+    fn renews_older(&mut self, cached: &CachedStatement) -> bool {
+        let schema_version = self.pipe.pool().shared.protocol.schema_version();
+        let statement = &cached.statement;
+        statement.schema_version() < schema_version
+            && statement.begin_generation(statement.generation(), schema_version)
     }
 
     /// Prepares a statement, asks for its columns, and makes the client wait for them.

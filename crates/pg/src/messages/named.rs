@@ -24,7 +24,8 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session::{self, SettingsMut};
+use crate::settings::queries::Restores;
+use crate::settings::session;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::of_client::{ByName, ClientStatement, Name};
@@ -69,7 +70,7 @@ pub(crate) struct Lent {
     /// The effects that the lent statements may have on the session when they run.
     pub(crate) traits: Traits,
     /// The startup settings that are to be restored behind them.
-    pub(crate) first: Option<Box<SettingsMut>>,
+    pub(crate) first: Option<Box<Restores>>,
     /// The number of commands in the string.
     commands: u32,
     /// The statements that it drops, each with the number of commands from the dropping one on.
@@ -142,17 +143,13 @@ impl Link<'_> {
     pub(crate) fn first_settings_by_name(
         &mut self,
         statement: &Statement,
-    ) -> Option<Box<SettingsMut>> {
+    ) -> Option<Box<Restores>> {
         let kind = statement.scan.kind;
         self.first_settings_of(kind, &used(kind)?.fold(statement.text()))
     }
 
     /// The same for the statement of this name.
-    pub(crate) fn first_settings_of(
-        &mut self,
-        kind: Kind,
-        name: &[u8],
-    ) -> Option<Box<SettingsMut>> {
+    pub(crate) fn first_settings_of(&mut self, kind: Kind, name: &[u8]) -> Option<Box<Restores>> {
         // EXPLAIN and CREATE TABLE AS run no RESET.
         let Kind::Execute(_) = kind else { return None };
         let cached = self.run_by_name(kind, name)?;
@@ -243,9 +240,7 @@ impl Link<'_> {
         }
         for (kind, name) in &named {
             lent.traits |= self.runs(*kind, name);
-            if let Some(first) = self.first_settings_of(*kind, name) {
-                lent.first.get_or_insert_default().fill(&first);
-            }
+            lent.first = Restores::both(lent.first, self.first_settings_of(*kind, name));
         }
         Ok(lent)
     }

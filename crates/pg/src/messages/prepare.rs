@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use refrain_wire::write;
 
+use crate::ground::ids::EnvId;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
-use crate::relay::link::{Link, Stop};
+use crate::relay::link::Link;
 use crate::relay::message::Message;
-use crate::settings::session;
+use crate::settings::session::{self, Settings};
 use crate::state::client::pins::Pins;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
@@ -18,22 +19,6 @@ use crate::statements::of_server::Unnamed;
 use crate::statements::statement::Identity;
 
 impl Link<'_> {
-    /// Returns the client's statement of this name, `None` if it has none. Waits while an earlier
-    /// segment may undo a change to it.
-    #[inline]
-    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let statements = &mut self.client.session.statements;
-        if statements.is_unsettled(name, &self.pipe.server.session.outstanding) {
-            return Err(Stop::Replies);
-        }
-        let cached = statements.get(name).map(|statement| statement.held.cached().clone());
-        if let Some(cached) = &cached {
-            self.wait_in_doubt(cached)?;
-            self.wait_for_foreign(name, cached)?;
-        }
-        Ok(cached)
-    }
-
     /// Prepares a statement that the server lacks and that the client calls `name`. Returns the
     /// name it got on the server.
     pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
@@ -88,11 +73,20 @@ impl Link<'_> {
     /// the shared one, unless the text is too large, the registry is full, or the client's settings
     /// are unknown.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
-        let identity = Identity {
-            pool: self.pipe.server.pool(),
-            env: self.client.session.settings.env(),
-            tail,
-        };
+        let (env, settings) =
+            (self.client.session.settings.env(), self.client.session.settings.current().clone());
+        self.intern_in(env, &settings, tail)
+    }
+
+    /// Returns the statement with this text and these parameter types that is analysed under
+    /// `settings` and runs in this environment.
+    pub(crate) fn intern_in(
+        &mut self,
+        env: EnvId,
+        settings: &Arc<Settings>,
+        tail: &[u8],
+    ) -> Rc<CachedStatement> {
+        let identity = Identity { pool: self.pipe.server.pool(), env, tail };
         let unsure = self.client.session.settings.unknown_since().is_some();
         let shared = self.pipe.core_state.shared.clone();
         let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
@@ -102,8 +96,7 @@ impl Link<'_> {
         if !small || !room || unsure {
             pool.counters.protocol.statements_not_kept += 1;
             let statement = Arc::new(shared.protocol.registry.make(identity));
-            let cached =
-                Rc::new(CachedStatement::new(statement, self.client.session.settings.current()));
+            let cached = Rc::new(CachedStatement::new(statement, settings));
             if unsure {
                 // The statement gets a name on this server at once, and so stays there: Refrain
                 // does not know under which settings to parse it again.
@@ -115,7 +108,7 @@ impl Link<'_> {
         let cached = self.pipe.core_state.protocol.statements.intern(
             &shared.protocol.registry,
             identity,
-            self.client.session.settings.current(),
+            settings,
         );
         let statement = &cached.statement;
         if statement.schema_version() < schema_version {

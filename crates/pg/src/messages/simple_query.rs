@@ -17,6 +17,7 @@ use crate::pipeline::outstanding::{
 };
 use crate::relay::link::{Link, Stop, write_fake};
 use crate::relay::message::Message;
+use crate::settings::queries::Restores;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
 use crate::statements::of_client::{ByName, Name};
@@ -52,7 +53,7 @@ impl Link<'_> {
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
         }
-        let lent = match self.client.session.statements.are_managed() {
+        let mut lent = match self.client.session.statements.are_managed() {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
@@ -65,10 +66,7 @@ impl Link<'_> {
             return Ok(used);
         }
         // A text of which just the beginning has arrived may reset more settings than can be seen.
-        let mut first = self.first_settings(text, &scan);
-        if let Some(lent) = &lent.first {
-            first.get_or_insert_default().fill(lent);
-        }
+        let first = Restores::both(self.first_settings(text, &scan), lent.first.take());
         let first = first.filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
@@ -159,8 +157,7 @@ impl Link<'_> {
         if matches!(scan.kind, Kind::Deallocate(_)) {
             return Ok(Some(self.deallocate(message, &folded, scan.traits)));
         }
-        let found = self.client.session.statements.named(&folded).map(|s| s.held.cached().clone());
-        let Some(cached) = found else { return Ok(None) };
+        let Some(cached) = self.meant(&folded)? else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
         self.prepare_ahead(&cached)?;

@@ -137,6 +137,7 @@ impl Link<'_> {
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {
+        self.stands_apart(pin);
         self.client.session.pins.pin(pin);
         self.pipe.server.session.soil();
     }

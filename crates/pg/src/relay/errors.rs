@@ -91,6 +91,7 @@ impl Link<'_> {
             self.client.session.statements.confirm(failed.seq);
         }
         self.undo(failed);
+        self.role_may_be_back(failed);
         self.client.session.reading.failed(failed);
         if self.skips_error_in(failed) {
             self.client.session.evidence.undo();

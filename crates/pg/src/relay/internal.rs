@@ -17,7 +17,8 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::pipe::Pipeline;
 use crate::settings::defaults::Defaults;
 use crate::settings::guard;
-use crate::settings::session::{Settings, SettingsMut};
+use crate::settings::queries::Restores;
+use crate::settings::session::Settings;
 
 impl Pipeline<'_> {
     /// Sends an internal query behind the client's messages so far.
@@ -113,7 +114,7 @@ impl Pipeline<'_> {
     }
 
     /// Restores startup settings, and ends the segment; `end` is what becomes of ReadyForQuery.
-    pub(crate) fn restore_then(&mut self, first: &SettingsMut, end: ReplyAction) -> Seq {
+    pub(crate) fn restore_then(&mut self, first: &Restores, end: ReplyAction) -> Seq {
         let text = self.server.session.settings.restoring(first);
         self.run_internal(&text, Purpose::Restore);
         write::sync(self.out());

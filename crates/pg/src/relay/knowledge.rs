@@ -4,6 +4,7 @@ use refrain_sql::{Kind, Scan, Traits};
 
 use crate::relay::link::Link;
 use crate::settings::guard;
+use crate::settings::session::{self, Since, decides};
 use crate::settings::value;
 use crate::state::parts::intern_settings;
 
@@ -16,12 +17,15 @@ const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCE
 impl Link<'_> {
     /// Notes that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
+        self.note_beside(text, scan);
         let sets = scan.traits.intersects(SETS);
         self.pipe.server.session.settings.may_stick(sets || runs_prepared(text, scan.kind));
         if sets {
             self.claim(text, scan.traits);
         }
-        let hides = scan.traits.contains(Traits::SET)
+        let local = scan.traits.contains(Traits::LOCAL) && session::names_reading(text);
+        let hides = local
+            || scan.traits.contains(Traits::SET)
             || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
         let goes_back = self.client.session.settings.have_changed() && may_go_back(text, scan.kind);
         let reads = scan.traits.contains(Traits::READING) || goes_back;
@@ -35,7 +39,12 @@ impl Link<'_> {
         if scan.traits.contains(Traits::PROCEDURAL) {
             refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
         }
-        self.may_change_settings(reads, hides);
+        if local {
+            self.client.session.settings.read_later();
+        }
+        let decides = reads || local || refrain_sql::set_names(text).any(|name| decides(&name));
+        let segment = self.pipe.server.session.outstanding.segment();
+        self.settings_change(Since { segment, reads, hidden: hides, decides });
     }
 
     /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's

@@ -1,13 +1,14 @@
 //! The settings of a client, as Refrain learns them: it asks the server, restores those of the
 //! client's startup packet behind a RESET, and tells the client.
 
-use refrain_sql::{Scan, Traits};
+use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::write;
 
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
-use crate::settings::session::SettingsMut;
+use crate::settings::queries::Restores;
+use crate::settings::session::Since;
 use crate::settings::value;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Restoring;
@@ -29,17 +30,27 @@ impl Link<'_> {
 
     /// Returns the client's startup settings that a text may reset. The server would go back to its
     /// own defaults, since it was connected without the client's startup packet.
-    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<SettingsMut>> {
+    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<Restores>> {
         // The text may start a COPY, and no query can be sent while one is under way.
-        if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
+        let local = matches!(scan.kind, Kind::SetLocal { .. });
+        let resets = local || scan.traits.contains(Traits::RESET);
+        if !resets || scan.traits.contains(Traits::COPY) {
             return None;
         }
-        let mut first = self.client.session.settings.startup()?;
-        let names: Vec<_> = refrain_sql::set_names(text).collect();
-        let all = scan.traits.contains(Traits::DISCARD_ALL)
-            || names.iter().any(|name| **name == *refrain_sql::ANY_PARAMETER);
-        first.retain(|name| all || names.iter().any(|set| set.eq_ignore_ascii_case(name)));
-        (!first.is_empty()).then_some(first)
+        let mut settings = *self.client.session.settings.startup()?;
+        let names: Vec<_> = match local {
+            true => refrain_sql::reset_locally(text),
+            false => refrain_sql::set_names(text).collect(),
+        };
+        let has = |name: &[u8]| names.iter().any(|set| set.eq_ignore_ascii_case(name));
+        let (all, discards) =
+            (has(refrain_sql::ANY_PARAMETER), scan.traits.contains(Traits::DISCARD_ALL));
+        settings.retain(|name| match name {
+            // RESET ALL leaves the role as it is. One comes back with the user of the session.
+            b"role" => discards || has(name) || has(b"session_authorization"),
+            _ => discards || all || has(name),
+        });
+        (!settings.is_empty()).then(|| Box::new(Restores { settings, local }))
     }
 
     /// Restores the startup settings behind a Query, unless it has failed; true if it does. The
@@ -53,7 +64,7 @@ impl Link<'_> {
 
     /// Restores the startup settings in a separate transaction, so that an error in the client's
     /// next message cannot roll them back. The message waits for it.
-    pub(crate) fn restore_apart(&mut self, first: Box<SettingsMut>) {
+    pub(crate) fn restore_apart(&mut self, first: Box<Restores>) {
         if self.pipe.server.session.outstanding.is_open() {
             self.pipe.end_segment(Purpose::Restore);
         }
@@ -117,20 +128,25 @@ impl Link<'_> {
 
     /// Notes that settings may change without a report by the server.
     pub(crate) fn hide_settings(&mut self) {
-        self.may_change_settings(false, true);
+        let segment = self.pipe.server.session.outstanding.segment();
+        self.settings_change(Since { segment, reads: false, hidden: true, decides: false });
     }
 
-    /// Notes that a text in the current segment may change settings: some by which constants are
-    /// read, if `reads`, and some that PostgreSQL does not report, if `hides`.
-    pub(crate) fn may_change_settings(&mut self, reads: bool, hides: bool) {
+    /// Notes that a text in the current segment may change any settings.
+    pub(crate) fn may_change_settings(&mut self) {
         let segment = self.pipe.server.session.outstanding.segment();
-        self.may_change_settings_in(segment, reads, hides);
+        self.may_change_settings_in(segment);
     }
 
     /// Notes the same of a text in this segment.
-    pub(crate) fn may_change_settings_in(&mut self, segment: Segment, reads: bool, hides: bool) {
+    pub(crate) fn may_change_settings_in(&mut self, segment: Segment) {
+        self.settings_change(Since { segment, reads: true, hidden: true, decides: true });
+    }
+
+    /// Notes that a text may change settings, as `change` says.
+    pub(crate) fn settings_change(&mut self, change: Since) {
         let shared = &self.pipe.core_state.shared.protocol;
-        self.client.session.settings.may_change(segment, reads, hides, || shared.own_environment());
+        self.client.session.settings.may_change(change, || shared.own_environment());
     }
 
     /// Notes the name of a custom setting. A client that has too many keeps its server.

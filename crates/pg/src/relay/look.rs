@@ -124,7 +124,7 @@ impl Link<'_> {
         }
         if scan.traits.contains(Traits::EXECUTE) {
             if suspicion.has_prepared_anything() {
-                self.may_change_settings(true, true);
+                self.may_change_settings();
                 return self.look_later(VAGUE);
             }
             calls ^= suspicion.prepared();
@@ -174,7 +174,7 @@ impl Link<'_> {
     pub(crate) fn suspect_prepared(&mut self) {
         let suspicion = &self.client.session.suspicion;
         if suspicion.has_prepared_anything() {
-            self.may_change_settings(true, true);
+            self.may_change_settings();
         } else if suspicion.prepared() == 0 {
             return;
         }
@@ -294,6 +294,9 @@ impl Link<'_> {
         }
         if !news.is_empty() {
             pool.counters.protocol.pins += u64::from(self.client.session.pins.is_empty());
+            if news.has(Pins::ROLE) {
+                self.has_hidden_role();
+            }
             self.pin(news);
         }
     }

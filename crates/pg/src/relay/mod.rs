@@ -13,6 +13,7 @@ pub(crate) mod words;
 pub(crate) mod follow;
 pub(crate) mod learn;
 pub(crate) mod look;
+pub(crate) mod beside;
 pub(crate) mod knowledge;
 pub(crate) mod unread;
 pub(crate) mod to_server;

@@ -13,7 +13,7 @@ use refrain_wire::write::{self, Report};
 use crate::pipeline::outstanding::{FakeReply, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session::SettingsMut;
+use crate::settings::queries::Restores;
 use crate::state::client::reading::Barred;
 
 impl Link<'_> {
@@ -86,7 +86,7 @@ impl Link<'_> {
         seq: Seq,
         traits: Traits,
         commands: u8,
-        restores: Option<Box<SettingsMut>>,
+        restores: Option<Box<Restores>>,
     ) {
         // PREPARE is among them: a Parse behind it may give the same name, which fails if the
         // PREPARE succeeds.

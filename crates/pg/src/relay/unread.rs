@@ -61,7 +61,7 @@ impl Link<'_> {
     fn may_do_anything(&mut self, seq: Seq, segment: Segment) {
         self.pipe.owes_more(seq, Traits::UNREAD);
         self.pipe.server.session.settings.may_stick(true);
-        self.may_change_settings_in(segment, true, true);
+        self.may_change_settings_in(segment);
         if looks_back(self.pipe.pool()) {
             self.client.session.suspicion.look_later();
         }

@@ -57,7 +57,7 @@ impl Seen<'_> {
     /// Returns the text's place in the table. Texts that are read under other settings have others.
     #[inline]
     fn place(&self) -> Key {
-        Key(self.key.0 ^ self.env.0.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Key(self.key.0 ^ self.env.mixed().wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
 

@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn zero(_: &[u8]) -> Arc<EnvId> {
-        Arc::new(EnvId(0))
+        Arc::new(EnvId::of(0))
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             let settings = edit(&[("my.x", &format!("{big}{number}"))]);
             let settings = interned_settings.intern(settings, |bytes| {
                 next += 1;
-                environments.intern(bytes, || EnvId(next))
+                environments.intern(bytes, || EnvId::of(next))
             });
             most = most.max(interned_settings.gauge.bytes + environments.gauge.bytes);
             drop(settings);

@@ -12,7 +12,7 @@ use refrain_wire::back as read;
 use crate::settings::defaults::{self, Defaults, Doubt, Resets};
 use crate::settings::encoding::Encoding;
 use crate::settings::guard;
-use crate::settings::queries;
+use crate::settings::queries::{self, Restores};
 use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, Settings, SettingsMut};
 use crate::settings::value;
@@ -125,9 +125,9 @@ impl ServerSettings {
 
     /// Writes the query that restores the settings of a startup packet. A RESET before it may have
     /// changed the encoding, and the query itself may.
-    pub(crate) fn restoring(&self, first: &SettingsMut) -> Vec<u8> {
+    pub(crate) fn restoring(&self, first: &Restores) -> Vec<u8> {
         let name = b"client_encoding";
-        let mut others = [self.defaults.get(name), first.get(name)].into_iter().flatten();
+        let mut others = [self.defaults.get(name), first.settings.get(name)].into_iter().flatten();
         let same = |encoding: &[u8]| Encoding::named(encoding).is_same(self.encoding);
         queries::restore(first, self.is_plain() && others.all(same))
     }

@@ -5,25 +5,61 @@
 use crate::settings::session::{Settings, SettingsMut};
 use crate::settings::value;
 
+/// Settings of a startup packet that a text has reset.
+#[derive(Debug)]
+pub(crate) struct Restores {
+    /// The settings.
+    pub(crate) settings: SettingsMut,
+    /// Whether the text has reset them until the transaction ends.
+    pub(crate) local: bool,
+}
+
+impl Restores {
+    /// Returns those of two texts. Where these differ in how long they last, those of the session
+    /// remain.
+    pub(crate) fn both(one: Option<Box<Self>>, other: Option<Box<Self>>) -> Option<Box<Self>> {
+        match (one, other) {
+            (Some(mut one), Some(other)) if one.local == other.local => {
+                one.settings.fill(&other.settings);
+                Some(one)
+            }
+            (Some(one), Some(other)) => Some(if one.local { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 /// Writes the query that gives a client's settings the values of its startup packet again, where
 /// they were reset. RESET goes back to the values with which the server's session began, and these
 /// were not the client's. `plain` says whether the session is in the encoding of the database.
-pub(crate) fn restore(startup: &SettingsMut, plain: bool) -> Vec<u8> {
-    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false)".to_vec();
+pub(crate) fn restore(restores: &Restores, plain: bool) -> Vec<u8> {
+    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,".to_vec();
+    text.extend_from_slice(if restores.local { b"true)" } else { b"false)" });
     text.extend_from_slice(if plain { b" FROM (" } else { b" IS NULL FROM (" });
     // SQLite, which reads this as it is, cannot name the columns of VALUES.
-    for (index, (name, value)) in startup.iter().enumerate() {
+    for (index, (name, value)) in restores.settings.iter().enumerate() {
         text.extend_from_slice(if index > 0 { b" UNION ALL SELECT " } else { b"SELECT " });
         value::write(&mut text, name, plain);
         text.extend_from_slice(b" AS name,");
         value::write(&mut text, value, plain);
         text.extend_from_slice(b" AS value");
     }
-    // `pg_settings` does not list the settings of extensions that are not loaded; RESET makes them
-    // empty.
     text.extend_from_slice(
         b") x LEFT JOIN pg_catalog.pg_settings s \
-        ON pg_catalog.lower(s.name) OPERATOR(pg_catalog.=) x.name WHERE CASE WHEN s.name IS NULL \
+        ON pg_catalog.lower(s.name) OPERATOR(pg_catalog.=) x.name \
+        WHERE CASE ",
+    );
+    // `pg_settings` does not list the role. A user that the session has for now may not have it.
+    if restores.settings.get(b"role").is_some() {
+        text.extend_from_slice(
+            b"WHEN x.name OPERATOR(pg_catalog.=) 'role' \
+            THEN pg_catalog.current_setting(x.name,true) OPERATOR(pg_catalog.=) 'none' \
+            AND pg_catalog.pg_has_role(SESSION_USER,x.value::pg_catalog.name,'MEMBER') ",
+        );
+    }
+    // Nor does it list the settings of extensions that are not loaded; RESET makes these empty.
+    text.extend_from_slice(
+        b"WHEN s.name IS NULL \
         THEN COALESCE(pg_catalog.current_setting(x.name,true),'') OPERATOR(pg_catalog.=) '' \
         ELSE s.source OPERATOR(pg_catalog.<>) 'session' END",
     );

@@ -100,7 +100,7 @@ pub(crate) struct Settings {
     /// Keeps that number in use.
     #[expect(dead_code, reason = "it is held, not read")]
     lease: Option<Arc<EnvId>>,
-    /// The settings by which constants are read; `None` if these are all.
+    /// The settings that decide how a text is analysed; `None` if these are all.
     reading: Option<Arc<Settings>>,
     /// How the bytes of a text are read under these settings.
     pub(crate) reads: Reads,
@@ -159,7 +159,7 @@ impl Settings {
         self.settings.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Returns the settings by which constants are read: a statement keeps no others.
+    /// Returns the settings that decide how a text is analysed: a statement keeps no others.
     pub(crate) fn reading(self: &Arc<Self>) -> &Arc<Self> {
         self.reading.as_ref().unwrap_or(self)
     }
@@ -204,6 +204,8 @@ pub(crate) struct Since {
     pub(crate) reads: bool,
     /// Whether there may be some that PostgreSQL does not report.
     pub(crate) hidden: bool,
+    /// Whether there may be some that decide how a text is analysed.
+    pub(crate) decides: bool,
 }
 
 impl SettingsKnowledge {
@@ -311,10 +313,9 @@ impl SettingsMut {
         Settings { settings: self.0, env, lease, reading, reads, hidden }
     }
 
-    /// Returns the settings by which constants are read; `None` if these are all.
+    /// Returns the settings that decide how a text is analysed; `None` if these are all.
     pub(crate) fn reading(&self) -> Option<Self> {
-        let part: Vec<_> =
-            self.0.iter().filter(|(name, _)| READING.contains(&&**name)).cloned().collect();
+        let part: Vec<_> = self.0.iter().filter(|(name, _)| decides(name)).cloned().collect();
         (part.len() < self.0.len()).then_some(Self(part))
     }
 
@@ -358,15 +359,45 @@ pub(crate) fn cost(name: &[u8], value: &[u8]) -> usize {
     SETTING_COST + name.len() + value.len()
 }
 
-/// Settings by which PostgreSQL reads the constants of a text at Parse (E57, E58). It reports all
-/// of them.
-const READING: [&[u8]; 5] = [
+/// Settings by which PostgreSQL reads the constants and comparisons of a text at Parse (E57 to
+/// E59). A statement keeps what they made of it until PostgreSQL analyses it again.
+const READING: [&[u8]; 11] = [
+    b"array_nulls",
+    b"backslash_quote",
     b"client_encoding",
     b"datestyle",
     b"intervalstyle",
+    b"lc_monetary",
     b"standard_conforming_strings",
     b"timezone",
+    b"timezone_abbreviations",
+    b"transform_null_equals",
+    b"xmloption",
 ];
+
+/// Settings at whose change PostgreSQL analyses every statement again before it runs.
+const ANALYSED_AGAIN: [&[u8]; 4] =
+    [b"role", b"search_path", b"session_authorization", b"session_replication_role"];
+
+/// True if a setting may decide how a text is analysed. A parameter of the user's own does not:
+/// functions alone read it.
+pub(crate) fn decides(name: &[u8]) -> bool {
+    !is_harmless(name) && !name.contains(&b'.')
+}
+
+/// True if a text may name one of the settings by which PostgreSQL reads constants and which it
+/// does not report.
+pub(crate) fn names_reading(text: &[u8]) -> bool {
+    let names = READING.iter().filter(|name| !REPORTED.iter().any(|it| it.as_bytes() == **name));
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    names.copied().any(has) || has(b"option")
+}
+
+/// True if PostgreSQL analyses a statement again that it analysed under the one and runs under the
+/// other.
+pub(crate) fn is_analysed_again(one: &Settings, other: &Settings) -> bool {
+    ANALYSED_AGAIN.iter().any(|name| one.get(name) != other.get(name))
+}
 
 /// True if constants are read alike under both settings.
 pub(crate) fn read_alike(one: &Arc<Settings>, other: &Arc<Settings>) -> bool {

@@ -25,6 +25,7 @@ pub(crate) mod login;
 pub(crate) mod pins;
 pub(crate) mod suspicion;
 pub(crate) mod reading;
+pub(crate) mod beside;
 pub(crate) mod settings;
 pub(crate) mod statements;
 pub(crate) mod unread;
@@ -120,8 +121,8 @@ impl ClientSession {
     /// to segments that are over.
     #[inline]
     pub(crate) fn transaction_ends(&mut self, is_over: impl Fn(Segment) -> bool) {
-        self.portals.end(is_over);
         self.pins.transaction_ends();
-        self.settings.transaction_ends();
+        self.settings.transaction_ends(&is_over);
+        self.portals.end(is_over);
     }
 }

@@ -41,7 +41,7 @@ impl CorePart {
     /// Makes the part of a core that has seen nothing yet.
     pub(crate) fn new() -> Self {
         let mut interned_settings = InternedSettings::default();
-        let nothing = interned_settings.intern(SettingsMut::default(), |_| Arc::new(EnvId(0)));
+        let nothing = interned_settings.intern(SettingsMut::default(), |_| Arc::new(EnvId::of(0)));
         Self {
             statements: CoreStatements::default(),
             interned_settings,

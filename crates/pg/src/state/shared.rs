@@ -182,9 +182,16 @@ impl SharedPart {
         lock(&self.environments).intern(settings, || self.own_environment())
     }
 
+    /// Returns the number of what no setting shows and what decides, beside the settings, what a
+    /// text means. It stays the same while it is in use.
+    pub fn beside(&self, what: &[u8]) -> Arc<EnvId> {
+        lock(&self.environments)
+            .intern(what, || EnvId { settings: 0, beside: self.own_environment().settings })
+    }
+
     /// Makes a parse environment for one client alone.
     pub fn own_environment(&self) -> EnvId {
-        EnvId(self.next_environment.fetch_add(1, Relaxed))
+        EnvId::of(self.next_environment.fetch_add(1, Relaxed))
     }
 }
 

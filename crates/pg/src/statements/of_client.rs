@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use refrain_sql::MAX_NAME;
 use smallvec::SmallVec;
 
-use crate::ground::ids::Segment;
+use crate::ground::ids::{EnvId, Segment};
 use crate::statements::columns::Columns;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::registry::Seed;
@@ -62,6 +62,9 @@ impl Drop for ClientRef {
     }
 }
 
+/// A generation that no statement has: the client has seen nothing of the copies there are.
+pub(crate) const UNSEEN: Generation = Generation::MAX;
+
 /// One statement of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientStatement {
@@ -76,6 +79,9 @@ pub(crate) struct ClientStatement {
     pub(crate) parameters: u64,
     /// The statement that the server has under the client's name.
     pub(crate) lent: ByName,
+    /// The client's parse environment when it was last made sure that this is the statement which
+    /// the client's text is there.
+    pub(crate) env: EnvId,
     /// Whether it is the unnamed one and runs as the named statement where the server has that.
     pub(crate) runs_named: bool,
 }
@@ -96,8 +102,8 @@ pub(crate) enum ByName {
 impl ClientStatement {
     /// Makes a statement that the server has under Refrain's name alone.
     pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
-        let (parameters, lent) = (0, ByName::Nothing);
-        Self { held, generation, columns, parameters, lent, runs_named: false }
+        let (parameters, lent, env) = (0, ByName::Nothing, held.cached().statement.env);
+        Self { held, generation, columns, parameters, lent, env, runs_named: false }
     }
 
     /// True if this is the statement with this ID, and `name` has this mark.
@@ -218,7 +224,7 @@ mod tests {
     use refrain_pool::ids::PoolId;
 
     fn statement(tail: &[u8]) -> ClientStatement {
-        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail };
+        let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail };
         let registry = Registry::new(1, Seed::default());
         let held = ClientRef::new(CoreStatements::default().intern(
             &registry,

@@ -375,7 +375,7 @@ mod tests {
     fn the_shared_count_hears_of_the_first_and_the_last_client_only() {
         let registry = Registry::new(1, Seed::default());
         let mut statements = CoreStatements::default();
-        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"x\0\0\0" };
         let cached = statements.intern(&registry, identity, &crate::settings::session::nothing());
         assert!(Rc::ptr_eq(
             &cached,
@@ -398,7 +398,7 @@ mod tests {
     fn a_statement_is_noticed_though_its_clients_come_and_go() {
         let registry = Registry::new(1, Seed::default());
         let mut statements = CoreStatements::default();
-        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"x\0\0\0" };
         let cached = statements.intern(&registry, identity, &crate::settings::session::nothing());
         let mut noticed = Vec::new();
         for _ in 0..10 {
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn the_second_use_is_worth_a_name() {
         let registry = Registry::new(1, Seed::default());
-        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"x\0\0\0" };
         let cached = CoreStatements::default().intern(
             &registry,
             identity,

@@ -112,7 +112,7 @@ mod tests {
     use refrain_pool::ids::PoolId;
 
     fn cached() -> Rc<CachedStatement> {
-        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"begin" };
+        let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"begin" };
         let registry = Registry::new(1, Seed::default());
         CoreStatements::default().intern(&registry, identity, &crate::settings::session::nothing())
     }

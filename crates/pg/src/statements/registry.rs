@@ -86,7 +86,7 @@ impl Registry {
     /// Hashes an identity; the hash is the same everywhere in the process.
     #[inline]
     pub fn hash(&self, identity: &Identity<'_>) -> u64 {
-        let place = identity.pool.0.rotate_left(32) ^ identity.env.0;
+        let place = identity.pool.0.rotate_left(32) ^ identity.env.mixed();
         self.seed.hash_one(identity.tail) ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
@@ -192,7 +192,7 @@ mod tests {
     use refrain_pool::ids::PoolId;
 
     fn identity(tail: &[u8]) -> Identity<'_> {
-        Identity { pool: PoolId(0), env: EnvId(0), tail }
+        Identity { pool: PoolId(0), env: EnvId::of(0), tail }
     }
 
     fn intern(registry: &Registry, identity: Identity<'_>) -> Arc<Statement> {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(one.id, intern(&registry, identity(b"select $1\0\0\0")).id);
         // E6: other parameter types make another statement.
         assert_ne!(one.id, intern(&registry, identity(b"select $1\0\0\x01\0\0\0\x17")).id);
-        let other = Identity { env: EnvId(1), ..identity(b"select $1\0\0\0") };
+        let other = Identity { env: EnvId::of(1), ..identity(b"select $1\0\0\0") };
         assert_ne!(one.id, intern(&registry, other).id);
         let other = Identity { pool: PoolId(1), ..identity(b"select $1\0\0\0") };
         assert_ne!(one.id, intern(&registry, other).id);

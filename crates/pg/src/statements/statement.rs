@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     fn statement() -> Statement {
-        let identity = Identity { pool: PoolId(1), env: EnvId(0), tail: b"select 1\0\0\0" };
+        let identity = Identity { pool: PoolId(1), env: EnvId::of(0), tail: b"select 1\0\0\0" };
         Statement::new(37, identity, b"_x_")
     }
 

@@ -52,6 +52,7 @@ mod options;
 mod start_up;
 mod console;
 mod kernels;
+mod meanings;
 mod metrics;
 mod log;
 mod start;

@@ -49,7 +49,8 @@ impl Pins {
         self.0 |= other.0;
     }
 
-    fn has(self, other: Self) -> bool {
+    /// Whether one of `other` is among them.
+    pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

@@ -5,7 +5,7 @@
 //! errors ([`crate::relay::effects`], [`crate::relay::errors`]) change the answer.
 
 use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
-use crate::settings::session::SettingsMut;
+use crate::settings::queries::Restores;
 use crate::statements::of_client::Name;
 
 /// A message that drops or makes statements if it succeeds.
@@ -19,7 +19,7 @@ struct Barrier {
     /// that command on.
     drops: Vec<(u32, Name)>,
     /// The client's startup settings, to be restored behind the message.
-    restores: Option<Box<SettingsMut>>,
+    restores: Option<Box<Restores>>,
     /// The settings that the request restores, if it is the Sync behind such a query.
     restoring: Option<Restoring>,
 }
@@ -29,7 +29,7 @@ struct Barrier {
 #[derive(Debug)]
 pub(crate) struct Restoring {
     /// The settings.
-    pub(crate) settings: Box<SettingsMut>,
+    pub(crate) settings: Box<Restores>,
     /// Number of times that the query has failed.
     failures: u32,
     /// Whether it has failed, and is sent again.
@@ -41,7 +41,7 @@ const RESTORES_MAX: u32 = 8;
 
 impl Restoring {
     /// Makes settings that are restored for the first time.
-    pub(crate) fn new(settings: Box<SettingsMut>) -> Self {
+    pub(crate) fn new(settings: Box<Restores>) -> Self {
         Self { settings, failures: 0, again: false }
     }
 
@@ -69,7 +69,7 @@ pub(crate) enum Barred {
     /// The server owes the reply.
     Yes,
     /// The barrier is gone. The client's startup settings are to be restored, if there are any.
-    Lifted(Option<Box<SettingsMut>>),
+    Lifted(Option<Box<Restores>>),
 }
 
 /// Whether a client's next message is read or dropped, or waits.
@@ -161,7 +161,7 @@ impl Reading {
 
     /// Makes the next message wait for the reply to request `seq`, a text of so many commands, and
     /// for the restoring of settings behind it.
-    pub(crate) fn bar(&mut self, seq: Seq, commands: u32, restores: Option<Box<SettingsMut>>) {
+    pub(crate) fn bar(&mut self, seq: Seq, commands: u32, restores: Option<Box<Restores>>) {
         let (drops, restoring) = (Vec::new(), None);
         self.barrier = Some(Box::new(Barrier { seq, commands, drops, restores, restoring }));
     }
@@ -204,14 +204,14 @@ impl Reading {
     }
 
     /// Has the barrier, if one stands, restore settings once it is lifted.
-    pub(crate) fn restore_when_lifted(&mut self, restores: Box<SettingsMut>) {
+    pub(crate) fn restore_when_lifted(&mut self, restores: Box<Restores>) {
         if let Some(barrier) = &mut self.barrier {
             barrier.restores = Some(restores);
         }
     }
 
     /// Takes out the settings to be restored behind request `seq`.
-    pub(crate) fn take_restores(&mut self, seq: Seq) -> Option<Box<SettingsMut>> {
+    pub(crate) fn take_restores(&mut self, seq: Seq) -> Option<Box<Restores>> {
         self.barrier.as_mut().filter(|barrier| barrier.seq == seq)?.restores.take()
     }
 

@@ -16,6 +16,7 @@ use crate::pipeline::outstanding::Outstanding;
 use crate::settings::defaults::{Claims, Defaults};
 use crate::settings::guard;
 use crate::settings::session::{Settings, SettingsKnowledge, SettingsMut, Since};
+use crate::state::client::beside::{Beside, Lease, Part};
 use crate::statements::of_client::Name;
 
 /// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
@@ -51,6 +52,8 @@ pub(crate) struct ClientSettings {
     hurried: bool,
     /// Their names, as far as `pg_settings` does not list them.
     names: Vec<Name>,
+    /// The things beside them that decide what a text means, if there are any.
+    beside: Option<Box<Beside>>,
 }
 
 impl ClientSettings {
@@ -68,6 +71,7 @@ impl ClientSettings {
             tries: 0,
             hurried: false,
             names: Vec::new(),
+            beside: None,
         }
     }
 
@@ -84,10 +88,36 @@ impl ClientSettings {
     }
 
     /// Returns the environment in which the client's texts are parsed.
+    #[inline]
     pub(crate) fn env(&self) -> EnvId {
-        match &self.knowledge {
+        let env = match &self.knowledge {
             SettingsKnowledge::Unknown(env, _) => *env,
             SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.current().env,
+        };
+        match &self.beside {
+            None => env,
+            Some(beside) => EnvId { beside: beside.number(), ..env },
+        }
+    }
+
+    /// Returns what decides, beside the settings, what a text means.
+    pub(crate) fn beside(&self) -> Option<&Beside> {
+        self.beside.as_deref()
+    }
+
+    /// Notes, as of a segment, a part of what stands beside the settings; `None` for nothing any
+    /// more.
+    pub(crate) fn put_beside(&mut self, part: Part, lease: Option<Lease>, segment: Segment) {
+        if lease.is_none() && self.beside.is_none() {
+            return;
+        }
+        let beside = self.beside.get_or_insert_default();
+        match lease {
+            Some(lease) => beside.set(part, lease, segment),
+            None => beside.take(part, segment),
+        }
+        if beside.is_empty() {
+            self.beside = None;
         }
     }
 
@@ -108,6 +138,10 @@ impl ClientSettings {
     ) {
         self.expected = expected;
         self.defaults = defaults;
+        // `pg_settings` does not list it either. A server that has it must not seem to have none.
+        if startup.get(b"role").is_some() {
+            self.note_name(b"role");
+        }
         self.startup = (!startup.is_empty()).then(|| Box::new(startup));
     }
 
@@ -165,6 +199,7 @@ impl ClientSettings {
 
     /// Notes that DISCARD ALL has run. The settings are as after the login, and have to be read.
     pub(crate) fn discarded_all(&mut self) {
+        self.beside = None;
         self.claims = None;
         self.to_be_read = true;
     }
@@ -176,8 +211,11 @@ impl ClientSettings {
 
     /// Keeps what the transaction has set, which is over.
     #[inline]
-    pub(crate) fn transaction_ends(&mut self) {
+    pub(crate) fn transaction_ends(&mut self, is_over: impl Fn(Segment) -> bool) {
         self.changed_locally = false;
+        if let Some(beside) = &mut self.beside {
+            beside.transaction_ends(is_over);
+        }
         if let Some(claims) = &mut self.claims {
             claims.settle();
         }
@@ -255,22 +293,16 @@ impl ClientSettings {
         matches!(self.knowledge, SettingsKnowledge::Queried(..))
     }
 
-    /// Notes that a text in this segment may change settings: some by which constants are read, if
-    /// `reads`, and some that PostgreSQL does not report, if `hides`. The texts behind it get a
-    /// parse environment of their own, `env`.
-    pub(crate) fn may_change(
-        &mut self,
-        segment: Segment,
-        reads: bool,
-        hides: bool,
-        env: impl FnOnce() -> EnvId,
-    ) {
+    /// Notes that a text may change settings. The texts behind it get a parse environment of their
+    /// own, `env`.
+    pub(crate) fn may_change(&mut self, change: Since, env: impl FnOnce() -> EnvId) {
         self.changed = true;
         let before = self.knowledge.since();
         let since = Since {
-            segment,
-            reads: reads || before.is_some_and(|before| before.reads),
-            hidden: hides || self.to_be_read || before.is_some_and(|before| before.hidden),
+            segment: change.segment,
+            reads: change.reads || before.is_some_and(|before| before.reads),
+            hidden: change.hidden || self.to_be_read || before.is_some_and(|before| before.hidden),
+            decides: change.decides || before.is_some_and(|before| before.decides),
         };
         self.be_unknown(since, env);
     }
@@ -307,8 +339,10 @@ impl ClientSettings {
     /// a parse environment of their own, `env`.
     pub(crate) fn are_too_large(&mut self, segment: Segment, env: EnvId) {
         self.to_be_read = false;
-        self.knowledge =
-            SettingsKnowledge::Unknown(env, Since { segment, reads: false, hidden: true });
+        self.knowledge = SettingsKnowledge::Unknown(
+            env,
+            Since { segment, reads: false, hidden: true, decides: true },
+        );
     }
 
     /// Adds what was read amid the client's segment, and holds for its transaction: `intern` makes
@@ -321,7 +355,7 @@ impl ClientSettings {
     ) {
         self.fill(&mut read);
         let since = self.knowledge.since();
-        let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
+        let since = since.unwrap_or(Since { segment, reads: true, hidden: true, decides: true });
         self.knowledge = SettingsKnowledge::Queried(intern(read), since);
     }
 

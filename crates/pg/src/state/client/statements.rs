@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use refrain_sql::MAX_NAME;
 
-use crate::ground::ids::Segment;
+use crate::ground::ids::{EnvId, Segment};
 use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
 use crate::settings::session::Settings;
@@ -80,6 +80,7 @@ struct TravellingStatement {
     generation: Generation,
     columns: Columns,
     parameters: u64,
+    env: EnvId,
     runs_named: bool,
 }
 
@@ -92,10 +93,9 @@ impl TravellingStatements {
     ) -> ClientStatements {
         let mut unpack = |packed: TravellingStatement| {
             let held = ClientRef::new(own(&packed.statement, &packed.settings));
-            let mut own = ClientStatement::new(held, packed.generation, packed.columns);
-            own.parameters = packed.parameters;
-            own.runs_named = packed.runs_named;
-            own
+            let TravellingStatement { parameters, env, runs_named, .. } = packed;
+            let own = ClientStatement::new(held, packed.generation, packed.columns);
+            ClientStatement { parameters, env, runs_named, ..own }
         };
         let mut statements = ClientStatements::default();
         for (name, packed) in self.named {
@@ -482,6 +482,7 @@ impl ClientStatements {
                 generation: own.generation,
                 columns: own.columns,
                 parameters: own.parameters,
+                env: own.env,
                 runs_named: own.runs_named,
             }
         };

@@ -425,7 +425,7 @@ mod tests {
     use std::sync::Arc;
 
     fn slot(id: u64) -> ServerStatement {
-        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"0123456789" };
+        let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"0123456789" };
         let served = ServerRef::new(Arc::new(Statement::new(id, identity, b"_")));
         let found = Found::default();
         ServerStatement { served, generation: 0, segment: 0, doubtful: false, auto: false, found }

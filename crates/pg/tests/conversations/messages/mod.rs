@@ -5,6 +5,7 @@ mod bind;
 mod statement;
 mod dispatch;
 mod fits;
+mod meaning;
 mod named;
 mod prepare;
 mod refuse;

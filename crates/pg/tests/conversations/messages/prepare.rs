@@ -30,9 +30,9 @@ fn a_statement_is_parsed_under_the_settings_of_its_own_parse() {
     second.gets(
         [
             internal("pg_catalog.set_config('timezone','UTC',true)"),
-            vec![parse("~1", text)],
+            vec![parse("~2", text)],
             internal("pg_catalog.set_config('timezone','Asia/Tokyo',true)"),
-            vec![sync(), bind("", "~1"), execute(""), sync()],
+            vec![sync(), bind("", "~2"), execute(""), sync()],
         ]
         .concat(),
     );
@@ -64,9 +64,9 @@ fn a_cancel_that_hits_the_way_back_to_the_clients_settings_in_a_block_is_told() 
     second.gets(
         [
             internal("pg_catalog.set_config('timezone','UTC',true)"),
-            vec![parse("~1", text)],
+            vec![parse("~2", text)],
             internal("pg_catalog.set_config('timezone','Asia/Tokyo',true)"),
-            vec![sync(), bind("", "~1"), execute(""), sync()],
+            vec![sync(), bind("", "~2"), execute(""), sync()],
         ]
         .concat(),
     );

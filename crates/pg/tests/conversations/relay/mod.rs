@@ -1,5 +1,6 @@
 //! One module for each file of `src/relay` that decides something.
 
+mod beside;
 mod copies;
 mod effects;
 mod errors;

@@ -1,0 +1,139 @@
+//! The statement that a client's text is after the client's settings, role or path have changed.
+//!
+//! PostgreSQL analyses a kept statement again, from its text, when the path is another, or a table
+//! behind it has changed, or the plans were dropped, and it does so under the settings of that
+//! moment. A server's copy is shared, so a client whose settings are other than those of the copy
+//! would leave it analysed under its own. So a copy runs under no settings but those of its
+//! identity, and a client that has changed its own uses another copy from then on.
+//!
+//! What the other copy means follows PostgreSQL. After a change of the path or the role it is
+//! analysed under the settings of now. After a change of the settings by which constants are read
+//! it is still analysed under those of its Parse, as PostgreSQL keeps what it has, and it runs, and
+//! is analysed again, under those of now: such a copy belongs to both.
+
+use std::rc::Rc;
+
+use crate::ground::ids::EnvId;
+use crate::relay::link::{Link, Stop};
+use crate::settings::session;
+use crate::statements::of_client::{ClientRef, UNSEEN};
+use crate::statements::of_core::CachedStatement;
+
+/// The effect that a change of the client's environment has on a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// It is the same statement.
+    Nothing,
+    /// It is one that was analysed under the settings of its Parse and runs under others.
+    Kept,
+    /// It is one that is analysed under other settings, by which names mean the same.
+    Other,
+    /// It is the one that a Parse would make now.
+    Anew,
+}
+
+impl Link<'_> {
+    /// Returns the client's statement of this name, `None` if it has none. Waits while an earlier
+    /// segment may undo a change to it.
+    #[inline]
+    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
+        let statements = &mut self.client.session.statements;
+        if statements.is_unsettled(name, &self.pipe.server.session.outstanding) {
+            return Err(Stop::Replies);
+        }
+        let cached = self.meant(name)?;
+        if let Some(cached) = &cached {
+            self.wait_in_doubt(cached)?;
+            self.wait_for_foreign(name, cached)?;
+        }
+        Ok(cached)
+    }
+
+    /// Returns the statement that the client's statement of this name is in the client's
+    /// environment of now. Waits while that may depend on replies to come.
+    #[inline]
+    pub(crate) fn meant(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
+        let env = self.client.session.settings.env();
+        match self.client.session.statements.get(name) {
+            Some(own) if own.env == env => Ok(Some(own.held.cached().clone())),
+            Some(_) => self.meant_elsewhere(name),
+            None => Ok(None),
+        }
+    }
+
+    /// Does the work of [`Self::meant`] if the environment is not the one of the last use.
+    #[cold]
+    fn meant_elsewhere(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
+        let Some(own) = self.client.session.statements.get(name) else { return Ok(None) };
+        let (cached, before) = (own.held.cached().clone(), own.env);
+        // No other client runs a statement that is in no table. A failed transaction refuses it.
+        let alone = !cached.is_in_table() || self.pipe.server.session.outstanding.has_failed();
+        if alone || !cached.statement.has_constants() {
+            return Ok(Some(cached));
+        }
+        let unknown = self.client.session.settings.unknown_since();
+        if let Some(since) = unknown {
+            if !since.decides && before.beside == self.client.session.settings.env().beside {
+                return Ok(Some(cached));
+            }
+            self.know_settings()?;
+        }
+        let env = self.client.session.settings.env();
+        let change = match self.client.session.settings.unknown_since() {
+            Some(_) => Change::Anew,
+            None => self.change(&cached, before, env),
+        };
+        if change != Change::Nothing && !self.pipe.server.session.outstanding.is_empty() {
+            return Err(Stop::Replies);
+        }
+        let made = self.made_by(change, cached, env);
+        let Some(own) = self.client.session.statements.get(name) else { return Ok(None) };
+        own.env = env;
+        if change != Change::Nothing {
+            let is_current = own.generation == own.held.cached().statement.generation();
+            own.held = ClientRef::new(made.clone());
+            own.generation = match is_current && change != Change::Anew {
+                true => made.statement.generation(),
+                false => UNSEEN,
+            };
+        }
+        Ok(Some(made))
+    }
+
+    /// Returns the statement that a change makes of another.
+    fn made_by(
+        &mut self,
+        change: Change,
+        cached: Rc<CachedStatement>,
+        env: EnvId,
+    ) -> Rc<CachedStatement> {
+        let tail = &cached.statement.tail;
+        match change {
+            Change::Nothing => cached,
+            Change::Kept => {
+                let analysed = cached.settings.env.settings.to_le_bytes();
+                let what = [&b"kept\0"[..], &env.beside.to_le_bytes(), &analysed].concat();
+                let kept = self.pipe.core_state.shared.protocol.beside(&what);
+                let both = EnvId { beside: kept.beside, ..env };
+                self.intern_in(both, &cached.settings, tail)
+            }
+            Change::Other | Change::Anew => self.intern(tail),
+        }
+    }
+
+    /// Returns what a change makes of a statement, where all settings are known.
+    fn change(&self, cached: &CachedStatement, before: EnvId, now: EnvId) -> Change {
+        let settings = self.client.session.settings.current().reading();
+        let (then, same_role) = (&cached.settings, before.beside == now.beside);
+        if then == settings && cached.statement.env.beside == now.beside {
+            // Parameters of the user's own differ. Functions alone read these.
+            let reads = cached.statement.scan.calls != 0;
+            return if reads { Change::Other } else { Change::Nothing };
+        }
+        match same_role && !session::is_analysed_again(then, settings) {
+            true if session::read_alike(then, settings) => Change::Other,
+            true => Change::Kept,
+            false => Change::Anew,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Commands that change what stands beside a client's settings: see
+//! [`crate::state::client::beside`].
+//!
+//! A command counts from the moment that it is sent, since texts behind it in the same write are
+//! analysed behind it. If it fails, the client is like no other from then on: which role it has is
+//! for the server to know.
+
+use std::sync::Arc;
+
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+
+use crate::ground::ids::EnvId;
+use crate::pipeline::outstanding::Failed;
+use crate::relay::link::Link;
+use crate::state::client::beside::{Lease, Part};
+use crate::state::client::pins::Pins;
+
+/// Bytes of a command that stands for what it makes, at most.
+const COMMAND_MAX: usize = 256;
+/// Words in a command that has another path or role for its transaction.
+const LOCAL_WORDS: [&[u8]; 4] = [b"search_path", b"schema", b"role", b"authorization"];
+/// The names of the parameters that a role and a user of the session are.
+const ROLE: &[u8] = b"role";
+const USER: &[u8] = b"session_authorization";
+
+impl Link<'_> {
+    /// Notes that a text may change the role or the path.
+    #[inline]
+    pub(crate) fn note_beside(&mut self, text: &[u8], scan: &Scan) {
+        if scan.traits.contains(Traits::ROLE) {
+            self.note_role(text, scan);
+        }
+        if scan.traits.contains(Traits::LOCAL) && LOCAL_WORDS.iter().any(|w| has_word(text, w)) {
+            let lease = match text.len() <= COMMAND_MAX {
+                true => self.said(Part::Local, text),
+                false => self.like_no_other(),
+            };
+            self.put_beside(Part::Local, Some(lease));
+        }
+    }
+
+    /// Notes a text that may change the role. Within a transaction, an error or a rollback would
+    /// take that back.
+    fn note_role(&mut self, text: &[u8], scan: &Scan) {
+        let outstanding = &self.pipe.server.session.outstanding;
+        let alone = outstanding.status() == Status::Idle && !outstanding.has_unsettled();
+        let mut names = refrain_sql::set_names(text);
+        let part = match names.next().as_deref() {
+            Some(ROLE) => Part::Role,
+            Some(USER) => Part::User,
+            _ => return self.put_beside(Part::Role, Some(self.like_no_other())),
+        };
+        let plain = matches!(scan.kind, Kind::Set { .. } | Kind::Reset { .. });
+        let (resets, open) = (scan.traits.contains(Traits::RESET), outstanding.is_open());
+        let lease = match alone && plain && text.len() <= COMMAND_MAX {
+            true if resets && !open => None,
+            true if !resets => Some(self.said(part, text)),
+            _ => Some(self.like_no_other()),
+        };
+        self.put_beside(part, lease);
+    }
+
+    /// Makes a client with temporary objects of its own like no other: any name may be theirs.
+    pub(crate) fn has_temporary_objects(&mut self) {
+        let lease = self.like_no_other();
+        self.put_beside(Part::Temporary, Some(lease));
+    }
+
+    /// Notes that a function has changed the role.
+    pub(crate) fn has_hidden_role(&mut self) {
+        let known = self.client.session.settings.beside().is_some_and(|beside| beside.has_role());
+        if !known {
+            let lease = self.like_no_other();
+            self.put_beside(Part::Role, Some(lease));
+        }
+    }
+
+    /// Notes that an error may have taken back a change of the role.
+    pub(crate) fn role_may_be_back(&mut self, failed: &Failed) {
+        let Some(beside) = self.client.session.settings.beside() else { return };
+        if failed.covers(beside.changed()) {
+            let lease = self.like_no_other();
+            self.put_beside(Part::Role, Some(lease));
+        }
+    }
+
+    /// Returns the number of what a command makes: clients for which the same stands beneath, and
+    /// that say the same, are alike.
+    fn said(&self, part: Part, text: &[u8]) -> Lease {
+        let below = self.client.session.settings.beside().map_or(0, |beside| beside.below(part));
+        let what = [b"said\0", &below.to_le_bytes()[..], text].concat();
+        self.pipe.core_state.shared.protocol.beside(&what)
+    }
+
+    fn like_no_other(&self) -> Lease {
+        let own = self.pipe.core_state.shared.protocol.own_environment();
+        Arc::new(EnvId { settings: 0, beside: own.settings })
+    }
+
+    fn put_beside(&mut self, part: Part, lease: Option<Lease>) {
+        let segment = self.pipe.server.session.outstanding.segment();
+        self.client.session.settings.put_beside(part, lease, segment);
+    }
+
+    /// Notes what pins stand for that were found, or that a command has made.
+    pub(crate) fn stands_apart(&mut self, pins: Pins) {
+        if pins.has(Pins::TEMP) && !self.client.session.pins.has(Pins::TEMP) {
+            self.has_temporary_objects();
+        }
+    }
+}
+
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
