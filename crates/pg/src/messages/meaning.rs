@@ -133,6 +133,8 @@ impl Link<'_> {
         match same_role && !session::is_analysed_again(then, settings) {
             true if session::read_alike(then, settings) => Change::Other,
             true => Change::Kept,
+            // PostgreSQL analyses again what it has scanned at Parse, not the text.
+            false if !session::scanned_alike(then, settings) => Change::Kept,
             false => Change::Anew,
         }
     }

@@ -115,7 +115,7 @@ mod tests {
     const MINUTE: u64 = 60_000_000;
 
     fn subject(tail: &[u8]) -> Subject {
-        Subject { login: "h/d u".into(), env: EnvId(1), tail: tail.into(), changes: false }
+        Subject { login: "h/d u".into(), env: EnvId::of(1), tail: tail.into(), changes: false }
     }
 
     fn answer(at: u64) -> Answer {
@@ -132,7 +132,7 @@ mod tests {
         assert!(answers.find(&subject(b"y"), 3, Now(2)).is_none());
         let another = Subject { login: "h/d v".into(), ..subject(b"x") };
         assert!(answers.find(&another, 3, Now(2)).is_none(), "another user");
-        let another = Subject { env: EnvId(2), ..subject(b"x") };
+        let another = Subject { env: EnvId::of(2), ..subject(b"x") };
         assert!(answers.find(&another, 3, Now(2)).is_none(), "another search path");
         let another = Subject { changes: true, ..subject(b"x") };
         assert!(answers.find(&another, 3, Now(2)).is_none(), "another question");

@@ -399,6 +399,16 @@ pub(crate) fn is_analysed_again(one: &Settings, other: &Settings) -> bool {
     ANALYSED_AGAIN.iter().any(|name| one.get(name) != other.get(name))
 }
 
+/// Settings by which PostgreSQL scans a text. A statement keeps what they made of it for good:
+/// PostgreSQL analyses the parse tree again, not the text (`raw_parse_tree` of its plan cache).
+const SCANNING: [&[u8]; 3] =
+    [b"backslash_quote", b"client_encoding", b"standard_conforming_strings"];
+
+/// True if PostgreSQL scans texts alike under both settings.
+pub(crate) fn scanned_alike(one: &Settings, other: &Settings) -> bool {
+    SCANNING.iter().all(|name| one.get(name) == other.get(name))
+}
+
 /// True if constants are read alike under both settings.
 pub(crate) fn read_alike(one: &Arc<Settings>, other: &Arc<Settings>) -> bool {
     Arc::ptr_eq(one.reading(), other.reading())
