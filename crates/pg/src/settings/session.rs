@@ -396,7 +396,7 @@ pub(crate) fn names_reading(text: &[u8]) -> bool {
 /// True if PostgreSQL analyses a statement again that it analysed under the one and runs under the
 /// other.
 pub(crate) fn is_analysed_again(one: &Settings, other: &Settings) -> bool {
-    ANALYSED_AGAIN.iter().any(|name| one.get(name) != other.get(name))
+    !are_alike(&ANALYSED_AGAIN, one, other)
 }
 
 /// Settings by which PostgreSQL scans a text. A statement keeps what they made of it for good:
@@ -406,7 +406,11 @@ const SCANNING: [&[u8]; 3] =
 
 /// True if PostgreSQL scans texts alike under both settings.
 pub(crate) fn scanned_alike(one: &Settings, other: &Settings) -> bool {
-    SCANNING.iter().all(|name| one.get(name) == other.get(name))
+    are_alike(&SCANNING, one, other)
+}
+
+fn are_alike(names: &[&[u8]], one: &Settings, other: &Settings) -> bool {
+    names.iter().all(|name| one.get(name) == other.get(name))
 }
 
 /// True if constants are read alike under both settings.
