@@ -1,15 +1,17 @@
 //! The statement that a client's text is after the client's settings, role or path have changed.
 //!
-//! PostgreSQL analyses a kept statement again, from its text, when the path is another, or a table
-//! behind it has changed, or the plans were dropped, and it does so under the settings of that
-//! moment. A server's copy is shared, so a client whose settings are other than those of the copy
-//! would leave it analysed under its own. So a copy runs under no settings but those of its
+//! PostgreSQL analyses a kept statement again, from its parse tree, when the path is another, or a
+//! table behind it has changed, or the plans were dropped, and it does so under the settings of
+//! that moment. A server's copy is shared, so a client whose settings are other than those of the
+//! copy would leave it analysed under its own. So a copy runs under no settings but those of its
 //! identity, and a client that has changed its own uses another copy from then on.
 //!
 //! What the other copy means follows PostgreSQL. After a change of the path or the role it is
 //! analysed under the settings of now. After a change of the settings by which constants are read
 //! it is still analysed under those of its Parse, as PostgreSQL keeps what it has, and it runs, and
-//! is analysed again, under those of now: such a copy belongs to both.
+//! is analysed again, under those of now: such a copy belongs to both. So does the copy of a client
+//! that has changed how texts are scanned (`standard_conforming_strings`), whatever else it has
+//! changed: the parse tree stays.
 
 use std::rc::Rc;
 

@@ -241,6 +241,30 @@ const BACK: &[&str] = &[
     "reset datestyle",
 ];
 
+fn scanned_once(version: Version, names: (&'static str, &'static str)) {
+    databases(version, names);
+    let proxy = Config::over(cluster(version)).pool("pool_size", "1").start();
+    for path in ["set search_path = s2, public", "set search_path = public"] {
+        let mut twins = Twins::new(version, &proxy, names, &[]);
+        twins.prepare(r"select length('a\nb') + $1::int");
+        twins.use_it("as prepared");
+        twins.run("set standard_conforming_strings = off");
+        twins.use_it("scanned otherwise by now");
+        twins.run(path);
+        twins.use_it(path);
+    }
+}
+
+#[test]
+fn another_path_leaves_a_statement_as_it_was_scanned() {
+    scanned_once(Version::V15, ("meanings_scan_direct", "meanings_scan"));
+}
+
+#[test]
+fn another_path_leaves_a_statement_as_it_was_scanned_on_postgresql_18() {
+    scanned_once(Version::V18, ("meanings_scan_direct", "meanings_scan"));
+}
+
 /// Shows the role and the settings of a session.
 const SHOWN: &str = "select current_user, session_user, current_setting('role'), \
     current_setting('work_mem'), current_setting('datestyle'), current_setting('timezone'), \
