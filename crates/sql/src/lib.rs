@@ -62,7 +62,7 @@ pub mod effect;
 pub use calls::VAGUE;
 pub use drain::databases_to_drain;
 pub use name::{MAX_NAME, Name};
-pub use rest::{Behind, Rest};
+pub use rest::{Behind, Rest, has_word};
 pub use rules::{RuleText, rules};
 pub use scan::{Kind, Scan, kinds, scan, scan_with};
 pub use set::{

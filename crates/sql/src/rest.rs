@@ -201,8 +201,9 @@ fn place_behind(text: &[u8], backslash: bool) -> Option<Place> {
     place.map(|place| if backslash { Place::Anywhere } else { place })
 }
 
-/// Whether bytes contain a word.
-fn has_word(bytes: &[u8], word: &[u8]) -> bool {
+/// True if bytes contain a word, in upper or lower case, wherever it stands: also within another
+/// word, a literal or a comment.
+pub fn has_word(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|found| found.eq_ignore_ascii_case(word))
 }
 

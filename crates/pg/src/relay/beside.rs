@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use refrain_sql::{Kind, Scan, Traits};
+use refrain_sql::{Kind, Scan, Traits, has_word};
 use refrain_wire::back::Status;
 
 use crate::ground::ids::EnvId;
@@ -109,8 +109,4 @@ impl Link<'_> {
             self.has_temporary_objects();
         }
     }
-}
-
-fn has_word(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

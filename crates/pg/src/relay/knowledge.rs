@@ -97,10 +97,9 @@ impl Link<'_> {
 
 /// Whether a text runs a prepared statement by name, which may set anything.
 fn runs_prepared(text: &[u8], kind: Kind) -> bool {
-    let names = || text.windows(EXECUTE.len()).any(|word| word.eq_ignore_ascii_case(EXECUTE));
     match kind {
         Kind::Execute(_) | Kind::CreateAsExecute(_) => true,
-        Kind::Many => names(),
+        Kind::Many => refrain_sql::has_word(text, EXECUTE),
         _ => false,
     }
 }

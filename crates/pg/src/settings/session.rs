@@ -389,8 +389,7 @@ pub(crate) fn decides(name: &[u8]) -> bool {
 /// does not report.
 pub(crate) fn names_reading(text: &[u8]) -> bool {
     let names = READING.iter().filter(|name| !REPORTED.iter().any(|it| it.as_bytes() == **name));
-    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-    names.copied().any(has) || has(b"option")
+    names.copied().chain([&b"option"[..]]).any(|word| refrain_sql::has_word(text, word))
 }
 
 /// True if PostgreSQL analyses a statement again that it analysed under the one and runs under the

@@ -104,7 +104,7 @@ pub(crate) fn may_change(text: &[u8]) -> bool {
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
     let word = &text[..end];
     let among = |words: &[&str]| words.iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()));
-    let returning = || text.windows(9).any(|word| word.eq_ignore_ascii_case(b"returning"));
+    let returning = || refrain_sql::has_word(text, b"returning");
     // A text that does not begin with a word may begin with a comment, and any statement behind
     // that.
     let unclear = word.is_empty() && !text.is_empty();
