@@ -201,7 +201,7 @@ fn cached() -> Result<Tally> {
         differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
         differ.args(["--with", "reads,neighbours", "--clients", "8", "--length", "2000"]);
         // Few: new clients get nothing from memory before a server has confirmed their logins.
-        tally += check(differ.args(["--segments", "4000", "--hits", "1"]))?;
+        tally += check(differ.args(["--segments", "8000", "--hits", "10"]))?;
     }
     Ok(tally)
 }
