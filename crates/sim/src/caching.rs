@@ -14,19 +14,20 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// Draws a rule.
-    pub fn new(rng: &mut Rng) -> Self {
+    /// Draws a rule. With `strict`, no read may miss a write.
+    pub fn new(rng: &mut Rng, strict: bool) -> Self {
         let milliseconds = *rng.pick(&[2, 5, 100, 1_000, 600_000]);
         let stale = *rng.pick(&[0, 0, 20, 1_000]);
         let if_error = *rng.pick(&[0, 0, 20, 1_000]);
         let age = 1_000 * (milliseconds + stale.max(if_error));
-        let (consistency, staleness) = *rng.pick(&[
+        let rules = [
             ("writes", Staleness::NONE),
             ("writes", Staleness::NONE),
             ("writes", Staleness::NONE),
             ("session", Staleness { age, own: false }),
             ("ttl", Staleness { age, own: true }),
-        ]);
+        ];
+        let (consistency, staleness) = *rng.pick(if strict { &rules[..1] } else { &rules[..] });
         let jitter = *rng.pick(&[0, 50]);
         let most = *rng.pick(&["64B", "256KiB"]);
         let mut rule = format!(

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use refrain_config::{Options, PoolMode, Unavailable};
+use refrain_pg::CacheBug;
 
 use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
@@ -128,17 +129,19 @@ impl Plan {
         // A stream of its own, so that it changes no world without passwords.
         let mut of_logins = rng.clone().fork(77);
         let shares = rng.chance(250);
-        let mode = mode(rng, shares);
+        // A bug of the cache shows where there is one.
+        let due = matches!(plant, Some(Plant::Cache(_)));
+        // A reply that is older than its stamp shows where none may be old.
+        let strict = matches!(plant, Some(Plant::Cache(CacheBug::LateStamp | CacheBug::OldFlight)));
+        let mode = mode(rng, shares || due);
         let pool_size = rng.range(1, if shares { 3 } else { 4 });
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
         // Those that share a server need a statement that it has: a server is to keep some.
         let statements = *rng.pick(if shares { &[4, 64, 64, 256] } else { &[1, 2, 4, 256] });
         let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
-        // A bug of the cache shows where there is one.
-        let due = matches!(plant, Some(Plant::Cache(_)));
-        let caching =
-            (mode == PoolMode::Transaction && (rng.chance(300) || due)).then(|| Caching::new(rng));
+        let caching = (mode == PoolMode::Transaction && (rng.chance(300) || due))
+            .then(|| Caching::new(rng, strict));
         text.extend(caching.iter().map(|caching| caching.rule.as_str()));
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
@@ -149,7 +152,7 @@ impl Plan {
         let logins = logins(&mut of_logins, shares || caching.is_some());
         let options = options_of(&text, logins.as_ref(), &Rule::Asks(Rule::FIRST));
         let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
-        if caching.is_some() && (rng.chance(500) || due) {
+        if caching.is_some() && rng.chance(500) {
             rates = rates.cancel_reads();
         }
         let pieces = [6, 60, 1_000, 16_384, 16_384];
@@ -295,10 +298,10 @@ fn options_of(plain: &str, logins: Option<&LoginPlan>, rule: &Rule) -> Arc<Optio
 }
 
 /// Draws the mode of the pools.
-fn mode(rng: &mut Rng, shares: bool) -> PoolMode {
+fn mode(rng: &mut Rng, pools_transactions: bool) -> PoolMode {
     use PoolMode::{Session, Statement, Transaction};
     let mode = *rng.pick(&[Transaction, Transaction, Transaction, Session, Statement]);
-    if shares { Transaction } else { mode }
+    if pools_transactions { Transaction } else { mode }
 }
 
 /// Draws the number of cores.

@@ -78,7 +78,7 @@ const ROLE_PATHS: &[&str] = &[
     "set search_path = \"$user\", public",
     "reset search_path",
     // Temporary schemas have a number of the server's session.
-    "select regexp_replace(current_schemas(false)::text, 'pg_temp_[0-9]+', 'pg_temp')",
+    "select regexp_replace(current_schemas(false)::text, 'temp_[0-9]+', 'temp')",
 ];
 
 /// Values outside of ASCII, and the encoding in which a client reads and writes them.
