@@ -52,22 +52,34 @@ fn another_user_is_another_question() {
     assert_eq!((known, questions(&talk)), (vec!["no: volatile".to_owned(), "yes".to_owned()], 2));
 }
 
+/// Returns the name of a statement on servers, by its number.
+fn internal(number: u32) -> String {
+    let digit = |value| char::from_digit(value, 36).expect("a digit");
+    let high = (number >= 36).then(|| digit(number / 36));
+    format!("~{}{}", high.map(String::from).unwrap_or_default(), digit(number % 36))
+}
+
 #[test]
 fn a_host_that_was_asked_enough_is_asked_when_it_has_rested() {
     let (talk, alice, server) = asking();
-    // Questions of a second each count for twenty seconds; thirty are saved up at the beginning.
-    for (name, there) in [("s2", "~2"), ("s3", "~3")] {
+    // Questions of a second each count for five; three hundred are saved up at the beginning. Each
+    // is followed by a second without one.
+    for number in 2..=101 {
         server.gets(question(NAMES));
         talk.waits(SECOND);
         server.answers(answer(&[]));
-        alice.uses(&server, name, &format!("{READ} and '{name}' = ''"), there);
+        let (name, there) = (format!("s{number}"), internal(number));
+        alice.uses(&server, &name, &format!("{READ} and '{name}' = ''"), &there);
         talk.waits(SECOND);
         talk.read(talk.read_case(), Ok(mentioned()));
     }
-    assert_eq!(known(&talk), ["yes", "yes", "asked"]);
-    talk.waits(2 * SECOND);
-    assert_eq!(questions(&talk), 2);
-    talk.waits(10 * SECOND);
+    assert_eq!(questions(&talk), 100);
+    server.gets_nothing();
+    for _ in 0..10 {
+        if questions(&talk) == 100 {
+            talk.waits(SECOND);
+        }
+    }
     server.gets(question(NAMES)).answers(answer(&[]));
-    assert_eq!(known(&talk), ["yes"; 3]);
+    assert_eq!(questions(&talk), 101);
 }
