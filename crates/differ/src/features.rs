@@ -66,7 +66,7 @@ pub const FEATURES: [Feature; 42] = [
     feature("custom", true, "parameters of the user's own, also in row security"),
     feature("placeholders", false, "parameters of the user's own that only other clients have set"),
     feature("defaults", true, "defaults of transactions, limits of time and the like"),
-    feature("temp-paths", false, "objects that are temporary because of the search_path"),
+    feature("temp-paths", true, "objects that are temporary because of the search_path"),
     feature("long-texts", false, "commands on both sides of byte 65,536 of a text"),
     feature("resets", false, "further commands behind a RESET in one query string"),
     feature(

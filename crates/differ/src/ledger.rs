@@ -61,8 +61,10 @@ impl Owed {
             Msg::Parse(name, sql, _) => {
                 Self::Parse(name.clone(), Prepared { sql: sql.clone(), env })
             }
-            Msg::Bind(_) => Self::Bind,
-            Msg::DescribeStatement(_) | Msg::DescribePortal(_) => Self::Describe,
+            Msg::Bind(_) | Msg::Raw(b'B', _) => Self::Bind,
+            Msg::DescribeStatement(_) | Msg::DescribePortal(_) | Msg::Raw(b'D', _) => {
+                Self::Describe
+            }
             Msg::Execute(..) => Self::Execute,
             Msg::CloseStatement(name) => Self::Close(Some(name.clone())),
             Msg::ClosePortal(_) => Self::Close(None),

@@ -25,7 +25,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order in which they are applied.
-pub const MASKS: [Mask; 10] = [
+pub const MASKS: [Mask; 11] = [
     Mask {
         name: "table-oid",
         reason: "tables have different OIDs in the two databases (RowDescription)",
@@ -57,6 +57,16 @@ pub const MASKS: [Mask; 10] = [
             if frame.has_fields() {
                 rewrite(frame, |_, value| Some(value.replace(PROXIED, DIRECT)));
             }
+        },
+    },
+    Mask {
+        name: "temp-schema",
+        reason: "the schema of a session's temporary objects has the number of the session's slot",
+        apply: |frame, _| {
+            if frame.has_fields() {
+                rewrite(frame, |_, value| Some(without_slots(&value)));
+            }
+            each_value(frame, without_slots);
         },
     },
     Mask {
@@ -128,6 +138,15 @@ fn unqualified(context: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns a text without the numbers of the schemas of temporary objects in it.
+fn without_slots(text: &str) -> String {
+    let mut parts = text.split("pg_temp_");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + "pg_temp_" + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
+}
+
 /// Drops file, line and routine.
 fn hide_place(frame: &mut Frame) {
     rewrite(frame, |code, value| (!matches!(code, b'F' | b'L' | b'R')).then_some(value));
@@ -190,6 +209,29 @@ fn each_column(frame: &mut Frame, change: impl Fn(&mut [u8])) {
         change(fixed);
         at = start + 18;
     }
+}
+
+/// Calls `change` with each value of a DataRow that is a text.
+fn each_value(frame: &mut Frame, change: impl Fn(&str) -> String) {
+    if frame.tag != b'D' {
+        return;
+    }
+    let (count, mut rest) = frame.body.split_at(frame.body.len().min(2));
+    let mut body = count.to_vec();
+    while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+        let bytes = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+        let (value, behind) = behind.split_at(behind.len().min(bytes));
+        match std::str::from_utf8(value) {
+            Ok(text) if !value.is_empty() => {
+                let text = change(text);
+                body.extend_from_slice(&u32::try_from(text.len()).unwrap_or(0).to_be_bytes());
+                body.extend_from_slice(text.as_bytes());
+            }
+            _ => body.extend([length, value].concat()),
+        }
+        rest = behind;
+    }
+    frame.body = body;
 }
 
 fn own_types(frame: &mut Frame, _: u8) {
@@ -285,6 +327,18 @@ mod tests {
         assert_eq!(same(&direct, &other, b'Q'), None);
         let other = error("SQL statement \"x.y()\"\nPL/pgSQL function ddl(integer) line 7");
         assert_eq!(same(&direct, &other, b'Q'), None);
+    }
+
+    #[test]
+    fn numbers_of_temporary_schemas_may_differ() {
+        let row = |text: &str| {
+            let length = u32::try_from(text.len()).expect("a length").to_be_bytes();
+            Frame::new(b'D', &[&[0, 2, 255, 255, 255, 255], &length[..], text.as_bytes()].concat())
+        };
+        let used = same(&row("{pg_temp_3,a}"), &row("{pg_temp_12,a}"), b'Q');
+        assert_eq!(used.map(names), Some(vec!["temp-schema"]));
+        assert_eq!(same(&row("{pg_temp_3,a}"), &row("{pg_temp_3,b}"), b'Q'), None);
+        assert_eq!(same(&row("pg_tem_3"), &row("pg_tem_12"), b'Q'), None);
     }
 
     #[test]

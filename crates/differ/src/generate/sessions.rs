@@ -236,7 +236,8 @@ const TEMP_PATHS: &[&str] = &[
     "create function m{n}() returns int language sql as 'select 1' /* pg_temp */",
     "begin; set local search_path = pg_temp; select {n} as x into m{n}; commit",
     "select * from m{n}",
-    "select pg_temp.m{n}()",
+    "create or replace function pg_temp.m{n}() returns int language sql as 'select {n}'; \
+     select pg_temp.m{n}()",
     "drop table if exists m{n} /* pg_temp */",
     "drop view if exists m{n} /* pg_temp */",
 ];

@@ -13,13 +13,16 @@ use refrain_wire::back::Status;
 use crate::ground::ids::EnvId;
 use crate::pipeline::outstanding::Failed;
 use crate::relay::link::Link;
-use crate::state::client::beside::{Lease, Part};
+use crate::state::client::beside::{Beside, Lease, Part};
 use crate::state::client::pins::Pins;
 
 /// Bytes of a command that stands for what it makes, at most.
 const COMMAND_MAX: usize = 256;
 /// Words in a command that has another path or role for its transaction.
 const LOCAL_WORDS: [&[u8]; 4] = [b"search_path", b"schema", b"role", b"authorization"];
+/// The parameter that is the path, and the name in it of the schema of temporary objects.
+const PATH: &[u8] = b"search_path";
+const TEMP: &[u8] = b"pg_temp";
 /// The names of the parameters that a role and a user of the session are.
 const ROLE: &[u8] = b"role";
 const USER: &[u8] = b"session_authorization";
@@ -65,6 +68,22 @@ impl Link<'_> {
     pub(crate) fn has_temporary_objects(&mut self) {
         let lease = self.like_no_other();
         self.put_beside(Part::Temporary, Some(lease));
+    }
+
+    /// Notes that a command has made an object, which is temporary if the path begins with
+    /// `pg_temp`. A look finds out, unless the path is known to have no such schema.
+    pub(crate) fn may_be_temporary(&mut self) {
+        let settings = &self.client.session.settings;
+        let local = settings.beside().is_some_and(Beside::has_local);
+        let path = settings.expected().get(PATH);
+        if local || settings.are_to_be_read() || path.is_some_and(|path| has_word(path, TEMP)) {
+            self.suspect_anything();
+        }
+        // Others that have said the same have not made the same.
+        if local {
+            let lease = self.like_no_other();
+            self.put_beside(Part::Local, Some(lease));
+        }
     }
 
     /// Notes that a function has changed the role.

@@ -93,6 +93,7 @@ impl Link<'_> {
             Tag::Ddl => {
                 self.pipe.server.session.transaction.change_schema();
                 self.pipe.pool().shared.protocol.begin_schema_version();
+                self.may_be_temporary();
             }
             Tag::Commit => self.pipe.server.session.outstanding.recovers(),
             Tag::Do => {
@@ -101,7 +102,10 @@ impl Link<'_> {
             }
             Tag::Call if tracks(self.pipe.pool()) == TrackFunctions::Off => self.schema_change(),
             // CREATE TABLE AS and the like complete with the tag of their query.
-            _ if traits.contains(Traits::DDL) => self.schema_change(),
+            _ if traits.contains(Traits::DDL) => {
+                self.schema_change();
+                self.may_be_temporary();
+            }
             Tag::Select | Tag::Other if traits.contains(Traits::UNREAD) => self.schema_change(),
             _ => {}
         }

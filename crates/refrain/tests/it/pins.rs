@@ -2,7 +2,7 @@
 
 use refrain_differ::msg::Msg;
 
-use crate::session::{Session, bind, execute};
+use crate::session::{Session, bind, execute, query};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
 fn with_two_servers() -> Proxy {
@@ -40,6 +40,60 @@ fn temporary_tables() {
     one.leave();
     eventually("the pin is gone", || proxy.pins().is_empty());
     assert_eq!(on_every_server(&proxy, database, "select to_regclass('t')"), ["NULL", "NULL"]);
+}
+
+/// Texts that make objects in the schema of temporary objects, though no word says so.
+const BY_PATH: [&str; 9] = [
+    "begin; set local search_path = pg_temp; select 1 as x into t; commit",
+    "begin; select set_config('search_path', 'pg_' || 'temp', true); create table t (); commit",
+    "set search_path = PG_TEMP, public; create table t as select 1 as x; reset search_path",
+    "set search_path = pg_temp; create view t as select 1 as x",
+    "set search_path = pg_temp; create sequence t",
+    "set search_path = pg_temp; create type t as (a int)",
+    "set search_path = pg_temp; create domain t as int",
+    "set search_path = pg_temp; create materialized view t as select 1",
+    "set search_path = pg_temp; create function t() returns int language sql as 'select 1'",
+];
+
+#[test]
+fn temporary_objects_by_path() {
+    let database = database("pin_temp_path");
+    for text in BY_PATH {
+        let refused = text.contains("materialized");
+        let proxy = with_two_servers();
+        let mut one = proxy.open(database);
+        let parts = text.split("; ");
+        parts.for_each(|part| drop(one.ask(&[query(part)])));
+        let pid = one.pid();
+        let pins = if refused { vec![] } else { vec!["temporary tables"] };
+        assert_eq!(proxy.pins(), pins, "{text}");
+        let mut two = proxy.open(database);
+        assert!(refused || two.pid() != pid && one.pid() == pid, "{text}");
+        one.leave();
+        let left = "select concat(to_regclass('t'), to_regtype('t'), to_regproc('pg_temp.t'))";
+        assert_eq!(on_every_server(&proxy, database, left), ["", ""], "{text}");
+        // The same in one string.
+        let mut three = proxy.open(database);
+        three.ask(&[query(text)]);
+        three.run("select 1");
+        assert_eq!(proxy.pins(), pins, "{text}");
+        three.leave();
+        eventually("the pin is gone", || proxy.pins().is_empty());
+    }
+}
+
+#[test]
+fn objects_in_a_path_without_temporary_objects_pin_nothing() {
+    let database = database("pin_no_temp_path");
+    let proxy = with_two_servers();
+    let mut one = proxy.open(database);
+    one.run("create schema s");
+    for text in ["set search_path = s, pg_temp", "create table t ()", "select 1 as x into u"] {
+        one.run(text);
+        assert!(proxy.pins().is_empty(), "{text}");
+    }
+    one.run("begin; set local search_path = s; create table v (); commit");
+    assert!(proxy.pins().is_empty());
 }
 
 #[test]

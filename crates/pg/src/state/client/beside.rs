@@ -52,6 +52,11 @@ impl Beside {
         self.user.is_some() || self.role.is_some()
     }
 
+    /// True if a command has given the transaction its own path or role.
+    pub(crate) fn has_local(&self) -> bool {
+        self.local.is_some()
+    }
+
     /// Returns the number below a part: that of the parts which it builds upon.
     pub(crate) fn below(&self, part: Part) -> u64 {
         let number = |lease: &Option<Lease>| lease.as_ref().map_or(0, |lease| lease.beside);
