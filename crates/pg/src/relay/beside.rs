@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use refrain_config::TrackFunctions;
 use refrain_sql::{Kind, Scan, Traits, has_word};
 use refrain_wire::back::Status;
 
@@ -15,6 +16,7 @@ use crate::pipeline::outstanding::Failed;
 use crate::relay::link::Link;
 use crate::state::client::beside::{Beside, Lease, Part};
 use crate::state::client::pins::Pins;
+use crate::state::options::tracks;
 
 /// Bytes of a command that stands for what it makes, at most.
 const COMMAND_MAX: usize = 256;
@@ -76,8 +78,9 @@ impl Link<'_> {
         let settings = &self.client.session.settings;
         let local = settings.beside().is_some_and(Beside::has_local);
         let path = settings.expected().get(PATH);
-        if local || settings.are_to_be_read() || path.is_some_and(|path| has_word(path, TEMP)) {
-            self.suspect_anything();
+        let may = local || settings.are_to_be_read() || path.is_some_and(|it| has_word(it, TEMP));
+        if may && tracks(self.pipe.pool()) != TrackFunctions::Off {
+            self.client.session.suspicion.look_later();
         }
         // Others that have said the same have not made the same.
         if local {

@@ -115,14 +115,7 @@ impl Link<'_> {
         if tag == Tag::Defaults && traits.intersects(Traits::DEFAULTS | Traits::UNREAD) {
             self.pipe.server.session.transaction.change_defaults();
         }
-        let may = [
-            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
-            (Traits::ADVISORY, Pins::ADVISORY, true),
-            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
-        ];
-        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
-            self.pin(*pin);
-        }
+        self.pin_for(tag, traits);
         if traits.contains(Traits::ADVISORY_FREE) {
             self.unpin(Pins::ADVISORY);
         }
@@ -131,6 +124,18 @@ impl Link<'_> {
         }
         if free && !self.client.session.pins.is_empty() {
             self.pipe.pool().counters.protocol.pins += 1;
+        }
+    }
+
+    /// Pins the client for what a command has left.
+    fn pin_for(&mut self, tag: Tag, traits: Traits) {
+        let may = [
+            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
+            (Traits::ADVISORY, Pins::ADVISORY, true),
+            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
+        ];
+        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
+            self.pin(*pin);
         }
     }
 
