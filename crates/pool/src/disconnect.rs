@@ -21,6 +21,8 @@ pub enum DisconnectReason {
     Tls,
     /// The client gave a wrong password, or an unknown user, or a user without a password.
     Login,
+    /// A server refused the client's settings.
+    Settings,
     /// The database could not be asked about the client's user.
     UserLookup,
     /// The client asked for a database that is not configured.
@@ -97,6 +99,7 @@ const TABLE: &[Row] = &[
     row(DisconnectReason::ClientVersion, "client_version", "unsupported frontend protocol"),
     row(DisconnectReason::Tls, "tls", ""),
     row(DisconnectReason::Login, "login", "password authentication failed"),
+    row(DisconnectReason::Settings, "settings", ""),
     row(DisconnectReason::UserLookup, "user_lookup", "could not look up the user"),
     row(DisconnectReason::UnknownDatabase, "unknown_database", "database does not exist"),
     row(DisconnectReason::TooManyClients, "too_many_clients", "sorry, too many clients already"),

@@ -44,7 +44,10 @@ pub(crate) fn too_many_connections(reached: LimitReached, database: &str, user: 
 /// Returns the SQLSTATE for a reason, or `None` if the client gets no error.
 fn sqlstate(cause: DisconnectReason) -> Option<&'static str> {
     let sqlstate = match cause {
-        DisconnectReason::Terminated | DisconnectReason::ClientGone | DisconnectReason::Tls => {
+        DisconnectReason::Terminated
+        | DisconnectReason::ClientGone
+        | DisconnectReason::Settings
+        | DisconnectReason::Tls => {
             return None;
         }
         DisconnectReason::ClientProtocol

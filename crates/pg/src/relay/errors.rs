@@ -9,8 +9,6 @@
 //! An error may be as long as a row. Severity and SQLSTATE stand at its beginning; the rest of a
 //! long one streams, see [`crate::relay::words`].
 
-use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
 use refrain_wire::tag::back;
@@ -36,6 +34,9 @@ impl Link<'_> {
             // The client's request runs elsewhere, so the client does not hear of it.
             if self.client.may_go_elsewhere(self.pipe.server) {
                 return Err(Halt::Fatal);
+            }
+            if self.is_unused() && self.leaves_unused() {
+                return Err(Halt::Unused);
             }
             self.tell(&words.cut());
             return Err(Halt::Fatal);
@@ -133,8 +134,7 @@ impl Link<'_> {
         let fields = &words.fields;
         match failed.entry.action {
             ReplyAction::Skip(Purpose::SyncSettings) => {
-                self.refuse_settings(fields);
-                return Err(Halt::Refused);
+                return Err(self.settings_refused(failed, fields));
             }
             ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings)
                 if self.looks_again(fields) || self.reads_again(fields) => {}
@@ -353,29 +353,6 @@ impl Link<'_> {
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             out.extend_from_slice(words.fields.0);
             words.end(out);
-        });
-    }
-
-    /// Refuses a login whose settings the server has refused, with the server's error.
-    fn refuse_settings(&mut self, fields: &Fields<'_>) {
-        let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
-        let detail = format!("settings refused: {why}");
-        let of = (&*self.client, self.pipe.core_state.peek_pool(self.client.pool()));
-        refrain_pool::note_client(
-            self.pipe.ports,
-            Level::Warn,
-            DisconnectReason::Login,
-            of,
-            detail,
-        );
-        let out = self.pipe.ports.out(self.client.conn());
-        write::message(out, back::ERROR_RESPONSE, |out| {
-            for (code, value) in fields.iter() {
-                out.push(code);
-                let severity = matches!(code, field::SEVERITY | field::SEVERITY_PLAIN);
-                write::string(out, if severity { b"FATAL" } else { value });
-            }
-            out.push(0);
         });
     }
 

@@ -48,7 +48,11 @@ impl Link<'_> {
         let client = &self.client.session;
         let checks = client.login.is_checking();
         let (expected, defaults) = (client.settings.expected(), client.settings.defaults());
-        self.pipe.give_settings(expected, defaults, checks);
+        let refusable = self.pipe.give_settings(expected, defaults, checks);
+        if let Some(seq) = refusable.filter(|_| !checks) {
+            // The server would run the client's request under the settings that it has.
+            self.client.session.reading.bar(seq, 0, None);
+        }
     }
 
     /// Reads the row that answers that query.

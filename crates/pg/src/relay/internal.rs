@@ -67,20 +67,21 @@ impl Pipeline<'_> {
     }
 
     /// Sends the query that gives the server a client's settings and defaults, if it has others.
-    /// With `checks`, the settings are those of a startup packet, which the server checks.
+    /// With `checks`, the settings are those of a startup packet, which the server checks. Returns
+    /// the number of the request if the server may refuse it.
     pub(crate) fn give_settings(
         &mut self,
         expected: &Arc<Settings>,
         defaults: &Defaults,
         checks: bool,
-    ) {
-        let settings = &mut self.server.session.settings;
-        let Some(text) = settings.sync(expected, defaults, checks) else { return };
+    ) -> Option<Seq> {
+        let (text, may_fail) = self.server.session.settings.sync(expected, defaults, checks)?;
         write::query(self.out(), &text);
-        self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
+        let seq = self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.server.session.statements.forget_unnamed();
         self.pool().counters.protocol.settings_synced += 1;
         self.close_if_brief();
+        may_fail.then_some(seq)
     }
 
     /// Has the server closed behind its client if PostgreSQL is about to end an idle session with

@@ -20,6 +20,7 @@ pub(crate) mod to_server;
 pub(crate) mod effects;
 pub(crate) mod reader;
 pub(crate) mod reports;
+pub(crate) mod refused;
 pub(crate) mod errors;
 pub(crate) mod to_client;
 pub(crate) mod to_nobody;

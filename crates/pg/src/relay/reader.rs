@@ -33,8 +33,14 @@ pub(crate) enum Halt {
     Fatal,
     /// No outstanding request explains the reply, or it is malformed.
     Broken,
-    /// The server refused settings from the client's startup packet; the client has got the error.
+    /// The server refused the client's settings, with which the session ends. The client has got
+    /// the error.
     Refused,
+    /// The server has got nothing of the client's request, which is to go to another server.
+    Unused,
+    /// The server has got nothing of the client's request, which has failed; the client has got the
+    /// error.
+    Failed,
     /// The client's request has failed before it did anything, and is to run in another way. It
     /// cannot do so here: the server is shared.
     Elsewhere,

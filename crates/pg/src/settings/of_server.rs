@@ -46,6 +46,9 @@ struct Syncing {
     startup: Option<SettingsMut>,
     /// Whether it is [plain](session::write_calls).
     plain: bool,
+    /// The settings before, the defaults, and whether it was [stuck](ServerSettings::stuck): the
+    /// server has them still if it refuses the query.
+    before: Option<(Arc<Settings>, Defaults, bool)>,
 }
 
 /// The findings so far of a query that reads settings.
@@ -157,16 +160,19 @@ impl ServerSettings {
 
 /// Queries that sync settings.
 impl ServerSettings {
-    /// Gives the server a client's settings and defaults. Returns the query that does so; `None` if
-    /// there is nothing to do. With `checks`, the settings are those of a startup packet, which the
-    /// server checks: the answer will show what it made of them.
+    /// Gives the server a client's settings and defaults. Returns the query that does so, and
+    /// whether the server may refuse it; `None` if there is nothing to do. With `checks`, the
+    /// settings are those of a startup packet, which the server checks: the answer will show what
+    /// it made of them.
     pub(crate) fn sync(
         &mut self,
         wants: &Arc<Settings>,
         defaults: &Defaults,
         checks: bool,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<(Vec<u8>, bool)> {
         let guard = guard::in_string(&self.current);
+        // A short timeout may end the query though a guard stands in front of it: it has begun.
+        let may_fail = !guard.is_empty() || self.current.may_be_refused || wants.may_be_refused;
         let doubt = Doubt { stuck: self.stuck, before: &self.defaults };
         let plain = self.stays_plain(wants);
         let (made, startup) = if checks {
@@ -175,13 +181,25 @@ impl ServerSettings {
         } else {
             (defaults::sync_settings(&self.current, wants, defaults, doubt, plain), None)
         };
-        self.stuck = false;
-        self.defaults = defaults.clone();
-        self.current = wants.clone();
+        let before = (
+            std::mem::replace(&mut self.current, wants.clone()),
+            std::mem::replace(&mut self.defaults, defaults.clone()),
+            std::mem::replace(&mut self.stuck, false),
+        );
         let (text, resets) = made?;
         let text = [guard, text].concat();
-        self.syncing = Syncing { resets, startup, plain };
-        Some(text)
+        self.syncing = Syncing { resets, startup, plain, before: Some(before) };
+        Some((text, may_fail))
+    }
+
+    /// Notes that the server has refused that query: it has what it had. Returns the settings that
+    /// it has, and those that it was to have.
+    pub(crate) fn sync_refused(&mut self) -> (&Arc<Settings>, Arc<Settings>) {
+        let wanted = self.current.clone();
+        if let Some(before) = std::mem::take(&mut self.syncing).before {
+            (self.current, self.defaults, self.stuck) = before;
+        }
+        (&self.current, wanted)
     }
 
     /// Gives the server settings for a job. Returns the query that does so; `None` if texts mean
@@ -208,6 +226,7 @@ impl ServerSettings {
         intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
     ) -> SettingsMut {
         let resets = std::mem::take(&mut self.syncing.resets);
+        self.syncing.before = None;
         let values: Vec<_> = read::columns(row).collect();
         let value = |column: usize| values.get(column).copied().flatten();
         let mut news = SettingsMut::default();

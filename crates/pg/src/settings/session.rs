@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::ground::ids::{EnvId, Segment};
 use crate::settings::encoding::Encoding;
-use crate::settings::value;
+use crate::settings::{refusals, value};
 
 /// Bytes of the settings of one session, at most: names, values, and [`SETTING_COST`] for each. A
 /// session that sets more keeps its server, which has them.
@@ -106,6 +106,8 @@ pub(crate) struct Settings {
     pub(crate) reads: Reads,
     /// A hash of the settings that PostgreSQL does not report.
     pub(crate) hidden: u64,
+    /// Whether a server may refuse one of them.
+    pub(crate) may_be_refused: bool,
 }
 
 /// How the bytes of a text are read.
@@ -310,7 +312,8 @@ impl SettingsMut {
         let env = lease.as_ref().map_or(EnvId::default(), |lease| **lease);
         let reads = Reads::under(&self);
         let hidden = self.hidden();
-        Settings { settings: self.0, env, lease, reading, reads, hidden }
+        let may_be_refused = self.0.iter().any(|(name, _)| refusals::may_come(name));
+        Settings { settings: self.0, env, lease, reading, reads, hidden, may_be_refused }
     }
 
     /// Returns the settings that decide how a text is analysed; `None` if these are all.
@@ -429,7 +432,7 @@ pub(crate) fn reading(has: &Settings, wants: &Settings) -> Vec<u8> {
 }
 
 /// Returns the settings to change, with their values; `None` stands for the server's own.
-fn differences<'a>(
+pub(crate) fn differences<'a>(
     has: &'a Settings,
     wants: &'a Settings,
 ) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> {

@@ -125,8 +125,20 @@ impl Step<'_, '_> {
         }
         let from = self.step.ports.out(conn).len();
         write::error(self.step.ports.out(conn), &CANCELLED);
+        Some(self.end_request(conn, header, input, from))
+    }
+
+    /// Ends the first request of a client without a server. The client has got an error in its
+    /// place, at `from` of its output. Returns the number of bytes that were handled.
+    pub(crate) fn end_request(
+        &mut self,
+        conn: Conn,
+        header: Header,
+        input: &[u8],
+        from: usize,
+    ) -> usize {
         let now = self.step.now;
-        let client = self.step.engine.connections.client(conn)?;
+        let Some(client) = self.step.engine.connections.client(conn) else { return 0 };
         let session = &mut client.session;
         // PostgreSQL drops the unnamed statement before it looks for cancel requests.
         let unnamed = input.get(refrain_wire::frame::HEADER_BYTES) == Some(&0);
@@ -135,7 +147,7 @@ impl Step<'_, '_> {
         }
         let mut used = 0;
         if matches!(header.tag, front::QUERY | front::FUNCTION_CALL) {
-            used = client.inbox.drop_message(length, input.len());
+            used = client.inbox.drop_message(header.message_bytes(), input.len());
             write::ready(self.step.ports.out(conn), Status::Idle);
         } else {
             session.reading.skip_to_sync();
@@ -148,7 +160,7 @@ impl Step<'_, '_> {
         if results.is_awaited() {
             self.keep_reply(conn, from, true);
         }
-        Some(used)
+        used
     }
 
     /// Answers a Parse without a server, if a server has accepted the statement under the schema of

@@ -5,6 +5,7 @@ pub(crate) mod refresh;
 mod lookups;
 pub(crate) mod jobs;
 mod waiting_reads;
+pub(crate) mod refused;
 pub(crate) mod release;
 pub(crate) mod reload;
 pub(crate) mod farewell;

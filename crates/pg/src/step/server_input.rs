@@ -75,7 +75,12 @@ impl Step<'_, '_> {
             Halt::Ready if !quiet => {}
             Halt::Ready if at_work => self.job_ends(conn),
             Halt::Ready => self.step.make_fit(conn),
-            Halt::Fatal | Halt::Refused | Halt::Intruded | Halt::Elsewhere => {
+            Halt::Fatal
+            | Halt::Refused
+            | Halt::Unused
+            | Halt::Failed
+            | Halt::Intruded
+            | Halt::Elsewhere => {
                 self.server_broken(conn, DisconnectReason::ServerGone);
             }
             Halt::Broken => self.server_broken(conn, DisconnectReason::ServerProtocol),

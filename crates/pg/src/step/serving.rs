@@ -184,6 +184,14 @@ impl Step<'_, '_> {
                 self.refuse_login(client, server);
                 (used, true)
             }
+            Halt::Unused => {
+                self.leave_unused(client, server);
+                (used, true)
+            }
+            Halt::Failed => {
+                self.fail_unused(client, server);
+                (used, true)
+            }
             Halt::Elsewhere => {
                 self.step.give_turn_up(client, server);
                 (used, true)

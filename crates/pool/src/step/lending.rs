@@ -64,11 +64,26 @@ impl<P: Protocol> Step<'_, P> {
         self.free(server);
     }
 
-    /// Parts a client from its server. Neither can go on: the caller closes both.
+    /// Parts a client from its server, as the first step of closing them or of leaving them to
+    /// others.
     pub fn part(&mut self, client: Conn, server: Conn) {
         let (client, server) = self.engine.connections.pair(client, server);
         client.link = None;
         server.state = ServerState::Resetting;
+    }
+
+    /// Takes a server from a client that has sent nothing to it, and reads the client on. The
+    /// server may owe a reply that nobody gets.
+    pub fn part_unused(&mut self, conn: Conn, server: Conn) {
+        self.close_line(server);
+        self.part(conn, server);
+        let (client, s) = self.engine.connections.pair(conn, server);
+        client.cancel_wanted = false;
+        s.since = self.now;
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+        self.unblock(conn);
     }
 
     /// Takes a server from a client that has left.

@@ -38,6 +38,7 @@ mod talks_tls;
 mod cuts;
 mod records;
 mod settings;
+mod refused;
 mod parameters;
 mod pins;
 mod functions;

@@ -82,6 +82,8 @@ pub(crate) struct Reading {
     ahead: Ahead,
     /// The request for whose reply the next message waits.
     barrier: Option<Box<Barrier>>,
+    /// Number of servers in a row that could not be used.
+    missed: u8,
 }
 
 impl Reading {
@@ -156,7 +158,15 @@ impl Reading {
         if self.barrier.as_ref().is_some_and(|barrier| outstanding.owes(barrier.seq)) {
             return Barred::Yes;
         }
+        self.missed = 0;
         Barred::Lifted(self.barrier.take().and_then(|barrier| barrier.restores))
+    }
+
+    /// Notes a server that could not be used. False if there are more than so many in a row, which
+    /// ends the row.
+    pub(crate) fn misses(&mut self, most: u8) -> bool {
+        self.missed = if self.missed < most { self.missed + 1 } else { 0 };
+        self.missed > 0
     }
 
     /// Makes the next message wait for the reply to request `seq`, a text of so many commands, and

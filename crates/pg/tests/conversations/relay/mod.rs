@@ -10,6 +10,7 @@ mod internal;
 mod knowledge;
 mod learn;
 mod look;
+mod refused;
 mod reports;
 mod texts;
 mod to_client;

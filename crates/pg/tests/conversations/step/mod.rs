@@ -13,6 +13,7 @@ mod jobs;
 pub(crate) mod reads;
 mod refresh;
 mod repeats;
+mod refused;
 mod release;
 mod reload;
 mod server_input;

@@ -1,0 +1,111 @@
+//! Refused settings: a server refuses the settings of the client that got it.
+//!
+//! Settings that a server may refuse ([`crate::settings::refusals`]) are synced by a query that
+//! stands alone: the client's request waits for the answer. If the server refuses, it keeps what it
+//! had, and the request goes to another. What a server refuses that had done nothing before, all
+//! refuse: the request fails with the server's error, and the session goes on without the setting.
+
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
+use refrain_wire::back::{Fields, field};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::pipeline::outstanding::{Failed, Seq};
+use crate::relay::link::Link;
+use crate::relay::reader::Halt;
+use crate::settings::session::differences;
+use crate::settings::{guard, refusals};
+use crate::state::parts::intern_settings;
+
+/// Servers that may refuse a client's settings one after the other until its request fails.
+const REFUSALS_MAX: u8 = 100;
+
+/// The number of the first request to a server.
+const FIRST: Seq = 0;
+
+impl Link<'_> {
+    /// Whether the client's request waits for the answer to a query that syncs settings, so that
+    /// the server has got nothing of it.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.client.session.pins.is_empty()
+            && self.client.session.reading.has_barrier()
+            && self.pipe.server.session.outstanding.syncs_settings()
+    }
+
+    /// Has the client go to another server, since this one ends. False if too many did so before.
+    pub(crate) fn leaves_unused(&mut self) -> bool {
+        self.pipe.server.close_later();
+        self.client.session.reading.misses(REFUSALS_MAX)
+    }
+
+    /// Handles the error of the query that syncs settings. Returns what is to become of the client.
+    pub(crate) fn settings_refused(&mut self, failed: &Failed, fields: &Fields<'_>) -> Halt {
+        let checks = self.client.session.login.is_checking();
+        let waits = self.client.session.reading.is_barred_by(failed.seq);
+        let (has, wanted) = self.pipe.server.session.settings.sync_refused();
+        let (has, sqlstate) = (has.clone(), fields.sqlstate());
+        if !checks && (!waits || !self.client.session.pins.is_empty()) {
+            self.tell_settings_error(fields, true);
+            return Halt::Refused;
+        }
+        let cancelled = matches!(sqlstate, b"57014" | b"55P03");
+        let more = self.client.session.reading.misses(REFUSALS_MAX);
+        // The former client's timeout has ended the query.
+        if cancelled && more && guard::are_hurried(&has) {
+            return Halt::Unused;
+        }
+        let message = fields.get(field::MESSAGE).unwrap_or_default();
+        let names = differences(&has, &wanted).map(|(name, _)| name);
+        let given_up = refusals::to_give_up(names, message);
+        if !cancelled && !given_up.is_empty() && more && failed.seq != FIRST {
+            self.pipe.server.close_later();
+            return Halt::Unused;
+        }
+        self.tell_settings_error(fields, checks);
+        if checks {
+            return Halt::Refused;
+        }
+        if !cancelled {
+            self.give_up(&given_up);
+        }
+        Halt::Failed
+    }
+
+    /// Has the session go on with the defaults of these settings.
+    fn give_up(&mut self, names: &[Box<[u8]>]) {
+        let settings = &mut self.client.session.settings;
+        settings.disclaim(names.iter());
+        let mut edit = settings.expected().edit();
+        for name in names {
+            match settings.defaults().get(name) {
+                Some(value) => edit.set(name, value),
+                None => edit.remove(name),
+            }
+        }
+        self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
+    }
+
+    /// Sends the client the error of a server that has refused its settings; `ends` says whether
+    /// the session ends with it.
+    fn tell_settings_error(&mut self, fields: &Fields<'_>, ends: bool) {
+        if ends {
+            let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
+            let of = (&*self.client, self.pipe.core_state.peek_pool(self.client.pool()));
+            let (reason, why) = (DisconnectReason::Settings, format!("settings refused: {why}"));
+            refrain_pool::note_client(self.pipe.ports, Level::Warn, reason, of, why);
+        }
+        let out = self.pipe.ports.out(self.client.conn());
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields.iter() {
+                let severity = matches!(code, field::SEVERITY | field::SEVERITY_PLAIN);
+                // No text of the client's is the one with the position.
+                if code != field::POSITION {
+                    out.push(code);
+                    write::string(out, if ends && severity { b"FATAL" } else { value });
+                }
+            }
+            out.push(0);
+        });
+    }
+}
