@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ids::{ClientSerial, Conn, Core, Peer, PoolId, pid_of};
+use crate::ids::{ClientSerial, Conn, Peer, PoolId};
 use crate::inbox::{Inbox, Rest};
 use crate::lobby::Counted;
 use crate::parts::Parts;
@@ -44,13 +44,15 @@ pub enum WaitingFor {
     Fetch,
 }
 
-/// The process ID that a client is told. It names a core and a connection.
+/// The process ID that a client is told, and who knows where the client with it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProcessId {
-    /// Where the client is.
-    OfPlace(u32),
-    /// Where the client has logged in; it has moved since.
-    OfFirstPlace(u32),
+    /// The client has not logged in.
+    None,
+    /// The client's core, at which it has logged in.
+    Home(u32),
+    /// The table that the cores share: the client has moved since its login.
+    Moved(u32),
 }
 
 /// A client of Refrain.
@@ -107,7 +109,7 @@ impl<P: Parts> Client<P> {
     /// Makes a client that has just connected.
     pub(crate) fn new(
         serial: ClientSerial,
-        (core, conn): (Core, Conn),
+        conn: Conn,
         peer: Peer,
         now: Now,
         session: P::Client,
@@ -128,7 +130,7 @@ impl<P: Parts> Client<P> {
             paused: false,
             ended: None,
             cancel_wanted: false,
-            pid: ProcessId::OfPlace(pid_of(core, conn)),
+            pid: ProcessId::None,
             key: Box::default(),
             connected: now,
             requested: now,
@@ -199,16 +201,19 @@ impl<P: Parts> Client<P> {
         self.ended.is_some()
     }
 
-    /// Returns the process ID that the client is told. A cancel request names the client by it, at
-    /// whichever core the client is.
+    /// Returns the process ID that the client is told, or 0 before its login. A cancel request
+    /// names the client by it, at whichever core the client is.
     pub fn pid(&self) -> u32 {
         match self.pid {
-            ProcessId::OfPlace(pid) | ProcessId::OfFirstPlace(pid) => pid,
+            ProcessId::None => 0,
+            ProcessId::Home(pid) | ProcessId::Moved(pid) => pid,
         }
     }
 
-    /// Sets the key that a cancel request for the client must show.
-    pub fn set_cancel_key(&mut self, key: &[u8]) {
+    /// Sets the process ID that a cancel request for the client names, and the key that it must
+    /// show.
+    pub(crate) fn set_cancel_key(&mut self, pid: u32, key: &[u8]) {
+        self.pid = ProcessId::Home(pid);
         self.key = key.into();
     }
 

@@ -9,6 +9,7 @@ use crate::core_state::{CoreState, Entropy};
 use crate::ids::{Conn, Core};
 use crate::parts::Parts;
 use crate::ports::Ports;
+use crate::process_ids::ProcessIds;
 use crate::server::Server;
 use crate::shared::Shared;
 use crate::time::Now;
@@ -20,6 +21,8 @@ pub struct Engine<P: Parts> {
     pub core_state: CoreState<P>,
     /// The core's connections.
     pub connections: Connections<P>,
+    /// The process IDs that the core gives.
+    pub(crate) process_ids: ProcessIds,
     /// Clients whose input is to be read on before the step ends.
     pub(crate) runnable: VecDeque<Conn>,
     /// Number of servers of this core at which further clients may join.
@@ -49,6 +52,7 @@ impl<P: Parts> Engine<P> {
     /// Makes an engine without connections.
     pub fn new(core: Core, shared: Arc<Shared<P>>, entropy: Entropy) -> Self {
         Self {
+            process_ids: ProcessIds::new(core, shared.cores),
             core_state: CoreState::new(core, shared, entropy),
             connections: Connections::default(),
             runnable: VecDeque::new(),
@@ -63,6 +67,16 @@ impl<P: Parts> Engine<P> {
     /// Returns the number of clients, including those at their login.
     pub fn client_count(&self) -> usize {
         self.clients
+    }
+
+    /// Gives the client at a connection a process ID and the key that a cancel request must show.
+    /// Returns the ID.
+    pub fn set_cancel_key(&mut self, conn: Conn, key: &[u8]) -> u32 {
+        let Some(client) = self.connections.client(conn) else { return 0 };
+        let moved = || self.core_state.shared.moved.pids();
+        let pid = self.process_ids.give(conn, moved);
+        client.set_cancel_key(pid, key);
+        pid
     }
 
     /// Whether a shutdown has begun and no client is left.

@@ -49,29 +49,3 @@ impl PoolId {
         (self.0 & u64::from(u32::MAX)) as usize
     }
 }
-
-/// Bits of a process ID that have the connection's number, plus one. The bits above have the core.
-const CONN_BITS: u32 = 20;
-
-/// Returns the process ID that Refrain tells a client.
-pub fn pid_of(core: Core, conn: Conn) -> u32 {
-    (u32::from(core.0) << CONN_BITS) | (conn.0 + 1)
-}
-
-/// Returns the core and connection that a process ID of Refrain names.
-pub fn whose(pid: u32) -> Option<(Core, Conn)> {
-    let conn = (pid & ((1 << CONN_BITS) - 1)).checked_sub(1)?;
-    Some((Core(u16::try_from(pid >> CONN_BITS).ok()?), Conn(conn)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_id_says_whose_it_is() {
-        let pid = pid_of(Core(3), Conn(7));
-        assert_eq!(whose(pid), Some((Core(3), Conn(7))));
-        assert_eq!(whose(3 << CONN_BITS), None);
-    }
-}

@@ -32,6 +32,7 @@ pub mod pool_shared;
 pub mod transfer;
 pub mod event;
 pub mod ports;
+mod process_ids;
 pub mod counts;
 mod pauses;
 mod pools;

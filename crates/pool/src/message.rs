@@ -31,8 +31,8 @@ pub enum CoreMessage {
     },
     /// A cancel request came for a client of the receiving core.
     Cancel {
-        /// The connection that the client may have.
-        conn: Conn,
+        /// The process ID in the request: another client may have the connection by now.
+        pid: u32,
         /// The key in the request.
         key: Box<[u8]>,
     },

@@ -2,7 +2,6 @@
 //! [`Pool`] of connections for each core.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -38,8 +37,28 @@ pub struct Backend {
     pub(crate) disk: Disk,
     pub(crate) queue: Arc<WriteQueue>,
     pub(crate) threads: Threads,
-    sessions: Mutex<HashMap<u32, SessionEntry>>,
-    next: AtomicU32,
+    sessions: Mutex<Sessions>,
+}
+
+/// The sessions by process ID.
+#[derive(Default)]
+struct Sessions {
+    entries: HashMap<u32, SessionEntry>,
+    /// The ID that was given last.
+    last: u32,
+}
+
+impl Sessions {
+    /// Returns the next process ID, a positive `i32` that no session has. It comes back only after
+    /// all others: a late cancel request names nobody.
+    fn next_id(&mut self) -> u32 {
+        loop {
+            self.last = self.last % i32::MAX.unsigned_abs() + 1;
+            if !self.entries.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
 }
 
 /// A session, as a cancel request finds it.
@@ -71,7 +90,6 @@ impl Backend {
             queue: Arc::default(),
             threads: Threads::start(readers)?,
             sessions: Mutex::default(),
-            next: AtomicU32::new(1),
         }))
     }
 
@@ -98,14 +116,14 @@ impl Backend {
         format!("{VERSION} (Refrain, SQLite {})", rusqlite::version())
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, SessionEntry>> {
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a session. Returns its process ID and secret key for BackendKeyData, and its
     /// control.
     pub(crate) fn enter(&self, waker: Waker) -> (u32, [u8; 4], Arc<Control>) {
-        let pid = self.next.fetch_add(1, Ordering::Relaxed);
+        let pid = self.sessions().next_id();
         let mut key = [0; 4];
         // Without randomness a key made from the process ID serves; no two sessions have the same.
         if getrandom::fill(&mut key).is_err() {
@@ -113,20 +131,20 @@ impl Backend {
         }
         let control = Control::new(u64::from(pid), waker);
         let member = SessionEntry { key, control: Arc::downgrade(&control) };
-        self.sessions().insert(pid, member);
+        self.sessions().entries.insert(pid, member);
         (pid, key, control)
     }
 
     /// Removes a session.
     pub(crate) fn leave(&self, pid: u32) {
-        self.sessions().remove(&pid);
+        self.sessions().entries.remove(&pid);
     }
 
     /// Cancels the running statement of a session, if `key` is the session's own.
     pub fn cancel(&self, pid: u32, key: &[u8]) {
         let control = {
             let sessions = self.sessions();
-            let member = sessions.get(&pid).filter(|member| member.key == key);
+            let member = sessions.entries.get(&pid).filter(|member| member.key == key);
             member.map(|member| member.control.clone())
         };
         if let Some(control) = control {

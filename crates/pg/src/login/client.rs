@@ -326,6 +326,10 @@ impl Step<'_, '_> {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
+        let bytes = if login_request.minor >= 2 { 32 } else { 4 };
+        let pid = self.step.engine.set_cancel_key(conn, &key[..bytes]);
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let pool = self.step.engine.core_state.pool(client.pool());
         let out = self.step.ports.out(conn);
         let expected = client.session.settings.expected();
         match &mut pool.protocol.last_login {
@@ -335,9 +339,7 @@ impl Step<'_, '_> {
             _ => tell_parameters(out, &server_parameters, expected),
         }
         client.session.settings.startup_is_accepted();
-        let bytes = if login_request.minor >= 2 { 32 } else { 4 };
-        client.set_cancel_key(&key[..bytes]);
-        write::backend_key(out, client.pid(), &key[..bytes]);
+        write::backend_key(out, pid, &key[..bytes]);
         write::ready(out, Status::Idle);
         client.session.login.let_in(authenticated, self.step.now);
         let (now, shared) = (self.step.now, &pool.shared.protocol);

@@ -11,10 +11,11 @@
 
 use crate::client::{Phase, WaitingFor};
 use crate::connections::{CancelRun, Connection};
-use crate::engine::Step;
+use crate::engine::{Engine, Step};
 use crate::event::Action;
-use crate::ids::{Conn, whose};
+use crate::ids::Conn;
 use crate::message::CoreMessage;
+use crate::process_ids::core_of;
 use crate::protocol::Protocol;
 use crate::server::ServerState;
 
@@ -24,35 +25,44 @@ const CANCELS_MAX: u32 = 8;
 
 impl<P: Protocol> Step<'_, P> {
     /// Handles a CancelRequest for the client with this process ID, or passes it to the client's
-    /// core. Several clients may have the ID, if some have moved between cores: the key is one's.
+    /// core. A client on the way has no request to cancel.
     pub fn cancel_request(&mut self, pid: u32, key: &[u8]) {
-        let shared = self.engine.core_state.shared.clone();
-        let named = whose(pid).filter(|(core, _)| core.0 < shared.cores);
-        // A client that has come back may be where its ID says. A second request could hit what
-        // the client asks next.
-        let moved = shared.moved.places(pid).into_iter().filter(|place| Some(*place) != named);
-        let own = self.engine.core_state.core;
-        let (here, elsewhere): (Vec<_>, Vec<_>) =
-            named.into_iter().chain(moved).partition(|(core, _)| *core == own);
-        // A client that is here may go back to another of the places before that core hears of it.
-        if here.into_iter().any(|(_, conn)| self.cancel_client(conn, key)) {
-            return;
-        }
-        for (core, conn) in elsewhere {
-            let message = CoreMessage::Cancel { conn, key: key.into() };
-            self.ports.act(Action::Tell { core, message });
+        let core_state = &self.engine.core_state;
+        let (shared, own) = (&core_state.shared, core_state.core);
+        let core = match shared.moved.find(pid) {
+            Some(place) => place.map(|(core, _)| core),
+            None => Some(core_of(pid, shared.cores)).filter(|core| core.0 < shared.cores),
+        };
+        match core {
+            Some(core) if core == own => self.cancel_here(pid, key),
+            Some(core) => {
+                let message = CoreMessage::Cancel { pid, key: key.into() };
+                self.ports.act(Action::Tell { core, message });
+            }
+            None => {}
         }
     }
 
-    /// Cancels the running request of a client, if the key is the client's; true if
-    /// there was one.
-    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) -> bool {
-        let Some(client) = self.engine.connections.client(conn) else { return false };
+    /// Handles a CancelRequest for a client of this core. A client that has left or moved
+    /// meanwhile has no request to cancel.
+    pub(crate) fn cancel_here(&mut self, pid: u32, key: &[u8]) {
+        let Engine { core_state, process_ids, .. } = &*self.engine;
+        let moved =
+            || core_state.shared.moved.find(pid)?.filter(|(core, _)| *core == core_state.core);
+        let conn = process_ids.find(pid).or_else(|| moved().map(|(_, conn)| conn));
+        if let Some(conn) = conn {
+            self.cancel_client(conn, key);
+        }
+    }
+
+    /// Cancels the running request of a client, if the key is the client's.
+    fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
         // The comparison reads all bytes, so that its time does not tell how many are right.
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
         if !same || P::phase(&client.session) != Phase::Ready {
-            return false;
+            return;
         }
         let Some(server) = client.link else { return self.cancel_waiting(conn) };
         // A cancel request hits what the server does when it comes. So it waits for the client's
@@ -64,19 +74,18 @@ impl<P: Protocol> Step<'_, P> {
             self.leave_holder(server);
             P::cancel(self, conn, server);
         }
-        true
     }
 
     /// Cancels the next request of a client that waits for a server, or for a reply that another
-    /// fetches. The client leaves the line. False if it does not wait.
-    fn cancel_waiting(&mut self, conn: Conn) -> bool {
-        let Some(client) = self.engine.connections.client(conn) else { return false };
+    /// fetches. The client leaves the line.
+    fn cancel_waiting(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
         if !matches!(client.waiting_for, WaitingFor::Server | WaitingFor::Fetch) {
-            return false;
+            return;
         }
         let input = client.inbox.join(&[]);
         let used = P::cancel_waiting(self, conn, &input);
-        let Some(client) = self.engine.connections.client(conn) else { return true };
+        let Some(client) = self.engine.connections.client(conn) else { return };
         client.inbox.put_back(input, used.unwrap_or(0));
         if used.is_some() {
             client.resent = false;
@@ -84,7 +93,6 @@ impl<P: Protocol> Step<'_, P> {
             self.engine.core_state.pool_in_use(id).waiters.remove_client(conn);
             self.unblock(conn);
         }
-        true
     }
 
     /// Connects to a server's host, to send a CancelRequest for the server.

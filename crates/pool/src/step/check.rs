@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::client::{Client, Phase, WaitingFor};
+use crate::client::{Client, Phase, ProcessId, WaitingFor};
 use crate::connections::{Connection, Connections};
 use crate::engine::Engine;
 use crate::ids::{Conn, Core, PoolId};
@@ -43,6 +43,7 @@ impl<P: Protocol> Engine<P> {
         let mut pools: HashMap<PoolId, Recount> = HashMap::new();
         let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
         let mut clients = 0;
+        let mut home = 0;
         holds!(self.runnable.is_empty(), "clients are left that can be read on");
         for conn in self.connections.conns() {
             let watched = self.connections.is_watched(conn);
@@ -51,6 +52,11 @@ impl<P: Protocol> Engine<P> {
             match connection {
                 Connection::Client(client) => {
                     clients += 1;
+                    if let ProcessId::Home(pid) = client.pid {
+                        home += 1;
+                        let found = self.process_ids.find(pid);
+                        holds!(found == Some(conn), "{conn:?} is not found by its process ID");
+                    }
                     holds!(client.conn == conn, "{conn:?} is a client with another number");
                     check_client(&self.connections, client)?;
                     count_client(pools.entry(client.pool).or_default(), client);
@@ -70,6 +76,8 @@ impl<P: Protocol> Engine<P> {
         let counted = self.open_lines as usize;
         holds!(counted == open, "{open} lines are open, {counted} are counted");
         holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
+        let held = self.process_ids.count();
+        holds!(held == home, "{home} clients have process IDs, {held} IDs are held");
         for server in self.connections.servers() {
             let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);
             holds!(

@@ -24,9 +24,7 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             CoreMessage::Room { pool } => self.grow(pool),
-            CoreMessage::Cancel { conn, key } => {
-                self.cancel_client(conn, &key);
-            }
+            CoreMessage::Cancel { pid, key } => self.cancel_here(pid, &key),
             CoreMessage::Kill { serial } => self.kill_client(serial),
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),

@@ -27,7 +27,7 @@ impl<P: Protocol> Step<'_, P> {
         let limits = shared.lobby.limits(&shared.options().general);
         let gone = shared.lobby.come(&peer, Newcomer { core, conn, serial }, limits.logins);
         let session = P::client(&core_state.protocol, self.now);
-        let client = Client::new(serial, (core, conn), peer, self.now, session);
+        let client = Client::new(serial, conn, peer, self.now, session);
         self.engine.connections.set(conn, Connection::Client(Box::new(client)));
         self.engine.clients += 1;
         let Some(Newcomer { core: there, conn, serial }) = gone else { return };
@@ -181,8 +181,10 @@ impl<P: Protocol> Step<'_, P> {
         let clients = self.engine.clients.checked_sub(1);
         self.engine.clients = clients.expect("no more clients leave than came");
         self.engine.core_state.shared.lobby.go(client.counted, &client.peer, client.serial);
-        if let ProcessId::OfFirstPlace(pid) = client.pid {
-            self.engine.core_state.shared.moved.forget(pid, client.serial);
+        match client.pid {
+            ProcessId::None => {}
+            ProcessId::Home(_) => self.engine.process_ids.free(conn),
+            ProcessId::Moved(pid) => self.engine.core_state.shared.moved.forget(pid),
         }
         if let Some(pool) = self.engine.core_state.find_pool(client.pool) {
             let shared = pool.shared.clone();

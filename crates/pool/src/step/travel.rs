@@ -77,6 +77,9 @@ impl<P: Protocol> Step<'_, P> {
         let pool = self.engine.core_state.pool(client.pool);
         pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
         pool.counters.pool.client_moves += 1;
+        if let ProcessId::Home(_) = client.pid {
+            self.engine.process_ids.free(conn);
+        }
         let traveller = Traveller {
             pid: client.pid(),
             serial: client.serial,
@@ -111,13 +114,12 @@ impl<P: Protocol> Step<'_, P> {
         pool.clients += 1;
         let removed = pool.removed;
         let session = P::unpack(core_state, traveller.session);
-        let mut client =
-            Client::new(traveller.serial, (core, conn), traveller.peer, self.now, session);
+        let mut client = Client::new(traveller.serial, conn, traveller.peer, self.now, session);
         client.counted = traveller.counted;
         client.secured = traveller.secured;
         client.pool = traveller.pool.id;
         client.inbox = traveller.inbox;
-        client.pid = ProcessId::OfFirstPlace(traveller.pid);
+        client.pid = ProcessId::Moved(traveller.pid);
         client.key = traveller.key;
         client.connected = traveller.connected;
         client.requested = traveller.requested;

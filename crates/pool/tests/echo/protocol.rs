@@ -35,9 +35,8 @@ impl Protocol for Echo {
     fn admit(step: &mut Step<'_, Self>, client: Conn) {
         let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
         let Some(c) = step.engine.connections.client(client) else { return };
-        let pid = c.pid();
         c.session.phase = Phase::Ready;
-        c.set_cancel_key(key.as_bytes());
+        let pid = step.engine.set_cancel_key(client, key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
         step.unblock(client);
     }

@@ -63,6 +63,27 @@ fn e81_a_wrong_secret_cancels_nothing() {
 }
 
 #[test]
+fn who_comes_next_is_not_cancelled_by_the_number_of_who_has_left() {
+    let database = database("cancel_next");
+    let proxy = Config::over(cluster(Version::V15)).start();
+    let own_pid = |session: &Session| session.key[..4].to_vec();
+    let mut pids: Vec<_> = (0..3).map(|_| own_pid(&proxy.open(database))).collect();
+    let mut last = proxy.open(database);
+    last.send(&[query("select pg_sleep(600)")]);
+    await_sleeping(database, "1");
+    for pid in &pids {
+        cancel(&proxy, &[&pid[..], &last.key[4..]].concat());
+    }
+    assert_eq!(sleeping(database), "1");
+    cancel(&proxy, &last.key);
+    assert_eq!(last.ready().words(), "T E(57014) Z(I)");
+    pids.push(own_pid(&last));
+    pids.sort_unstable();
+    pids.dedup();
+    assert_eq!(pids.len(), 4, "each has a number of its own");
+}
+
+#[test]
 fn e81_a_request_of_an_idle_client_does_not_hit_the_next() {
     let database = database("cancel_late");
     let proxy = Config::over(cluster(Version::V15)).start();

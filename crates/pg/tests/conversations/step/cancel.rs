@@ -71,6 +71,29 @@ fn a_cancel_with_a_wrong_key_or_of_an_idle_client_goes_nowhere() {
 }
 
 #[test]
+fn a_cancel_for_a_client_that_has_left_names_nobody() {
+    let talk = one_server();
+    let logins = [0; 3].map(|_| {
+        let client = talk.client();
+        let (pid, _) = client.key();
+        client.sends([terminate()]);
+        pid
+    });
+    assert_eq!(logins, [1, 2, 3], "who comes next has another number");
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    let (_, key) = alice.key();
+    for pid in logins {
+        // In these conversations all keys are the same.
+        talk.newcomer().sends([cancel_request(pid, &key)]);
+    }
+    assert_eq!(talk.connections(), 1, "that is the server");
+    cancels(&talk, &alice);
+    talk.cancel(1).forgets();
+}
+
+#[test]
 fn a_cancel_during_refrains_own_query_waits_for_the_clients() {
     let talk = one_server();
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
