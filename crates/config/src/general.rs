@@ -169,6 +169,14 @@ table! {
         Restart, takes ["json"], not ["xml"];
 
     /// Log level: less important lines are not written.
+    ///
+    /// `error`: servers that cannot be reached or break the protocol. `warn`: failed logins,
+    /// clients that are disconnected with an error, a pool at its limit. `info`: servers that are
+    /// lost or found, clients that vanish amid a transaction, and what the operator does. `debug`:
+    /// each login and each end of a session.
+    ///
+    /// Of lines that say the same of the same database and user, the first is written at once, and
+    /// the others are counted and told every ten seconds. With `debug` and `trace` each is written.
     log_level: LogLevel = "info",
         Reload, takes ["error", "trace"], not ["verbose"];
 

@@ -98,6 +98,7 @@ impl<P: Parts> CoreState<P> {
         let mut pool = self.pools[id.place()].take().expect("it is open");
         self.agenda.rest(id, &mut pool.visits, None);
         assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
+        pool.crowd.close(&pool.shared.crowd);
         self.forgotten.add(&pool.counters);
         self.forgotten.pool.pools_forgotten += 1;
         drop(pool);

@@ -1,6 +1,7 @@
 //! The events that an engine handles, and the actions that it asks for. Both sets are complete: no
 //! other thing makes the engine work, and the engine does nothing else than write to its ports.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use refrain_config::{Host, Options};
@@ -169,7 +170,7 @@ pub enum Action<P: Parts> {
 }
 
 /// The importance of a line in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Something is wrong with Refrain or with a server.
     Error,
@@ -186,8 +187,10 @@ pub enum Level {
 pub struct Note {
     /// The importance of the line.
     pub level: Level,
-    /// The reason as a short key (see [`crate::disconnect::DisconnectReason`]).
+    /// The reason as a short key (see [`crate::disconnect::DisconnectReason`] and [`News`]).
     pub cause: &'static str,
+    /// The protocol's code of the error that the client gets, or that the server has sent.
+    pub code: Option<Cow<'static, str>>,
     /// The client concerned.
     pub client: Option<ClientSerial>,
     /// The client's address, or `unix`.
@@ -196,6 +199,42 @@ pub struct Note {
     pub database: Option<Arc<str>>,
     /// The user.
     pub user: Option<Arc<str>>,
+    /// The address of the server concerned.
+    pub server: Option<String>,
     /// The details, in words.
     pub detail: String,
+}
+
+/// Something that the log tells and that ends no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Servers can be connected to again.
+    ServerFound,
+    /// Clients wait for seconds, since a pool has as many servers as it may have.
+    PoolFull,
+    /// The clients of such a pool wait no longer.
+    PoolFullOver,
+}
+
+impl News {
+    const ALL: [Self; 3] = [Self::ServerFound, Self::PoolFull, Self::PoolFullOver];
+
+    /// Returns the key that stands in the log.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::ServerFound => "server_found",
+            Self::PoolFull => "pool_full",
+            Self::PoolFullOver => "pool_full_over",
+        }
+    }
+
+    /// Returns the words for the log of the news with this key.
+    pub fn words(key: &str) -> Option<&'static str> {
+        let news = Self::ALL.into_iter().find(|news| news.key() == key)?;
+        Some(match news {
+            Self::ServerFound => "the server can be connected to again",
+            Self::PoolFull => "clients wait, because a limit of servers is reached",
+            Self::PoolFullOver => "clients no longer wait because of a limit of servers",
+        })
+    }
 }

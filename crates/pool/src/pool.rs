@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::agenda::Visits;
 use crate::client::Client;
+use crate::crowd::CrowdPart;
 use crate::ids::{Conn, Core};
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
@@ -65,6 +66,8 @@ pub struct Pool<P: Parts> {
     pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
+    /// The clients that wait because of a limit.
+    pub(crate) crowd: CrowdPart,
     /// The counters of this core's part.
     pub counters: Counters<P::Counters>,
     /// The protocol's part.
@@ -100,6 +103,7 @@ impl<P: Parts> Pool<P> {
             ask_due: false,
             asking: Vec::new(),
             retry: Now(0),
+            crowd: CrowdPart::default(),
             counters: Counters::default(),
             protocol: P::Pool::default(),
         }
@@ -181,14 +185,15 @@ impl<P: Parts> Pool<P> {
     }
 
     /// Whether the next tick has work in this pool, even if nobody uses the pool until then: a
-    /// client waits, another core has to be told, a server is too many, or one may be too few,
-    /// which the first core looks for.
+    /// client waits or waited, another core has to be told, a server is too many, or one may be too
+    /// few, which the first core looks for.
     pub(crate) fn needs_tick(&self, core: Core) -> bool {
         let keeps_minimum = core == Core(0) && self.settings.options.min_pool_size > 0;
         !self.waiters.is_empty()
             || !self.entering.is_empty()
             || self.wants_server
             || self.surplus > 0
+            || self.crowd.needs_tick()
             || keeps_minimum && !self.removed
             || P::is_due(&self.protocol)
     }

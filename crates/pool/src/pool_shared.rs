@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use crate::crowd::Crowd;
 use crate::ids::{ClientSerial, Core, PoolId};
 use crate::parts::Parts;
 use crate::settings::PoolSettings;
@@ -31,6 +32,8 @@ pub struct PoolShared<P: Parts> {
     settings: RwLock<Arc<PoolSettings>>,
     /// The number of servers on which reads run before reads share a server.
     width: Mutex<Width>,
+    /// The clients that wait because of a limit.
+    pub(crate) crowd: Crowd,
 }
 
 impl<P: Parts> PoolShared<P> {
@@ -52,6 +55,7 @@ impl<P: Parts> PoolShared<P> {
             live: AtomicU32::new(0),
             settings: RwLock::new(settings),
             width: Mutex::default(),
+            crowd: Crowd::default(),
         }
     }
 

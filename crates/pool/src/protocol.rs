@@ -11,6 +11,8 @@
 //!
 //! [`Protocol`] is what a protocol has to provide. [`Background`] and [`Views`] are what it may.
 
+use std::borrow::Cow;
+
 use crate::client::{Client, Phase};
 use crate::core_state::CoreState;
 use crate::disconnect::{ConnectFailure, DisconnectReason};
@@ -165,6 +167,16 @@ pub trait Protocol: Background + Views {
     fn dismiss_from_console(step: &mut Step<'_, Self>, client: Conn) {
         let _ = (step, client);
     }
+    /// Returns the database and the user as a client names them that is in no pool yet.
+    fn claimed(session: &Self::Client) -> Option<(&str, &str)> {
+        let _ = session;
+        None
+    }
+    /// Returns the code, for the log, of the error that tells a client why its session ends.
+    fn code(cause: DisconnectReason) -> Option<&'static str> {
+        let _ = cause;
+        None
+    }
     /// Writes the error that tells a client why its session ends, if the client gets one.
     fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
         let _ = (out, cause);
@@ -196,7 +208,10 @@ pub trait Protocol: Background + Views {
         let cause = DisconnectReason::ServerDown;
         let failure = ConnectFailure { cause, why, is_outage: true };
         if step.drop_failed(server, &failure) {
-            step.fail_waiting(pool, &failure, |out, _| Self::tell(out, cause));
+            step.fail_waiting(pool, &failure, |out, _| {
+                Self::tell(out, cause);
+                Self::code(cause).map(Cow::Borrowed)
+            });
         }
     }
     /// Reads a server's output, as far as it can. Returns the number of bytes that it has handled.

@@ -11,6 +11,7 @@ use refrain_config::Options;
 use crate::counts::Counts;
 use crate::ids::{ClientSerial, PoolId};
 use crate::lobby::Lobby;
+use crate::lost_hosts::LostHosts;
 use crate::moved::Moved;
 use crate::parts::Parts;
 use crate::pauses::Pauses;
@@ -29,6 +30,8 @@ pub struct Shared<P: Parts> {
     pub counts: Counts,
     /// The clients that are at another core than their process ID names.
     pub(crate) moved: Moved,
+    /// The hosts that cannot be connected to.
+    pub(crate) lost_hosts: LostHosts,
     /// The protocol's part.
     pub protocol: P::Shared,
     options: RwLock<Arc<Options>>,
@@ -45,6 +48,7 @@ impl<P: Parts> Shared<P> {
             lobby: Lobby::default(),
             counts: Counts::default(),
             moved: Moved::default(),
+            lost_hosts: LostHosts::default(),
             protocol: P::shared(&options, entropy),
             options: RwLock::new(options),
             pools: Mutex::default(),
@@ -62,6 +66,7 @@ impl<P: Parts> Shared<P> {
     pub fn reload(&self, options: Arc<Options>) {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
         P::options_changed(&self.protocol, &options);
+        self.lost_hosts.keep(options.databases.iter().map(|database| &database.server.host));
         for pool in lock(&self.pools).iter() {
             pool.configure(PoolSettings::of(&options, &pool.database, &pool.user));
         }

@@ -23,6 +23,15 @@ pub(crate) fn report_in_words(cause: DisconnectReason, message: &str) -> Option<
     Some(Report { severity: "FATAL", sqlstate, message, hint: "" })
 }
 
+/// Returns the SQLSTATE that the log has for a reason: that of the client's error, or that of
+/// PostgreSQL's own line if there is no client any more.
+pub(crate) fn logged_sqlstate(cause: DisconnectReason) -> Option<&'static str> {
+    match cause {
+        DisconnectReason::ClientGone => Some("08006"),
+        _ => sqlstate(cause),
+    }
+}
+
 /// Returns the error for a client in this phase that waits for a server and gets none.
 pub(crate) fn no_server(cause: DisconnectReason, phase: Phase) -> Report<'static> {
     let mut report = report(cause).expect("clients are told that there is no server");

@@ -2,6 +2,7 @@
 //! rule of `pg_hba.conf` that is for the client.
 
 use refrain_config::AuthMethod;
+use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_pool::ids::Conn;
@@ -96,7 +97,15 @@ impl Step<'_, '_> {
                 line += &format!(" (connection matched {rule})");
             }
         }
-        self.step.note_client(conn, Level::Warn, DisconnectReason::Login, line);
+        self.step.tell_of_client(
+            conn,
+            ClientNote {
+                code: Some(report.sqlstate),
+                names: Some((&login_request.database, &login_request.user)),
+                detail: line,
+                ..ClientNote::new(Level::Warn, DisconnectReason::Login)
+            },
+        );
         write::error(self.step.ports.out(conn), report);
         self.step.remove_client(conn, false);
     }

@@ -4,6 +4,7 @@
 //! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
 use refrain_config::{Database, SslMode};
+use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, Peer};
@@ -258,7 +259,9 @@ impl Step<'_, '_> {
         cause: DisconnectReason,
         report: &Report<'_>,
     ) {
-        self.step.note_client(conn, Level::Warn, cause, report.message.to_owned());
+        let (code, detail) = (Some(report.sqlstate), report.message.to_owned());
+        let note = ClientNote::new(Level::Warn, cause);
+        self.step.tell_of_client(conn, ClientNote { code, detail, ..note });
         write::error(self.step.ports.out(conn), report);
         self.step.remove_client(conn, false);
     }

@@ -18,6 +18,7 @@ use refrain_wire::{Header, startup, write};
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
 use crate::engine::Step;
 use crate::ground::reports::no_server;
+use crate::relay::words::logged;
 use crate::results::confirmed::Began;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::SettingsMut;
@@ -27,8 +28,6 @@ use crate::state::server::LoggingIn;
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
 /// notice is skipped.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Most characters of a server's error that go into the log.
-const LOGGED_MAX: usize = 1000;
 
 /// The consequence of a server's message during the login.
 enum Next {
@@ -140,8 +139,7 @@ impl Step<'_, '_> {
             back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
             back::ERROR_RESPONSE => {
                 let (fields, rest) = Fields(body).split();
-                let text = fields.get(field::MESSAGE).unwrap_or(rest);
-                let why = String::from_utf8_lossy(text).chars().take(LOGGED_MAX).collect();
+                let why = logged(fields.get(field::MESSAGE).unwrap_or(rest));
                 if fields.sqlstate() == b"28P01" {
                     self.refused_secret(conn);
                 }
@@ -245,8 +243,13 @@ impl Step<'_, '_> {
                 Some(words) => {
                     let tag = back::ERROR_RESPONSE;
                     write::message(out, tag, |out| out.extend_from_slice(words));
+                    Some(logged(Fields(words).sqlstate()).into())
                 }
-                None => write::error(out, &no_server(cause, phase)),
+                None => {
+                    let report = no_server(cause, phase);
+                    write::error(out, &report);
+                    Some(report.sqlstate.into())
+                }
             });
         }
         if gone {

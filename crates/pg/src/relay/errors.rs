@@ -31,6 +31,7 @@ impl Link<'_> {
         let fields = words.fields;
         self.pipe.pool().counters.pool.server_errors += 1;
         if fields.is_fatal() {
+            self.pipe.note_last_words(&fields);
             // The client's request runs elsewhere, so the client does not hear of it.
             if self.client.may_go_elsewhere(self.pipe.server) {
                 return Err(Halt::Fatal);

@@ -1,5 +1,6 @@
 //! The hot path: messages from a client to its server, and replies back.
 
+pub(crate) mod words;
 pub(crate) mod pipe;
 pub(crate) mod internal;
 pub(crate) mod copies;
@@ -9,7 +10,6 @@ pub(crate) mod writes;
 pub(crate) mod message;
 pub(crate) mod turn;
 pub(crate) mod resend;
-pub(crate) mod words;
 pub(crate) mod follow;
 pub(crate) mod learn;
 pub(crate) mod look;

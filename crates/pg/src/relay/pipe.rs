@@ -2,12 +2,14 @@
 //! client is within reach: what only talks to the server borrows a [`Pipeline`], whether a client
 //! holds the server, a job, or nobody.
 
-use refrain_pool::Now;
+use refrain_pool::event::Level;
+use refrain_pool::{Now, note_server_error};
 use refrain_sql::Traits;
-use refrain_wire::back::Status;
+use refrain_wire::back::{Fields, Status, field};
 
 use crate::ground::schema::DEFINES;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
+use crate::relay::words::logged;
 use crate::state::parts::{CoreState, Pool, Ports, Server};
 
 /// A server and what it owes.
@@ -66,6 +68,16 @@ impl Pipeline<'_> {
     /// Records a request of Refrain's own, whose reply no client may see.
     pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
         self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
+    }
+
+    /// Logs the FATAL error by which the server ends its session.
+    #[cold]
+    pub(crate) fn note_last_words(&mut self, fields: &Fields<'_>) {
+        let (id, pid) = (self.server.pool(), self.server.pid());
+        let Some(pool) = self.core_state.peek_pool(id) else { return };
+        let words = logged(fields.get(field::MESSAGE).unwrap_or_default());
+        let sqlstate = logged(fields.sqlstate());
+        note_server_error(self.ports, (pool, pid), Level::Info, sqlstate, &words);
     }
 
     /// Notes the status that a ReadyForQuery reports. At the end of a transaction its changes to

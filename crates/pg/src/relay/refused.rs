@@ -7,6 +7,7 @@
 
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
+use refrain_pool::{ClientNote, note_client};
 use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -14,6 +15,7 @@ use refrain_wire::write;
 use crate::pipeline::outstanding::{Failed, Seq};
 use crate::relay::link::Link;
 use crate::relay::reader::Halt;
+use crate::relay::words::logged;
 use crate::settings::session::differences;
 use crate::settings::{guard, refusals};
 use crate::state::parts::intern_settings;
@@ -90,10 +92,11 @@ impl Link<'_> {
     /// the session ends with it.
     fn tell_settings_error(&mut self, fields: &Fields<'_>, ends: bool) {
         if ends {
-            let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
+            let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
             let of = (&*self.client, self.pipe.core_state.peek_pool(self.client.pool()));
-            let (reason, why) = (DisconnectReason::Settings, format!("settings refused: {why}"));
-            refrain_pool::note_client(self.pipe.ports, Level::Warn, reason, of, why);
+            let note = ClientNote::new(Level::Warn, DisconnectReason::Settings);
+            let (code, detail) = (logged(fields.sqlstate()), format!("settings refused: {why}"));
+            note_client(self.pipe.ports, of, ClientNote { code: Some(&*code), detail, ..note });
         }
         let out = self.pipe.ports.out(self.client.conn());
         write::message(out, back::ERROR_RESPONSE, |out| {

@@ -96,6 +96,7 @@ impl<'a> Reader<'a> for Pipeline<'a> {
     fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = &words.fields;
         if fields.is_fatal() {
+            self.note_last_words(fields);
             return Err(Halt::Fatal);
         }
         let failed = self.server.session.outstanding.fail()?;

@@ -6,6 +6,9 @@
 
 use refrain_wire::back::Fields;
 
+/// Most characters of a server's error that go into the log.
+const LOGGED_MAX: usize = 1000;
+
 /// An error as far as it has arrived.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
@@ -39,4 +42,9 @@ impl<'a> Words<'a> {
             _ => out.extend_from_slice(self.rest),
         }
     }
+}
+
+/// Returns the words of a server for the log.
+pub(crate) fn logged(words: &[u8]) -> String {
+    String::from_utf8_lossy(words).chars().take(LOGGED_MAX).collect()
 }

@@ -8,7 +8,6 @@
 
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
 use refrain_pool::ids::Conn;
 use refrain_wire::write::{self, Report};
 
@@ -48,12 +47,7 @@ impl Step<'_, '_> {
             }
             self.tell_no_data(conn, there);
         }
-        self.step.note_client(
-            conn,
-            Level::Debug,
-            DisconnectReason::ClientGone,
-            refrain_pool::END_OF_STREAM.to_owned(),
-        );
+        self.step.note_gone(conn, refrain_pool::END_OF_STREAM);
         self.step.remove_client(conn, false);
     }
 

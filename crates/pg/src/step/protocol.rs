@@ -13,7 +13,7 @@ use refrain_wire::back::Status;
 use refrain_wire::{startup, write};
 
 use crate::engine::Step;
-use crate::ground::reports::report;
+use crate::ground::reports::{logged_sqlstate, report};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::link::Link;
@@ -165,6 +165,14 @@ impl Protocol for Pg {
 
     fn dismiss_from_console(step: &mut PoolStep<'_, Self>, client: Conn) {
         Step { step }.dismiss_from_console(client);
+    }
+
+    fn claimed(session: &ClientSession) -> Option<(&str, &str)> {
+        session.login.claimed()
+    }
+
+    fn code(cause: DisconnectReason) -> Option<&'static str> {
+        logged_sqlstate(cause)
     }
 
     fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {

@@ -1,16 +1,19 @@
 //! Logins to servers that have succeeded or failed.
 
+use std::borrow::Cow;
+
 use refrain_config::Unavailable;
 
 use crate::client::Phase;
 use crate::connections::Connection;
-use crate::disconnect::ConnectFailure;
+use crate::disconnect::{ConnectFailure, DisconnectReason};
 use crate::engine::Step;
-use crate::event::{Action, Level};
+use crate::event::{Action, Level, News};
 use crate::ids::{Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
 use crate::server::ServerState;
+use crate::step::notes::ClientNote;
 use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
@@ -36,8 +39,20 @@ impl<P: Protocol> Step<'_, P> {
                 self.ports.act(Action::Tell { core, message });
             }
         }
+        self.host_answers(id);
         self.let_in(id);
         self.free(conn);
+    }
+
+    /// Notes that a server of a pool's host has answered, and logs that the host is found again if
+    /// it was lost.
+    fn host_answers(&mut self, id: PoolId) {
+        let core_state = &mut self.engine.core_state;
+        let host = &core_state.pool(id).settings.host.clone();
+        if let Some(span) = core_state.shared.lost_hosts.find(host, self.now) {
+            let told = format!("{host}, after {} s", span.as_secs());
+            self.note_news(id, Level::Info, News::ServerFound, told);
+        }
     }
 
     /// Removes a server that could not be connected or logged in to, and tries again later.
@@ -53,11 +68,18 @@ impl<P: Protocol> Step<'_, P> {
         pool.counters.pool.server_login_failures += 1;
         pool.retry = now.after(options.server_login_retry);
         let wait_on = is_outage && options.server_unavailable == Unavailable::Wait;
-        let host = pool.settings.host.to_string();
+        let (address, host) = (pool.settings.host.clone(), pool.settings.host.to_string());
         let none_left = pool.servers == pool.connecting;
         // The reason of a failed connect begins with the address, which need not come twice.
         let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
-        self.note_pool(id, Level::Error, cause, detail);
+        // The loss of a host is told once, whatever the number of pools, cores and attempts.
+        let lost = cause == DisconnectReason::ServerDown;
+        let is_known = lost && !self.engine.core_state.shared.lost_hosts.lose(&address, now);
+        let level = if is_known { Level::Debug } else { Level::Error };
+        self.note_pool(id, level, cause, detail);
+        if !lost {
+            self.host_answers(id);
+        }
         self.forget_server(&server);
         if none_left {
             // No client waits with a job: its sender does without the answer.
@@ -67,12 +89,12 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends the sessions of all clients that wait for a server of a pool. `tell` writes the error
-    /// for a client in this phase.
+    /// for a client in this phase, and returns its code.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
         failure: &ConnectFailure<'_>,
-        tell: impl Fn(&mut Vec<u8>, Phase),
+        tell: impl Fn(&mut Vec<u8>, Phase) -> Option<Cow<'static, str>>,
     ) {
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
@@ -80,10 +102,11 @@ impl<P: Protocol> Step<'_, P> {
             clients.push(client);
         }
         for conn in clients {
-            self.note_client(conn, Level::Warn, failure.cause, failure.why.to_owned());
-            if let Some(client) = self.engine.connections.client(conn) {
-                tell(self.ports.out(conn), P::phase(&client.session));
-            }
+            let Some(client) = self.engine.connections.client(conn) else { continue };
+            let code = tell(self.ports.out(conn), P::phase(&client.session));
+            let note = ClientNote::new(Level::Warn, failure.cause);
+            let (code, detail) = (code.as_deref(), failure.why.to_owned());
+            self.tell_of_client(conn, ClientNote { code, detail, ..note });
             self.remove_client(conn, false);
         }
     }

@@ -1,23 +1,46 @@
 //! Lines for the log.
 
+use std::borrow::Cow;
+
 use crate::client::Client;
 use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
-use crate::event::{Action, Level, Note};
+use crate::event::{Action, Level, News, Note};
 use crate::ids::{Conn, Peer, PoolId};
-use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::protocol::Protocol;
 
+/// A line about a client.
+#[derive(Debug)]
+pub struct ClientNote<'a> {
+    /// The importance of the line.
+    pub level: Level,
+    /// The event.
+    pub cause: DisconnectReason,
+    /// The code of the error that the client gets, unless it is the one for `cause`.
+    pub code: Option<&'a str>,
+    /// Database and user, if the client is in no pool, and the protocol does not know any more who
+    /// it says that it is.
+    pub names: Option<(&'a str, &'a str)>,
+    /// The details, in words.
+    pub detail: String,
+}
+
+impl ClientNote<'_> {
+    /// Makes a line without details.
+    pub fn new(level: Level, cause: DisconnectReason) -> Self {
+        Self { level, cause, code: None, names: None, detail: String::new() }
+    }
+}
+
 /// Logs a line about a client of a pool.
-pub fn note_client<P: Parts>(
+pub fn note_client<P: Protocol>(
     ports: &mut Ports<P>,
-    level: Level,
-    cause: DisconnectReason,
     (client, pool): (&Client<P>, Option<&Pool<P>>),
-    detail: String,
+    note: ClientNote<'_>,
 ) {
+    let ClientNote { level, cause, code, names, detail } = note;
     if !ports.notes(level) {
         return;
     }
@@ -25,15 +48,44 @@ pub fn note_client<P: Parts>(
         Peer::Tcp(address) => address.to_string(),
         Peer::Unix { .. } => "unix".to_owned(),
     };
-    ports.act(Action::Note(Box::new(Note {
-        level,
-        cause: cause.key(),
-        client: Some(client.serial),
-        peer: Some(peer),
-        database: pool.map(|pool| pool.shared.database.clone()),
-        user: pool.map(|pool| pool.shared.user.clone()),
-        detail,
-    })));
+    let said = || names.or_else(|| P::claimed(&client.session));
+    let (database, user) = match pool {
+        Some(pool) => (Some(pool.shared.database.clone()), Some(pool.shared.user.clone())),
+        None => said().map(|(database, user)| (database.into(), user.into())).unzip(),
+    };
+    let code = code.map(|code| code.to_owned().into()).or(P::code(cause).map(Cow::Borrowed));
+    let (cause, client, peer) = (cause.key(), Some(client.serial), Some(peer));
+    let note = Note { level, cause, code, client, peer, database, user, server: None, detail };
+    ports.act(Action::Note(Box::new(note)));
+}
+
+/// Logs a line about a server of a pool, with the code and the words of the server's error.
+pub fn note_server_error<P: Protocol>(
+    ports: &mut Ports<P>,
+    (pool, pid): (&Pool<P>, u32),
+    level: Level,
+    code: String,
+    words: &str,
+) {
+    let host = &pool.settings.host;
+    let detail = format!("{host}, process {pid}: {words}");
+    let cause = DisconnectReason::ServerGone.key();
+    note_pool(ports, pool, level, cause, Some(code.into()), detail);
+}
+
+fn note_pool<P: Protocol>(
+    ports: &mut Ports<P>,
+    pool: &Pool<P>,
+    level: Level,
+    cause: &'static str,
+    code: Option<Cow<'static, str>>,
+    detail: String,
+) {
+    let (database, user) = (Some(pool.shared.database.clone()), Some(pool.shared.user.clone()));
+    let server = Some(pool.settings.host.to_string());
+    let (client, peer) = (None, None);
+    let note = Note { level, cause, code, client, peer, database, user, server, detail };
+    ports.act(Action::Note(Box::new(note)));
 }
 
 impl<P: Protocol> Step<'_, P> {
@@ -45,9 +97,14 @@ impl<P: Protocol> Step<'_, P> {
         cause: DisconnectReason,
         detail: String,
     ) {
+        self.tell_of_client(conn, ClientNote { detail, ..ClientNote::new(level, cause) });
+    }
+
+    /// Logs a line about a client, with all that it may have.
+    pub fn tell_of_client(&mut self, conn: Conn, note: ClientNote<'_>) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let pool = self.engine.core_state.peek_pool(client.pool);
-        note_client(self.ports, level, cause, (client, pool), detail);
+        note_client(self.ports, (client, pool), note);
     }
 
     /// Logs a line about a pool.
@@ -59,14 +116,12 @@ impl<P: Protocol> Step<'_, P> {
         detail: String,
     ) {
         let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
-        self.ports.act(Action::Note(Box::new(Note {
-            level,
-            cause: cause.key(),
-            client: None,
-            peer: None,
-            database: Some(pool.shared.database.clone()),
-            user: Some(pool.shared.user.clone()),
-            detail,
-        })));
+        note_pool(self.ports, pool, level, cause.key(), None, detail);
+    }
+
+    /// Logs news about a pool.
+    pub(crate) fn note_news(&mut self, pool: PoolId, level: Level, news: News, detail: String) {
+        let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
+        note_pool(self.ports, pool, level, news.key(), None, detail);
     }
 }

@@ -12,7 +12,7 @@ use crate::inbox::Rest;
 use crate::lobby::{CONSOLES_MAX, Counted, Newcomer};
 use crate::message::CoreMessage;
 use crate::pool_shared::PoolShared;
-use crate::protocol::Protocol;
+use crate::protocol::{Activity, Protocol};
 
 /// Log text for a peer that has ended its stream.
 pub const END_OF_STREAM: &str = "end of stream";
@@ -148,8 +148,21 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Ends the session of a client whose connection broke.
     pub(crate) fn client_gone(&mut self, conn: Conn, why: &str) {
-        self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why.to_owned());
+        self.note_gone(conn, why);
         self.remove_client(conn, true);
+    }
+
+    /// Logs that a client has gone without a word. That is news if a server works for the client or
+    /// has its transaction open.
+    pub fn note_gone(&mut self, conn: Conn, why: &str) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let server = client.link.and_then(|server| self.engine.connections.server(server));
+        let (level, amid) = match server.map(|server| P::activity(&server.session)) {
+            Some(Activity { in_transaction: true, .. }) => (Level::Info, ", amid a transaction"),
+            Some(Activity { owes: true, .. }) => (Level::Info, ", amid a request"),
+            _ => (Level::Debug, ""),
+        };
+        self.note_client(conn, level, DisconnectReason::ClientGone, format!("{why}{amid}"));
     }
 
     /// Closes the connection of a client with which the loop could not agree on its encryption.
@@ -169,8 +182,7 @@ impl<P: Protocol> Step<'_, P> {
         if server.is_some_and(|server| P::activity(&server.session).owes) {
             return;
         }
-        let why = END_OF_STREAM.to_owned();
-        self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why);
+        self.note_gone(conn, END_OF_STREAM);
         self.remove_client(conn, false);
     }
 

@@ -16,9 +16,10 @@ use refrain_config::{General, PoolOptions};
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
+use crate::crowd::CrowdNews;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
-use crate::event::Action;
+use crate::event::{Action, Level, News};
 use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
 use crate::ports::Ports;
@@ -269,8 +270,38 @@ impl<P: Protocol> Step<'_, P> {
         self.engine.core_state.pool(id).surplus = 0;
     }
 
+    /// Tells the log of clients that wait because of a limit. If a pool connects no server though
+    /// clients have waited for seconds and it may try, the limits forbid it.
+    fn tick_crowd(&mut self, id: PoolId) {
+        let (now, leaves) = (self.now, self.engine.core_state.leaves(id, self.now));
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(pool) = core_state.find_pool(id) else { return };
+        let first = pool.waiters.first_client().and_then(|client| connections.client(client));
+        if first.is_none() && !pool.crowd.needs_tick() {
+            return;
+        }
+        let longest = first.map_or(0, |client| now.since(client.waiting));
+        let serves = !leaves && !pool.paused && !pool.removed;
+        let is_at_limit = serves && pool.connecting == 0 && pool.retry <= now;
+        let seen = (pool.waiting(), Duration::from_micros(longest), is_at_limit);
+        let options = &pool.settings.options;
+        match pool.crowd.tick(&pool.shared.crowd, now, seen) {
+            Some(CrowdNews::Begins(clients)) => {
+                let size = options.pool_size;
+                let told = format!("{clients} clients; pool_size is {size}");
+                self.note_news(id, Level::Warn, News::PoolFull, told);
+            }
+            Some(CrowdNews::Over(span)) => {
+                let told = format!("after {} s", span.as_secs());
+                self.note_news(id, Level::Info, News::PoolFullOver, told);
+            }
+            None => {}
+        }
+    }
+
     fn tick_pool(&mut self, id: PoolId, general: &General) {
         let (now, core) = (self.now, self.engine.core_state.core);
+        self.tick_crowd(id);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         if pool.is_unused() {
             pool.unused_since.get_or_insert(now);

@@ -5,26 +5,30 @@
 //! core. If the queue is full, the log drops lines, counts them, and writes the number.
 //!
 //! An engine logs by a [`Note`], whose fields become those of the line. `cause` is a short key out
-//! of a closed set, for counting and alerting; the sentence is the message.
+//! of a closed set, for counting and alerting; the sentence is the message. Of notes that say the
+//! same, the first becomes a line at once, and the others are counted ([`limit`]), unless the log
+//! has the level `debug` or `trace`: then each is a line.
 
+mod limit;
 mod line;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::{Level, Note};
+use refrain_pool::event::{Level, News, Note};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::{Registry, reload};
 
+use crate::log::limit::{Kind, Limiter, More};
 use crate::scene;
 
 /// Detail of an engine's note about a client that logged in.
@@ -39,6 +43,15 @@ static LOG: OnceLock<Log> = OnceLock::new();
 struct Log {
     queue: Queue,
     level: reload::Handle<LevelFilter, Registry>,
+    limiter: Mutex<Limiter>,
+}
+
+impl Log {
+    /// Locks the limiter, for a moment: a core waits for the log thread here, and nothing is
+    /// written meanwhile.
+    fn limited<T>(&self, work: impl FnOnce(&mut Limiter) -> T) -> T {
+        work(&mut self.limiter.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Starts logging. A second call changes only the level.
@@ -53,7 +66,8 @@ pub fn start(format: LogFormat, level: LogLevel) {
     let registry = tracing_subscriber::registry().with(filter).with(lines_made);
     let set = tracing::subscriber::set_global_default(registry);
     // Both fail only if another thread or a host of this library was first: its log is used.
-    if set.is_ok() && LOG.set(Log { queue, level: handle }).is_ok() {
+    let log = Log { queue, level: handle, limiter: Mutex::default() };
+    if set.is_ok() && LOG.set(log).is_ok() {
         let writing = thread::Builder::new().name("log".to_owned());
         let started = writing.spawn(move || write_lines(&lines, &lost));
         started.expect("a thread can be started");
@@ -71,6 +85,10 @@ pub(crate) fn set_level(level: LogLevel) {
 /// Waits up to `FLUSH_WAIT` until all lines are written. Returns true if they are.
 pub fn flush() -> bool {
     let Some(log) = LOG.get() else { return false };
+    // A thread that panics may have the limiter locked.
+    if let Ok(mut limiter) = log.limiter.try_lock() {
+        limiter.rest(Instant::now()).iter().for_each(tell_more);
+    }
     let until = Instant::now() + FLUSH_WAIT;
     let (done, wait) = mpsc::channel();
     // The queue may be full, and standard error may have no reader.
@@ -135,19 +153,45 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// Logs a note of an engine. Where its level is not logged, its sentence is not made: each login
-/// has such a note.
+/// Logs a note of an engine, unless one that says the same was logged lately: then it is counted.
+/// Where its level is not logged, its sentence is not made: each login has such a note.
 pub(crate) fn note(note: &Note) {
+    let logged = level();
+    if note.level > logged {
+        return;
+    }
+    let is_limited = logged < Level::Debug;
+    if is_limited && let Some(log) = LOG.get() {
+        let kind = Kind::of(note);
+        if !log.limited(|limiter| limiter.admits(kind, Instant::now())) {
+            return;
+        }
+    }
+    write(note, &sentence(note));
+}
+
+/// Logs the number of notes of one kind that were counted.
+fn tell_more(more: &More) {
+    let Kind { level, cause, is_of_client, database, user } = more.kind.clone();
+    let begin = beginning(is_of_client, words_of(cause));
+    let words = format!("{begin} … {} more in {} s", more.count, more.span.as_secs());
+    let (code, client, peer, server) = (None, None, None, None);
+    let detail = String::new();
+    write(&Note { level, cause, code, client, peer, database, user, server, detail }, &words);
+}
+
+fn write(note: &Note, sentence: &str) {
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
                 cause = note.cause,
+                sqlstate = note.code.as_deref(),
                 client = note.client.map(|client| client.0),
                 database = note.database.as_deref(),
                 user = note.user.as_deref(),
                 peer = note.peer.as_deref(),
-                "{}",
-                sentence(note)
+                server = note.server.as_deref(),
+                "{sentence}"
             )
         };
     }
@@ -161,17 +205,24 @@ pub(crate) fn note(note: &Note) {
 
 /// Returns the sentence of a line: what happened, and why.
 fn sentence(note: &Note) -> String {
-    let why = DisconnectReason::words(note.cause).unwrap_or(note.cause);
+    let why = words_of(note.cause);
     let detail = match note.detail.as_str() {
         LOGGED_IN => return "client logged in".to_owned(),
         "" => String::new(),
+        detail if detail == why && note.client.is_some() => String::new(),
         detail => format!(" ({detail})"),
     };
-    match note.client {
-        Some(_) if note.detail == why => format!("client disconnected: {why}"),
-        Some(_) => format!("client disconnected: {why}{detail}"),
-        None => format!("{why}{detail}"),
-    }
+    beginning(note.client.is_some(), why) + &detail
+}
+
+/// Returns the words for a key.
+fn words_of(cause: &'static str) -> &'static str {
+    DisconnectReason::words(cause).or_else(|| News::words(cause)).unwrap_or(cause)
+}
+
+/// Returns the beginning of a sentence about a client or about something else.
+fn beginning(is_of_client: bool, why: &str) -> String {
+    if is_of_client { format!("client disconnected: {why}") } else { why.to_owned() }
 }
 
 fn filter_of(level: LogLevel) -> LevelFilter {
@@ -221,9 +272,10 @@ impl<S: Subscriber> Layer<S> for Lines {
     }
 }
 
-/// Writes lines to standard error. An error of a write is ignored: there is nowhere to report it.
+/// Writes lines to standard error, and tells in time how many were not written. An error of a write
+/// is ignored: there is nowhere to report it.
 fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
-    for line in lines {
+    while let Some(line) = next_line(lines) {
         match line {
             Line::Text(text) => drop(io::stderr().write_all(text.as_bytes())),
             Line::Flush(done) => drop(done.send(())),
@@ -234,6 +286,24 @@ fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
                 io::stderr(),
                 "{count} log lines were dropped: standard error was not read fast enough"
             );
+        }
+    }
+}
+
+/// Returns the next line, which may be the number of those that were not written. Each such number
+/// follows a line, so whoever waits for a line knows when a number is due.
+fn next_line(lines: &Receiver<Line>) -> Option<Line> {
+    loop {
+        let Some(log) = LOG.get() else { return lines.recv().ok() };
+        let more = log.limited(|limiter| limiter.due(Instant::now()));
+        more.iter().for_each(tell_more);
+        let Some(due) = log.limited(|limiter| limiter.next_due()) else {
+            return lines.recv().ok();
+        };
+        match lines.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(line) => return Some(line),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }

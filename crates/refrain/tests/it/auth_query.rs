@@ -154,6 +154,7 @@ fn known_users_are_told_or_wait_while_their_own_database_is_down() {
         let choice = if waits { "\"wait\"" } else { "\"refuse\"" };
         let config = over(&cluster).general("auth_cache_ttl", "\"0s\"");
         let config = config.pool("server_login_retry", "\"10ms\"");
+        let config = config.general("log_level", "\"debug\"");
         let proxy = config.pool("server_unavailable", choice).start();
         assert_eq!(who(&proxy, "ann", "secret").as_deref(), Ok("ann"));
         cluster.stop();

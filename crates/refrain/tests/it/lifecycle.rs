@@ -154,6 +154,7 @@ fn e78_e79_postgresql_goes_down_and_comes_back() {
 fn clients_wait_while_postgresql_is_down() {
     let mut cluster = Cluster::start(Version::V15, &[]).unwrap();
     let config = Config::over(&cluster).pool("server_login_retry", "\"10ms\"");
+    let config = config.general("log_level", "\"debug\"");
     let proxy = config.pool("server_unavailable", "\"wait\"").start();
     let mut session = proxy.open("postgres");
     session.run("select 1");

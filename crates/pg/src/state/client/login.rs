@@ -112,6 +112,20 @@ impl Login {
         }
     }
 
+    /// Returns the database and the user as the client names them, once it has, and until it is in.
+    pub(crate) fn claimed(&self) -> Option<(&str, &str)> {
+        match &self.state {
+            ClientState::LookingUp(login_request, _)
+            | ClientState::Proving(login_request, _)
+            | ClientState::Entering(login_request, _)
+            | ClientState::Checking(login_request, _) => {
+                Some((&login_request.database, &login_request.user))
+            }
+            ClientState::Console(authenticated, name) => Some((name, authenticated.user())),
+            ClientState::Opening | ClientState::Ready(..) => None,
+        }
+    }
+
     /// Notes that the client asks for encryption. False if it has asked for this kind before.
     pub(crate) fn asks_for(&mut self, encryption: Encryption) -> bool {
         let asked = match encryption {
