@@ -31,11 +31,13 @@ impl LostHosts {
         hosts.len() > before
     }
 
+    /// Whether no host is lost.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
     /// Notes that a server of a host has answered. Returns how long the host was lost, if it was.
     pub(crate) fn find(&self, host: &Host, now: Now) -> Option<Duration> {
-        if self.count.load(Relaxed) == 0 {
-            return None;
-        }
         let mut hosts = self.lock();
         let since = hosts.remove(&host.to_string());
         self.count.store(hosts.len(), Relaxed);

@@ -48,6 +48,9 @@ impl<P: Protocol> Step<'_, P> {
     /// it was lost.
     fn host_answers(&mut self, id: PoolId) {
         let core_state = &mut self.engine.core_state;
+        if core_state.shared.lost_hosts.is_empty() {
+            return;
+        }
         let host = &core_state.pool(id).settings.host.clone();
         if let Some(span) = core_state.shared.lost_hosts.find(host, self.now) {
             let told = format!("{host}, after {} s", span.as_secs());
