@@ -12,7 +12,7 @@ use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::pipeline::outstanding::{Failed, Seq};
+use crate::pipeline::outstanding::{Failed, Purpose, ReplyAction, Seq};
 use crate::relay::link::Link;
 use crate::relay::reader::Halt;
 use crate::relay::words::logged;
@@ -30,9 +30,11 @@ impl Link<'_> {
     /// Whether the client's request waits for the answer to a query that syncs settings, so that
     /// the server has got nothing of it.
     pub(crate) fn is_unused(&self) -> bool {
-        self.client.session.pins.is_empty()
-            && self.client.session.reading.has_barrier()
-            && self.pipe.server.session.outstanding.syncs_settings()
+        let (client, outstanding) = (&self.client.session, &self.pipe.server.session.outstanding);
+        let syncs = ReplyAction::Skip(Purpose::SyncSettings);
+        client.pins.is_empty()
+            && client.reading.is_barred_by(outstanding.oldest())
+            && outstanding.front().is_some_and(|oldest| oldest.action == syncs)
     }
 
     /// Has the client go to another server, since this one ends. False if too many did so before.

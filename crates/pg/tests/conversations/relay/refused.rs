@@ -144,6 +144,20 @@ fn a_request_that_is_cancelled_meanwhile_fails_and_nothing_is_given_up() {
 }
 
 #[test]
+fn the_end_of_a_server_ends_the_transaction_of_a_client_that_waits_for_nothing() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    // The message behind it would wait for the answer, which has come.
+    let reply = [complete("SELECT 1"), complete("DEALLOCATE ALL"), ready_in_block()];
+    alice.asks(&server, "select 1; deallocate all", reply);
+    let words = "terminating connection due to administrator command";
+    server.answers([fatal("57P01", words)]).breaks();
+    alice.gets([fatal("57P01", words)]);
+    assert!(alice.is_closed());
+}
+
+#[test]
 fn a_server_that_ends_meanwhile_takes_no_request_along() {
     let talk = one_server();
     let (alice, _, server) = with_buffers(&talk);
