@@ -3,7 +3,7 @@
 //!
 //! Lines are of one kind if they tell of the same thing for the same database and user. The first
 //! of a kind is written at once. Those that follow are counted, and one line tells their number
-//! each [`SPAN`], until none follows.
+//! and the details of the last of them each [`SPAN`], until none follows.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -53,30 +53,42 @@ pub(super) struct More {
     pub(super) count: u64,
     /// The time in which they came.
     pub(super) span: Duration,
+    /// The details of the last of them.
+    pub(super) last: String,
+}
+
+/// The lines of a kind since one was written.
+#[derive(Debug, Default)]
+struct Counted {
+    count: u64,
+    /// The details of the last of them.
+    last: String,
 }
 
 /// The kinds of the lines of the last [`SPAN`].
 #[derive(Debug, Default)]
 pub(super) struct Limiter {
-    /// For each kind the number of lines since one was written.
-    counts: HashMap<Kind, u64>,
+    /// The kinds, each with the lines since one was written.
+    counts: HashMap<Kind, Counted>,
     /// When a line of each kind was written, the earliest first.
     written: VecDeque<(Instant, Kind)>,
 }
 
 impl Limiter {
-    /// Whether a line of this kind is to be written now. If not, the line is counted.
-    pub(super) fn admits(&mut self, kind: Kind, now: Instant) -> bool {
-        if let Some(count) = self.counts.get_mut(&kind) {
-            *count += 1;
+    /// Whether a line of this kind, with these details, is to be written now. If not, the line is
+    /// counted.
+    pub(super) fn admits(&mut self, kind: Kind, detail: &str, now: Instant) -> bool {
+        if let Some(counted) = self.counts.get_mut(&kind) {
+            counted.count += 1;
+            detail.clone_into(&mut counted.last);
             return false;
         }
         let is_named = kind.database.is_some() || kind.user.is_some();
         if self.counts.len() >= KINDS_MAX && is_named {
-            return self.admits(kind.nameless(), now);
+            return self.admits(kind.nameless(), detail, now);
         }
         self.written.push_back((now, kind.clone()));
-        self.counts.insert(kind, 0);
+        self.counts.insert(kind, Counted::default());
         true
     }
 
@@ -92,10 +104,10 @@ impl Limiter {
         while self.next_due().is_some_and(|at| at <= now) {
             let Some((at, kind)) = self.written.pop_front() else { break };
             match self.counts.get_mut(&kind).map(std::mem::take) {
-                None | Some(0) => drop(self.counts.remove(&kind)),
-                Some(count) => {
+                None | Some(Counted { count: 0, .. }) => drop(self.counts.remove(&kind)),
+                Some(Counted { count, last }) => {
                     self.written.push_back((now, kind.clone()));
-                    due.push(More { kind, count, span: now - at });
+                    due.push(More { kind, count, span: now - at, last });
                 }
             }
         }
@@ -104,10 +116,10 @@ impl Limiter {
 
     /// Takes out all numbers: the log ends.
     pub(super) fn rest(&mut self, now: Instant) -> Vec<More> {
-        let Self { counts, written } = std::mem::take(self);
+        let Self { mut counts, written } = std::mem::take(self);
         let more = written.into_iter().map(|(at, kind)| {
-            let count = counts.get(&kind).copied().unwrap_or(0);
-            More { kind, count, span: now - at }
+            let Counted { count, last } = counts.remove(&kind).unwrap_or_default();
+            More { kind, count, span: now - at, last }
         });
         more.filter(|more| more.count > 0).collect()
     }
@@ -134,14 +146,17 @@ mod tests {
     #[test]
     fn the_first_line_is_written_and_the_others_are_counted() {
         let (mut limiter, begin) = (Limiter::default(), Instant::now());
-        assert!(limiter.admits(kind("anna"), begin));
+        assert!(limiter.admits(kind("anna"), "why", begin));
         for second in 1..=7 {
-            assert!(!limiter.admits(kind("anna"), begin + seconds(second)));
+            assert!(!limiter.admits(kind("anna"), "why", begin + seconds(second)));
         }
-        assert!(limiter.admits(kind("ben"), begin + seconds(7)), "another user is another kind");
+        assert!(
+            limiter.admits(kind("ben"), "why", begin + seconds(7)),
+            "another user is another kind"
+        );
         assert_eq!(limiter.next_due(), Some(begin + SPAN));
         assert_eq!(limiter.due(begin + seconds(9)), []);
-        let more = More { kind: kind("anna"), count: 7, span: SPAN };
+        let more = More { kind: kind("anna"), count: 7, span: SPAN, last: "why".to_owned() };
         assert_eq!(limiter.due(begin + SPAN), [more]);
         assert_eq!(limiter.due(begin + SPAN), [], "it is told once");
     }
@@ -153,7 +168,7 @@ mod tests {
         for second in 0..60 {
             let now = begin + seconds(second);
             lines += limiter.due(now).len();
-            lines += (0..100).filter(|_| limiter.admits(kind("anna"), now)).count();
+            lines += (0..100).filter(|_| limiter.admits(kind("anna"), "why", now)).count();
         }
         assert_eq!(lines, 6);
     }
@@ -161,43 +176,49 @@ mod tests {
     #[test]
     fn a_kind_that_was_quiet_is_written_at_once() {
         let (mut limiter, begin) = (Limiter::default(), Instant::now());
-        assert!(limiter.admits(kind("anna"), begin));
-        assert!(!limiter.admits(kind("anna"), begin));
+        assert!(limiter.admits(kind("anna"), "why", begin));
+        assert!(!limiter.admits(kind("anna"), "why", begin));
         assert_eq!(limiter.due(begin + seconds(10)).len(), 1);
-        assert!(!limiter.admits(kind("anna"), begin + seconds(11)));
+        assert!(!limiter.admits(kind("anna"), "why", begin + seconds(11)));
         assert_eq!(limiter.due(begin + seconds(20)).len(), 1);
         assert_eq!(limiter.due(begin + seconds(30)), []);
         assert_eq!(limiter.next_due(), None);
-        assert!(limiter.admits(kind("anna"), begin + seconds(31)));
+        assert!(limiter.admits(kind("anna"), "why", begin + seconds(31)));
     }
 
     #[test]
-    fn a_late_number_says_its_time() {
+    fn a_late_number_says_its_time_and_the_last_details() {
         let (mut limiter, begin) = (Limiter::default(), Instant::now());
-        assert!(limiter.admits(kind("anna"), begin));
-        assert!(!limiter.admits(kind("anna"), begin));
-        assert_eq!(limiter.due(begin + seconds(25))[0].span, seconds(25));
+        assert!(limiter.admits(kind("anna"), "why", begin));
+        assert!(!limiter.admits(kind("anna"), "why", begin));
+        assert!(!limiter.admits(kind("anna"), "another", begin));
+        let more = &limiter.due(begin + seconds(25))[0];
+        assert_eq!((more.span, &*more.last), (seconds(25), "another"));
     }
 
     #[test]
     fn kinds_have_a_limit() {
         let (mut limiter, begin) = (Limiter::default(), Instant::now());
-        let written = (0..3 * KINDS_MAX).filter(|n| limiter.admits(kind(&n.to_string()), begin));
+        let written =
+            (0..3 * KINDS_MAX).filter(|n| limiter.admits(kind(&n.to_string()), "why", begin));
         assert_eq!(written.count(), KINDS_MAX + 1);
         assert_eq!(limiter.counts.len(), limiter.written.len());
         let due = limiter.due(begin + SPAN);
         let count = 2 * KINDS_MAX as u64 - 1;
-        assert_eq!(due, [More { kind: kind("").nameless(), count, span: SPAN }]);
-        assert!(limiter.admits(kind("anna"), begin + SPAN), "there is room again");
+        assert_eq!(
+            due,
+            [More { kind: kind("").nameless(), count, span: SPAN, last: "why".to_owned() }]
+        );
+        assert!(limiter.admits(kind("anna"), "why", begin + SPAN), "there is room again");
     }
 
     #[test]
     fn nothing_is_lost_at_the_end() {
         let (mut limiter, begin) = (Limiter::default(), Instant::now());
-        assert!(limiter.admits(kind("anna"), begin));
-        assert!(limiter.admits(kind("ben"), begin));
-        assert!(!limiter.admits(kind("ben"), begin));
-        let more = More { kind: kind("ben"), count: 1, span: seconds(2) };
+        assert!(limiter.admits(kind("anna"), "why", begin));
+        assert!(limiter.admits(kind("ben"), "why", begin));
+        assert!(!limiter.admits(kind("ben"), "why", begin));
+        let more = More { kind: kind("ben"), count: 1, span: seconds(2), last: "why".to_owned() };
         assert_eq!(limiter.rest(begin + seconds(2)), [more]);
         assert_eq!(limiter.rest(begin + seconds(2)), []);
     }

@@ -163,18 +163,23 @@ pub(crate) fn note(note: &Note) {
     let is_limited = logged < Level::Debug;
     if is_limited && let Some(log) = LOG.get() {
         let kind = Kind::of(note);
-        if !log.limited(|limiter| limiter.admits(kind, Instant::now())) {
+        if !log.limited(|limiter| limiter.admits(kind, &note.detail, Instant::now())) {
             return;
         }
     }
     write(note, &sentence(note));
 }
 
-/// Logs the number of notes of one kind that were counted.
+/// Logs the number of notes of one kind that were counted, and the details of the last one.
 fn tell_more(more: &More) {
     let Kind { level, cause, is_of_client, database, user } = more.kind.clone();
-    let begin = beginning(is_of_client, words_of(cause));
-    let words = format!("{begin} … {} more in {} s", more.count, more.span.as_secs());
+    let why = words_of(cause);
+    let mut words = beginning(is_of_client, why);
+    words += &format!(" … {} more in {} s", more.count, more.span.as_secs());
+    let says_no_more = more.last.is_empty() || is_of_client && more.last == why;
+    if !says_no_more {
+        words += &format!(", the last one: {}", more.last);
+    }
     let (code, client, peer, server) = (None, None, None, None);
     let detail = String::new();
     write(&Note { level, cause, code, client, peer, database, user, server, detail }, &words);

@@ -148,7 +148,7 @@ fn write_files(folder: &Path, authority: &Authority) -> Result<()> {
 fn configuration(folder: &Path, mode: &str, certificate: &str, clusters: &[Cluster]) -> String {
     let file = |name: &str| format!("{:?}", folder.join(name));
     let mut text = format!(
-        "workers = 1\nauth = \"hba\"\nhba = '''\n{RULES}'''\nadmin_users = [\"admin\"]\n\
+        "workers = 1\nlog_level = \"debug\"\nauth = \"hba\"\nhba = '''\n{RULES}'''\nadmin_users = [\"admin\"]\n\
          client_tls_sslmode = {mode:?}\nclient_tls_ca_file = {}\n\
          client_tls_cert_file = {}\nclient_tls_key_file = {}\n\n\
          [users.{USER}]\npassword = {PASSWORD:?}\n",
