@@ -81,7 +81,12 @@ impl Link<'_> {
             self.know_settings()?;
         }
         let env = self.client.session.settings.env();
-        let change = match self.client.session.settings.unknown_since() {
+        let settings = &self.client.session.settings;
+        let change = match settings.unknown_since() {
+            // PostgreSQL reports by what it scans.
+            Some(_) if !session::scanned_alike(&cached.settings, settings.current()) => {
+                Change::Kept
+            }
             Some(_) => Change::Anew,
             None => self.change(&cached, before, env),
         };

@@ -3,7 +3,7 @@
 
 use refrain_differ::msg::Msg;
 
-use crate::session::{Session, bind, execute, parse};
+use crate::session::{Session, bind, execute, parse, query};
 use crate::world::{Config, Proxy, Version, addr, cluster, database_of};
 
 /// Statements, and for each the change of a setting that decides what it means.
@@ -269,6 +269,31 @@ fn another_path_leaves_a_statement_as_it_was_scanned_on_postgresql_18() {
 const SHOWN: &str = "select current_user, session_user, current_setting('role'), \
     current_setting('work_mem'), current_setting('datestyle'), current_setting('timezone'), \
     current_setting('search_path')";
+
+/// Has a statement used right behind a transaction whose texts may have set anything, after a
+/// change of how texts are scanned.
+fn scanned_once_behind_hidden_texts(version: Version, name: &'static str) {
+    let database = database_of(version, name);
+    let proxy = Config::over(cluster(version)).start();
+    let mut sessions = [proxy.open(database), Session::open(addr(cluster(version)), database)];
+    let replies = sessions.each_mut().map(|session| {
+        session.ask(&[parse("s", r"select '\x0102'::bytea"), Msg::Sync]);
+        session.run("set standard_conforming_strings = off");
+        session.run("begin");
+        session.run("do $$ begin perform 1; end $$");
+        let uses = [bind("s", &[]), execute(), Msg::Sync];
+        let behind = session.ask(&[vec![query("commit")], uses.to_vec()].concat()).words();
+        let ready = session.ready().words();
+        [behind, ready, session.ask(&uses).words()]
+    });
+    assert_eq!(replies[0], replies[1]);
+}
+
+#[test]
+fn a_statement_is_scanned_once_whatever_texts_may_have_set() {
+    scanned_once_behind_hidden_texts(Version::V15, "scanned_hidden_15");
+    scanned_once_behind_hidden_texts(Version::V18, "scanned_hidden_18");
+}
 
 fn ways_back(version: Version, names: (&'static str, &'static str)) {
     databases(version, names);
