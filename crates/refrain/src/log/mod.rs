@@ -6,7 +6,7 @@
 //!
 //! An engine logs by a [`Note`], whose fields become those of the line. `cause` is a short key out
 //! of a closed set, for counting and alerting; the sentence is the message. Of notes that say the
-//! same, the first becomes a line at once, and the others are counted ([`limit`]), unless the log
+//! same, the first becomes a line at once, and the others are counted (`limit`), unless the log
 //! has the level `debug` or `trace`: then each is a line.
 
 mod limit;
