@@ -166,6 +166,7 @@ impl DisconnectReason {
             Self::Terminated => "it ended the session",
             Self::ClientGone => "its connection broke",
             Self::Tls => "could not accept SSL connection",
+            Self::Settings => "a server refused its settings",
             Self::Killed => "an administrator ended its session",
             Self::Removed => "its user or database is no longer configured",
             Self::Shutdown => "Refrain is shutting down",

@@ -323,13 +323,11 @@ impl Step<'_, '_> {
             return self.refuse_client(conn, DisconnectReason::Login, &refused.report());
         }
         let key: [u8; 32] = self.step.engine.core_state.random();
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let pool = self.step.engine.core_state.pool(client.pool());
-        let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         let pid = self.step.engine.set_cancel_key(conn, &key[..bytes]);
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());
+        let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         let out = self.step.ports.out(conn);
         let expected = client.session.settings.expected();
         match &mut pool.protocol.last_login {
