@@ -39,8 +39,8 @@ impl Link<'_> {
         // each Bind. That one must exist under the client's name (E51).
         self.lend_name(&cached.statement)?;
         let fit = self.fit(bind.statement, &cached, Use::Bind)?;
-        if fit == Fit::Stale {
-            return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Stale));
+        if let Fit::Stale(copy) = fit {
+            return Ok(self.refuse_stale(message, &bind, &cached, copy));
         }
         // An Execute needs to know its portal's statement only if running that may change the
         // session.
@@ -148,6 +148,30 @@ impl Link<'_> {
             let none = Unnamed::none_since(self.pipe.server.session.outstanding.segment());
             self.pipe.server.session.statements.replace_unnamed(seq, none);
         }
+    }
+
+    /// Makes a Bind of a stale statement fail on the server. PostgreSQL reads the parameters before
+    /// it sees that the columns have changed (`exec_bind_message`). So the Bind goes to a copy that
+    /// takes the same parameters, if there is one, and the refusal stands behind that: an error of
+    /// the parameters is the server's own. A Bind of which a part has not arrived is refused at
+    /// once: nothing can be sent behind it yet.
+    #[cold]
+    fn refuse_stale(
+        &mut self,
+        message: &Message<'_>,
+        bind: &Bind<'_>,
+        cached: &CachedStatement,
+        copy: Option<Called>,
+    ) -> usize {
+        let id = cached.statement.id;
+        let Some(called) = copy.filter(|_| message.complete) else {
+            return self.refuse_bind(message, bind, id, Refusal::Stale);
+        };
+        self.send_bind(message, bind, cached, called);
+        let action = ReplyAction::Skip(Purpose::Shape);
+        let entry = OutstandingRequest::new(RequestKind::Bind, action).about(id);
+        self.pipe.owe(entry.called(bind.statement));
+        self.refuse(message, RequestKind::Bind, Refusal::Stale)
     }
 
     /// Makes a Bind fail on the server, by the name of a statement that never exists. So the

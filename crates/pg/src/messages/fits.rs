@@ -29,8 +29,9 @@ pub(crate) enum Fit {
     Has(Called),
     /// The server lacks it; a new copy will fit.
     Lacks,
-    /// It returns other columns than the client's Parse found.
-    Stale,
+    /// It returns other columns than the client's Parse found. This copy, if any, takes the same
+    /// parameters.
+    Stale(Option<Called>),
 }
 
 /// The kind of message that uses a statement.
@@ -148,7 +149,7 @@ impl Link<'_> {
             }
             Some(_) => {
                 self.differs(cached, generation);
-                Ok(Fit::Stale)
+                Ok(Fit::Stale((!other).then_some(called)))
             }
             None if matches!(columns, Columns::Of { .. }) => {
                 // The columns that the client's Parse found were never shown to any client.

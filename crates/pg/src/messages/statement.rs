@@ -33,12 +33,12 @@ impl Link<'_> {
         if fit == Fit::Lacks && self.describe_in_failed_transaction(&cached)? {
             return Ok(message.bytes.len());
         }
-        if fit == Fit::Stale {
-            return Ok(self.refuse(message, RequestKind::DescribeStatement, Refusal::Stale));
-        }
         let called = match fit {
             Fit::Has(called) => called,
-            Fit::Lacks | Fit::Stale => self.prepare_for(name, &cached),
+            Fit::Lacks => self.prepare_for(name, &cached),
+            Fit::Stale(_) => {
+                return Ok(self.refuse(message, RequestKind::DescribeStatement, Refusal::Stale));
+            }
         };
         cached.count_use();
         self.pipe.describe_copy(called, &cached.statement);

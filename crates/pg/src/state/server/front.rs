@@ -19,7 +19,7 @@ pub(crate) struct FrontSegment {
     description: ParameterDescription,
     /// The segment whose error the client does not get: it got the error of the segment before,
     /// which caused this one.
-    skip_error_in: Segment,
+    skip_error_in: Option<Segment>,
 }
 
 /// A ParameterDescription, the first half of the answer to a Describe of a statement.
@@ -59,11 +59,12 @@ impl FrontSegment {
 
     /// Notes that the client has got an error that will make the next segment fail too.
     pub(crate) fn skip_next_error(&mut self, failed: &Failed) {
-        self.skip_error_in = failed.segments.1 + 1;
+        self.skip_error_in = Some(failed.segments.1 + 1);
     }
 
-    /// True if the client has got the error that caused this one.
-    pub(crate) fn skips_error(&self, failed: &Failed) -> bool {
-        failed.covers(self.skip_error_in)
+    /// Skips an error if the client has got the one that caused it. That is the first error of its
+    /// segment: a Sync with a body, behind it, fails with an error of its own.
+    pub(crate) fn skips_error(&mut self, failed: &Failed) -> bool {
+        self.skip_error_in.take_if(|segment| failed.covers(*segment)).is_some()
     }
 }

@@ -284,7 +284,8 @@ fn columns_that_a_portal_told_of_are_those_that_later_binds_return() {
     second.gets([parse("", NORMALIZED), describe_statement(""), flush()]);
     let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
     second.answers(other.clone());
-    second.gets([bind_value("", "~none", "8"), execute(""), sync()]);
-    second.answers([error("26000", "prepared statement \"~none\" does not exist"), ready()]);
+    second.gets([bind_value("", "", "8"), describe_statement("~none"), execute(""), sync()]);
+    let none = error("26000", "prepared statement \"~none\" does not exist");
+    second.answers([bind_complete(), none, ready()]);
     alice.gets([error_like("cached plan must not change result type"), ready()]);
 }

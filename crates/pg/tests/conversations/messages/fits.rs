@@ -41,9 +41,26 @@ fn a_copy_with_other_columns_is_refused_as_a_stale_plan() {
     second.answers(other.clone());
     // The schema has changed unseen: no older copy is used any more.
     second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
-    second.gets([bind_value("", "~none", "1"), execute(""), sync()]);
-    second.answers([error("26000", "prepared statement \"~none\" does not exist"), ready()]);
+    second.gets([bind_value("", "~1.1", "1"), describe_statement("~none"), execute(""), sync()]);
+    let none = error("26000", "prepared statement \"~none\" does not exist");
+    second.answers([bind_complete(), none, ready()]);
     alice.gets([error_like("cached plan must not change result type"), ready()]);
+}
+
+#[test]
+fn an_error_of_the_parameters_comes_before_that_of_a_stale_plan() {
+    let talk = two_servers();
+    let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
+    alice.sends([bind("", "s"), execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", READ), describe_statement(""), flush()]);
+    let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
+    second.answers(other.clone());
+    second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+    second.gets([bind("", "~1.1"), describe_statement("~none"), execute(""), sync()]);
+    let said = "bind message supplies 0 parameters, but prepared statement \"~1.1\" requires 1";
+    second.answers([error("08P01", said), ready()]);
+    alice.gets([error("08P01", &said.replace("~1.1", "s")), ready()]);
 }
 
 #[test]
