@@ -243,12 +243,11 @@ table! {
     /// Statements that may run on a server beside those of other clients.
     ///
     /// `reads`: while several servers of a pool run reads, short reads of several clients run on
-    /// one server, one behind the other, which costs PostgreSQL half the CPU. Only prepared
-    /// statements share servers, with `autoprepare` also query strings and unnamed statements.
-    /// Refrain finds out which of them are reads. A read is one SELECT that writes and locks
-    /// nothing, calls no volatile function, and shows nothing of its session. Refrain asks a server
-    /// about each statement that is used often, and again about once a minute; `SHOW STATEMENTS`
-    /// has the answers. For PostgreSQL only, and not in session mode.
+    /// one server, one behind the other, which costs PostgreSQL half the CPU: prepared statements,
+    /// unnamed ones and query strings. Refrain finds out which of them are reads. A read is one
+    /// SELECT that writes and locks nothing, calls no volatile function, and shows nothing of its
+    /// session. Refrain asks a server about each statement that is used often, and again about once
+    /// a minute; `SHOW STATEMENTS` has the answers. For PostgreSQL only, and not in session mode.
     share_servers: ShareServers = "reads",
         Reload, takes ["off"], not ["on", "all"];
 

@@ -10,7 +10,7 @@
 //! What always holds: each objection is a row of one table, with its reason.
 
 use crate::normalize::Reason;
-use crate::scan::{Kind, Scan};
+use crate::scan::{Kind, Scan, scan_with};
 
 /// The names in a text that decide whether it is a read. Relations are as SQL writes them; all
 /// others are the last parts of the names, as the catalog has them.
@@ -120,10 +120,33 @@ pub fn may_be_read(scan: &Scan) -> bool {
     selects && scan.statements == 1 && scan.traits.is_empty() && !scan.sets
 }
 
+/// Whether a text may be a read. Reads no more than its first word, if it begins with one.
+pub fn text_may_be_read(text: &[u8], backslash: bool) -> bool {
+    let text = text.trim_ascii_start();
+    let begins_with =
+        |word: &[u8]| text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    match text.first() {
+        Some(first) if first.is_ascii_alphabetic() => {
+            begins_with(b"select") || begins_with(b"with")
+        }
+        _ => may_be_read(&scan_with(text, backslash)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scan::scan;
+
+    #[test]
+    fn the_first_word_rules_most_texts_out() {
+        for text in ["select 1", " \nWITH a AS (SELECT 1) TABLE a", "/* a */ select 1", "selects"] {
+            assert!(text_may_be_read(text.as_bytes(), false), "{text}");
+        }
+        for text in ["", "set a = 1", "-- a\n insert into t values (1)", "/* a */ select 1; end"] {
+            assert!(!text_may_be_read(text.as_bytes(), false), "{text}");
+        }
+    }
 
     #[test]
     fn each_objection_has_its_row() {

@@ -170,20 +170,25 @@ fn shared() -> Result<Tally> {
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
-        let proxy = Refrain::start_as(&program, &sharing(&cluster, 2))?;
-        let mut differ = Command::new(&differ);
-        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--with", "reads"]);
-        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-        tally += check(differ.args(["--clients", "8", "--segments", "4000", "--shared", "50"]))?;
+        for autoprepare in ["on", "off"] {
+            let proxy = Refrain::start_as(&program, &sharing(&cluster, autoprepare, 2))?;
+            let mut differ = Command::new(&differ);
+            differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--with", "reads"]);
+            differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+            differ.args(["--clients", "8", "--segments", "4000", "--shared", "50"]);
+            tally += check(&mut differ)?;
+        }
     }
     Ok(tally)
 }
 
 /// Returns a configuration with a pool whose servers share reads as soon as two clients have one.
-fn sharing(cluster: &Cluster, pool_size: u32) -> String {
-    let shared = "[pool]\nautoprepare = \"on\"\nshare_servers = \"reads\"\n\
-                  share_depth = 8\nshare_min_servers = 1\nshare_statement_time = \"20ms\"\n";
-    let config = proxy::over(cluster, "transaction", pool_size).replacen("[pool]\n", shared, 1);
+fn sharing(cluster: &Cluster, autoprepare: &str, pool_size: u32) -> String {
+    let shared = format!(
+        "[pool]\nautoprepare = \"{autoprepare}\"\nshare_servers = \"reads\"\n\
+         share_depth = 8\nshare_min_servers = 1\nshare_statement_time = \"20ms\"\n"
+    );
+    let config = proxy::over(cluster, "transaction", pool_size).replacen("[pool]\n", &shared, 1);
     format!("workers = 1\n{config}")
 }
 
@@ -229,7 +234,7 @@ fn through_proxy(version: Version) -> Result<Tally> {
 fn through_shared_servers(version: Version) -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(version, &[])?;
-    let proxy = Refrain::start_as(&program, &sharing(&cluster, 20))?;
+    let proxy = Refrain::start_as(&program, &sharing(&cluster, "on", 20))?;
     Ok(driven(DRIVERS, &proxy))
 }
 

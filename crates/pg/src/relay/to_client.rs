@@ -221,10 +221,13 @@ impl<'a> Reader<'a> for Link<'a> {
                     self.flush(run);
                     self.syncs_counted();
                 }
+                (RequestKind::Parse, ReplyAction::Forward) => self.drop_answered_parse(),
                 _ => {}
             }
             self.settle(settled.seq);
             self.fake_due(run);
+        } else if settled.entry.kind == RequestKind::Query {
+            self.client.session.begin_reply();
         }
         // The client sent another message before its COPY began. PostgreSQL would end the session
         // at that message, but Refrain answered it itself, so the server never sees it. Refrain

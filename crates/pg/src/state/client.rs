@@ -49,7 +49,8 @@ pub struct ClientSession {
     pub(crate) expected_run: Option<(Place, Turn)>,
     /// The statement that it runs, if that is a read, to learn what it costs.
     pub(crate) read: Option<Rc<CachedStatement>>,
-    /// The bytes of the read's replies that have come before the present input of the server.
+    /// The bytes of the read's replies that have come before the present input of the server; not
+    /// zero once a reply to its query string has come.
     pub(crate) read_bytes: u64,
     /// Its part in the cache of results.
     pub(crate) results: ClientResults,
@@ -86,6 +87,11 @@ impl ClientSession {
     /// Notes that it runs a read, of which it has got nothing.
     pub(crate) fn begin_read(&mut self, read: Rc<CachedStatement>) {
         (self.read, self.read_bytes) = (Some(read), 0);
+    }
+
+    /// Notes that it has got a reply to its query string.
+    pub(crate) fn begin_reply(&mut self) {
+        self.read_bytes = self.read_bytes.max(1);
     }
 
     /// Whether its next request may share a server: nothing of its session is the server's alone,

@@ -89,8 +89,14 @@ impl Step<'_, '_> {
 }
 
 /// Whether the server has not begun to answer the read that a client has sent. Its Bind is answered
-/// first, or the Parse of a server that lacked the statement.
+/// first, or the Parse of a server that lacked the statement, or of a client that parses it anew.
 pub(crate) fn is_unanswered(client: &ClientSession, server: &ServerSession) -> bool {
     let oldest = server.outstanding.front().map(|entry| entry.kind);
-    client.read.is_some() && matches!(oldest, Some(RequestKind::Parse | RequestKind::Bind))
+    client.read.is_some()
+        && match oldest {
+            Some(RequestKind::Parse | RequestKind::Bind) => true,
+            // One request has all replies.
+            Some(RequestKind::Query) => client.read_bytes == 0,
+            _ => false,
+        }
 }

@@ -1,15 +1,16 @@
 //! Which segments may share a server: those that run one read as a prepared statement.
 //!
-//! Such a segment binds a named statement of the client, or it is a text that autoprepare runs as a
-//! named statement: a query string, or an unnamed statement from its Parse to its Sync. Nothing is
-//! sent or noted here, since the client has no server yet.
+//! Such a segment binds a named statement of the client, or it is a text: a query string, or an
+//! unnamed statement from its Parse to its Sync. A text runs as it is, or as the named statement
+//! that autoprepare runs in its place. Nothing is sent or noted here, since the client has no
+//! server yet.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use refrain_pool::{Conn, Now};
 use refrain_sql::normalize::{self, Key};
-use refrain_sql::reads::may_be_read;
+use refrain_sql::reads::{may_be_read, text_may_be_read};
 use refrain_wire::front::{self as read, Bind, Parse};
 use refrain_wire::tag::front;
 
@@ -18,12 +19,14 @@ use crate::autoprepare::unnamed::{Behind, behind};
 use crate::engine::Step;
 use crate::normalized::queries::Sight;
 use crate::relay::message::Message;
+use crate::relay::texts::statement_of_text;
 use crate::state::client::ClientSession;
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::{Client, CoreState};
 use crate::state::server::ServerSession;
 use crate::statements::columns::Columns;
 use crate::statements::of_core::{CachedStatement, Cost};
+use crate::statements::of_server::ServerStatement;
 use crate::statements::statement::Identity;
 
 /// Bytes of the replies to a statement that shares servers, at most: PostgreSQL sends them in
@@ -62,7 +65,18 @@ enum Known {
         parameters: u64,
     },
     /// The client has sent a text, and knows nothing.
-    Text,
+    Text(Runs),
+}
+
+/// The way a text runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// As a query string, which any server parses.
+    Query,
+    /// As an unnamed statement that its own segment parses: no server need have it.
+    Unnamed,
+    /// As a statement that a server has under a name.
+    Named,
 }
 
 /// A segment, by the messages that it is made of.
@@ -93,9 +107,13 @@ impl Step<'_, '_> {
                 (own.held.cached().clone(), Known::Statement { columns, parameters })
             }
             Form::Unnamed { tail, next } => {
-                (unnamed_statement(core_state, client, tail, next, now)?, Known::Text)
+                let (cached, runs) = unnamed_statement(core_state, client, tail, next, now)?;
+                (cached, Known::Text(runs))
             }
-            Form::Query(text) => (statement_of_query(core_state, client, text, now)?, Known::Text),
+            Form::Query(text) => {
+                let (cached, runs) = query_string(core_state, client, text, now)?;
+                (cached, Known::Text(runs))
+            }
         };
         let pool = core_state.pool_in_use(client.pool());
         let statement = &cached.statement;
@@ -133,36 +151,47 @@ impl SharedRead {
     /// Whether a server has the statement for certain, returns the columns that the client knows,
     /// and has the client's settings.
     pub(crate) fn fits(&self, client: &ClientSession, server: &ServerSession) -> bool {
-        let statement = &self.cached.statement;
         server.settings.are(client.settings.expected(), client.settings.defaults())
-            && server.statements.peek(statement.id).is_some_and(|slot| {
-                let sure =
-                    slot.generation == statement.generation() && server.outstanding.is_sure(slot);
-                sure && match self.known {
-                    Known::Statement { columns, parameters } => {
-                        slot.found.columns.agree(columns) == Some(true)
-                            && (parameters == 0 || slot.found.parameters == parameters)
-                    }
-                    Known::Text => {
-                        client.settings.current().reads.is_plain(server.settings.encoding())
-                    }
+            && match self.known {
+                Known::Statement { columns, parameters } => self.has(server).is_some_and(|slot| {
+                    slot.found.columns.agree(columns) == Some(true)
+                        && (parameters == 0 || slot.found.parameters == parameters)
+                }),
+                // The server reads the text as the client has sent it, whatever its encoding.
+                Known::Text(Runs::Unnamed) => true,
+                Known::Text(runs) => {
+                    (runs == Runs::Query || self.has(server).is_some())
+                        && client.settings.current().reads.is_plain(server.settings.encoding())
                 }
-            })
+            }
+    }
+
+    /// Returns a server's copy of the statement, if the server has it for certain.
+    fn has<'a>(&self, server: &'a ServerSession) -> Option<&'a ServerStatement> {
+        let statement = &self.cached.statement;
+        server.statements.peek(statement.id).filter(|slot| {
+            slot.generation == statement.generation() && server.outstanding.is_sure(slot)
+        })
     }
 }
 
-/// Returns the statement that autoprepare runs in place of a query string.
-fn statement_of_query(
+/// Returns the statement that runs for a query string, or stands for it, and how it runs.
+fn query_string(
     core_state: &mut CoreState,
-    client: &Client,
+    client: &mut Client,
     text: &[u8],
     now: Now,
-) -> Result<Rc<CachedStatement>, Alone> {
-    let settings = &client.session.settings;
-    if !is_prepared(core_state, client) {
+) -> Result<(Rc<CachedStatement>, Runs), Alone> {
+    if !reads_are_certain(client) {
         return Err(Alone::Kind);
     }
-    let scan = refrain_sql::scan_with(text, settings.expected().reads.backslash);
+    let backslash = client.session.settings.expected().reads.backslash;
+    if !autoprepares(core_state.pool_in_use(client.pool())) {
+        let read = text_may_be_read(text, backslash);
+        let found = read.then(|| statement_of_text(core_state, client, text)).flatten();
+        return found.map(|cached| (cached, Runs::Query)).ok_or(Alone::Kind);
+    }
+    let scan = refrain_sql::scan_with(text, backslash);
     if !is_plain(&scan) {
         return Err(Alone::Kind);
     }
@@ -175,36 +204,39 @@ fn statement_of_query(
         ready(core_state, client, Text { text, spans: &spans, key, tail: None, values: text }, now)
     });
     core_state.protocol.spans = spans;
-    found.ok_or(Alone::Unknown)
+    found.map(|found| (found, Runs::Named)).ok_or(Alone::Unknown)
 }
 
-/// Returns the named statement that autoprepare runs in place of a client's unnamed one.
+/// Returns the statement that runs for a client's unnamed one, and how: the named one that
+/// autoprepare runs in its place, or without autoprepare the unnamed one itself.
 fn unnamed_statement(
     core_state: &mut CoreState,
     client: &Client,
     tail: &[u8],
     next: &[u8],
     now: Now,
-) -> Result<Rc<CachedStatement>, Alone> {
-    if !is_prepared(core_state, client) {
+) -> Result<(Rc<CachedStatement>, Runs), Alone> {
+    if !reads_are_certain(client) {
         return Err(Alone::Kind);
     }
     let identity = Identity { pool: client.pool(), env: client.session.settings.env(), tail };
     let registry = &core_state.shared.protocol.registry;
     let cached = core_state.protocol.statements.find(registry, identity).ok_or(Alone::Unknown)?;
+    if !autoprepares(core_state.pool_in_use(client.pool())) {
+        return Ok((cached, Runs::Unnamed));
+    }
     let statement = &cached.statement;
     let key = Key(statement.id);
     let text = Text { text: statement.text(), spans: &[], key, tail: Some(tail), values: next };
     let found = ready(core_state, client, text, now).ok_or(Alone::Unknown)?;
     let same = is_plain(&statement.scan) && found.statement.id == statement.id;
-    if same { Ok(found) } else { Err(Alone::Kind) }
+    if same { Ok((found, Runs::Named)) } else { Err(Alone::Kind) }
 }
 
-/// Whether texts of a client run as prepared statements.
-fn is_prepared(core_state: &mut CoreState, client: &Client) -> bool {
-    autoprepares(core_state.pool_in_use(client.pool()))
-        && client.session.settings.unknown_since().is_none()
-        && !client.session.settings.have_changed_locally()
+/// Whether it is certain under which settings a server would read a client's text.
+fn reads_are_certain(client: &Client) -> bool {
+    let settings = &client.session.settings;
+    settings.unknown_since().is_none() && !settings.have_changed_locally()
 }
 
 /// A text about which autoprepare is asked: see [`Sight`].

@@ -6,8 +6,8 @@ use refrain_differ::msg::Msg;
 use xtask::postgres::free_port;
 
 use crate::console::scrape;
-use crate::session::{Session, bind, cancel_request, execute, parse};
-use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+use crate::session::{Session, bind, cancel_request, execute, parse, query};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, database_of, eventually};
 
 const TEXT: &str = "select a from t where a = $1::int";
 
@@ -196,4 +196,132 @@ fn nobody_waits_in_a_circle_behind_a_read_that_waits_for_a_lock() {
     assert_ne!(row()["resent"], resent, "somebody was behind the read");
     locker.run("commit");
     assert_eq!(reader.ready().words(), "2 D(1) C(SELECT 1) Z(I)");
+}
+
+/// An act of a client that names no statement.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    /// It parses and runs a text.
+    Unnamed(&'static str),
+    /// It runs the text that it has parsed last.
+    Again,
+    /// It sends a query string.
+    Simple(&'static str),
+}
+
+/// The texts of such clients; `%` stands for the client's number.
+const ROW: &str = "select a, current_setting('TimeZone') from t where a = %";
+const OTHER_ROW: &str = "select a + 100 from t where a = %";
+const NO_ROW: &str = "select 1 / (a - a) from t where a = %";
+const NO_TABLE: &str = "select a from nothing where a = %";
+const WRITE: &str = "insert into written values (%)";
+const DEEDS: &[Deed] = &[
+    Deed::Unnamed(ROW),
+    Deed::Again,
+    Deed::Unnamed(OTHER_ROW),
+    Deed::Simple(ROW),
+    Deed::Again,
+    Deed::Unnamed(NO_ROW),
+    Deed::Unnamed(ROW),
+    Deed::Unnamed(NO_TABLE),
+    Deed::Again,
+    Deed::Simple(OTHER_ROW),
+    Deed::Unnamed(WRITE),
+    Deed::Simple(NO_ROW),
+    Deed::Unnamed(ROW),
+    Deed::Simple(NO_TABLE),
+];
+
+/// A client that names nothing, and what it knows.
+struct Nameless {
+    session: Session,
+    number: usize,
+    zone: &'static str,
+    parsed: Option<&'static str>,
+}
+
+impl Nameless {
+    /// Sends what it does next. Returns the replies that it has to get.
+    fn send(&mut self, deed: Deed) -> String {
+        let value = &*self.number.to_string();
+        let bound = [bind("", &[value]), execute(), Msg::Sync];
+        let (first, text) = match deed {
+            Deed::Simple(text) => {
+                self.parsed = None;
+                self.session.send(&[query(&text.replace('%', value))]);
+                return self.outcome("T ", text);
+            }
+            Deed::Unnamed(text) => {
+                let parsed = parse("", &text.replace('%', "$1::int"));
+                self.session.send(&[&[parsed], &bound[..]].concat());
+                self.parsed = Some(text).filter(|text| *text != NO_TABLE);
+                ("1 2 ", text)
+            }
+            Deed::Again => {
+                self.session.send(&bound);
+                let Some(text) = self.parsed else { return "E(26000) Z(I)".to_owned() };
+                ("2 ", text)
+            }
+        };
+        self.outcome(first, text)
+    }
+
+    /// Returns the replies to a text behind those of its beginning.
+    fn outcome(&self, first: &str, text: &str) -> String {
+        let (number, zone) = (self.number, self.zone);
+        let rest = match text {
+            ROW => format!("D({number},{zone}) C(SELECT 1)"),
+            OTHER_ROW => format!("D({}) C(SELECT 1)", number + 100),
+            NO_ROW => "E(22012)".to_owned(),
+            NO_TABLE => return "E(42P01) Z(I)".to_owned(),
+            _ => "C(INSERT 0 1)".to_owned(),
+        };
+        format!("{first}{rest} Z(I)")
+    }
+}
+
+#[test]
+fn clients_that_name_nothing_share_servers_and_get_their_own_rows() {
+    for version in [Version::V15, Version::V18] {
+        let database = database_of(version, "sharing_nameless");
+        let proxy = Config::over(cluster(version)).sharing(3).start();
+        let mut owner = proxy.open(database);
+        owner.run("create table t as select generate_series(0, 11) as a");
+        owner.run("create table written (a int)");
+        let open = |number: usize| {
+            let mut session = proxy.open(database);
+            let zone = ["Asia/Tokyo", "UTC"][usize::from(!number.is_multiple_of(4))];
+            session.run(&format!("set timezone = '{zone}'"));
+            Nameless { session, number, zone, parsed: None }
+        };
+        let mut clients: Vec<Nameless> = (0..12).map(open).collect();
+        let (mut round, mut written) = (0, 0);
+        let mut rounds = |deeds: &dyn Fn(usize, usize) -> Deed| {
+            for _ in 0..DEEDS.len() {
+                round += 1;
+                let due = clients.iter_mut().map(|client| {
+                    let deed = deeds(round, client.number);
+                    written += usize::from(matches!(deed, Deed::Unnamed(WRITE)));
+                    (deed, client.send(deed))
+                });
+                let due: Vec<_> = due.collect();
+                for (client, (deed, due)) in clients.iter_mut().zip(due) {
+                    let words = client.session.ready().words();
+                    assert_eq!(words, due, "{version:?}, {round}, {}: {deed:?}", client.number);
+                }
+            }
+        };
+        let mixed = |round, number: usize| DEEDS[(round + number * 5) % DEEDS.len()];
+        // Of a kind, they share a server, first with names for nothing and then without a Parse.
+        for deed in [Deed::Unnamed(ROW), Deed::Simple(ROW)] {
+            let before = proxy.counter("requests_shared");
+            eventually("clients share servers", || {
+                rounds(&|_, _| deed);
+                rounds(&mixed);
+                proxy.counter("requests_shared") > before + 50
+            });
+        }
+        (0..20).for_each(|_| rounds(&mixed));
+        assert_eq!(owner.value("select count(*) from written"), written.to_string());
+    }
 }

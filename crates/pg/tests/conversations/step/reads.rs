@@ -211,7 +211,7 @@ fn a_server_that_went_is_replaced_by_another_question() {
     server.gets(question(NAMES)).breaks();
     assert_eq!(known(&talk), ["asked"]);
     let bob = talk.client();
-    bob.asks_another(&talk, 2, "select 1");
+    bob.asks_another(&talk, 2, "show a");
     talk.waits(SECOND * 6);
     talk.read(talk.read_case(), Ok(mentioned()));
     talk.server(2).gets(question(NAMES)).answers(answer(&[]));
