@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use refrain_sql::normalize::{self, Key};
 use refrain_wire::back::Status;
-use refrain_wire::front::{self, Bind, NAME_BYTES_MAX, Target};
+use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::front as tag;
 
 use crate::autoprepare::send::{Seen, is_plain};
@@ -26,7 +26,7 @@ use crate::normalized::query::Place;
 use crate::normalized::unnamed_run::{ParseWay, UnnamedRun};
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
-use crate::relay::message::Message;
+use crate::relay::message::{Message, Next};
 use crate::state::options::autoprepares;
 use crate::statements::of_core::CachedStatement;
 
@@ -171,14 +171,14 @@ pub(crate) fn behind(next: &[u8]) -> Option<Behind> {
     if next.len() > BEHIND_MAX {
         return None;
     }
-    let mut rest = next;
-    let mut message = take(&mut rest)?;
-    let described = is_about(&message, tag::DESCRIBE, Target::Statement(b""));
+    let mut rest = Next(next);
+    let mut message = rest.take()?;
+    let described = message.is_about(tag::DESCRIBE, Target::Statement(b""));
     if described {
-        message = take(&mut rest)?;
+        message = rest.take()?;
     }
     if described && message.header.tag == tag::SYNC {
-        return is_last(&message, rest).then_some(Behind::Asks);
+        return rest.are_ended_by(&message).then_some(Behind::Asks);
     }
     if message.header.tag != tag::BIND {
         return None;
@@ -186,36 +186,5 @@ pub(crate) fn behind(next: &[u8]) -> Option<Behind> {
     let Ok(Some(Bind { portal, statement: b"" })) = Bind::read(message.body(), true) else {
         return None;
     };
-    message = take(&mut rest)?;
-    if is_about(&message, tag::DESCRIBE, Target::Portal(portal)) {
-        message = take(&mut rest)?;
-    }
-    let executes = message.header.tag == tag::EXECUTE
-        && message.body().len() <= NAME_BYTES_MAX + 5
-        && front::execute_portal(message.body()) == Ok(portal);
-    if !executes {
-        return None;
-    }
-    message = take(&mut rest)?;
-    if is_about(&message, tag::CLOSE, Target::Portal(portal)) {
-        message = take(&mut rest)?;
-    }
-    (message.header.tag == tag::SYNC && is_last(&message, rest)).then_some(Behind::Runs)
-}
-
-/// Takes a whole message from the beginning of the input.
-fn take<'a>(rest: &mut &'a [u8]) -> Option<Message<'a>> {
-    let message = Message::read(rest).ok().flatten().filter(|message| message.complete)?;
-    *rest = &rest[message.bytes.len()..];
-    Some(message)
-}
-
-/// Whether a Describe or a Close is about this statement or portal.
-fn is_about(message: &Message<'_>, tag: u8, target: Target<'_>) -> bool {
-    message.header.tag == tag && Target::read(message.body()) == Ok(target)
-}
-
-/// Whether a Sync is one that PostgreSQL takes, and the end of the input.
-fn is_last(sync: &Message<'_>, rest: &[u8]) -> bool {
-    sync.header.body == 0 && rest.is_empty()
+    rest.runs_at_once(portal).then_some(Behind::Runs)
 }

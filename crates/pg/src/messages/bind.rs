@@ -10,20 +10,21 @@ use std::rc::Rc;
 use refrain_wire::front::Bind;
 use refrain_wire::write;
 
-use crate::messages::fits::{Fit, Use};
+use crate::messages::check::Use;
+use crate::messages::fits::Fit;
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
 };
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
-use crate::relay::message::Message;
+use crate::relay::message::{Message, Next};
 use crate::state::client::pins::Pins;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
     /// Handles Bind.
-    pub(crate) fn bind(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+    pub(crate) fn bind(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         let Some(bind) = Bind::read(message.body(), message.complete)? else {
             return Err(Stop::More);
         };
@@ -38,7 +39,8 @@ impl Link<'_> {
         // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
         // each Bind. That one must exist under the client's name (E51).
         self.lend_name(&cached.statement)?;
-        let fit = self.fit(bind.statement, &cached, Use::Bind)?;
+        let to = Use::Bind { portal: bind.portal, next: Next(next) };
+        let fit = self.fit(bind.statement, &cached, &to)?;
         if let Fit::Stale(copy) = fit {
             return Ok(self.refuse_stale(message, &bind, &cached, copy));
         }
@@ -75,7 +77,11 @@ impl Link<'_> {
     #[inline]
     fn called(&mut self, name: &[u8], cached: &Rc<CachedStatement>, fit: Fit) -> Called {
         cached.count_use();
-        let Fit::Has(called) = fit else { return self.prepare_for(name, cached) };
+        let called = match fit {
+            Fit::Has(called) => called,
+            Fit::Checked(called) => return called,
+            Fit::Lacks | Fit::Stale(_) => return self.prepare_for(name, cached),
+        };
         // A second use makes the statement worth a name on servers (E88), also where this server
         // still has it unnamed.
         if called == Called::Unnamed && !name.is_empty() {

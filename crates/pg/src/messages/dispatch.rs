@@ -107,7 +107,7 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn dispatch(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         match message.header.tag {
-            front::BIND => self.bind(message),
+            front::BIND => self.bind(message, next),
             front::EXECUTE => self.execute(message),
             front::SYNC => self.sync(message),
             front::QUERY => self.query(message),

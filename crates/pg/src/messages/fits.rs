@@ -4,7 +4,8 @@
 //! behind the Parse of a copy, so mostly the columns are known when they are needed. If a server
 //! lacks a statement that the client prepared before, the client waits until the columns of the new
 //! copy are known: once for each statement and server, since a server keeps its statements. A
-//! client does not wait if the server has the statement, nor behind its own Parse.
+//! client does not wait if the server has the statement, nor behind its own Parse, nor where the
+//! columns may be looked at behind the Bind ([`crate::messages::check`]).
 
 use std::rc::Rc;
 
@@ -13,11 +14,14 @@ use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
-use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
+use crate::messages::check::Use;
+use crate::pipeline::outstanding::{
+    FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
+};
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::statements::columns::{Columns, Found, Shape};
+use crate::statements::columns::{Columns, Expected, Found, Shape};
 use crate::statements::of_client::{ClientStatement, UNSEEN, mark};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
@@ -27,18 +31,14 @@ use crate::statements::statement::Statement;
 pub(crate) enum Fit {
     /// The server has it, under this name.
     Has(Called),
+    /// The server lacked it. It has got a Parse, under this name, and a Describe whose answer is
+    /// looked at behind the Bind.
+    Checked(Called),
     /// The server lacks it; a new copy will fit.
     Lacks,
     /// It returns other columns than the client's Parse found. This copy, if any, takes the same
     /// parameters.
     Stale(Option<Called>),
-}
-
-/// The kind of message that uses a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    Bind,
-    Describe,
 }
 
 impl Link<'_> {
@@ -49,7 +49,7 @@ impl Link<'_> {
         &mut self,
         name: &[u8],
         cached: &Rc<CachedStatement>,
-        to: Use,
+        to: &Use<'_>,
     ) -> Result<Fit, Stop> {
         let copy = self.copy(name, cached, to);
         let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
@@ -61,7 +61,7 @@ impl Link<'_> {
         {
             return Ok(Fit::Has(called));
         }
-        self.fit_slowly(name, cached, copy)
+        self.fit_slowly(name, cached, copy, to)
     }
 
     /// Returns the client's statement of a name.
@@ -76,7 +76,7 @@ impl Link<'_> {
         &mut self,
         name: &[u8],
         cached: &Rc<CachedStatement>,
-        to: Use,
+        to: &Use<'_>,
     ) -> Option<(Called, Found)> {
         let statement = &cached.statement;
         if name.is_empty()
@@ -92,7 +92,7 @@ impl Link<'_> {
             // A Parse amid a segment counts as a command there: a portal before it that is not done
             // would be done. And Describe is no use: a statement that is only looked at is not
             // worth a name yet.
-            let looks = to == Use::Describe;
+            let looks = matches!(to, Use::Describe);
             let goes_on = looks
                 || self.pipe.server.session.outstanding.is_open()
                 || !cached.is_worth_a_name();
@@ -110,6 +110,7 @@ impl Link<'_> {
         name: &[u8],
         cached: &Rc<CachedStatement>,
         copy: Option<(Called, Found)>,
+        to: &Use<'_>,
     ) -> Result<Fit, Stop> {
         let current = cached.statement.generation();
         let failed = self.pipe.server.session.outstanding.has_failed();
@@ -125,11 +126,16 @@ impl Link<'_> {
             // own Parse has just found will be found again: nothing has run since.
             let told = parameters != 0 && generation != current;
             let known = matches!(columns, Columns::Known(_)) || told;
-            return if failed || !known {
-                Ok(Fit::Lacks)
-            } else {
-                Err(self.await_copy(name, cached))
-            };
+            if failed || !known {
+                return Ok(Fit::Lacks);
+            }
+            let expects = Expected { columns, parameters, generation, met: true };
+            if name.is_empty() || !self.may_check_behind(cached, &expects, to) {
+                return Err(self.await_copy(name, cached));
+            }
+            let called = self.prepare_for(name, cached);
+            self.check_behind(called, cached, expects);
+            return Ok(Fit::Checked(called));
         };
         // The parameters of a copy are unknown until it is described: the client's Parse may have
         // named all of them.
@@ -167,17 +173,6 @@ impl Link<'_> {
         let unseen = matches!(own.columns, Columns::Of { .. });
         if unseen {
             own.columns = found.columns;
-        }
-    }
-
-    /// Begins a new generation if two copies of one generation differ: the schema has changed
-    /// unseen, and other servers may have the older copy.
-    fn differs(&mut self, cached: &CachedStatement, generation: u32) {
-        let schema_version = self.pipe.pool().shared.protocol.schema_version();
-        if cached.statement.generation() == generation
-            && cached.statement.begin_generation(generation, schema_version)
-        {
-            self.pipe.pool().counters.protocol.statements_renewed += 1;
         }
     }
 
@@ -300,7 +295,7 @@ impl Link<'_> {
         }
         let id = entry.statement;
         let whole = entry.kind == RequestKind::DescribeStatement;
-        if let Some((_, own)) = self.client.session.statements.all_of(id).next().filter(|_| whole) {
+        if let Some(own) = self.client.session.statements.by_id(id).filter(|_| whole) {
             own.held.cached().learn_description(
                 &self.pipe.server.session.front.parameters().types,
                 !body.is_empty(),
@@ -311,6 +306,9 @@ impl Link<'_> {
         let columns = Columns::Known(Shape { types, whole: modified });
         let parameters =
             if whole { self.pipe.server.session.front.parameters().hash | 1 } else { 0 };
+        if entry.action == ReplyAction::Skip(Purpose::Check) {
+            self.pipe.server.session.expected.compare(columns, parameters);
+        }
         if entry.behind > 0 {
             let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
             self.found_columns(id, Columns::Of { server, parse }, columns, whole);
@@ -321,14 +319,14 @@ impl Link<'_> {
         let statements = &mut self.pipe.server.session.statements;
         let described = statements.describe(id, seq, columns, parameters);
         let Some((generation, columns)) = described else { return };
-        let mut cached = None;
-        for (name, own) in self.client.session.statements.all_of(id) {
+        let mut cached = None::<Rc<CachedStatement>>;
+        self.client.session.statements.for_all_of(id, |name, own| {
             cached.get_or_insert_with(|| own.held.cached().clone());
             if entry.action == ReplyAction::Forward && mark(name) == entry.name {
                 own.columns = columns;
                 (own.parameters, own.generation) = (parameters, generation);
             }
-        }
+        });
         // A transaction that changes the schema may be rolled back: nothing is learned from it.
         if let Some(cached) =
             cached.filter(|_| !self.pipe.server.session.transaction.changes_schema())

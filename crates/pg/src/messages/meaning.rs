@@ -98,11 +98,11 @@ impl Link<'_> {
         own.env = env;
         if change != Change::Nothing {
             let is_current = own.generation == own.held.cached().statement.generation();
-            own.held = ClientRef::new(made.clone());
             own.generation = match is_current && change != Change::Anew {
                 true => made.statement.generation(),
                 false => UNSEEN,
             };
+            self.client.session.statements.replace(name, ClientRef::new(made.clone()));
         }
         Ok(Some(made))
     }

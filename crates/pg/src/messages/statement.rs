@@ -2,7 +2,8 @@
 
 use refrain_wire::write;
 
-use crate::messages::fits::{Fit, Use};
+use crate::messages::check::Use;
+use crate::messages::fits::Fit;
 use crate::messages::named::Wanted;
 use crate::pipeline::outstanding::{OutstandingRequest, Refusal, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
@@ -29,12 +30,12 @@ impl Link<'_> {
                 .owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
             return Ok(message.bytes.len());
         };
-        let fit = self.fit(name, &cached, Use::Describe)?;
+        let fit = self.fit(name, &cached, &Use::Describe)?;
         if fit == Fit::Lacks && self.describe_in_failed_transaction(&cached)? {
             return Ok(message.bytes.len());
         }
         let called = match fit {
-            Fit::Has(called) => called,
+            Fit::Has(called) | Fit::Checked(called) => called,
             Fit::Lacks => self.prepare_for(name, &cached),
             Fit::Stale(_) => {
                 return Ok(self.refuse(message, RequestKind::DescribeStatement, Refusal::Stale));

@@ -101,6 +101,10 @@ pub(crate) enum Purpose {
     Return,
     /// To see whether a statement still has the columns and parameters that the client was told.
     Shape,
+    /// To see that of a copy which the server runs already.
+    Check,
+    /// Not Refrain's: the client sent it, and got an error in place of all replies.
+    Discard,
     /// To give the server the settings of its client.
     SyncSettings,
     /// To read the settings that the client's session has.

@@ -151,6 +151,8 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::Restore) => return Ok(self.fails_to_restore(failed, words)),
             ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.pipe.server.close_later(),
             ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
+            // The client has got an error already.
+            ReplyAction::Skip(Purpose::Discard) => {}
             ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
             ReplyAction::Forward
             | ReplyAction::Held

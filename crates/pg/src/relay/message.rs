@@ -6,6 +6,8 @@
 //! [`QUERY_BYTES_READ`].
 
 use refrain_pool::disconnect::DisconnectReason;
+use refrain_wire::front::{self, NAME_BYTES_MAX, Target};
+use refrain_wire::tag::front as tag;
 use refrain_wire::{Header, Malformed};
 
 use crate::relay::link::Stop;
@@ -52,9 +54,56 @@ impl<'a> Message<'a> {
         self.header.message_bytes() - self.bytes.len()
     }
 
+    /// Whether it is of this type, a Describe or a Close, and about this statement or portal.
+    pub(crate) fn is_about(&self, tag: u8, target: Target<'_>) -> bool {
+        self.header.tag == tag && Target::read(self.body()) == Ok(target)
+    }
+
     /// Whether more of a query's text has to arrive before Refrain reads it.
     pub(crate) fn awaits_text(&self) -> bool {
         !self.complete && self.bytes.len() < QUERY_BYTES_READ
+    }
+}
+
+/// Messages of a client that have arrived behind another, unread.
+#[derive(Clone, Copy)]
+pub(crate) struct Next<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Next<'a> {
+    /// Takes the first of them, if it has arrived in full.
+    pub(crate) fn take(&mut self) -> Option<Message<'a>> {
+        let message = Message::read(self.0).ok().flatten().filter(|message| message.complete)?;
+        self.0 = &self.0[message.bytes.len()..];
+        Some(message)
+    }
+
+    /// Whether they run a portal that was bound just before, end the segment, and do nothing else.
+    pub(crate) fn runs_at_once(mut self, portal: &[u8]) -> bool {
+        self.run(portal).is_some_and(|sync| self.are_ended_by(&sync))
+    }
+
+    /// Takes the messages that run this portal, and returns the one behind them.
+    fn run(&mut self, portal: &[u8]) -> Option<Message<'a>> {
+        let mut message = self.take()?;
+        if message.is_about(tag::DESCRIBE, Target::Portal(portal)) {
+            message = self.take()?;
+        }
+        let executes = message.header.tag == tag::EXECUTE
+            && message.body().len() <= NAME_BYTES_MAX + 5
+            && front::execute_portal(message.body()) == Ok(portal);
+        if !executes {
+            return None;
+        }
+        message = self.take()?;
+        if message.is_about(tag::CLOSE, Target::Portal(portal)) {
+            message = self.take()?;
+        }
+        Some(message)
+    }
+
+    /// Whether this is a Sync that PostgreSQL takes, and nothing is behind it.
+    pub(crate) fn are_ended_by(&self, sync: &Message<'_>) -> bool {
+        sync.header.tag == tag::SYNC && sync.header.body == 0 && self.0.is_empty()
     }
 }
 

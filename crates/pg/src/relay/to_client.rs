@@ -21,6 +21,7 @@ use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
 use crate::relay::reports::restores;
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
+use crate::statements::columns::Expected;
 
 impl<'a> Reader<'a> for Link<'a> {
     #[inline]
@@ -206,6 +207,11 @@ impl<'a> Reader<'a> for Link<'a> {
             self.release(run);
         }
         self.advance(run, length, if unsaid { Goes::Nowhere } else { action(&settled.entry, tag) });
+        if described && !self.pipe.server.session.expected.met {
+            self.pipe.server.session.expected = Expected::ANYTHING;
+            self.flush(run);
+            self.refuse_behind(&settled.entry);
+        }
         if let (ReplyAction::Instead(made), back::COMMAND_COMPLETE) = (settled.entry.action, tag) {
             self.flush(run);
             self.answered_there(made);

@@ -25,6 +25,7 @@ use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Setti
 use crate::state::server::front::FrontSegment;
 use crate::state::server::statements::ServerStatements;
 use crate::state::server::transaction::TransactionChanges;
+use crate::statements::columns::Expected;
 use crate::statements::of_server::ServerStatement;
 use crate::statements::statement::{Generation, Statement};
 
@@ -55,6 +56,8 @@ pub struct ServerSession {
     pub(crate) outstanding: Outstanding,
     /// Its prepared statements.
     pub(crate) statements: ServerStatements,
+    /// The columns that a client expects of a statement which it runs before they are known.
+    pub(crate) expected: Expected,
     /// Its run-time parameters.
     pub(crate) settings: ServerSettings,
     /// Changes that its transaction may have made beyond its session.
@@ -75,6 +78,7 @@ impl ServerSession {
         Self {
             outstanding: Outstanding::default(),
             statements: ServerStatements::default(),
+            expected: Expected::ANYTHING,
             settings: ServerSettings::new(nothing, now),
             transaction: TransactionChanges::default(),
             front: FrontSegment::default(),

@@ -45,6 +45,32 @@ pub(crate) struct Found {
     pub(crate) asked: u64,
 }
 
+/// The columns and parameters that a client was told of a statement, while a server runs a new
+/// copy of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    /// The columns.
+    pub(crate) columns: Columns,
+    /// A hash of the types of parameters; zero for none.
+    pub(crate) parameters: u64,
+    /// The generation that the client was told of.
+    pub(crate) generation: u32,
+    /// Whether the copy has them, as far as is known.
+    pub(crate) met: bool,
+}
+
+impl Expected {
+    /// Nothing in particular.
+    pub(crate) const ANYTHING: Self =
+        Self { columns: Columns::Fixed, parameters: 0, generation: 0, met: true };
+
+    /// Notes those that the copy has.
+    pub(crate) fn compare(&mut self, columns: Columns, parameters: u64) {
+        let told = self.parameters == 0 || self.parameters == parameters;
+        self.met = told && self.columns.agree(columns) == Some(true);
+    }
+}
+
 impl Shape {
     /// Bytes of [`Self::write`].
     pub(crate) const BYTES: usize = 16;

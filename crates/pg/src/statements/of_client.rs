@@ -1,20 +1,24 @@
 //! NamedStatements: the statements that a client has prepared, by the names that the client gave.
 //!
 //! A Bind finds its statement here without a lock, a shared atomic or an allocation: it compares
-//! its name with the one that was used last, and one hash finds any other. The map is made on the
+//! its name with the one that was used last, and one hash finds any other. A reply finds it by its
+//! ID, in as short a time: a client may have many thousands of statements. The map is made on the
 //! first named Parse; a client that never prepares has none.
 
+use std::hash::BuildHasher;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use indexmap::IndexMap;
+use hashbrown::HashTable;
 use refrain_sql::MAX_NAME;
 use smallvec::SmallVec;
 
 use crate::ground::ids::{EnvId, Segment};
+use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::registry::Seed;
-use crate::statements::statement::Generation;
+use crate::statements::statement::{Generation, Statement, spread};
 
 /// A statement's name; those of drivers (`S_12`, `__asyncpg_stmt_3__`) fit without an allocation.
 pub(crate) type Name = SmallVec<[u8; 22]>;
@@ -106,18 +110,143 @@ impl ClientStatement {
         Self { held, generation, columns, parameters, lent, env, runs_named: false }
     }
 
+    /// Returns the ID of the statement.
+    pub(crate) fn id(&self) -> u64 {
+        self.held.cached().statement.id
+    }
+
+    /// Packs it for its way to another core.
+    pub(crate) fn pack(&self) -> TravellingStatement {
+        let cached = self.held.cached();
+        TravellingStatement {
+            statement: cached.statement.clone(),
+            settings: cached.settings.clone(),
+            generation: self.generation,
+            columns: self.columns,
+            parameters: self.parameters,
+            env: self.env,
+            runs_named: self.runs_named,
+        }
+    }
+
     /// True if this is the statement with this ID, and `name` has this mark.
     pub(crate) fn is(&self, id: u64, name: &[u8], wanted: u32) -> bool {
-        self.held.cached().statement.id == id && mark(name) == wanted
+        self.id() == id && mark(name) == wanted
+    }
+}
+
+/// A statement of a client that is on its way to another core. The client counts as its holder
+/// again when it arrives. Until then the reference keeps it in the registry.
+#[derive(Debug)]
+pub(crate) struct TravellingStatement {
+    statement: Arc<Statement>,
+    settings: Arc<Settings>,
+    generation: Generation,
+    columns: Columns,
+    parameters: u64,
+    env: EnvId,
+    runs_named: bool,
+}
+
+impl TravellingStatement {
+    /// Unpacks it on the core at which it has arrived. `own` returns the core's own reference to a
+    /// statement, which was parsed under these settings.
+    pub(crate) fn unpack(
+        self,
+        own: &mut impl FnMut(&Statement, &Settings) -> Rc<CachedStatement>,
+    ) -> ClientStatement {
+        let held = ClientRef::new(own(&self.statement, &self.settings));
+        let Self { parameters, env, runs_named, .. } = self;
+        let own = ClientStatement::new(held, self.generation, self.columns);
+        ClientStatement { parameters, env, runs_named, ..own }
     }
 }
 
 /// All named statements of a client.
 #[derive(Debug, Default)]
 pub(crate) struct NamedStatements {
-    map: Option<Box<IndexMap<Name, ClientStatement, Seed>>>,
-    last: usize,
+    map: Option<Box<Map>>,
+    last: u32,
     bytes: usize,
+}
+
+/// Statements, which are found by their names and by their IDs. A reply names the ID, and a client
+/// may have many thousands of statements.
+#[derive(Debug, Default)]
+struct Map {
+    entries: Vec<(Name, ClientStatement)>,
+    /// Places in `entries`, by the names there.
+    names: HashTable<u32>,
+    /// Places in `entries`, by the IDs of the statements there.
+    ids: HashTable<u32>,
+    seed: Seed,
+}
+
+impl Map {
+    fn hash_name(&self, name: &[u8]) -> u64 {
+        self.seed.hash_one(name)
+    }
+
+    /// Returns the place of a name.
+    #[inline]
+    fn place_of(&self, name: &[u8]) -> Option<u32> {
+        let is = |&place: &u32| self.entries[place as usize].0.as_slice() == name;
+        self.names.find(self.hash_name(name), is).copied()
+    }
+
+    /// Returns the places of the statement with this ID, under all its names.
+    fn places_of(&self, id: u64) -> SmallVec<[u32; 2]> {
+        let all = self.ids.iter_hash(spread(id)).copied();
+        all.filter(|&place| self.entries[place as usize].1.id() == id).collect()
+    }
+
+    /// Returns the first of these places.
+    fn first_of(&self, id: u64) -> Option<u32> {
+        self.ids.find(spread(id), |&place| self.entries[place as usize].1.id() == id).copied()
+    }
+
+    fn insert(&mut self, name: Name, statement: ClientStatement) {
+        let place = u32::try_from(self.entries.len()).expect("names are counted");
+        if self.entries.len() == self.entries.capacity() {
+            // The memory of clients with many statements matters more than that of a copy.
+            self.entries.reserve_exact(4 + self.entries.len() / 4);
+        }
+        self.entries.push((name, statement));
+        self.list(place);
+    }
+
+    /// Takes out the statement at a place, to which the last one moves.
+    fn remove(&mut self, place: u32) -> (Name, ClientStatement) {
+        let moved = u32::try_from(self.entries.len() - 1).expect("names are counted");
+        self.unlist(place);
+        if place != moved {
+            self.unlist(moved);
+        }
+        let removed = self.entries.swap_remove(place as usize);
+        if place != moved {
+            self.list(place);
+        }
+        removed
+    }
+
+    /// Puts a place into both tables.
+    fn list(&mut self, place: u32) {
+        let Self { entries, names, ids, seed } = self;
+        let name_of = |&place: &u32| seed.hash_one(entries[place as usize].0.as_slice());
+        let id_of = |&place: &u32| spread(entries[place as usize].1.id());
+        names.insert_unique(name_of(&place), place, name_of);
+        ids.insert_unique(id_of(&place), place, id_of);
+    }
+
+    /// Takes a place out of both tables.
+    fn unlist(&mut self, place: u32) {
+        let (name, statement) = &self.entries[place as usize];
+        let (by_name, by_id) = (self.hash_name(name), spread(statement.id()));
+        for (table, hash) in [(&mut self.names, by_name), (&mut self.ids, by_id)] {
+            let listed = table.find_entry(hash, |&it| it == place);
+            listed.expect("each place is in both tables").remove();
+        }
+    }
 }
 
 impl NamedStatements {
@@ -126,35 +255,47 @@ impl NamedStatements {
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
         let name = key(name);
         let map = self.map.as_mut()?;
-        if map.get_index(self.last).is_none_or(|(key, _)| key.as_slice() != name) {
-            self.last = map.get_index_of(name)?;
+        let last = map.entries.get(self.last as usize);
+        if last.is_none_or(|(key, _)| key.as_slice() != name) {
+            self.last = map.place_of(name)?;
         }
-        map.get_index_mut(self.last).map(|(_, statement)| statement)
+        map.entries.get_mut(self.last as usize).map(|(_, statement)| statement)
     }
 
     /// True if the client has a statement with this name.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
-        self.map.as_ref().is_some_and(|map| map.contains_key(key(name)))
+        self.map.as_ref().is_some_and(|map| map.place_of(key(name)).is_some())
     }
 
     /// Adds a statement under a name that is free.
     pub(crate) fn insert(&mut self, mut name: Name, statement: ClientStatement) {
         name.truncate(MAX_NAME);
         self.bytes += Self::cost(&name, &statement);
-        let before = self.map.get_or_insert_default().insert(name, statement);
-        assert!(before.is_none(), "a name is given once");
+        let map = self.map.get_or_insert_default();
+        assert!(map.place_of(&name).is_none(), "a name is given once");
+        map.insert(name, statement);
     }
 
     /// Takes a statement out.
     pub(crate) fn remove(&mut self, name: &[u8]) -> Option<ClientStatement> {
         let map = self.map.as_mut()?;
-        let (key, statement) = map.swap_remove_entry(key(name))?;
+        let place = map.place_of(key(name))?;
+        let (key, statement) = map.remove(place);
         let bytes = Self::cost(&key, &statement);
         self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
-        if map.is_empty() {
+        if map.entries.is_empty() {
             self.map = None;
         }
         Some(statement)
+    }
+
+    /// Makes the statement of this name another one, whose text is as long.
+    pub(crate) fn replace(&mut self, name: &[u8], held: ClientRef) {
+        let Some(map) = &mut self.map else { return };
+        let Some(place) = map.place_of(key(name)) else { return };
+        map.unlist(place);
+        map.entries[place as usize].1.held = held;
+        map.list(place);
     }
 
     /// Takes all out, with their names.
@@ -163,37 +304,41 @@ impl NamedStatements {
     }
 
     /// Iterates over the statements, with their names.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &ClientStatement)> {
-        self.map.iter().flat_map(|map| map.iter())
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Name, ClientStatement)> {
+        self.map.iter().flat_map(|map| map.entries.iter())
     }
 
     /// Returns the name with this mark that the client gave to the statement with this ID.
     pub(crate) fn marked(&self, id: u64, wanted: u32) -> Option<&[u8]> {
         let map = self.map.as_ref()?;
-        let found = map.iter().find(|(name, statement)| statement.is(id, name, wanted));
-        found.map(|(name, _)| name.as_slice())
+        let places = map.places_of(id);
+        let mut names = places.into_iter().map(|place| map.entries[place as usize].0.as_slice());
+        names.find(|name| mark(name) == wanted)
     }
 
-    /// Returns the statement with this ID, and the name that the client gave it.
-    pub(crate) fn by_id(&mut self, id: u64) -> Option<(&[u8], &mut ClientStatement)> {
+    /// Returns the statement with this ID, under the first of its names.
+    pub(crate) fn by_id(&mut self, id: u64) -> Option<&mut ClientStatement> {
         let map = self.map.as_mut()?;
-        let (name, statement) = map.iter_mut().find(|(_, s)| s.held.cached().statement.id == id)?;
-        Some((name.as_slice(), statement))
+        let place = map.first_of(id)?;
+        map.entries.get_mut(place as usize).map(|(_, statement)| statement)
     }
 
-    /// Returns the statements with this ID, under all their names.
-    pub(crate) fn all_of(
+    /// Calls `look` with the statements that have this ID, under all their names.
+    pub(crate) fn for_all_of(
         &mut self,
         id: u64,
-    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
-        let all = self.map.iter_mut().flat_map(|map| map.iter_mut());
-        let all = all.map(|(name, statement)| (name.as_slice(), statement));
-        all.filter(move |(_, statement)| statement.held.cached().statement.id == id)
+        mut look: impl FnMut(&[u8], &mut ClientStatement),
+    ) {
+        let Some(map) = &mut self.map else { return };
+        for place in map.places_of(id) {
+            let (name, statement) = &mut map.entries[place as usize];
+            look(name, statement);
+        }
     }
 
     /// Returns the number of statements.
     pub(crate) fn len(&self) -> usize {
-        self.map.as_ref().map_or(0, |map| map.len())
+        self.map.as_ref().map_or(0, |map| map.entries.len())
     }
 
     /// Returns the bytes that count for the client: its names, and the texts that they refer to.
@@ -201,10 +346,18 @@ impl NamedStatements {
         self.bytes
     }
 
-    /// True if the count of bytes is that of the statements in the map.
+    /// True if the count of bytes is that of the statements in the map, and each is found.
     pub(crate) fn adds_up(&self) -> bool {
-        let there = self.map.iter().flat_map(|map| map.iter());
-        self.bytes == there.map(|(name, statement)| Self::cost(name, statement)).sum::<usize>()
+        let found = |map: &Map| {
+            let mut all = (0..).zip(&map.entries);
+            let listed = |(place, (name, own)): (u32, &(Name, ClientStatement))| {
+                map.place_of(name) == Some(place) && map.places_of(own.id()).contains(&place)
+            };
+            let count = map.entries.len();
+            map.names.len() == count && map.ids.len() == count && all.all(listed)
+        };
+        let bytes = self.iter().map(|(name, statement)| Self::cost(name, statement)).sum::<usize>();
+        self.bytes == bytes && self.map.as_deref().is_none_or(found)
     }
 
     fn cost(name: &Name, statement: &ClientStatement) -> usize {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::ground::ids::Segment;
 use crate::statements::columns::{Columns, Found};
-use crate::statements::statement::{Generation, Statement};
+use crate::statements::statement::{Generation, Statement, spread};
 
 /// Executions of a statement that PostgreSQL plans for their values before it considers a generic
 /// plan.
@@ -116,8 +116,7 @@ impl Unnamed {
     }
 }
 
-/// Spreads statement IDs over a table. They are dense and never used twice, so a multiplication
-/// will do.
+/// Spreads statement IDs over a table.
 #[derive(Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -134,7 +133,6 @@ impl Hasher for IdHasher {
 
     #[inline]
     fn write_u64(&mut self, id: u64) {
-        // The table uses the upper bits of the hash too.
-        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = spread(id);
     }
 }

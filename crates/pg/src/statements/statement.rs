@@ -370,6 +370,13 @@ pub(crate) fn is_stale(fields: &Fields<'_>) -> bool {
     }
 }
 
+/// Spreads statement IDs over a table, which uses the upper bits of a hash too. The IDs are dense
+/// and never used twice, so a multiplication will do.
+#[inline]
+pub(crate) fn spread(id: u64) -> u64 {
+    id.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Appends `value` in base 36.
 pub fn base36(out: &mut Vec<u8>, mut value: u64) {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";

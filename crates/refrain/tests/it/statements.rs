@@ -126,14 +126,27 @@ fn e32_no_round_trip_and_no_sync_for_a_miss() {
     assert!(said.iter().any(|said| said.contains('P')), "{said:?}");
 }
 
-/// The columns may have changed since the client's Parse. Nothing runs before Refrain knows them
-/// (E67).
+/// The columns of a read that names them are looked at behind its Bind.
+#[test]
+fn e32_no_round_trip_for_a_miss_of_a_read() {
+    let said = overheard_misses("overheard_reads", ["select a from t", "select a + 1 from t"]);
+    assert!(said.iter().all(|said| ["BES", "CPDBES"].contains(&said.as_str())), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("PD")), "{said:?}");
+}
+
+/// The columns may have changed since the client's Parse. Nothing else that returns rows runs
+/// before Refrain knows them (E67).
 #[test]
 fn e32_a_miss_of_what_returns_rows_waits_for_its_columns() {
-    let said = overheard_misses("overheard_rows", ["select a from t", "select a + 1 from t"]);
-    let fits = |said: &String| ["BES", "PDHBES", "CPDHBES"].contains(&said.as_str());
-    assert!(said.iter().all(fits), "{said:?}");
-    assert!(said.iter().any(|said| said.contains("PD")), "{said:?}");
+    for (name, texts) in [
+        ("overheard_stars", ["select * from t", "select t.* from t"]),
+        ("overheard_writes", ["delete from t returning a", "update t set a = 1 returning a"]),
+    ] {
+        let said = overheard_misses(name, texts);
+        let fits = |said: &String| ["BES", "PDHBES", "CPDHBES"].contains(&said.as_str());
+        assert!(said.iter().all(fits), "{said:?}");
+        assert!(said.iter().any(|said| said.contains("PD")), "{said:?}");
+    }
 }
 
 /// Uses two texts by turns on a server that may have one statement. Returns the tags of the

@@ -69,6 +69,18 @@ impl Outstanding {
         }
     }
 
+    /// Has nobody get the replies of the oldest requests, up to the next Sync. False if that has
+    /// not been sent.
+    pub(crate) fn discard_segment(&mut self) -> bool {
+        for entry in &mut self.entries {
+            if entry.kind == RequestKind::Sync {
+                return true;
+            }
+            entry.action = ReplyAction::Skip(Purpose::Discard);
+        }
+        false
+    }
+
     /// True if a transaction block that has begun, or may have begun, may have failed in a segment
     /// that is not over.
     pub(crate) fn may_have_failed(&self) -> bool {

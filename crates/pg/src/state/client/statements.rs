@@ -8,20 +8,19 @@
 //! ([`ClientStatements::insert`], [`ClientStatements::remove`]).
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use refrain_sql::MAX_NAME;
 
-use crate::ground::ids::{EnvId, Segment};
+use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
 use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{
-    ByName, ClientRef, ClientStatement, Name, NamedStatements, key, mark,
+    ByName, ClientRef, ClientStatement, Name, NamedStatements, TravellingStatement, key, mark,
 };
 use crate::statements::of_core::CachedStatement;
-use crate::statements::statement::{Generation, Statement};
+use crate::statements::statement::Statement;
 
 /// The most names beyond [`MAX_NAME`] bytes that a client's outstanding requests may have, so that
 /// errors have them in full.
@@ -71,19 +70,6 @@ pub(crate) struct TravellingStatements {
     unnamed: Option<TravellingStatement>,
 }
 
-/// One of them. The client counts as its holder again when it arrives. Until then the reference
-/// keeps it in the registry.
-#[derive(Debug)]
-struct TravellingStatement {
-    statement: Arc<Statement>,
-    settings: Arc<Settings>,
-    generation: Generation,
-    columns: Columns,
-    parameters: u64,
-    env: EnvId,
-    runs_named: bool,
-}
-
 impl TravellingStatements {
     /// Unpacks them on the core at which they have arrived. `own` returns the core's own reference
     /// to a statement, which was parsed under these settings.
@@ -91,12 +77,7 @@ impl TravellingStatements {
         self,
         mut own: impl FnMut(&Statement, &Settings) -> Rc<CachedStatement>,
     ) -> ClientStatements {
-        let mut unpack = |packed: TravellingStatement| {
-            let held = ClientRef::new(own(&packed.statement, &packed.settings));
-            let TravellingStatement { parameters, env, runs_named, .. } = packed;
-            let own = ClientStatement::new(held, packed.generation, packed.columns);
-            ClientStatement { parameters, env, runs_named, ..own }
-        };
+        let mut unpack = |packed: TravellingStatement| packed.unpack(&mut own);
         let mut statements = ClientStatements::default();
         for (name, packed) in self.named {
             statements.insert(name, unpack(packed));
@@ -199,19 +180,29 @@ impl ClientStatements {
     pub(crate) fn by_id(&mut self, id: u64) -> Option<&mut ClientStatement> {
         let unnamed = self.unnamed.as_mut();
         match unnamed.filter(|unnamed| unnamed.held.cached().statement.id == id) {
-            None => self.named.by_id(id).map(|(_, statement)| statement),
+            None => self.named.by_id(id),
             unnamed => unnamed,
         }
     }
 
-    /// Returns the statements with this ID, under all their names.
-    pub(crate) fn all_of(
+    /// Calls `look` with the statements that have this ID, under all their names.
+    pub(crate) fn for_all_of(
         &mut self,
         id: u64,
-    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
-        let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
-        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.cached().statement.id == id);
-        unnamed.chain(self.named.all_of(id))
+        mut look: impl FnMut(&[u8], &mut ClientStatement),
+    ) {
+        if let Some(unnamed) = self.unnamed.as_mut().filter(|unnamed| unnamed.id() == id) {
+            look(b"", unnamed);
+        }
+        self.named.for_all_of(id, look);
+    }
+
+    /// Makes the statement of this name, which may be empty, another one of the same text.
+    pub(crate) fn replace(&mut self, name: &[u8], held: ClientRef) {
+        match name.is_empty() {
+            false => self.named.replace(name, held),
+            true => self.unnamed.iter_mut().for_each(|own| own.held = held.clone()),
+        }
     }
 
     /// Returns the name that the client gave to the statement of a request; a statement that has
@@ -358,7 +349,7 @@ impl ClientStatements {
     /// Records the columns that a Parse found, for all statements with this ID, and for those that
     /// an undo would bring back.
     pub(crate) fn found_columns(&mut self, id: u64, known: impl Fn(&mut Columns)) {
-        self.all_of(id).for_each(|(_, own)| known(&mut own.columns));
+        self.for_all_of(id, |_, own| known(&mut own.columns));
         self.undos.retain(|undo| {
             match undo {
                 ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
@@ -474,21 +465,9 @@ impl ClientStatements {
 
     /// Packs them for the way to another core.
     pub(crate) fn pack(self) -> TravellingStatements {
-        let pack = |own: &ClientStatement| {
-            let cached = own.held.cached();
-            TravellingStatement {
-                statement: cached.statement.clone(),
-                settings: cached.settings.clone(),
-                generation: own.generation,
-                columns: own.columns,
-                parameters: own.parameters,
-                env: own.env,
-                runs_named: own.runs_named,
-            }
-        };
         TravellingStatements {
-            named: self.named.iter().map(|(name, own)| (name.clone(), pack(own))).collect(),
-            unnamed: self.unnamed.as_ref().map(pack),
+            named: self.named.iter().map(|(name, own)| (name.clone(), own.pack())).collect(),
+            unnamed: self.unnamed.as_ref().map(ClientStatement::pack),
         }
     }
 

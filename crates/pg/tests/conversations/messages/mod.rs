@@ -2,6 +2,7 @@
 
 mod parse;
 mod bind;
+mod check;
 mod statement;
 mod dispatch;
 mod fits;

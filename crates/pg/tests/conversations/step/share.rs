@@ -46,9 +46,10 @@ fn there(value: &str) -> [Line; 3] {
     [bind_value("", "~1", value), execute(""), sync()]
 }
 
-/// Has a server prepare the statement.
-fn is_given_the_statement(server: &Party) {
-    server.gets([parse("~1", READ), describe_statement("~1"), flush()]);
+/// Has a server prepare the statement, and run it with this value.
+fn is_given_the_statement(server: &Party, value: &str) {
+    let given = [parse("~1", READ), describe_statement("~1")];
+    server.gets([&given[..], &there(value)].concat());
     server.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
 }
 
@@ -137,8 +138,8 @@ fn a_read_behind_a_late_one_runs_elsewhere_once() {
     talk.waits(Duration::from_millis(6));
     assert_eq!(talk.counters().pool.requests_resent, 1);
     let other = talk.server(5);
-    is_given_the_statement(&other);
-    other.gets(there("2")).answers(reply("2"));
+    is_given_the_statement(&other, "2");
+    other.answers(reply("2"));
     bob.gets(reply("2"));
     // The late replies reach nobody, and then the server works for others again.
     carol.sends(read("3"));
@@ -157,8 +158,8 @@ fn reads_behind_a_lost_server_run_elsewhere() {
     bob.sends(read("2"));
     server.gets([there("1"), there("2")].concat()).breaks();
     for (number, client, value) in [(5, &alice, "1"), (6, &bob, "2")] {
-        is_given_the_statement(&talk.server(number));
-        talk.server(number).gets(there(value)).answers(reply(value));
+        is_given_the_statement(&talk.server(number), value);
+        talk.server(number).answers(reply(value));
         client.gets(reply(value));
     }
 }
@@ -173,9 +174,9 @@ fn a_read_runs_elsewhere_if_the_server_ends_before_it_answers() {
     alice.gets(reply("1"));
     bob.gets_nothing();
     let other = talk.server(5);
-    is_given_the_statement(&other);
+    is_given_the_statement(&other, "2");
     // Not a second time, and not after the client has got something.
-    other.gets(there("2")).answers([fatal("57P01", "terminating connection")]);
+    other.answers([fatal("57P01", "terminating connection")]);
     bob.gets([fatal("57P01", "terminating connection")]);
     assert!(bob.is_closed());
 }
@@ -211,7 +212,7 @@ fn servers_are_not_shared_where_the_option_is_off() {
     alice.sends(read("1"));
     server.gets(there("1"));
     bob.sends(read("2"));
-    talk.server(5).gets([parse("~1", READ), describe_statement("~1"), flush()]);
+    talk.server(5).forgets();
     server.gets_nothing();
 }
 
@@ -253,9 +254,9 @@ fn a_statement_with_long_results_does_not_share() {
     alice.sends(read("1"));
     bob.sends(read("2"));
     server.gets(there("1"));
-    is_given_the_statement(&talk.server(5));
+    is_given_the_statement(&talk.server(5), "2");
     // Short results make it share again.
-    talk.server(5).gets(there("2")).answers(reply("2"));
+    talk.server(5).answers(reply("2"));
     server.answers(reply("1"));
     alice.forgets();
     bob.forgets();

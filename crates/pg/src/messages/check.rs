@@ -1,0 +1,118 @@
+//! Checks behind a Bind: Parse, Describe and Bind go in one write to a server that lacks a
+//! statement.
+//!
+//! A client gets a copy of a statement only if it has the columns that the client's Parse found
+//! ([`crate::messages::fits`]). The answer to the Describe comes before the first row, so the
+//! client need not wait for it before the server gets the Bind. If the columns are others, the
+//! client gets the error of a stale plan in place of the replies: nobody gets a row of them.
+//!
+//! By then the server has run the statement. So it goes this way only if its text writes nothing,
+//! if its segment holds nothing else, outside of a transaction block, and if the schema has not
+//! changed since the client's Parse, as far as passed through Refrain
+//! (`docs/decisions/0079-columns-that-are-checked-behind.md`).
+
+use refrain_wire::back::{Status, field};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::relay::copies::Called;
+use crate::relay::link::Link;
+use crate::relay::message::Next;
+use crate::statements::columns::{Columns, Expected};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::{STALE_FILE, STALE_ROUTINE};
+
+/// The kind of message that uses a statement.
+#[derive(Clone, Copy)]
+pub(crate) enum Use<'a> {
+    /// A Bind of this portal, and the client's input behind it.
+    Bind { portal: &'a [u8], next: Next<'a> },
+    /// A Describe.
+    Describe,
+}
+
+impl Link<'_> {
+    /// Whether a server that lacks a statement may run it before its columns are known, though the
+    /// client `expects` these.
+    pub(crate) fn may_check_behind(
+        &mut self,
+        cached: &CachedStatement,
+        expects: &Expected,
+        to: &Use<'_>,
+    ) -> bool {
+        let Use::Bind { portal, next } = *to else { return false };
+        let statement = &cached.statement;
+        let shared = &self.pipe.pool().shared.protocol;
+        let same_schema = expects.generation == statement.generation()
+            && statement.schema_version() >= shared.schema_version()
+            && !shared.is_being_defined();
+        // What `*` stands for changes with each column that a table gets past Refrain.
+        let reads = !statement.writes && !statement.acts() && !statement.text().contains(&b'*');
+        let outstanding = &self.pipe.server.session.outstanding;
+        let alone = outstanding.status() == Status::Idle
+            && !outstanding.is_open()
+            && outstanding.syncs_settings()
+            && !self.pipe.server.is_shared();
+        let plain = self.client.session.pins.is_empty()
+            && !self.client.session.results.is_awaited()
+            && !self.is_foreign(cached);
+        let known = matches!(expects.columns, Columns::Known(_));
+        known && same_schema && reads && alone && plain && next.runs_at_once(portal)
+    }
+
+    /// Asks for the columns of a copy that the server runs already.
+    pub(crate) fn check_behind(
+        &mut self,
+        called: Called,
+        cached: &CachedStatement,
+        expects: Expected,
+    ) {
+        self.pipe.server.session.expected = expects;
+        self.pipe.describe_copy(called, &cached.statement);
+        let action = ReplyAction::Skip(Purpose::Check);
+        let entry = OutstandingRequest::new(RequestKind::DescribeStatement, action);
+        self.pipe.asks(called, entry.about(cached.statement.id));
+    }
+
+    /// Begins a new generation if two copies of one generation differ: the schema has changed
+    /// unseen, and other servers may have the older copy.
+    pub(crate) fn differs(&mut self, cached: &CachedStatement, generation: u32) {
+        let schema_version = self.pipe.pool().shared.protocol.schema_version();
+        if cached.statement.generation() == generation
+            && cached.statement.begin_generation(generation, schema_version)
+        {
+            self.pipe.pool().counters.protocol.statements_renewed += 1;
+        }
+    }
+
+    /// Gives the client the error of a stale plan in place of the replies to the rest of its
+    /// segment.
+    #[cold]
+    pub(crate) fn refuse_behind(&mut self, entry: &OutstandingRequest) {
+        let seen = self.pipe.server.session.expected.generation;
+        let own = self.client.session.statements.by_id(entry.statement);
+        if let Some(cached) = own.map(|own| own.held.cached().clone()) {
+            self.differs(&cached, seen);
+        }
+        if !self.pipe.server.session.outstanding.discard_segment() {
+            self.client.session.reading.skip_to_sync();
+        }
+        let fields: [(u8, &[u8]); 6] = [
+            (field::SEVERITY, b"ERROR"),
+            (field::SEVERITY_PLAIN, b"ERROR"),
+            (field::SQLSTATE, b"0A000"),
+            (field::MESSAGE, b"cached plan must not change result type"),
+            (field::FILE, STALE_FILE),
+            (field::ROUTINE, STALE_ROUTINE),
+        ];
+        let out = self.pipe.ports.out(self.client.conn());
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields {
+                out.push(code);
+                write::string(out, value);
+            }
+            out.push(0);
+        });
+    }
+}
