@@ -21,7 +21,7 @@ use crate::relay::link::Link;
 use crate::relay::message::Next;
 use crate::statements::columns::{Columns, Expected};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::statement::{STALE_FILE, STALE_ROUTINE};
+use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE};
 
 /// The kind of message that uses a statement.
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ impl Link<'_> {
             (field::SEVERITY, b"ERROR"),
             (field::SEVERITY_PLAIN, b"ERROR"),
             (field::SQLSTATE, b"0A000"),
-            (field::MESSAGE, b"cached plan must not change result type"),
+            (field::MESSAGE, STALE_MESSAGE),
             (field::FILE, STALE_FILE),
             (field::ROUTINE, STALE_ROUTINE),
         ];

@@ -22,7 +22,7 @@ use crate::relay::reader::Halt;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
 use crate::statements::of_client::Name;
-use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
+use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE, is_stale};
 
 impl Link<'_> {
     /// Handles an error. True if the client gets the part of it that has not arrived.
@@ -368,7 +368,7 @@ impl Link<'_> {
             return true;
         }
         let (sqlstate, message, routine): (&[u8], &[u8], &[u8]) = match why {
-            Refusal::Stale => (b"0A000", b"cached plan must not change result type", STALE_ROUTINE),
+            Refusal::Stale => (b"0A000", STALE_MESSAGE, STALE_ROUTINE),
             Refusal::Quota => (b"54000", b"too many prepared statements", b""),
             Refusal::Portals => (b"53200", b"too many portals", b""),
             Refusal::Prepare => (b"0A000", b"PREPARE is switched off (sql_prepare)", b""),

@@ -89,6 +89,8 @@ const READERS: &[&str] = &[
 pub(crate) const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
 /// The file of that function.
 pub(crate) const STALE_FILE: &[u8] = b"plancache.c";
+/// The message of its error, in English.
+pub(crate) const STALE_MESSAGE: &[u8] = b"cached plan must not change result type";
 
 /// Counts that change on prepare and close, on a cache line of their own: a change must not take
 /// the immutable part away from the cores that read it.

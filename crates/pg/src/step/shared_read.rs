@@ -1,4 +1,4 @@
-//! Which segments may share a server: those that run one read as a prepared statement.
+//! Which segments may share a server: those that run one read.
 //!
 //! Such a segment binds a named statement of the client, or it is a text: a query string, or an
 //! unnamed statement from its Parse to its Sync. A text runs as it is, or as the named statement
@@ -148,8 +148,8 @@ impl SharedRead {
         self.cached.cost().map_or(0, |cost| cost.us)
     }
 
-    /// Whether a server has the statement for certain, returns the columns that the client knows,
-    /// and has the client's settings.
+    /// Whether a server has the client's settings and, unless the client's own text runs, has the
+    /// statement for certain and returns the columns that the client knows.
     pub(crate) fn fits(&self, client: &ClientSession, server: &ServerSession) -> bool {
         server.settings.are(client.settings.expected(), client.settings.defaults())
             && match self.known {

@@ -18,6 +18,13 @@ fn prepared_elsewhere(talk: &Conversation, text: &str) -> (Party, Party) {
     (alice, bob)
 }
 
+/// The messages that a server gets which lacks [`READ`]: it runs it under this name, with this
+/// value.
+fn in_one_write(name: &str, value: &str) -> [Line; 5] {
+    let given = bind_value("", name, value);
+    [parse(name, READ), describe_statement(name), given, execute(""), sync()]
+}
+
 #[test]
 fn a_read_is_bound_in_the_same_write_as_its_parse() {
     let talk = two_servers();
@@ -39,13 +46,7 @@ fn a_read_is_bound_in_the_same_write_as_its_parse() {
     alice.gets(answer);
     // From now on the columns of the copy are known.
     alice.sends([bind_value("", "s", "2"), execute(""), sync()]);
-    second.gets([
-        parse("~1", READ),
-        describe_statement("~1"),
-        bind_value("", "~1", "2"),
-        execute(""),
-        sync(),
-    ]);
+    second.gets(in_one_write("~1", "2"));
     second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
     second.answers([bind_complete(), row(&["2"]), complete("SELECT 1"), ready()]);
     alice.gets([bind_complete(), row(&["2"]), complete("SELECT 1"), ready()]);
@@ -83,13 +84,7 @@ fn other_parameters_are_refused_as_well_and_so_is_what_the_server_says_of_them()
     let (alice, _bob) = prepared_elsewhere(&talk, READ);
     alice.sends([bind_value("", "s", "x"), execute(""), sync()]);
     let second = talk.server(2);
-    second.gets([
-        parse("", READ),
-        describe_statement(""),
-        bind_value("", "", "x"),
-        execute(""),
-        sync(),
-    ]);
+    second.gets(in_one_write("", "x"));
     second.answers([parse_complete(), parameters(&[20]), columns(&["a"])]);
     alice.gets([error_like("cached plan must not change result type")]);
     second.answers([error("22P02", "invalid input syntax"), ready()]);
@@ -102,13 +97,7 @@ fn a_parse_that_fails_behind_fails_as_the_clients_own() {
     let (alice, _bob) = prepared_elsewhere(&talk, READ);
     alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
     let second = talk.server(2);
-    second.gets([
-        parse("", READ),
-        describe_statement(""),
-        bind_value("", "", "1"),
-        execute(""),
-        sync(),
-    ]);
+    second.gets(in_one_write("", "1"));
     second.answers([error("42P01", "relation \"t\" does not exist"), ready()]);
     alice.gets([error("42P01", "relation \"t\" does not exist"), ready()]);
 }
@@ -119,13 +108,7 @@ fn an_error_of_the_bind_reaches_the_client() {
     let (alice, _bob) = prepared_elsewhere(&talk, READ);
     alice.sends([bind_value("", "s", "x"), execute(""), sync()]);
     let second = talk.server(2);
-    second.gets([
-        parse("", READ),
-        describe_statement(""),
-        bind_value("", "", "x"),
-        execute(""),
-        sync(),
-    ]);
+    second.gets(in_one_write("", "x"));
     second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
     second.answers([error("22P02", "invalid input syntax"), ready()]);
     alice.gets([error("22P02", "invalid input syntax"), ready()]);
