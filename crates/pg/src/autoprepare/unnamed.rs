@@ -82,7 +82,7 @@ impl Link<'_> {
             text: statement.text(),
             spans: &[],
             key: Key(statement.id),
-            tail: Some(&statement.tail),
+            tail: Some(statement.tail()),
             values: if behind == Behind::Runs { next } else { &[] },
         };
         match self.advice(&seen)? {

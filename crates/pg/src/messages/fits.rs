@@ -302,8 +302,10 @@ impl Link<'_> {
             );
         }
         let types = self.hash_columns(body, RowShape::Types);
-        let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
-        let columns = Columns::Known(Shape { types, whole: modified });
+        let columns = Columns::Known(match whole {
+            true => Shape::of_statement(types, self.hash_columns(body, RowShape::Modifiers)),
+            false => Shape::of_portal(types),
+        });
         let parameters =
             if whole { self.pipe.server.session.front.parameters().hash | 1 } else { 0 };
         if entry.action == ReplyAction::Skip(Purpose::Check) {
@@ -311,7 +313,7 @@ impl Link<'_> {
         }
         if entry.behind > 0 {
             let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
-            self.found_columns(id, Columns::Of { server, parse }, columns, whole);
+            self.found_columns(id, Columns::of(server, parse), columns, whole);
         }
         if !whole {
             return;

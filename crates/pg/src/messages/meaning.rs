@@ -57,7 +57,7 @@ impl Link<'_> {
     pub(crate) fn meant(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
         let env = self.client.session.settings.env();
         match self.client.session.statements.get(name) {
-            Some(own) if own.env == env => Ok(Some(own.held.cached().clone())),
+            Some(own) if own.env() == env => Ok(Some(own.held.cached().clone())),
             Some(_) => self.meant_elsewhere(name),
             None => Ok(None),
         }
@@ -67,7 +67,7 @@ impl Link<'_> {
     #[cold]
     fn meant_elsewhere(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
         let Some(own) = self.client.session.statements.get(name) else { return Ok(None) };
-        let (cached, before) = (own.held.cached().clone(), own.env);
+        let (cached, before) = (own.held.cached().clone(), own.env());
         // No other client runs a statement that is in no table. A failed transaction refuses it.
         let alone = !cached.is_in_table() || self.pipe.server.session.outstanding.has_failed();
         if alone || !cached.statement.has_constants() {
@@ -95,7 +95,7 @@ impl Link<'_> {
         }
         let made = self.made_by(change, cached, env);
         let Some(own) = self.client.session.statements.get(name) else { return Ok(None) };
-        own.env = env;
+        own.is_right_in(env);
         if change != Change::Nothing {
             let is_current = own.generation == own.held.cached().statement.generation();
             own.generation = match is_current && change != Change::Anew {
@@ -114,7 +114,7 @@ impl Link<'_> {
         cached: Rc<CachedStatement>,
         env: EnvId,
     ) -> Rc<CachedStatement> {
-        let tail = &cached.statement.tail;
+        let tail = cached.statement.tail();
         match change {
             Change::Nothing => cached,
             Change::Kept => {

@@ -12,7 +12,6 @@
 //! has to find the name taken.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
@@ -28,7 +27,7 @@ use crate::settings::queries::Restores;
 use crate::settings::session;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
-use crate::statements::of_client::{ByName, ClientStatement, Name};
+use crate::statements::of_client::{ByName, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 
@@ -91,7 +90,7 @@ impl Link<'_> {
             env: self.client.session.settings.env(),
             tail,
         };
-        let statement = Arc::new(self.pipe.core_state.shared.protocol.registry.make(identity));
+        let statement = self.pipe.core_state.shared.protocol.registry.make(identity);
         statement.start_schema_version(cached.statement.schema_version());
         let own = Rc::new(CachedStatement::new(statement, self.client.session.settings.current()));
         // The statement gets a name on this server at once, and so stays there: on another server
@@ -159,7 +158,7 @@ impl Link<'_> {
     /// Returns the client's statement of this name if the server lacks what a command needs of it.
     pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
         let own = self.client.session.statements.named(name)?;
-        let since = match own.lent {
+        let since = match own.lent() {
             ByName::Statement(since) => Some(since),
             ByName::Empty(since) if wanted == Wanted::Name => Some(since),
             ByName::Empty(_) | ByName::Nothing => None,
@@ -300,7 +299,8 @@ impl Link<'_> {
         self.ensure_named(cached);
         let called = Called::Named(cached.statement.generation());
         let lent = ByName::Statement(self.pipe.server.session.outstanding.segment());
-        let statement = ClientStatement { lent, ..self.client_statement(cached.clone(), called) };
+        let mut statement = self.client_statement(cached.clone(), called);
+        statement.lend(lent);
         let outstanding = &self.pipe.server.session.outstanding;
         let (name, parsed) = (Name::from_slice(parse.name), (seq, Parsed::There));
         self.client.session.statements.parse(name, statement, parsed, outstanding);
@@ -321,7 +321,7 @@ impl Link<'_> {
         let safe = self.not_ours(name);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::close_statement(out, &safe);
-        write::parse(out, &safe, &cached.statement.tail);
+        write::parse(out, &safe, cached.statement.tail());
         self.pipe.pool().counters.protocol.server_parses += 1;
         self.pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
         let seq = self.pipe.owe_us(RequestKind::Parse, Purpose::Prepare, cached.statement.id);

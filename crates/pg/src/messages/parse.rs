@@ -28,7 +28,7 @@ use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
-use crate::statements::of_client::{ClientStatement, Name};
+use crate::statements::of_client::Name;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::reads_constants;
 
@@ -138,10 +138,10 @@ impl Link<'_> {
             true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
-        let own = self.client_statement(cached.clone(), called);
-        let statement = Some(ClientStatement { runs_named, ..own });
+        let mut own = self.client_statement(cached.clone(), called);
+        own.runs_named = runs_named;
         let outstanding = &self.pipe.server.session.outstanding;
-        self.client.session.statements.replace_unnamed(seq, statement, outstanding);
+        self.client.session.statements.replace_unnamed(seq, Some(own), outstanding);
         if !known {
             self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
         }

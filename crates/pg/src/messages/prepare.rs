@@ -95,7 +95,7 @@ impl Link<'_> {
         let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room || unsure {
             pool.counters.protocol.statements_not_kept += 1;
-            let statement = Arc::new(shared.protocol.registry.make(identity));
+            let statement = shared.protocol.registry.make(identity);
             let cached = Rc::new(CachedStatement::new(statement, settings));
             if unsure {
                 // The statement gets a name on this server at once, and so stays there: Refrain
@@ -182,7 +182,7 @@ impl Link<'_> {
         action: ReplyAction,
     ) -> u64 {
         let statement = &cached.statement;
-        write::parse(self.pipe.ports.out(self.pipe.server.conn()), b"", &statement.tail);
+        write::parse(self.pipe.ports.out(self.pipe.server.conn()), b"", statement.tail());
         self.pipe.pool().counters.protocol.server_parses += 1;
         let found = self.pipe.found(statement);
         let seq =

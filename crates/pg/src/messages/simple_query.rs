@@ -173,7 +173,12 @@ impl Link<'_> {
     /// without a Sync, the server runs another query in its place, since a query string has side
     /// effects there ([`Self::ask_instead`]).
     fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
-        if self.client.session.statements.named(name).is_some_and(|own| own.lent != ByName::Nothing)
+        if self
+            .client
+            .session
+            .statements
+            .named(name)
+            .is_some_and(|own| own.lent() != ByName::Nothing)
         {
             // The server was lent a statement of this very name (E51): DEALLOCATE drops that there.
             self.forget_unnamed();

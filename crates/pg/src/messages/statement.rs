@@ -72,7 +72,7 @@ impl Link<'_> {
             return Ok(message.bytes.len());
         };
         let seq = self.pipe.server.session.outstanding.next_seq();
-        if old.lent == ByName::Nothing {
+        if old.lent() == ByName::Nothing {
             self.closed(message);
         } else {
             // The server was lent a statement of this very name (E51), and has to close that.

@@ -51,7 +51,7 @@ impl Link<'_> {
 
     fn remember(&mut self, seq: u64, name: &[u8], cached: Rc<CachedStatement>) {
         let again = self.client.session.statements.remove(name).is_some();
-        if again || self.is_over_quota(cached.statement.tail.len()) {
+        if again || self.is_over_quota(cached.statement.tail().len()) {
             return;
         }
         let (name, outstanding) = (Name::from_slice(name), &self.pipe.server.session.outstanding);

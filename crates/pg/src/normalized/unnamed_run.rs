@@ -1,8 +1,6 @@
 //! UnnamedRuns: the state of a client's unnamed statement that a server is running, if autoprepare
 //! has looked at it.
 
-use std::sync::Arc;
-
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::Place;
 use crate::normalized::run::Again;
@@ -43,7 +41,7 @@ pub(crate) struct UnnamedRun {
     pub(crate) executes: bool,
     /// The statement, while its messages may be sent again: it stands outside of any transaction,
     /// and the client has got no reply but that to its Parse.
-    pub(crate) repeats: Option<Arc<Statement>>,
+    pub(crate) repeats: Option<Statement>,
     /// The error of the named statement, if the client's messages were then sent again for the
     /// unnamed one.
     pub(crate) again: Option<Again>,

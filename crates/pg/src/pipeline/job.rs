@@ -31,7 +31,7 @@ const WISHES_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) place: Place,
-    pub(crate) statement: Arc<Statement>,
+    pub(crate) statement: Statement,
     /// Settings under which it is to be prepared.
     pub(crate) settings: Arc<Settings>,
 }
@@ -44,12 +44,7 @@ pub(crate) struct Wishes(Vec<Wish>);
 impl Wishes {
     /// Notes a statement, unless it is noted already, or as many as [`WISHES_MAX`] are: the rest is
     /// noted another time.
-    pub(crate) fn add(
-        &mut self,
-        place: Place,
-        statement: &Arc<Statement>,
-        settings: &Arc<Settings>,
-    ) {
+    pub(crate) fn add(&mut self, place: Place, statement: &Statement, settings: &Arc<Settings>) {
         let wished = self.0.iter().any(|wish| wish.statement.id == statement.id);
         if !wished && self.0.len() < WISHES_MAX {
             let (statement, settings) = (statement.clone(), settings.clone());

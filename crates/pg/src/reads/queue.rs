@@ -23,7 +23,7 @@ const BATCH_MAX: usize = 16;
 /// A statement that may be a read or change rows, as far as its text shows.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    pub(crate) statement: Arc<Statement>,
+    pub(crate) statement: Statement,
     /// Settings of the statement's parse environment.
     pub(crate) settings: Arc<Settings>,
     /// Why it is no read, if its text shows that.

@@ -1,7 +1,5 @@
 //! Copies of statements on a server: prepared, closed to make room, and described.
 
-use std::sync::Arc;
-
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
@@ -32,12 +30,8 @@ impl Called {
 
 impl Pipeline<'_> {
     /// Sends a Parse under the internal name, behind the Closes that make room for it.
-    pub(crate) fn send_parse_named(
-        &mut self,
-        statement: &Arc<Statement>,
-        action: ReplyAction,
-    ) -> Seq {
-        self.make_room(statement.id, statement.tail.len(), Purpose::Prepare);
+    pub(crate) fn send_parse_named(&mut self, statement: &Statement, action: ReplyAction) -> Seq {
+        self.make_room(statement.id, statement.tail().len(), Purpose::Prepare);
         self.send_parse_there(statement, action, false)
     }
 
@@ -45,7 +39,7 @@ impl Pipeline<'_> {
     /// unless the Parse fails.
     pub(crate) fn send_parse_there(
         &mut self,
-        statement: &Arc<Statement>,
+        statement: &Statement,
         action: ReplyAction,
         auto: bool,
     ) -> Seq {
@@ -53,7 +47,7 @@ impl Pipeline<'_> {
         let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
         name.clear();
         statement.write_name(&mut name, generation);
-        write::parse(self.ports.out(self.server.conn()), &name, &statement.tail);
+        write::parse(self.ports.out(self.server.conn()), &name, statement.tail());
         self.core_state.protocol.scratch = name;
         self.pool().counters.protocol.server_parses += 1;
         let found = self.found(statement);
@@ -70,7 +64,7 @@ impl Pipeline<'_> {
     pub(crate) fn found(&self, statement: &Statement) -> Found {
         let (server, parse) = (self.server.serial(), self.server.session.outstanding.next_seq());
         let settled = !statement.returns;
-        let columns = if settled { Columns::Fixed } else { Columns::Of { server, parse } };
+        let columns = if settled { Columns::Fixed } else { Columns::of(server, parse) };
         Found { columns, ..Found::default() }
     }
 

@@ -221,7 +221,7 @@ impl Pipeline<'_> {
         let Some(statement) = run.repeats.filter(|_| repeats) else { return };
         let out = self.ports.out(self.server.conn());
         let behind = self.server.session.front.unnamed.behind().to_vec();
-        write::parse(out, b"", &statement.tail);
+        write::parse(out, b"", statement.tail());
         out.extend_from_slice(&behind);
         self.owe_us(RequestKind::Parse, Purpose::Autoprepare, 0);
         for message in messages(&behind) {

@@ -72,7 +72,7 @@ impl Link<'_> {
         if pool.settings.options.pool_mode == PoolMode::Session {
             return Changes::Anything;
         }
-        statement.relations.changes(pool.shared.protocol.schema_changes())
+        statement.relations().changes(pool.shared.protocol.schema_changes())
     }
 
     fn begins_to_change(&mut self, changes: Changes, scan: &Scan, text: &[u8], backslash: bool) {

@@ -216,7 +216,7 @@ impl PoolResults {
             application: if self.by_application { about.application.1 } else { 0 },
             hint: hint.map_or(0, |hint| self.store.numbers.number(&[b"hint ", hint].concat())),
         };
-        let readings = statement.relations.readings();
+        let readings = statement.readings();
         match self.plans.get(&key) {
             Some(planned) if planned.readings == readings => return planned.plan.clone(),
             _ => {}
@@ -238,7 +238,7 @@ impl PoolResults {
     ) -> Result<Rc<Plan>, Bypass> {
         let store = &self.store;
         let (canonical, reads) =
-            (texts::canonical_of(&self.seed, statement.text()), statement.relations.reads());
+            (texts::canonical_of(&self.seed, statement.text()), statement.relations().reads());
         let asks = Asks {
             canonical: &canonical,
             reads: Some(&reads),
@@ -250,12 +250,12 @@ impl PoolResults {
         if if trusted { !rule.trusts } else { statement.scan.calls > 0 } {
             return Err(Bypass::Statement);
         }
-        let of_statement = || store.numbers.number(&[b"statement ", &*statement.tail].concat());
+        let of_statement = || store.numbers.number(&[b"statement ", statement.tail()].concat());
         let mut topics = rule.topics.clone();
         topics.push(store.topics.topic(&text_topic(&canonical)));
         if rule.all_writes {
             topics.extend(reads.iter().flat_map(|table| table.topics.clone()));
-            topics.extend(statement.relations.above().iter().cloned());
+            topics.extend(statement.relations().above().iter().cloned());
             // Nobody knows which tables a function reads.
             topics.extend(trusted.then(|| self.database.every_write.clone()));
         } else {

@@ -53,7 +53,7 @@ impl Known {
     fn fits(self, found: Self) -> bool {
         let fits = |known: u64, found: u64| known == 0 || known == found;
         fits(self.columns.types, found.columns.types)
-            && fits(self.columns.whole, found.columns.whole)
+            && fits(self.columns.whole.into(), found.columns.whole.into())
             && fits(self.parameters, found.parameters)
     }
 }
@@ -98,7 +98,7 @@ impl Refresh {
             sent,
             settings: settings.clone(),
             defaults: defaults.clone(),
-            found: Known { columns: Shape { types: 0, whole: 0 }, parameters: 0 },
+            found: Known { columns: Shape::default(), parameters: 0 },
             failed: None,
             ended: None,
         }
@@ -114,8 +114,8 @@ impl Refresh {
         match tag {
             back::PARAMETER_DESCRIPTION => self.found.parameters = registry.hash_bytes(body) | 1,
             back::ROW_DESCRIPTION if described => {
-                let (types, whole) = (hash(RowShape::Types), hash(RowShape::Modifiers) | 1);
-                self.found.columns = Shape { types, whole };
+                self.found.columns =
+                    Shape::of_statement(hash(RowShape::Types), hash(RowShape::Modifiers));
             }
             back::ROW_DESCRIPTION | back::DATA_ROW | back::COMMAND_COMPLETE => {
                 self.keep(tag, body);

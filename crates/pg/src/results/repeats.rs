@@ -5,7 +5,6 @@
 //! less often than once a second is not seen: the figures are at most what a rule saves.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use refrain_cache::Seed;
 use refrain_pool::Now;
@@ -29,7 +28,7 @@ pub(crate) struct Watched {
     /// Its text, with other literals.
     pub(crate) text: Box<[u8]>,
     /// Its prepared statement, if it has one.
-    pub(crate) statement: Option<Arc<Statement>>,
+    pub(crate) statement: Option<Statement>,
     pub(crate) since: Now,
 }
 

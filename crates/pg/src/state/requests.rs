@@ -27,7 +27,7 @@ pub struct Case {
 /// A statement whose text the parser thread reads: it may be a read, or change rows.
 #[derive(Clone, Debug)]
 pub struct ReadCase {
-    pub(crate) statement: Arc<Statement>,
+    pub(crate) statement: Statement,
     /// Settings of the statement's parse environment.
     pub(crate) settings: Arc<Settings>,
     /// Whether Refrain wants to know what the statement may change.

@@ -14,8 +14,8 @@ pub(crate) enum Columns {
     Fixed,
     /// Not known yet: those that the Parse of this outstanding request of this server found.
     Of {
-        /// The server's serial.
-        server: u64,
+        /// The lower bits of the server's serial.
+        server: u32,
         /// The number of the outstanding request.
         parse: u64,
     },
@@ -23,14 +23,16 @@ pub(crate) enum Columns {
     Known(Shape),
 }
 
-/// Hashes of columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Hashes of columns. It is packed so that [`Columns`] takes 16 bytes: a process has two of these
+/// for each statement of each client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(crate) struct Shape {
     /// A hash of their names and types.
     pub(crate) types: u64,
     /// A hash of their names, types and type modifiers; zero if only a portal was described: the
     /// planner may know less of a modifier, or more.
-    pub(crate) whole: u64,
+    pub(crate) whole: u32,
 }
 
 /// A server's copy of a statement: what its Parse found.
@@ -72,8 +74,18 @@ impl Expected {
 }
 
 impl Shape {
+    /// Makes it of a hash of names and types, and of one of these and type modifiers.
+    pub(crate) fn of_statement(types: u64, whole: u64) -> Self {
+        Self { types, whole: whole as u32 | 1 }
+    }
+
+    /// Makes it of a hash of names and types.
+    pub(crate) fn of_portal(types: u64) -> Self {
+        Self { types, whole: 0 }
+    }
+
     /// Bytes of [`Self::write`].
-    pub(crate) const BYTES: usize = 16;
+    pub(crate) const BYTES: usize = 12;
 
     /// Appends it to a reply that is kept.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
@@ -85,8 +97,8 @@ impl Shape {
     pub(crate) fn take(out: &mut Vec<u8>) -> Option<Self> {
         let (rest, last) = out.split_last_chunk::<{ Self::BYTES }>()?;
         let (types, whole) = last.split_first_chunk::<8>()?;
-        let whole = whole.first_chunk::<8>()?;
-        let shape = Self { types: u64::from_le_bytes(*types), whole: u64::from_le_bytes(*whole) };
+        let whole = whole.first_chunk::<4>()?;
+        let shape = Self { types: u64::from_le_bytes(*types), whole: u32::from_le_bytes(*whole) };
         let length = rest.len();
         out.truncate(length);
         Some(shape)
@@ -94,6 +106,12 @@ impl Shape {
 }
 
 impl Columns {
+    /// Makes the columns that the Parse of this outstanding request found at the server with this
+    /// serial.
+    pub(crate) fn of(server: u64, parse: u64) -> Self {
+        Self::Of { server: server as u32, parse }
+    }
+
     /// Returns the number of the Parse whose columns are not known, if these are such.
     pub(crate) fn parse(self) -> Option<u64> {
         match self {
@@ -141,7 +159,7 @@ pub(crate) fn may_change(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn known(types: u64, whole: u64) -> Columns {
+    fn known(types: u64, whole: u32) -> Columns {
         Columns::Known(Shape { types, whole })
     }
 

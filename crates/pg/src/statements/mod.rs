@@ -4,6 +4,7 @@
 pub(crate) mod columns;
 pub(crate) mod verdict;
 pub(crate) mod relations;
+pub(crate) mod often;
 pub mod statement;
 pub mod registry;
 pub(crate) mod of_core;

@@ -81,13 +81,21 @@ pub(crate) struct ClientStatement {
     pub(crate) columns: Columns,
     /// A hash of the types of parameters that the client was told by Describe; zero for none.
     pub(crate) parameters: u64,
-    /// The statement that the server has under the client's name.
-    pub(crate) lent: ByName,
-    /// The client's parse environment when it was last made sure that this is the statement which
-    /// the client's text is there.
-    pub(crate) env: EnvId,
     /// Whether it is the unnamed one and runs as the named statement where the server has that.
     pub(crate) runs_named: bool,
+    /// Facts that few statements have; `None` if all are as usual.
+    seldom: Option<Box<Seldom>>,
+}
+
+/// Facts that few statements have: most are found under Refrain's name alone, and used in the parse
+/// environment in which they were prepared.
+#[derive(Clone, Debug)]
+struct Seldom {
+    /// The statement that the server has under the client's name.
+    lent: ByName,
+    /// The client's parse environment when it was last made sure that this is the statement which
+    /// the client's text is there.
+    env: EnvId,
 }
 
 /// The statement that the server has under a name that the client gave by Parse, beside the one
@@ -106,8 +114,47 @@ pub(crate) enum ByName {
 impl ClientStatement {
     /// Makes a statement that the server has under Refrain's name alone.
     pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
-        let (parameters, lent, env) = (0, ByName::Nothing, held.cached().statement.env);
-        Self { held, generation, columns, parameters, lent, env, runs_named: false }
+        Self { held, generation, columns, parameters: 0, runs_named: false, seldom: None }
+    }
+
+    /// Returns the statement that the server has under the client's name.
+    pub(crate) fn lent(&self) -> ByName {
+        self.seldom.as_ref().map_or(ByName::Nothing, |seldom| seldom.lent)
+    }
+
+    /// Notes which statement the server has under the client's name, and returns the former one.
+    pub(crate) fn lend(&mut self, lent: ByName) -> ByName {
+        let before = self.lent();
+        self.set_seldom(Seldom { lent, env: self.env() });
+        before
+    }
+
+    /// Returns the client's parse environment when it was last made sure that this is the statement
+    /// which the client's text is there.
+    #[inline]
+    pub(crate) fn env(&self) -> EnvId {
+        match &self.seldom {
+            None => self.held.cached().statement.env,
+            Some(seldom) => seldom.env,
+        }
+    }
+
+    /// Makes it another statement, which is the right one in the same parse environment.
+    pub(crate) fn hold(&mut self, held: ClientRef) {
+        let env = self.env();
+        self.held = held;
+        self.is_right_in(env);
+    }
+
+    /// Notes that this was made sure in this parse environment.
+    pub(crate) fn is_right_in(&mut self, env: EnvId) {
+        self.set_seldom(Seldom { lent: self.lent(), env });
+    }
+
+    fn set_seldom(&mut self, seldom: Seldom) {
+        let usual =
+            seldom.lent == ByName::Nothing && seldom.env == self.held.cached().statement.env;
+        self.seldom = (!usual).then(|| Box::new(seldom));
     }
 
     /// Returns the ID of the statement.
@@ -124,7 +171,7 @@ impl ClientStatement {
             generation: self.generation,
             columns: self.columns,
             parameters: self.parameters,
-            env: self.env,
+            env: self.env(),
             runs_named: self.runs_named,
         }
     }
@@ -139,7 +186,7 @@ impl ClientStatement {
 /// again when it arrives. Until then the reference keeps it in the registry.
 #[derive(Debug)]
 pub(crate) struct TravellingStatement {
-    statement: Arc<Statement>,
+    statement: Statement,
     settings: Arc<Settings>,
     generation: Generation,
     columns: Columns,
@@ -158,7 +205,9 @@ impl TravellingStatement {
         let held = ClientRef::new(own(&self.statement, &self.settings));
         let Self { parameters, env, runs_named, .. } = self;
         let own = ClientStatement::new(held, self.generation, self.columns);
-        ClientStatement { parameters, env, runs_named, ..own }
+        let mut own = ClientStatement { parameters, runs_named, ..own };
+        own.is_right_in(env);
+        own
     }
 }
 
@@ -294,7 +343,7 @@ impl NamedStatements {
         let Some(map) = &mut self.map else { return };
         let Some(place) = map.place_of(key(name)) else { return };
         map.unlist(place);
-        map.entries[place as usize].1.held = held;
+        map.entries[place as usize].1.hold(held);
         map.list(place);
     }
 
@@ -363,7 +412,7 @@ impl NamedStatements {
     fn cost(name: &Name, statement: &ClientStatement) -> usize {
         size_of::<(Name, ClientStatement)>()
             + name.len()
-            + statement.held.cached().statement.tail.len()
+            + statement.held.cached().statement.tail().len()
     }
 }
 
@@ -373,7 +422,7 @@ mod tests {
     use crate::ground::ids::EnvId;
     use crate::statements::of_core::CoreStatements;
     use crate::statements::registry::Registry;
-    use crate::statements::statement::Identity;
+    use crate::statements::statement::{Head, Identity};
     use refrain_pool::ids::PoolId;
 
     fn statement(tail: &[u8]) -> ClientStatement {
@@ -395,14 +444,21 @@ mod tests {
         }
         for name in [&b"b"[..], b"b", b"a", b"a-name-longer-than-fits-inline", b"a"] {
             let found = names.get(name).unwrap();
-            assert_eq!(&*found.held.cached().statement.tail, name);
+            assert_eq!(found.held.cached().statement.tail(), name);
         }
         assert!(names.remove(b"a").is_some());
         assert!(names.get(b"a").is_none());
-        assert_eq!(&*names.get(b"b").unwrap().held.cached().statement.tail, b"b");
+        assert_eq!(names.get(b"b").unwrap().held.cached().statement.tail(), b"b");
         names.remove(b"b");
         names.remove(b"a-name-longer-than-fits-inline");
         assert_eq!((names.len(), names.bytes()), (0, 0));
+    }
+
+    /// A large program has statements by the hundred thousand.
+    #[test]
+    fn a_statement_takes_few_bytes_beside_its_text() {
+        let entry = size_of::<(Name, ClientStatement)>();
+        assert_eq!((size_of::<Head>(), size_of::<CachedStatement>(), entry), (136, 72, 80));
     }
 
     #[test]

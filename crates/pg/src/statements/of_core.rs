@@ -6,7 +6,7 @@
 //! only when the first client comes and when the last has gone: many clients that prepare the same
 //! statements do not move a cache line between cores.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,19 +25,7 @@ const USES_MIN: u64 = 5;
 const NOTICED_MAX: usize = 64;
 
 /// Statements that are used often, until a tick takes them.
-type Noticed = Rc<RefCell<Vec<Arc<Statement>>>>;
-
-/// The answer of servers to a Describe of a statement.
-#[derive(Debug, Default)]
-enum Described {
-    /// None yet: no server was asked.
-    #[default]
-    Not,
-    /// It returns no rows, and has these parameters (the body of ParameterDescription).
-    NoRows(Box<[u8]>),
-    /// It returns rows, or has more parameters than are kept.
-    Otherwise,
-}
+type Noticed = Rc<RefCell<Vec<Statement>>>;
 
 /// The cost of a statement on a server: means in which the last runs weigh most.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,59 +48,64 @@ impl Cost {
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
     /// The statement.
-    pub(crate) statement: Arc<Statement>,
+    pub(crate) statement: Statement,
     /// Settings under which its text was parsed: those that decide how its constants are read, and
     /// no others.
     pub(crate) settings: Arc<Settings>,
-    clients: Cell<u32>,
-    /// Uses at this core.
-    uses: Cell<u32>,
-    /// How many of them have been added to the shared count.
-    shared_uses: Cell<u32>,
-    /// How many there were at the last sweep.
-    swept_uses: Cell<u32>,
-    /// The use at which the core notices the statement.
-    notice: Cell<u32>,
-    /// The core's list of such statements; `None` if the statement is in no table.
+    /// The core's list of statements that are used often; `None` if the statement is in no table.
     noticed: Option<Noticed>,
+    /// Facts about it if it is used often, or returns no rows.
+    often: OnceCell<Box<Often>>,
+    /// The columns that a generation of it returns, as a server said last.
+    columns: Cell<Columns>,
+    /// That generation.
+    columns_of: Cell<Generation>,
     /// One more than the generation that a server has accepted last; zero if none has.
     accepted: Cell<u32>,
-    /// The columns that a generation of it returns, as a server said last.
-    columns: Cell<(Generation, Columns)>,
-    /// Its parameters, if it returns no rows: then Describe says the same whatever happens to the
-    /// schema.
-    described: RefCell<Described>,
-    /// The cost of the current generation on a server.
-    cost: Cell<(Generation, Cost)>,
-    /// Requests that shared a server to run it, at this core.
-    shared: Cell<u32>,
-    /// How many of them have been added to the shared count.
-    told_shared: Cell<u32>,
+    clients: Cell<u32>,
+    /// Uses at this core that have yet to be added to the shared count.
+    fresh_uses: Cell<u32>,
+    /// Uses until the core notices the statement.
+    until_noticed: Cell<u32>,
+    /// Whether uses since the last sweep were added to the shared count.
+    was_used: Cell<bool>,
+    /// Whether a server has answered a Describe of it.
+    described: Cell<bool>,
     /// Uses at this core, as far as they matter: a statement that is used once gets no name.
     seen: Cell<u8>,
 }
 
+/// Facts that a core knows about a statement that is used often, or that returns no rows.
+#[derive(Debug, Default)]
+struct Often {
+    /// The cost of a generation on a server.
+    cost: Cell<(Generation, Cost)>,
+    /// Requests that shared a server to run it, which have yet to be added to the shared count.
+    fresh_shared: Cell<u32>,
+    /// Its parameters (the body of ParameterDescription), if it returns no rows: then Describe says
+    /// the same whatever happens to the schema.
+    parameters: RefCell<Option<Box<[u8]>>>,
+}
+
 impl CachedStatement {
     /// Makes a statement that is in no map.
-    pub(crate) fn new(statement: Arc<Statement>, settings: &Arc<Settings>) -> Self {
+    pub(crate) fn new(statement: Statement, settings: &Arc<Settings>) -> Self {
         let (_, servers, uses) = statement.counts();
         // A statement that is worth a name at another core is worth one here.
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
         let cached = Self {
             statement,
             settings: settings.reading().clone(),
-            clients: Cell::new(0),
-            uses: Cell::new(0),
-            shared_uses: Cell::new(0),
-            swept_uses: Cell::new(0),
-            notice: Cell::new(0),
             noticed: None,
+            often: OnceCell::new(),
+            columns: Cell::new(Columns::Of { server: 0, parse: 0 }),
+            columns_of: Cell::new(0),
             accepted: Cell::new(0),
-            columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
-            described: RefCell::default(),
-            cost: Cell::default(),
-            shared: Cell::new(0),
-            told_shared: Cell::new(0),
+            clients: Cell::new(0),
+            fresh_uses: Cell::new(0),
+            until_noticed: Cell::new(0),
+            was_used: Cell::new(false),
+            described: Cell::new(false),
             seen: Cell::new(seen),
         };
         cached.watch();
@@ -125,18 +118,19 @@ impl CachedStatement {
         let new = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).max(1);
         let new = Cost { us: new(took), bytes: new(bytes) };
         let cost = self.cost().map_or(new, |old| old.and(new));
-        self.cost.set((self.statement.generation(), cost));
+        self.often().cost.set((self.statement.generation(), cost));
     }
 
     /// Returns the cost of the statement's current generation, if it is known.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        let (generation, cost) = self.cost.get();
+        let (generation, cost) = self.often.get()?.cost.get();
         (cost.us > 0 && generation == self.statement.generation()).then_some(cost)
     }
 
     /// Counts a request that shares a server to run the statement.
     pub(crate) fn count_shared(&self) {
-        self.shared.set(self.shared.get().wrapping_add(1));
+        let fresh = &self.often().fresh_shared;
+        fresh.set(fresh.get().wrapping_add(1));
     }
 
     /// Counts a use. True if the statement is worth a name on the server: from the second use on.
@@ -173,13 +167,13 @@ impl CachedStatement {
     /// Notes which columns a generation returns, as a server has said. True if a server said
     /// otherwise of this generation before.
     pub(crate) fn learn_columns(&self, generation: Generation, columns: Columns) -> bool {
-        let (before, known) = self.columns.replace((generation, columns));
+        let (before, known) = (self.columns_of.replace(generation), self.columns.replace(columns));
         before == generation && known.agree(columns) == Some(false)
     }
 
     /// Returns the columns of the current generation, if they are known.
     pub(crate) fn columns(&self) -> Option<Columns> {
-        let (generation, columns) = self.columns.get();
+        let (generation, columns) = (self.columns_of.get(), self.columns.get());
         match columns {
             _ if !self.statement.returns => Some(Columns::Fixed),
             Columns::Known(_) if generation == self.statement.generation() => Some(columns),
@@ -191,33 +185,38 @@ impl CachedStatement {
     /// follow.
     pub(crate) fn learn_description(&self, parameters: &[u8], rows: bool) {
         let known = !rows && (2..=PARAMETERS_MAX).contains(&parameters.len());
-        let mut described = self.described.borrow_mut();
-        match &*described {
-            Described::NoRows(old) if known && **old == *parameters => {}
-            _ if known => *described = Described::NoRows(parameters.into()),
-            _ => *described = Described::Otherwise,
+        self.described.set(true);
+        if !known && self.often.get().is_none() {
+            return;
+        }
+        let mut kept = self.often().parameters.borrow_mut();
+        match &*kept {
+            Some(old) if known && **old == *parameters => {}
+            _ => *kept = known.then(|| parameters.into()),
         }
     }
 
     /// True if a server has described the statement.
     pub(crate) fn is_described(&self) -> bool {
-        !matches!(*self.described.borrow(), Described::Not)
+        self.described.get()
     }
 
     /// Returns the body of its ParameterDescription, if it is known to return no rows.
     pub(crate) fn parameters(&self) -> Option<Box<[u8]>> {
-        match &*self.described.borrow() {
-            Described::NoRows(parameters) => Some(parameters.clone()),
-            Described::Not | Described::Otherwise => None,
-        }
+        self.often.get()?.parameters.borrow().clone()
+    }
+
+    fn often(&self) -> &Often {
+        self.often.get_or_init(Box::default)
     }
 
     /// Counts a use.
     #[inline]
     pub(crate) fn count_use(&self) {
-        let uses = self.uses.get().wrapping_add(1);
-        self.uses.set(uses);
-        if uses == self.notice.get() {
+        self.fresh_uses.set(self.fresh_uses.get().wrapping_add(1));
+        let until_noticed = self.until_noticed.get().wrapping_sub(1);
+        self.until_noticed.set(until_noticed);
+        if until_noticed == 0 {
             self.be_noticed();
         }
     }
@@ -239,12 +238,12 @@ impl CachedStatement {
     fn watch(&self) {
         let (_, _, uses) = self.statement.counts();
         let missing = USES_MIN.saturating_sub(uses).max(1) as u32;
-        self.notice.set(self.uses.get().wrapping_add(missing));
+        self.until_noticed.set(missing);
     }
 
     /// True if it was used at this core since the last sweep.
     pub(crate) fn is_in_use(&self) -> bool {
-        self.uses.get() != self.swept_uses.get()
+        self.was_used.get() || self.fresh_uses.get() > 0
     }
 
     /// Counts a client whose map has it from now on.
@@ -269,15 +268,14 @@ impl CachedStatement {
 
     /// Adds the uses counted here to the shared count.
     fn flush_uses(&self) {
-        let uses = self.uses.get();
-        let new = uses.wrapping_sub(self.shared_uses.replace(uses));
+        let new = self.fresh_uses.take();
         if new > 0 {
+            self.was_used.set(true);
             self.statement.add_uses(u64::from(new));
         }
-        let shared = self.shared.get();
-        let new = shared.wrapping_sub(self.told_shared.replace(shared));
-        if new > 0 {
-            self.statement.add_shared(u64::from(new));
+        let shared = self.often.get().map_or(0, |often| often.fresh_shared.take());
+        if shared > 0 {
+            self.statement.add_shared(u64::from(shared));
         }
     }
 
@@ -285,7 +283,7 @@ impl CachedStatement {
     /// notice it once more.
     fn sweep(&self) {
         self.flush_uses();
-        self.swept_uses.set(self.uses.get());
+        self.was_used.set(false);
         if !self.statement.verdict.was_asked() {
             self.watch();
         }
@@ -300,7 +298,7 @@ impl CachedStatement {
 /// All statements of one core.
 #[derive(Debug, Default)]
 pub(crate) struct CoreStatements {
-    table: HashTable<(u64, Rc<CachedStatement>)>,
+    table: HashTable<Rc<CachedStatement>>,
     noticed: Noticed,
 }
 
@@ -313,15 +311,14 @@ impl CoreStatements {
         settings: &Arc<Settings>,
     ) -> Rc<CachedStatement> {
         let hash = registry.hash(&identity);
-        if let Some((_, cached)) =
-            self.table.find(hash, |(_, l)| l.statement.identity() == identity)
-        {
+        if let Some(cached) = self.table.find(hash, |it| it.statement.identity() == identity) {
             return cached.clone();
         }
         let mut cached = CachedStatement::new(registry.intern(identity, hash), settings);
         cached.noticed = Some(self.noticed.clone());
         let cached = Rc::new(cached);
-        self.table.insert_unique(hash, (hash, cached.clone()), |(hash, _)| *hash);
+        let hash_of = |it: &Rc<CachedStatement>| registry.hash(&it.statement.identity());
+        self.table.insert_unique(hash, cached.clone(), hash_of);
         cached
     }
 
@@ -332,32 +329,31 @@ impl CoreStatements {
         identity: Identity<'_>,
     ) -> Option<Rc<CachedStatement>> {
         let hash = registry.hash(&identity);
-        let found = self.table.find(hash, |(_, l)| l.statement.identity() == identity);
-        found.map(|(_, cached)| cached.clone())
+        self.table.find(hash, |it| it.statement.identity() == identity).cloned()
     }
 
     /// Iterates over all statements of this core.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Rc<CachedStatement>> {
-        self.table.iter().map(|(_, cached)| cached)
+        self.table.iter()
     }
 
     /// Takes the statements that have been used often since the last call, at most
     /// [`NOTICED_MAX`].
-    pub(crate) fn take_noticed(&mut self) -> Vec<Arc<Statement>> {
+    pub(crate) fn take_noticed(&mut self) -> Vec<Statement> {
         self.noticed.take()
     }
 
     /// Returns the IDs of the statements that clients of this core have, each with the number of
     /// the clients.
     pub(crate) fn clients(&self) -> Vec<(u64, u32)> {
-        let held = self.table.iter().filter(|(_, cached)| cached.clients() > 0);
-        held.map(|(_, cached)| (cached.statement.id, cached.clients())).collect()
+        let held = self.table.iter().filter(|cached| cached.clients() > 0);
+        held.map(|cached| (cached.statement.id, cached.clients())).collect()
     }
 
     /// Drops the statements that no client of this core has, and adds the uses of the rest to the
     /// shared counts.
     pub(crate) fn sweep(&mut self) {
-        self.table.retain(|(_, cached)| {
+        self.table.retain(|cached| {
             cached.sweep();
             Rc::strong_count(cached) > 1
         });

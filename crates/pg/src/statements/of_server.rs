@@ -2,7 +2,6 @@
 //! [`crate::state::server`], which also knows what may undo a change to it.
 
 use std::hash::Hasher;
-use std::sync::Arc;
 
 use crate::ground::ids::Segment;
 use crate::statements::columns::{Columns, Found};
@@ -15,7 +14,7 @@ const PLANNED: u8 = 5;
 /// A server's reference to a statement: it counts the server in, and out when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ServerRef {
-    statement: Arc<Statement>,
+    statement: Statement,
     /// How often the server ran it for simple queries; at most [`PLANNED`] are counted.
     runs: u8,
     /// Bytes of the server's memory that it is taken to need.
@@ -24,14 +23,14 @@ pub(crate) struct ServerRef {
 
 impl ServerRef {
     /// Counts the server in.
-    pub(crate) fn new(statement: Arc<Statement>) -> Self {
+    pub(crate) fn new(statement: Statement) -> Self {
         statement.add_server();
         let memory = statement.memory();
         Self { statement, runs: 0, memory }
     }
 
     /// Returns the statement.
-    pub(crate) fn statement(&self) -> &Arc<Statement> {
+    pub(crate) fn statement(&self) -> &Statement {
         &self.statement
     }
 
@@ -82,7 +81,7 @@ pub(crate) struct ServerStatement {
 impl ServerStatement {
     /// Returns the bytes of its text.
     pub(crate) fn bytes(&self) -> usize {
-        self.served.statement().tail.len()
+        self.served.statement().tail().len()
     }
 }
 

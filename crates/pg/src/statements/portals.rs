@@ -98,7 +98,7 @@ impl Portals {
 
     /// Returns the bytes that count for the client: the name, and the text that it keeps in memory.
     fn cost(name: &[u8], cached: &CachedStatement) -> usize {
-        size_of::<(Name, Named)>() + name.len() + cached.statement.tail.len()
+        size_of::<(Name, Named)>() + name.len() + cached.statement.tail().len()
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hashbrown::HashTable;
 use refrain_pool::Now;
 
-use crate::statements::statement::{Identity, Statement, base36};
+use crate::statements::statement::{Common, Identity, Statement, base36};
 
 /// Parts of the registry, each with its own lock.
 const SHARDS: usize = 64;
@@ -47,14 +47,12 @@ pub fn seed(random: [u8; 16]) -> Seed {
 /// All statements.
 #[derive(Debug)]
 pub struct Registry {
-    shards: Vec<Mutex<HashTable<Arc<Statement>>>>,
+    shards: Vec<Mutex<HashTable<Statement>>>,
     seed: Seed,
-    prefix: Box<[u8]>,
+    common: Arc<Common>,
     next_id: AtomicU64,
     bytes: AtomicUsize,
     entries: AtomicUsize,
-    /// How many statements have no client and no server.
-    idle: Arc<AtomicUsize>,
     purged: AtomicU64,
     next_shard: AtomicUsize,
 }
@@ -68,11 +66,10 @@ impl Registry {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             seed,
-            prefix: prefix.into(),
+            common: Arc::new(Common { prefix: prefix.into(), idle: AtomicUsize::new(0) }),
             next_id: AtomicU64::new(1),
             bytes: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
-            idle: Arc::default(),
             purged: AtomicU64::new(0),
             next_shard: AtomicUsize::new(0),
         }
@@ -80,7 +77,7 @@ impl Registry {
 
     /// Returns the beginning of every internal name of this process.
     pub fn prefix(&self) -> &[u8] {
-        &self.prefix
+        &self.common.prefix
     }
 
     /// Hashes an identity; the hash is the same everywhere in the process.
@@ -101,12 +98,12 @@ impl Registry {
     }
 
     /// Returns the statement with this identity, and makes it if there is none.
-    pub fn intern(&self, identity: Identity<'_>, hash: u64) -> Arc<Statement> {
+    pub fn intern(&self, identity: Identity<'_>, hash: u64) -> Statement {
         let mut shard = self.shard(hash as usize % SHARDS);
         if let Some(found) = shard.find(hash, |s| s.identity() == identity) {
             return found.clone();
         }
-        let made = Arc::new(self.make(identity).counted(&self.idle));
+        let made = Statement::counted(self.next_id(), identity, &self.common);
         self.bytes.fetch_add(made.bytes(), Relaxed);
         self.entries.fetch_add(1, Relaxed);
         shard.insert_unique(hash, made.clone(), |s| self.hash(&s.identity()));
@@ -116,17 +113,21 @@ impl Registry {
     /// Makes a statement that is not shared: its text is too long, or its settings are those of one
     /// client.
     pub fn make(&self, identity: Identity<'_>) -> Statement {
-        Statement::new(self.next_id.fetch_add(1, Relaxed), identity, &self.prefix)
+        Statement::new(self.next_id(), identity, &self.common)
+    }
+
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
     }
 
     /// Returns a name that no server knows.
     pub fn no_statement(&self) -> Vec<u8> {
-        [&self.prefix, &b"none"[..]].concat()
+        [self.prefix(), &b"none"[..]].concat()
     }
 
     /// Returns the name of the statement and the portal of Refrain's internal queries.
     pub fn internal(&self) -> Vec<u8> {
-        [&self.prefix, &b"aside"[..]].concat()
+        [self.prefix(), &b"aside"[..]].concat()
     }
 
     /// Returns the bytes of all statements.
@@ -143,7 +144,7 @@ impl Registry {
     pub fn due(&self, now: Now, bytes_max: usize) -> bool {
         let last = self.purged.load(Relaxed);
         self.bytes() > bytes_max
-            && self.idle.load(Relaxed) > self.entries() / IDLE_PART
+            && self.common.idle.load(Relaxed) > self.entries() / IDLE_PART
             && now.0.saturating_sub(last) > PURGE_EVERY_US
     }
 
@@ -159,14 +160,14 @@ impl Registry {
         for statement in shard.extract_if(|s| {
             looked_at += 1;
             looked_at <= PURGE_ENTRIES_MAX
-                && Arc::strong_count(s) == 1
+                && s.is_nobodys()
                 && s.counts().0 == 0
                 && s.counts().1 == 0
         }) {
             dropped.push(statement);
         }
         drop(shard);
-        self.idle.fetch_sub(dropped.len(), Relaxed);
+        self.common.idle.fetch_sub(dropped.len(), Relaxed);
         let bytes: usize = dropped.iter().map(|s| s.bytes()).sum();
         self.bytes.fetch_sub(bytes, Relaxed);
         self.entries.fetch_sub(dropped.len(), Relaxed);
@@ -174,13 +175,13 @@ impl Registry {
     }
 
     /// Calls `look` with every statement, shard by shard.
-    pub fn for_each(&self, mut look: impl FnMut(&Arc<Statement>)) {
+    pub fn for_each(&self, mut look: impl FnMut(&Statement)) {
         for index in 0..SHARDS {
             self.shard(index).iter().for_each(&mut look);
         }
     }
 
-    fn shard(&self, index: usize) -> MutexGuard<'_, HashTable<Arc<Statement>>> {
+    fn shard(&self, index: usize) -> MutexGuard<'_, HashTable<Statement>> {
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -195,7 +196,7 @@ mod tests {
         Identity { pool: PoolId(0), env: EnvId::of(0), tail }
     }
 
-    fn intern(registry: &Registry, identity: Identity<'_>) -> Arc<Statement> {
+    fn intern(registry: &Registry, identity: Identity<'_>) -> Statement {
         registry.intern(identity, registry.hash(&identity))
     }
 

@@ -13,19 +13,24 @@
 //! that they prepared; Refrain treats a copy of an older one as absent. So each server prepares a
 //! stale statement anew when a client next uses it there, and not all servers at once.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 
+use once_cell::race::OnceBox;
+use refrain_cache::Topic;
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::lex::Lexer;
 use refrain_sql::writes::may_write;
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::{Fields, field};
+use triomphe::ThinArc;
 
 use crate::ground::ids::EnvId;
 use crate::statements::columns;
-use crate::statements::relations::Relations;
+use crate::statements::often::Often;
+use crate::statements::relations::{Changes, Relations, Table};
 use crate::statements::verdict::Verdict;
 
 /// Counts how often a change of schema has begun a statement anew.
@@ -42,17 +47,20 @@ pub struct Identity<'a> {
     pub tail: &'a [u8],
 }
 
-/// One statement, shared by every client and server that has it.
+/// One statement, shared by every client and server that has it. The text stands behind the rest,
+/// in the same memory.
+#[derive(Clone, Debug)]
+pub struct Statement(ThinArc<Head, u8>);
+
+/// A statement without its text.
 #[derive(Debug)]
-pub struct Statement {
+pub struct Head {
     /// Never used twice.
     pub id: u64,
     /// The pool that it belongs to.
     pub pool: PoolId,
     /// The parse environment of its text.
     pub env: EnvId,
-    /// The text with its zero byte and the parameter types, as on the wire.
-    pub tail: Box<[u8]>,
     /// The scan of the text: its kind, and its effects on a session.
     pub scan: Scan,
     /// Whether the columns that it returns may change with the schema.
@@ -60,22 +68,32 @@ pub struct Statement {
     /// Whether it names something of the session (EXECUTE, FETCH) that decides which columns it
     /// returns.
     pub names: bool,
-    /// The internal name of generation zero.
-    name: Box<[u8]>,
+    /// Whether it may write, as far as the text shows.
+    pub(crate) writes: bool,
+    /// Whether `common` counts it while it has no clients and no servers.
+    is_counted: bool,
     generation: AtomicU32,
     /// The pool's schema version when the generation began.
     schema_version: AtomicU64,
     /// The count of schema changes as of which autoprepare has servers prepare it.
     schema_changes: AtomicU64,
-    /// Memory of a server that a plan takes for partitions, in bytes, as far as it is known.
-    partitions: AtomicUsize,
-    /// Whether it may write, as far as the text shows.
-    pub(crate) writes: bool,
     /// Whether it is a read.
     pub(crate) verdict: Verdict,
-    /// The tables that it reads, and those that it may change.
-    pub(crate) relations: Relations,
-    counts: Counts,
+    /// Clients, plus servers times [`SERVER`]: one number shows when the last of both has gone.
+    holders: AtomicU64,
+    uses: AtomicU64,
+    common: Arc<Common>,
+    /// Facts about it if it is used often. Most statements of a large program are not.
+    often: OnceBox<Often>,
+}
+
+/// Facts that all statements of a registry have in common.
+#[derive(Debug, Default)]
+pub struct Common {
+    /// The beginning of their internal names.
+    pub(crate) prefix: Box<[u8]>,
+    /// How many statements of the registry have no client and no server.
+    pub(crate) idle: AtomicUsize,
 }
 
 /// Statements whose constants PostgreSQL reads at Parse; other commands are analysed when they run.
@@ -92,90 +110,35 @@ pub(crate) const STALE_FILE: &[u8] = b"plancache.c";
 /// The message of its error, in English.
 pub(crate) const STALE_MESSAGE: &[u8] = b"cached plan must not change result type";
 
-/// Counts that change on prepare and close, on a cache line of their own: a change must not take
-/// the immutable part away from the cores that read it.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Counts {
-    /// Clients, plus servers times [`SERVER`]: one number shows when the last of both has gone.
-    holders: AtomicU64,
-    uses: AtomicU64,
-    /// Requests that shared a server.
-    shared: AtomicU64,
-    /// Time of requests that said the same as one shortly before, in microseconds.
-    repeated_us: AtomicU64,
-    /// The registry's count of statements without clients and servers; `None` if the statement is
-    /// in no registry.
-    idle: Option<Arc<AtomicUsize>>,
-}
-
 /// The share of one server in the count of holders.
 const SERVER: u64 = 1 << 32;
 
-impl Counts {
-    fn add(&self, holders: u64) {
-        if self.holders.fetch_add(holders, Relaxed) == 0
-            && let Some(idle) = &self.idle
-        {
-            idle.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// Takes holders away, and returns how many there were before.
-    fn drop(&self, holders: u64) -> u64 {
-        let before = self.holders.fetch_sub(holders, Relaxed);
-        assert!(before >= holders, "no more leave a statement than came");
-        if before == holders
-            && let Some(idle) = &self.idle
-        {
-            idle.fetch_add(1, Relaxed);
-        }
-        before
-    }
-}
-
 impl Statement {
     /// Makes a statement that has no clients and no servers yet.
-    pub fn new(id: u64, identity: Identity<'_>, prefix: &[u8]) -> Self {
-        let mut name = prefix.to_vec();
-        base36(&mut name, id);
-        let text = identity.tail.split(|&b| b == 0).next().unwrap_or(&[]);
-        let scan = refrain_sql::scan(text);
-        Self {
-            id,
-            pool: identity.pool,
-            env: identity.env,
-            tail: identity.tail.into(),
-            names: names(text, &scan),
-            writes: may_write(text, &scan, false),
-            scan,
-            returns: columns::may_change(text),
-            name: name.into(),
-            generation: AtomicU32::new(0),
-            schema_version: AtomicU64::new(0),
-            schema_changes: AtomicU64::new(0),
-            partitions: AtomicUsize::new(0),
-            verdict: Verdict::default(),
-            relations: Relations::default(),
-            counts: Counts::default(),
-        }
+    pub fn new(id: u64, identity: Identity<'_>, common: &Arc<Common>) -> Self {
+        Self::of(Head::new(id, identity, common), identity)
     }
 
-    /// Notes that a request said the same as one shortly before, and took this time in
-    /// microseconds.
-    pub(crate) fn was_repeated(&self, took: u64) {
-        self.counts.repeated_us.fetch_add(took, Relaxed);
+    /// Makes a statement that `common` counts while it has no clients and no servers.
+    pub(crate) fn counted(id: u64, identity: Identity<'_>, common: &Arc<Common>) -> Self {
+        common.idle.fetch_add(1, Relaxed);
+        let head = Head::new(id, identity, common);
+        Self::of(Head { is_counted: true, ..head }, identity)
     }
 
-    /// Returns the time of requests that said the same as one shortly before, in the seconds that
-    /// were looked at.
-    pub(crate) fn repeated_us(&self) -> u64 {
-        self.counts.repeated_us.load(Relaxed)
+    fn of(head: Head, identity: Identity<'_>) -> Self {
+        Self(ThinArc::from_header_and_slice(head, identity.tail))
     }
 
-    /// Notes the memory that a plan takes for partitions, in bytes.
-    pub(crate) fn found_partitions(&self, bytes: usize) {
-        self.partitions.store(bytes, Relaxed);
+    /// True if nothing else refers to it.
+    pub(crate) fn is_nobodys(&self) -> bool {
+        ThinArc::strong_count(&self.0) == 1
+    }
+
+    /// Returns the text with its zero byte and the parameter types, as on the wire.
+    #[inline]
+    pub fn tail(&self) -> &[u8] {
+        &self.0.slice
     }
 
     /// Estimates the memory that a server needs for the statement and its plan, in bytes.
@@ -183,30 +146,111 @@ impl Statement {
     /// 330 KiB for an INSERT of a hundred rows; and for each partition in a plan, 5 KiB with three
     /// columns and 10 KiB with twenty.
     pub(crate) fn memory(&self) -> usize {
-        8 * 1024 + 32 * self.tail.len() + self.partitions.load(Relaxed)
-    }
-
-    /// Makes the statement count in `idle` while it has no clients and no servers.
-    #[must_use]
-    pub(crate) fn counted(mut self, idle: &Arc<AtomicUsize>) -> Self {
-        idle.fetch_add(1, Relaxed);
-        self.counts.idle = Some(idle.clone());
-        self
+        let partitions = self.often.get().map_or(0, |often| often.partitions.load(Relaxed));
+        8 * 1024 + 32 * self.tail().len() + partitions
     }
 
     /// Returns its identity.
     pub fn identity(&self) -> Identity<'_> {
-        Identity { pool: self.pool, env: self.env, tail: &self.tail }
+        Identity { pool: self.pool, env: self.env, tail: self.tail() }
     }
 
     /// Returns the text without its zero byte.
     pub fn text(&self) -> &[u8] {
-        refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
+        refrain_wire::frame::split_string(self.tail()).map_or(&[], |(text, _)| text)
     }
 
     /// Returns the types of the parameters as the Parse has them: their number, and each OID.
     pub fn parameters(&self) -> &[u8] {
-        refrain_wire::frame::split_string(&self.tail).map_or(&[], |(_, types)| types)
+        refrain_wire::frame::split_string(self.tail()).map_or(&[], |(_, types)| types)
+    }
+
+    /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].
+    pub fn has_constants(&self) -> bool {
+        reads_constants(self.text(), self.scan.traits)
+    }
+
+    /// Returns the bytes that it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        size_of::<Head>() + self.tail().len()
+    }
+}
+
+impl Deref for Statement {
+    type Target = Head;
+
+    #[inline]
+    fn deref(&self) -> &Head {
+        &self.0.header.header
+    }
+}
+
+impl Head {
+    fn new(id: u64, identity: Identity<'_>, common: &Arc<Common>) -> Self {
+        let text = identity.tail.split(|&b| b == 0).next().unwrap_or(&[]);
+        let scan = refrain_sql::scan(text);
+        Self {
+            id,
+            pool: identity.pool,
+            env: identity.env,
+            names: names(text, &scan),
+            writes: may_write(text, &scan, false),
+            scan,
+            returns: columns::may_change(text),
+            is_counted: false,
+            generation: AtomicU32::new(0),
+            schema_version: AtomicU64::new(0),
+            schema_changes: AtomicU64::new(0),
+            verdict: Verdict::default(),
+            holders: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
+            common: common.clone(),
+            often: OnceBox::new(),
+        }
+    }
+
+    /// Notes that a request said the same as one shortly before, and took this time in
+    /// microseconds.
+    pub(crate) fn was_repeated(&self, took: u64) {
+        self.often().repeated_us.fetch_add(took, Relaxed);
+    }
+
+    /// Returns the time of requests that said the same as one shortly before, in the seconds that
+    /// were looked at.
+    pub(crate) fn repeated_us(&self) -> u64 {
+        self.often.get().map_or(0, |often| often.repeated_us.load(Relaxed))
+    }
+
+    /// Notes the memory that a plan takes for partitions, in bytes.
+    pub(crate) fn found_partitions(&self, bytes: usize) {
+        self.often().partitions.store(bytes, Relaxed);
+    }
+
+    /// Returns the tables that it reads, and those that it may change, as far as they are known.
+    pub(crate) fn relations(&self) -> &Relations {
+        static UNKNOWN: LazyLock<Relations> = LazyLock::new(Relations::default);
+        self.often.get().map_or_else(|| &*UNKNOWN, |often| &often.relations)
+    }
+
+    /// Counts how often the tables that it reads were found to be others.
+    #[inline]
+    pub(crate) fn readings(&self) -> u64 {
+        self.often.get().map_or(0, |often| often.relations.readings())
+    }
+
+    /// Records the tables on whose rows the result depends, and the topics of writes to their
+    /// parents that reach all children.
+    pub(crate) fn learn_reads(&self, reads: Vec<Table>, above: Vec<Topic>) {
+        self.often().relations.learn_reads(reads, above);
+    }
+
+    /// Records what the statement may change, as of this count of schema changes.
+    pub(crate) fn learn_changes(&self, changes: Changes, schema_changes: u64) {
+        self.often().relations.learn_changes(changes, schema_changes);
+    }
+
+    fn often(&self) -> &Often {
+        self.often.get_or_init(Box::default)
     }
 
     /// True if running it may do something to the session, or end a transaction.
@@ -225,24 +269,15 @@ impl Statement {
 
     /// True if no core finds out anything about the statement: the caller does so from now on.
     pub(crate) fn begins_question(&self, schema_changes: u64, now: Now) -> bool {
-        let voided = self.relations.take_voided(schema_changes);
+        let voided = self.relations().take_voided(schema_changes);
         self.verdict.begin(schema_changes, now, voided)
-    }
-
-    /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].
-    pub fn has_constants(&self) -> bool {
-        reads_constants(self.text(), self.scan.traits)
-    }
-
-    /// Returns the bytes that it takes, roughly.
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.tail.len() + self.name.len()
     }
 
     /// Appends the name that servers know `generation` by.
     #[inline]
     pub fn write_name(&self, out: &mut Vec<u8>, generation: Generation) {
-        out.extend_from_slice(&self.name);
+        out.extend_from_slice(&self.common.prefix);
+        base36(out, self.id);
         if generation > 0 {
             out.push(b'.');
             base36(out, u64::from(generation));
@@ -253,7 +288,7 @@ impl Statement {
     #[inline]
     pub fn name_bytes(&self, generation: Generation) -> usize {
         let suffix = if generation > 0 { 1 + base36_digits(u64::from(generation)) } else { 0 };
-        self.name.len() + suffix
+        self.common.prefix.len() + base36_digits(self.id) + suffix
     }
 
     /// Returns the generation to prepare from now on.
@@ -292,47 +327,63 @@ impl Statement {
 
     /// Adds `by` clients of one core, and as many uses.
     pub fn add_clients(&self, by: u32) {
-        self.counts.add(u64::from(by));
-        self.counts.uses.fetch_add(u64::from(by), Relaxed);
+        self.add_holders(u64::from(by));
+        self.add_uses(u64::from(by));
     }
 
     /// Takes `by` clients away.
     pub fn drop_clients(&self, by: u32) {
-        let before = self.counts.drop(u64::from(by)) % SERVER;
+        let before = self.drop_holders(u64::from(by)) % SERVER;
         assert!(before >= u64::from(by), "no more clients leave a statement than came");
     }
 
     /// Adds the requests that one core counted that shared a server to run the statement.
     pub fn add_shared(&self, by: u64) {
-        self.counts.shared.fetch_add(by, Relaxed);
+        self.often().shared.fetch_add(by, Relaxed);
     }
 
     /// Returns the number of requests that shared a server to run the statement.
     pub fn shared(&self) -> u64 {
-        self.counts.shared.load(Relaxed)
+        self.often.get().map_or(0, |often| often.shared.load(Relaxed))
     }
 
     /// Adds the uses that one core counted.
     pub fn add_uses(&self, by: u64) {
-        self.counts.uses.fetch_add(by, Relaxed);
+        self.uses.fetch_add(by, Relaxed);
     }
 
     /// Counts a server that has it from now on.
     pub fn add_server(&self) {
-        self.counts.add(SERVER);
+        self.add_holders(SERVER);
     }
 
     /// Counts out a server that has it no more.
     pub fn drop_server(&self) {
-        let before = self.counts.drop(SERVER);
+        let before = self.drop_holders(SERVER);
         assert!(before >= SERVER, "no more servers lose a statement than had it");
     }
 
     /// Returns the numbers of clients, servers and uses.
     pub fn counts(&self) -> (u32, u32, u64) {
-        let holders = self.counts.holders.load(Relaxed);
+        let holders = self.holders.load(Relaxed);
         let (clients, servers) = (holders as u32, (holders / SERVER) as u32);
-        (clients, servers, self.counts.uses.load(Relaxed))
+        (clients, servers, self.uses.load(Relaxed))
+    }
+
+    fn add_holders(&self, holders: u64) {
+        if self.holders.fetch_add(holders, Relaxed) == 0 && self.is_counted {
+            self.common.idle.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Takes holders away, and returns how many there were before.
+    fn drop_holders(&self, holders: u64) -> u64 {
+        let before = self.holders.fetch_sub(holders, Relaxed);
+        assert!(before >= holders, "no more leave a statement than came");
+        if before == holders && self.is_counted {
+            self.common.idle.fetch_add(1, Relaxed);
+        }
+        before
     }
 }
 
@@ -383,18 +434,20 @@ pub(crate) fn spread(id: u64) -> u64 {
 pub fn base36(out: &mut Vec<u8>, mut value: u64) {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let start = out.len();
-    loop {
-        out.push(DIGITS[(value % 36) as usize]);
+    out.resize(start + base36_digits(value), b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit = DIGITS[(value % 36) as usize];
         value /= 36;
-        if value == 0 {
-            break;
-        }
     }
-    out[start..].reverse();
 }
 
+#[inline]
 fn base36_digits(value: u64) -> usize {
-    value.checked_ilog(36).map_or(1, |digits| digits as usize + 1)
+    let (mut digits, mut limit) = (1, 36);
+    while u128::from(value) >= limit {
+        (digits, limit) = (digits + 1, limit * 36);
+    }
+    digits
 }
 
 #[cfg(test)]
@@ -403,7 +456,8 @@ mod tests {
 
     fn statement() -> Statement {
         let identity = Identity { pool: PoolId(1), env: EnvId::of(0), tail: b"select 1\0\0\0" };
-        Statement::new(37, identity, b"_x_")
+        let common = Common { prefix: (*b"_x_").into(), ..Common::default() };
+        Statement::new(37, identity, &Arc::new(common))
     }
 
     fn name(statement: &Statement, generation: Generation) -> Vec<u8> {

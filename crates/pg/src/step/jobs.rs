@@ -435,7 +435,7 @@ impl Pipeline<'_> {
         let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room {
             pool.counters.protocol.statements_not_kept += 1;
-            let statement = Arc::new(shared.protocol.registry.make(identity));
+            let statement = shared.protocol.registry.make(identity);
             statement.start_schema_version(schema_version);
             return Rc::new(CachedStatement::new(statement, settings));
         }
@@ -485,8 +485,8 @@ impl Pipeline<'_> {
 
     /// Prepares a statement that no client has asked this server for, behind the Closes that make
     /// room for it.
-    fn prepare_unasked(&mut self, statement: &Arc<Statement>) {
-        self.make_room(statement.id, statement.tail.len(), Purpose::Verify);
+    fn prepare_unasked(&mut self, statement: &Statement) {
+        self.make_room(statement.id, statement.tail().len(), Purpose::Verify);
         let options = &self.pool().settings.options;
         let (count, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
         while let Some(old) =

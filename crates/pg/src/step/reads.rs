@@ -96,7 +96,7 @@ impl Step<'_, '_> {
     }
 
     /// Asks the parser thread what the text of a statement mentions.
-    fn ask_for_names(&mut self, statement: Arc<Statement>, scope: Scope) {
+    fn ask_for_names(&mut self, statement: Statement, scope: Scope) {
         let (schema_changes, changes) = (scope.schema_changes, scope.wants_changes(&statement));
         let (now, core) = (self.step.now, &self.step.engine.core_state.protocol);
         let Some(settings) = core.settings_of(statement.env) else { return };
@@ -127,7 +127,7 @@ impl Step<'_, '_> {
                         (Some(objection), mentioned, Some(targets))
                     }
                     Some(Effect::Nothing) => {
-                        return statement.relations.learn_changes(Changes::Nothing, schema_changes);
+                        return statement.learn_changes(Changes::Nothing, schema_changes);
                     }
                     // What is not known may change anything.
                     Some(Effect::Anything) | None => return,
@@ -187,7 +187,7 @@ fn subject(login: &Arc<str>, candidate: &Candidate) -> Subject {
     Subject {
         login: login.clone(),
         env: statement.env,
-        tail: statement.tail.clone(),
+        tail: statement.tail().into(),
         changes: candidate.targets.is_some(),
     }
 }
@@ -208,13 +208,13 @@ pub(super) fn settle(shared: &SharedPart, pool: &mut Pool, now: Now) {
 /// True if Refrain is to find out once more whether a statement is a read, or what it may change.
 /// Forgets what is no longer certain of a statement that is not used any more.
 fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
-    let Statement { verdict, relations, .. } = &*cached.statement;
+    let verdict = &cached.statement.verdict;
     let known = verdict.known(scope.schema_changes);
     let (mut stays, mut voided) =
         (known.is_some_and(|known| known.is_err_and(Objection::is_of_text)), known.is_none());
     if scope.wants_changes(&cached.statement) {
         stays = false;
-        voided |= relations.are_voided(scope.schema_changes);
+        voided |= cached.statement.relations().are_voided(scope.schema_changes);
     }
     if stays || !verdict.was_asked() || !voided && !verdict.is_due(now) {
         return false;
@@ -299,12 +299,12 @@ fn learn_relations(
     found: Option<&Findings>,
     schema_changes: u64,
 ) {
-    let (place, relations) = (pool.shared.protocol.place(), &candidate.statement.relations);
+    let (place, statement) = (pool.shared.protocol.place(), &candidate.statement);
     let table = |(oid, name): (u32, String)| place.table(&shared.results, oid, name);
     if let Some(found) = found {
         let above = found.below().into_iter().map(|oid| place.below(&shared.results, oid));
         let tables = found.relations().into_iter().map(table);
-        relations.learn_reads(tables.collect(), above.collect());
+        statement.learn_reads(tables.collect(), above.collect());
     }
     if candidate.targets.is_some() {
         let changes = match found.map_or(Writes::Anything, Findings::writes) {
@@ -317,6 +317,6 @@ fn learn_relations(
                 Changes::Tables(tables.chain(below).collect())
             }
         };
-        relations.learn_changes(changes, schema_changes);
+        statement.learn_changes(changes, schema_changes);
     }
 }

@@ -34,10 +34,10 @@ pub(crate) fn sent(client: &mut Client, form: Form<'_>) -> Option<Sent> {
             let own = client.session.statements.get(name)?;
             let columns = match own.columns {
                 Columns::Known(columns) => columns,
-                Columns::Fixed | Columns::Of { .. } => Shape { types: 0, whole: 0 },
+                Columns::Fixed | Columns::Of { .. } => Shape::default(),
             };
             let known = Known { columns, parameters: own.parameters };
-            (own.held.cached().statement.tail[..].into(), Some(known))
+            (own.held.cached().statement.tail()[..].into(), Some(known))
         }
     };
     Some(Sent { tail, values: values.into(), describes, known })

@@ -1,8 +1,6 @@
 //! Requests that are looked at for a second now and then, to see what a rule of the cache would
 //! save.
 
-use std::sync::Arc;
-
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::reads::may_be_read;
 
@@ -76,7 +74,7 @@ fn statement(
     client: &mut Client,
     parse: Option<&[u8]>,
     name: &[u8],
-) -> Option<Arc<Statement>> {
+) -> Option<Statement> {
     let Some(tail) = parse else {
         return Some(client.session.statements.get(name)?.held.cached().statement.clone());
     };

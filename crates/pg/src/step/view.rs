@@ -70,7 +70,7 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     let verdict = |pool: &Arc<PoolShared>| {
         let cache = options.cache.of(&pool.database, &pool.user);
         let known = known(shared, pool, &canonical);
-        let tables = known.as_ref().map(|statement| statement.relations.reads());
+        let tables = known.as_ref().map(|statement| statement.relations().reads());
         let asks = Asks { canonical: &canonical, reads: tables.as_deref(), application: None };
         let applies = |rule: &&PoolRule| Applies::new(seed, &rule.rule).hold(&asks);
         let found = cache.rules.iter().find(applies);
@@ -83,7 +83,7 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
                 let word = String::from_utf8_lossy(word);
                 (Some(false), format!("hint: the word \"{word}\" is not understood"))
             }
-            _ => kept(&text, seed, known.as_deref(), pool, found.as_ref()),
+            _ => kept(&text, seed, known.as_ref(), pool, found.as_ref()),
         };
         let tables = tables.iter().flat_map(|tables| tables.iter());
         cache.keeps().then(|| CacheVerdict {
@@ -114,8 +114,8 @@ pub fn advisable(
     let any = rule_of_hint(None, Hint::default());
     texts.retain(|row| {
         let (Some(pool), text) = (of(row), row.text.as_bytes()) else { return false };
-        let statement = known.get(&(pool.id, text.into())).map(|statement| &**statement);
-        let tables = statement.map(|statement| statement.relations.reads());
+        let statement = known.get(&(pool.id, text.into()));
+        let tables = statement.map(|statement| statement.relations().reads());
         let asks = Asks { canonical: text, reads: tables.as_deref(), application: None };
         let cache = options.cache.of(&pool.database, &pool.user);
         // A rule for one application leaves those of the others.
@@ -133,7 +133,7 @@ pub fn advisable(
 fn known_of<'a>(
     shared: &Shared,
     pools: impl Iterator<Item = &'a Arc<PoolShared>>,
-) -> HashMap<(PoolId, Box<[u8]>), Arc<Statement>> {
+) -> HashMap<(PoolId, Box<[u8]>), Statement> {
     let changes: HashMap<PoolId, u64> =
         pools.map(|pool| (pool.id, pool.protocol.schema_changes())).collect();
     let mut known = Vec::new();
@@ -147,7 +147,7 @@ fn known_of<'a>(
     // Of several with one canonical text, the last counts: one that can be kept, if there is any.
     known.sort_by_key(|it| it.verdict.is_timeless(changes[&it.pool]));
     let seed = shared.protocol.registry.seed();
-    let key = |it: &Arc<Statement>| (it.pool, texts::canonical_of(seed, it.text()));
+    let key = |it: &Statement| (it.pool, texts::canonical_of(seed, it.text()));
     known.into_iter().map(|statement| (key(&statement), statement)).collect()
 }
 
@@ -193,9 +193,9 @@ fn replies(shared: &Shared, now: Now, most: usize) -> Vec<CachedReply> {
 
 /// Returns the statement of a pool that has this text, of several the one of which
 /// most is known.
-fn known(shared: &Shared, pool: &PoolShared, canonical: &[u8]) -> Option<Arc<Statement>> {
+fn known(shared: &Shared, pool: &PoolShared, canonical: &[u8]) -> Option<Statement> {
     let seed = shared.protocol.registry.seed();
-    let mut known: Option<Arc<Statement>> = None;
+    let mut known: Option<Statement> = None;
     let changes = pool.protocol.schema_changes();
     shared.protocol.registry.for_each(|statement| {
         let same = || *texts::canonical_of(seed, statement.text()) == *canonical;

@@ -201,7 +201,7 @@ impl ClientStatements {
     pub(crate) fn replace(&mut self, name: &[u8], held: ClientRef) {
         match name.is_empty() {
             false => self.named.replace(name, held),
-            true => self.unnamed.iter_mut().for_each(|own| own.held = held.clone()),
+            true => self.unnamed.iter_mut().for_each(|own| own.hold(held.clone())),
         }
     }
 
@@ -342,7 +342,7 @@ impl ClientStatements {
     /// Notes that request `seq` gives the server another statement under a name of the client's.
     pub(crate) fn lend(&mut self, seq: Seq, name: &Name, what: ByName, outstanding: &Outstanding) {
         let Some(own) = self.named.get(name) else { return };
-        let before = std::mem::replace(&mut own.lent, what);
+        let before = own.lend(what);
         self.undoable(seq, ClientUndo::Lent(Name::from_slice(key(name)), before), outstanding);
     }
 
@@ -404,7 +404,7 @@ impl ClientStatements {
                 ClientUndo::Lent(name, before) => {
                     let lent = if own { ByName::Nothing } else { before };
                     if let Some(own) = self.named.get(&name) {
-                        own.lent = lent;
+                        own.lend(lent);
                     }
                     unlent.push((name, lent));
                 }
@@ -421,13 +421,15 @@ impl ClientStatements {
             self.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, old) => {
                     let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
-                    earlier.into_iter().for_each(|(_, lent)| old.lent = *lent);
+                    earlier.into_iter().for_each(|(_, lent)| {
+                        old.lend(*lent);
+                    });
                     !never.contains(name)
                 }
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => true,
             });
         }
-        let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
+        let there = |own: &mut ClientStatement| own.lent() != ByName::Nothing;
         undone.lent = kept.iter().any(|name| self.named.get(name).is_some_and(there));
         undone
     }
@@ -456,8 +458,9 @@ impl ClientStatements {
 
     /// Whether other cores know all of them, and no server has one under the client's name.
     pub(crate) fn may_travel(&self) -> bool {
-        let may =
-            |own: &ClientStatement| own.lent == ByName::Nothing && own.held.cached().is_in_table();
+        let may = |own: &ClientStatement| {
+            own.lent() == ByName::Nothing && own.held.cached().is_in_table()
+        };
         self.are_settled()
             && self.unnamed.iter().all(may)
             && self.named.iter().all(|(_, own)| may(own))

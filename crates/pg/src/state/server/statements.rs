@@ -426,7 +426,7 @@ mod tests {
 
     fn slot(id: u64) -> ServerStatement {
         let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"0123456789" };
-        let served = ServerRef::new(Arc::new(Statement::new(id, identity, b"_")));
+        let served = ServerRef::new(Statement::new(id, identity, &Arc::default()));
         let found = Found::default();
         ServerStatement { served, generation: 0, segment: 0, doubtful: false, auto: false, found }
     }
