@@ -2,6 +2,7 @@
 //! whether it drains.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::agenda::Agenda;
 use crate::database_drain::DatabaseDrain;
@@ -90,6 +91,11 @@ impl<P: Parts> CoreState<P> {
             self.idle_due = self.idle_due.min(now.after(timeout));
         }
         pool
+    }
+
+    /// Notes that a client may be idle for too long after this time.
+    pub fn look_for_idle_within(&mut self, timeout: Duration, now: Now) {
+        self.idle_due = self.idle_due.min(now.after(timeout));
     }
 
     /// Closes this core's part of a pool that no client or server of this core uses. Forgets the

@@ -41,6 +41,8 @@ pub enum DisconnectReason {
     QueryWaitTimeout,
     /// The client was idle for too long.
     ClientIdleTimeout,
+    /// The client was idle for longer than a setting of its session allows.
+    IdleSessionTimeout,
     /// The client left a transaction idle for too long.
     IdleTransactionTimeout,
     /// A transaction took too long.
@@ -113,6 +115,11 @@ const TABLE: &[Row] = &[
     row(DisconnectReason::QueryTimeout, "query_timeout", "query timeout"),
     row(DisconnectReason::QueryWaitTimeout, "query_wait_timeout", "query_wait_timeout"),
     row(DisconnectReason::ClientIdleTimeout, "client_idle_timeout", "client idle timeout"),
+    row(
+        DisconnectReason::IdleSessionTimeout,
+        "idle_session_timeout",
+        "terminating connection due to idle-session timeout",
+    ),
     row(
         DisconnectReason::IdleTransactionTimeout,
         "idle_transaction_timeout",

@@ -12,6 +12,7 @@
 //! [`Protocol`] is what a protocol has to provide. [`Background`] and [`Views`] are what it may.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::client::{Client, Phase};
 use crate::core_state::CoreState;
@@ -80,6 +81,16 @@ pub trait Background: Parts {
     /// Does the work that is due in a pool.
     fn tick_pool(step: &mut Step<'_, Self>, pool: PoolId) {
         let _ = (step, pool);
+    }
+    /// Whether a server that has been idle for this long is about to end its session by itself.
+    fn ends_soon(session: &Self::Server, idle: Duration) -> bool {
+        let _ = (session, idle);
+        false
+    }
+    /// Begins to keep such a server. The protocol calls [`Step::make_fit`] once the server has
+    /// answered.
+    fn keep(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
     }
     /// Does the work that is due on this core. `sweep` is true every ten seconds.
     fn tick(step: &mut Step<'_, Self>, sweep: bool) {
@@ -252,6 +263,16 @@ pub trait Protocol: Background + Views {
     }
     /// Proves that a server owes nothing and is outside of any transaction.
     fn idle(session: &Self::Server) -> Option<Self::Idle>;
+    /// Returns the time for which the settings of a client's session let it be idle.
+    fn idle_timeout(session: &Self::Client) -> Option<Duration> {
+        let _ = session;
+        None
+    }
+    /// Returns a time that is no longer than that of any client on a core.
+    fn shortest_idle_timeout(core: &Self::Core) -> Option<Duration> {
+        let _ = core;
+        None
+    }
     /// Returns the activity of a server.
     fn activity(session: &Self::Server) -> Activity;
     /// Takes a server from a client that has left, and begins to make it fit. A server that owes

@@ -72,7 +72,7 @@ fn sqlstate(cause: DisconnectReason) -> Option<&'static str> {
         | DisconnectReason::TooManyWaiting
         | DisconnectReason::CrowdedOut => "53300",
         DisconnectReason::LoginTimeout | DisconnectReason::QueryTimeout => "57014",
-        DisconnectReason::ClientIdleTimeout => "57P05",
+        DisconnectReason::ClientIdleTimeout | DisconnectReason::IdleSessionTimeout => "57P05",
         DisconnectReason::IdleTransactionTimeout => "25P03",
         DisconnectReason::TransactionTimeout => "25P04",
         DisconnectReason::ServerDown

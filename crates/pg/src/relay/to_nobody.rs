@@ -104,13 +104,14 @@ impl<'a> Reader<'a> for Pipeline<'a> {
         if failed.entry.action == ReplyAction::Skip(Purpose::Reset) {
             self.server.close_later();
         }
+        let syncs = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
         if let Some(job) = self.server.job_mut() {
             job.fails(&failed.entry, fields);
-            // A query of the job that sets or resets settings has failed half-way: the server's
-            // settings are unknown.
-            if failed.entry.kind == RequestKind::Query {
-                self.server.session.soil();
-            }
+        }
+        // A query that sets or resets settings has failed half-way: the server's settings are
+        // unknown.
+        if failed.entry.kind == RequestKind::Query && (syncs || self.server.is_at_work()) {
+            self.server.session.soil();
         }
         if failed.open {
             // The server ignores everything up to a Sync, and the client never sent it.

@@ -10,6 +10,8 @@
 //!
 //! A mode is named by SET alone: it needs no snapshot, and waits for nothing.
 
+use std::time::Duration;
+
 use crate::settings::session::Settings;
 
 /// Names the mode of a transaction that has run nothing yet. PostgreSQL warns of SET LOCAL and SET
@@ -34,11 +36,11 @@ pub(crate) const OWN_OPERATORS: &[u8] = b"SELECT pg_catalog.set_config('search_p
 /// 17.
 const TIMEOUTS: [&str; 3] = ["statement_timeout", "lock_timeout", "transaction_timeout"];
 
-/// The timeout after which PostgreSQL ends a session that is idle outside of a transaction.
-const IDLE_TIMEOUT: &str = "idle_session_timeout";
-
 /// The end of the value of a timeout that is not in whole seconds: a query may take as long.
 const SHORT: &str = "ms";
+
+/// The shortest `idle_session_timeout` with which a server may be idle until the next ticks.
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// Stands before the name of a setting that a guard has changed for its transaction, in the row
 /// that has its value.
@@ -57,7 +59,7 @@ pub(crate) fn are_hurried(settings: &Settings) -> bool {
 
 /// True if PostgreSQL may end the session as soon as it is idle.
 pub(crate) fn is_brief(settings: &Settings) -> bool {
-    is_short(settings, IDLE_TIMEOUT)
+    settings.idle_timeout.is_some_and(|timeout| timeout < BRIEF)
 }
 
 /// True for the names of timeouts.

@@ -9,6 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ground::ids::EnvId;
 use crate::settings::session::{Settings, SettingsMut};
@@ -54,9 +55,22 @@ impl Gauge {
 pub(crate) struct InternedSettings {
     known: HashSet<Arc<Settings>>,
     gauge: Gauge,
+    /// The shortest `idle_session_timeout` among those that have become known since it was taken.
+    new_idle_timeout: Option<Duration>,
 }
 
 impl InternedSettings {
+    /// Returns the shortest `idle_session_timeout` among these settings.
+    pub(crate) fn shortest_idle_timeout(&self) -> Option<Duration> {
+        self.known.iter().filter_map(|settings| settings.idle_timeout).min()
+    }
+
+    /// Returns the shortest one among those that have become known since the last call.
+    #[inline]
+    pub(crate) fn take_new_idle_timeout(&mut self) -> Option<Duration> {
+        self.new_idle_timeout.take()
+    }
+
     /// Returns the one [`Settings`] with these values. `environment` gives a number to the bytes
     /// that change what a text means.
     pub(crate) fn intern(
@@ -90,6 +104,8 @@ impl InternedSettings {
         }
         let settings = Arc::new(settings);
         self.known.insert(settings.clone());
+        let idle_timeouts = self.new_idle_timeout.into_iter().chain(settings.idle_timeout);
+        self.new_idle_timeout = idle_timeouts.min();
         if self.gauge.add(settings.bytes()) {
             self.purge();
         }

@@ -5,6 +5,7 @@
 //! rules about them stand here: whoever sends or reads a message says what has happened.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_pool::Now;
 use refrain_wire::back as read;
@@ -216,6 +217,27 @@ impl ServerSettings {
         self.current = wants.clone();
         self.stuck = true;
         Some(text)
+    }
+
+    /// True if PostgreSQL will soon end the session, which has been idle for this long: half of the
+    /// time that it has for that is over.
+    pub(crate) fn end_it_soon(&self, idle: Duration) -> bool {
+        self.current.idle_timeout.is_some_and(|timeout| timeout <= 2 * idle)
+    }
+
+    /// Takes the setting back that has PostgreSQL end an idle session. Returns the query that does
+    /// so.
+    pub(crate) fn drop_idle_timeout(
+        &mut self,
+        intern: impl FnOnce(SettingsMut) -> Arc<Settings>,
+    ) -> Vec<u8> {
+        let call = std::iter::once((session::IDLE_TIMEOUT, None));
+        let text = session::write_calls(call, b",false)", self.is_plain());
+        let text = [guard::in_string(&self.current), text].concat();
+        let mut edit = self.current.edit();
+        edit.remove(session::IDLE_TIMEOUT);
+        self.current = intern(edit);
+        text
     }
 
     /// Reads the answer to a query that syncs settings: the values of those that were reset are

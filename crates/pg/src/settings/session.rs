@@ -17,6 +17,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ground::ids::{EnvId, Segment};
 use crate::settings::encoding::Encoding;
@@ -63,6 +64,9 @@ const HARMLESS: &[&str] = &[
     "work_mem",
 ];
 
+/// The setting after whose time PostgreSQL ends a session that is idle outside of a transaction.
+pub(crate) const IDLE_TIMEOUT: &[u8] = b"idle_session_timeout";
+
 /// The beginning of the names of Refrain's own settings. To PostgreSQL they are custom settings
 /// without a meaning.
 const OWN: &[u8] = b"refrain.";
@@ -108,6 +112,8 @@ pub(crate) struct Settings {
     pub(crate) hidden: u64,
     /// Whether a server may refuse one of them.
     pub(crate) may_be_refused: bool,
+    /// The time for which the session may be idle, outside of a transaction.
+    pub(crate) idle_timeout: Option<Duration>,
 }
 
 /// How the bytes of a text are read.
@@ -313,7 +319,17 @@ impl SettingsMut {
         let reads = Reads::under(&self);
         let hidden = self.hidden();
         let may_be_refused = self.0.iter().any(|(name, _)| refusals::may_come(name));
-        Settings { settings: self.0, env, lease, reading, reads, hidden, may_be_refused }
+        let idle_timeout = self.get(IDLE_TIMEOUT).and_then(value::span);
+        Settings {
+            settings: self.0,
+            env,
+            lease,
+            reading,
+            reads,
+            hidden,
+            may_be_refused,
+            idle_timeout,
+        }
     }
 
     /// Returns the settings that decide how a text is analysed; `None` if these are all.

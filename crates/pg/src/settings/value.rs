@@ -9,6 +9,8 @@
 //!
 //! All of this concerns values that are not ASCII. Names are treated alike.
 
+use std::time::Duration;
+
 use crate::settings::encoding::Encoding;
 
 /// Stands between a value and the name of its encoding.
@@ -113,6 +115,24 @@ pub(crate) fn write_cleaned(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(b" END");
 }
 
+/// Returns the time that the value of a setting in milliseconds means, such as `1min`; `None` for
+/// none at all, or for another way to write it than that of SHOW.
+pub(crate) fn span(value: &[u8]) -> Option<Duration> {
+    let value = str::from_utf8(value).ok()?.trim();
+    let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    let (number, unit) = value.split_at(digits);
+    let milliseconds: u64 = match unit.trim_start() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok()?;
+    Some(Duration::from_millis(number.checked_mul(milliseconds)?)).filter(|span| !span.is_zero())
+}
+
 /// Appends a string literal that means the same whatever `standard_conforming_strings` says.
 pub(crate) fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(if value.contains(&b'\\') { b" E'" } else { b"'" });
@@ -162,6 +182,26 @@ mod tests {
             written(b"\xfc\0LATIN1", true),
             "pg_catalog.convert_from(pg_catalog.decode('fc','hex'),'LATIN1')"
         );
+    }
+
+    #[test]
+    fn a_span_has_a_unit_of_its_own() {
+        let milliseconds = [
+            ("0", None),
+            ("1ms", Some(1)),
+            ("200", Some(200)),
+            (" 5 s ", Some(5000)),
+            ("1min", Some(60_000)),
+            ("2h", Some(7_200_000)),
+            ("24d", Some(2_073_600_000)),
+            ("1y", None),
+            ("-1", None),
+            ("99999999999999999999d", None),
+            ("999999999999999999d", None),
+        ];
+        for (value, due) in milliseconds {
+            assert_eq!(span(value.as_bytes()), due.map(Duration::from_millis), "{value}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct CorePart {
     /// The statements this core knows.
     pub(crate) statements: CoreStatements,
     /// The settings this core knows.
-    interned_settings: InternedSettings,
+    pub(crate) interned_settings: InternedSettings,
     /// No settings at all.
     pub(crate) nothing: Arc<Settings>,
     /// For names on their way into a message.

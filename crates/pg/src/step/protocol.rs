@@ -1,6 +1,8 @@
 //! The interface between the pool and PostgreSQL's protocol: each method calls the file of its
 //! subject.
 
+use std::time::Duration;
+
 use refrain_pool::client::{Client, Phase};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{Conn, PoolId};
@@ -20,6 +22,7 @@ use crate::relay::link::Link;
 use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
 use crate::state::client::travel::TravellingSession;
+use crate::state::core::CorePart;
 use crate::state::parts::{CoreState, Engine, Pg};
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
@@ -73,6 +76,9 @@ impl Background for Pg {
         Step { step }.tick_results();
         Step { step }.tick_lookups();
         let core_state = &mut step.engine.core_state;
+        if let Some(timeout) = core_state.protocol.interned_settings.take_new_idle_timeout() {
+            core_state.look_for_idle_within(timeout, step.now);
+        }
         if sweep {
             core_state.protocol.sweep();
         }
@@ -81,6 +87,14 @@ impl Background for Pg {
         if registry.due(step.now, shared.options().general.max_statement_bytes / 2) {
             registry.purge(step.now);
         }
+    }
+
+    fn ends_soon(session: &ServerSession, idle: Duration) -> bool {
+        session.settings.end_it_soon(idle)
+    }
+
+    fn keep(step: &mut PoolStep<'_, Self>, server: Conn) {
+        Step { step }.drop_idle_timeout(server);
     }
 
     fn reloaded(step: &mut PoolStep<'_, Self>, pool: PoolId, before: &PoolSettings) {
@@ -240,6 +254,14 @@ impl Protocol for Pg {
     #[inline]
     fn idle(session: &ServerSession) -> Option<Quiescent> {
         session.outstanding.quiescent()
+    }
+
+    fn idle_timeout(session: &ClientSession) -> Option<Duration> {
+        session.settings.expected().idle_timeout
+    }
+
+    fn shortest_idle_timeout(core: &CorePart) -> Option<Duration> {
+        core.interned_settings.shortest_idle_timeout()
     }
 
     #[inline]

@@ -18,7 +18,7 @@ use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::settings::guard;
-use crate::state::parts::Client;
+use crate::state::parts::{Client, Engine, intern_settings};
 
 impl Step<'_, '_> {
     /// Cancels what a server does for its client. If the server first does something for Refrain,
@@ -112,6 +112,19 @@ impl Step<'_, '_> {
         let action = ReplyAction::Skip(purpose);
         s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
         Fitness::Busy
+    }
+
+    /// Takes a setting back that has PostgreSQL end an idle server: it is for the client that had
+    /// the server, which has a timeout of its own.
+    pub(crate) fn drop_idle_timeout(&mut self, server: Conn) {
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
+        let Some(s) = connections.server(server) else { return };
+        let settings = &mut s.session.settings;
+        let text = settings.drop_idle_timeout(|edit| intern_settings(core_state, edit));
+        s.session.statements.forget_unnamed();
+        write::query(self.step.ports.out(server), &text);
+        let action = ReplyAction::Skip(Purpose::SyncSettings);
+        s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
     }
 
     /// Makes a client wait for replies, and sends a Flush if the server may be holding them back

@@ -6,8 +6,9 @@
 //! tick costs in proportion to the clients that do something, and a timeout may come late by one
 //! [`TICK`].
 //!
-//! Clients that do nothing have one timeout, `client_idle_timeout`. All of them are looked at when
-//! the first of them may be due, but at most [`IDLE_SCANS`] times in that timeout.
+//! Clients that do nothing have one timeout: `client_idle_timeout`, or a shorter one that a client
+//! has set for itself. All of them are looked at when the first of them may be due, but at most
+//! [`IDLE_SCANS`] times in the shortest timeout.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ const TICK: Duration = Duration::from_millis(100);
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Microseconds between two sweeps, which forget what no core uses any more.
 const SWEEP_US: u64 = 10_000_000;
-/// How often all clients are looked at, at most, in the shortest `client_idle_timeout`. So that
+/// How often all clients are looked at, at most, in the shortest timeout of idle clients. So that
 /// timeout may come late by this part of it.
 const IDLE_SCANS: u32 = 64;
 
@@ -127,13 +128,15 @@ impl<P: Protocol> Step<'_, P> {
         let now = self.now;
         let Engine { core_state, connections, .. } = &mut *self.engine;
         let timeouts = core_state.pools().filter_map(|p| p.settings.options.client_idle_timeout);
-        let Some(shortest) = timeouts.min() else {
+        let own = P::shortest_idle_timeout(&core_state.protocol);
+        let Some(shortest) = timeouts.chain(own).min() else {
             core_state.idle_due = Now(u64::MAX);
             return;
         };
         let due = |client: &Client<P>| {
-            let pool = core_state.peek_pool(client.pool)?;
-            Some(client.requested.after(pool.settings.options.client_idle_timeout?))
+            let option = core_state.peek_pool(client.pool)?.settings.options.client_idle_timeout;
+            let own = P::idle_timeout(&client.session);
+            Some(client.requested.after(option.into_iter().chain(own).min()?))
         };
         // A client that comes later, or asks for something, has at least the shortest timeout.
         let first = connections.clients().filter_map(due).fold(now.after(shortest), Now::min);
@@ -243,6 +246,11 @@ impl<P: Protocol> Step<'_, P> {
                 let leaves = is_draining && !pool.is_wanted();
                 if old || unused && spare() || leaves {
                     self.close_server(conn);
+                } else if P::ends_soon(
+                    &server.session,
+                    Duration::from_micros(now.since(server.since)),
+                ) {
+                    self.keep_idle(conn);
                 }
             }
             ServerState::Resetting | ServerState::Held(_) if server.is_ownerless() => {
@@ -253,6 +261,16 @@ impl<P: Protocol> Step<'_, P> {
             }
             ServerState::Held(_) | ServerState::Resetting | ServerState::Cancelling => {}
         }
+    }
+
+    /// Takes an idle server out of its pool until the protocol has made sure that it stays.
+    #[cold]
+    fn keep_idle(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        server.state = ServerState::Resetting;
+        server.since = self.now;
+        self.engine.core_state.pool_in_use(server.pool).remove_idle(conn);
+        P::keep(self, conn);
     }
 
     /// Closes idle servers of a pool that has more servers than allowed, the least recently used
@@ -364,8 +382,13 @@ fn overdue<P: Protocol>(
             .then_some(DisconnectReason::QueryWaitTimeout);
     }
     let Some(server) = server else {
-        let idle = due(client.requested, options.client_idle_timeout);
-        return idle.then_some(DisconnectReason::ClientIdleTimeout);
+        if due(client.requested, options.client_idle_timeout) {
+            return Some(DisconnectReason::ClientIdleTimeout);
+        }
+        // A server that the client holds has its settings, and ends the session by itself.
+        let own = P::idle_timeout(&client.session);
+        let idle = client.waiting_for == WaitingFor::Nothing && due(client.requested, own);
+        return idle.then_some(DisconnectReason::IdleSessionTimeout);
     };
     let Activity { owes, in_transaction } = P::activity(&server.session);
     if owes && due(server.asked, options.query_timeout) {

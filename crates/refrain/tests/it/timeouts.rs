@@ -5,7 +5,7 @@ use std::time::Duration;
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse, query};
-use crate::world::{Config, Proxy, Version, cluster, database};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, database_of};
 
 fn with(option: &str, value: &str) -> Proxy {
     Config::over(cluster(Version::V15)).pool(option, &format!("{value:?}")).start()
@@ -93,6 +93,56 @@ fn client_idle_timeout() {
     assert_eq!(next.rest().words(), "E(57P05)");
     // A session in a transaction is not an idle session.
     assert_eq!(holder.query("commit").words(), "C(COMMIT) Z(I)");
+}
+
+/// Expects the end of an idle session, directly and through Refrain.
+fn ends_idle(mut session: Session) {
+    let replies = session.rest();
+    assert_eq!(replies.words(), "E(57P05)");
+    let error = replies.error().expect("an error");
+    let fields = String::from_utf8_lossy(&error.body);
+    let due = "SFATAL\0VFATAL\0C57P05\0Mterminating connection due to idle-session timeout\0";
+    assert!(fields.starts_with(due), "{fields:?}");
+}
+
+#[test]
+fn a_client_sets_its_own_idle_session_timeout() {
+    for (version, name) in [(Version::V15, "time_own15"), (Version::V18, "time_own18")] {
+        let database = database_of(version, name);
+        let proxy = Config::over(cluster(version)).pool("pool_size", "2").start();
+        for addr in [addr(cluster(version)), proxy.addr()] {
+            let mut set = Session::with(addr, database, &[]);
+            set.run("set idle_session_timeout = '300ms'");
+            ends_idle(set);
+            let mut called = Session::with(addr, database, &[]);
+            called.run("select set_config('idle_session_timeout', '1s', false)");
+            ends_idle(called);
+            let options = [("options", "-c idle_session_timeout=300")];
+            ends_idle(Session::with(addr, database, &options));
+            ends_idle(Session::with(addr, database, &[("idle_session_timeout", "1 s")]));
+            // A client that holds its server, which ends both.
+            let mut pinned = Session::with(addr, database, &[]);
+            pinned.run("create temp table kept (a int); set idle_session_timeout = '300ms'");
+            ends_idle(pinned);
+        }
+        assert_eq!(proxy.open(database).value("show idle_session_timeout"), "0");
+    }
+}
+
+#[test]
+fn an_idle_session_timeout_ends_no_idle_server() {
+    let database = database("time_own_servers");
+    let proxy = Config::over(cluster(Version::V15)).pool("pool_size", "1").start();
+    let mut client = proxy.open(database);
+    let (pid, shown) = (client.pid(), client.value("show idle_session_timeout"));
+    assert_eq!(shown, "0");
+    client.run("set idle_session_timeout = '1s'");
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(client.value("show idle_session_timeout"), "1s");
+    ends_idle(client);
+    std::thread::sleep(Duration::from_millis(1200));
+    let mut next = proxy.open(database);
+    assert_eq!((next.pid(), next.value("show idle_session_timeout")), (pid, "0".to_owned()));
 }
 
 #[test]

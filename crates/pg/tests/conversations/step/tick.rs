@@ -64,6 +64,111 @@ fn each_kind_of_idleness_has_its_own_timeout_and_error() {
     }
 }
 
+/// Has a client set its own timeout of idle sessions.
+fn sets_idle_timeout(client: &Party, server: &Party, value: &str) {
+    let text = format!("set idle_session_timeout = '{value}'");
+    client.asks(server, &text, [complete("SET"), ready()]);
+    server.gets(settings_asked()).answers(settings_answer(&[&["idle_session_timeout", value]]));
+}
+
+/// The answer of a server that resets the settings that it reports as well.
+fn defaults_synced() -> Vec<Line> {
+    synced(&["UTF8", "on", "UTC"]).into_iter().collect()
+}
+
+fn idle_session() -> Line {
+    fatal("57P05", "terminating connection due to idle-session timeout")
+}
+
+#[test]
+fn a_client_is_idle_for_as_long_as_its_own_settings_say() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    sets_idle_timeout(&alice, &server, "10s");
+    bob.sends([query("select 1")]);
+    server.gets([query_with("'idle_session_timeout',NULL,false"), query("select 1")]);
+    server.answers(defaults_synced()).answers(one_row());
+    bob.gets(one_row());
+    talk.waits(SECOND * 9);
+    alice.gets_nothing();
+    talk.waits(SECOND * 5 / 4);
+    alice.gets([idle_session()]);
+    assert!(alice.is_closed() && !bob.is_closed() && !server.is_closed());
+    bob.asks(&server, "select 2", one_row());
+}
+
+#[test]
+fn a_client_that_waits_for_a_server_or_is_in_a_transaction_is_not_idle() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    sets_idle_timeout(&alice, &server, "2s");
+    bob.sends([query("begin")]);
+    server.gets([query_with("'idle_session_timeout',NULL,false"), query("begin")]);
+    server.answers(defaults_synced()).answers([complete("BEGIN"), ready_in_block()]);
+    bob.gets([complete("BEGIN"), ready_in_block()]);
+    alice.sends([query("begin")]);
+    talk.waits(SECOND * 5);
+    bob.asks(&server, "commit", [complete("COMMIT"), ready()]);
+    server.gets([query_with("'idle_session_timeout','2s',false"), query("begin")]);
+    server.answers(synced(&["2s"])).answers([complete("BEGIN"), ready_in_block()]);
+    alice.gets([complete("BEGIN"), ready_in_block()]);
+    talk.waits(SECOND * 5);
+    alice.asks(&server, "commit", [complete("COMMIT"), ready()]);
+    talk.waits(SECOND);
+    alice.gets_nothing();
+    server.gets([query_with("'idle_session_timeout',NULL,false")]);
+}
+
+#[test]
+fn a_timeout_that_is_reset_ends_no_client() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    sets_idle_timeout(&alice, &server, "2s");
+    let reset = "reset idle_session_timeout";
+    alice.sends([query(reset)]);
+    server.gets([query_with("'timezone',NULL"), query(reset)]);
+    server.answers(defaults_synced()).answers([complete("RESET"), ready()]);
+    alice.gets([complete("RESET"), ready()]);
+    server.gets(settings_asked()).answers(settings_answer(&[]));
+    talk.waits(SECOND * 5);
+    alice.gets_nothing();
+    assert!(!alice.is_closed());
+}
+
+#[test]
+fn an_idle_server_does_not_keep_the_timeout_of_its_last_client() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    sets_idle_timeout(&alice, &server, "10s");
+    talk.waits(SECOND * 4);
+    server.gets_nothing();
+    talk.waits(SECOND * 5 / 4);
+    server.gets([query_with("pg_catalog.set_config('idle_session_timeout',NULL,false)")]);
+    // A client waits for the answer.
+    bob.sends([query("select 1")]);
+    server.gets_nothing();
+    server.answers(synced(&["0"]));
+    server.gets([query_with("'timezone',NULL"), query("select 1")]);
+    server.answers(defaults_synced()).answers(one_row());
+    bob.gets(one_row());
+    alice.sends([query("select 1")]);
+    server.gets([query_with("'idle_session_timeout','10s',false"), query("select 1")]);
+    server.answers(synced(&["10s"])).answers(one_row());
+    alice.gets(one_row());
+}
+
+#[test]
+fn a_server_that_keeps_the_timeout_after_all_is_reset() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    sets_idle_timeout(&alice, &server, "4s");
+    talk.waits(SECOND * 5 / 2);
+    server.gets([query_with("pg_catalog.set_config('idle_session_timeout',NULL,false)")]);
+    server.answers([error("53200", "out of memory"), ready()]);
+    server.gets([query("DISCARD ALL")]).answers([complete("DISCARD ALL"), ready()]);
+    assert!(!server.is_closed() && !alice.is_closed());
+}
+
 #[test]
 fn a_transaction_that_goes_on_is_not_idle() {
     let talk = Conversation::new(options("pool_size = 1\nidle_transaction_timeout = \"2s\""));
