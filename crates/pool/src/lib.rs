@@ -28,6 +28,7 @@ mod line;
 pub mod server;
 pub mod connections;
 mod width;
+mod choice;
 mod crowd;
 pub mod pool_shared;
 pub mod transfer;

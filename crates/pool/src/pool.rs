@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use crate::agenda::Visits;
+use crate::choice::Choice;
 use crate::client::Client;
 use crate::crowd::CrowdPart;
 use crate::ids::{Conn, Core};
@@ -53,8 +54,8 @@ pub struct Pool<P: Parts> {
     pub(crate) servers: u32,
     /// Number of servers of this core that are being connected or logged in to.
     pub(crate) connecting: u32,
-    /// Whether the pool is paused, so that no idle server is lent.
-    pub(crate) paused: bool,
+    /// The state by which it chooses among its idle servers.
+    pub(crate) choice: Choice,
     /// Whether the pool's user or database is not configured any more, as of the last reload.
     pub(crate) removed: bool,
     /// Whether this core has told the other cores that it wants a server, and has not yet told them
@@ -98,7 +99,7 @@ impl<P: Parts> Pool<P> {
             surplus: 0,
             servers: 0,
             connecting: 0,
-            paused,
+            choice: Choice::new(paused),
             wants_server: false,
             ask_due: false,
             asking: Vec::new(),
@@ -146,8 +147,14 @@ impl<P: Parts> Pool<P> {
     }
 
     /// Whether the pool is paused, so that no idle server is lent.
+    #[inline]
     pub fn is_paused(&self) -> bool {
-        self.paused
+        self.choice.paused
+    }
+
+    /// Notes that a server has traces of a client that others may meet.
+    pub fn mark(&mut self) {
+        self.choice.mark();
     }
 
     /// Returns the number of other cores that want a server.
@@ -193,6 +200,7 @@ impl<P: Parts> Pool<P> {
             || !self.entering.is_empty()
             || self.wants_server
             || self.surplus > 0
+            || self.choice.missed
             || self.crowd.needs_tick()
             || keeps_minimum && !self.removed
             || P::is_due(&self.protocol)
@@ -208,10 +216,15 @@ impl<P: Parts> Pool<P> {
         self.idle.push(server);
     }
 
-    /// Takes out the most recently used idle server, unless the pool is paused.
+    /// Takes out the most recently used idle server, if any client gets that one.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Conn> {
-        if self.paused { None } else { self.idle.pop() }
+        if self.choice.lends_last { self.idle.pop() } else { None }
+    }
+
+    /// Takes out the most recently used idle server for a job, unless the pool is paused.
+    pub(crate) fn take_for_job(&mut self) -> Option<Conn> {
+        if self.choice.paused { None } else { self.idle.pop() }
     }
 
     /// Takes out the least recently used idle server for which `may_go` is true.

@@ -227,6 +227,18 @@ pub trait Protocol: Background + Views {
     }
     /// Reads a server's output, as far as it can. Returns the number of bytes that it has handled.
     fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize;
+    /// Whether a server has traces of a client that nothing removes, and that others may meet. The
+    /// protocol calls [`Pool::mark`] when a server gets the first.
+    fn is_marked(server: &Self::Server) -> bool {
+        let _ = server;
+        false
+    }
+    /// Returns how well an idle server suits a client, 0 for the best; `None` if the client may
+    /// meet traces of others there. Asked only while a server is marked.
+    fn suits(client: &Self::Client, server: &Self::Server) -> Option<usize> {
+        let _ = (client, server);
+        Some(0)
+    }
     /// Begins to use a server for a client that it is lent to from now on.
     fn lent(linked: Linked<'_, Self>) {
         let _ = linked;

@@ -295,15 +295,28 @@ impl<'a> SetNames<'a> {
 /// Iterates over the custom parameters that code within `text` may set, even inside quotes: the
 /// names after SET and `set_config(` that contain a dot.
 pub fn set_names_within(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    custom_within(text, &["session"])
+}
+
+/// Iterates over the same, and those that code may set until its transaction ends.
+pub fn placeholders_within(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    custom_within(text, &["session", "local"])
+}
+
+fn custom_within<'a>(
+    text: &'a [u8],
+    scopes: &'static [&'static str],
+) -> impl Iterator<Item = &'a [u8]> {
     let starts = |at: usize| at == 0 || !crate::lex::is_word(text[at - 1]);
     let at = (0..text.len()).filter(move |at| {
         text[*at..].get(..3).is_some_and(|word| is_word(word, "set")) && starts(*at)
     });
-    at.filter_map(|at| parameter_behind(&text[at + 3..]))
+    at.filter_map(|at| parameter_behind(&text[at + 3..], scopes))
 }
 
-/// Returns the name after the word SET, or after the beginning of `set_config`.
-fn parameter_behind(rest: &[u8]) -> Option<&[u8]> {
+/// Returns the name after the word SET and one of the scopes, or after the beginning of
+/// `set_config`.
+fn parameter_behind<'a>(rest: &'a [u8], scopes: &[&str]) -> Option<&'a [u8]> {
     let rest = match rest.get(..7).filter(|word| is_word(word, "_config")) {
         Some(_) => {
             let arguments = rest[7..].trim_ascii_start().strip_prefix(b"(")?.trim_ascii_start();
@@ -313,9 +326,10 @@ fn parameter_behind(rest: &[u8]) -> Option<&[u8]> {
         None => {
             let rest = rest.first().filter(|byte| byte.is_ascii_whitespace()).map(|_| rest)?;
             let rest = rest.trim_ascii_start();
-            match rest.get(..8).filter(|word| is_word(&word[..7], "session")) {
-                Some(_) => rest[8..].trim_ascii_start(),
-                None => rest,
+            let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+            match scopes.iter().any(|scope| is_word(&rest[..end], scope)) {
+                true => rest[end..].trim_ascii_start(),
+                false => rest,
             }
         }
     };

@@ -126,3 +126,20 @@ fn parameters_of_code_within_a_text() {
         assert_eq!(found, *names, "{text}");
     }
 }
+
+#[test]
+fn parameters_of_a_transaction_leave_placeholders() {
+    let rows: &[(&str, &[&str])] = &[
+        ("set local app.tenant = 'x'", &["app.tenant"]),
+        ("begin; SET LOCAL a.b to 1; set session c.d = 2; commit", &["a.b", "c.d"]),
+        ("select set_config('app.tenant', $1, true)", &["app.tenant"]),
+        ("set local statement_timeout = '1.5s'", &[]),
+        ("update t set local = a.b", &[]),
+        ("set local", &[]),
+    ];
+    for (text, names) in rows {
+        let found: Vec<_> = refrain_sql::placeholders_within(text.as_bytes()).collect();
+        let found: Vec<_> = found.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        assert_eq!(found, *names, "{text}");
+    }
+}

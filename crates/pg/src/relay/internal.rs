@@ -17,6 +17,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::pipe::Pipeline;
 use crate::settings::defaults::Defaults;
 use crate::settings::guard;
+use crate::settings::placeholders::is_placeholder;
 use crate::settings::queries::Restores;
 use crate::settings::session::Settings;
 
@@ -66,6 +67,22 @@ impl Pipeline<'_> {
         }
     }
 
+    /// Notes that the server has a parameter of a user's own from now on.
+    pub(crate) fn note_placeholder(&mut self, name: &[u8]) {
+        self.server.session.settings.placeholders.add(name);
+        self.pool().mark();
+    }
+
+    /// Counts a sync of the server's settings, and notes the parameters of users' own among them.
+    pub(crate) fn syncs_settings(&mut self, settings: &Settings) {
+        self.pool().counters.protocol.settings_synced += 1;
+        if settings.leaves_placeholders {
+            let names = settings.iter().map(|(name, _)| name);
+            let placeholders = names.filter(|name| is_placeholder(name));
+            placeholders.for_each(|name| self.note_placeholder(name));
+        }
+    }
+
     /// Sends the query that gives the server a client's settings and defaults, if it has others.
     /// With `checks`, the settings are those of a startup packet, which the server checks. Returns
     /// the number of the request if the server may refuse it.
@@ -79,7 +96,7 @@ impl Pipeline<'_> {
         write::query(self.out(), &text);
         let seq = self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.server.session.statements.forget_unnamed();
-        self.pool().counters.protocol.settings_synced += 1;
+        self.syncs_settings(expected);
         self.close_if_brief();
         may_fail.then_some(seq)
     }

@@ -23,7 +23,7 @@ impl Link<'_> {
         if sets {
             self.claim(text, scan.traits);
         }
-        let local = scan.traits.contains(Traits::LOCAL) && session::names_reading(text);
+        let local = scan.traits.contains(Traits::LOCAL) && self.note_local(text);
         let hides = local
             || scan.traits.contains(Traits::SET)
             || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
@@ -38,6 +38,7 @@ impl Link<'_> {
         }
         if scan.traits.contains(Traits::PROCEDURAL) {
             refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
+            refrain_sql::placeholders_within(text).for_each(|name| self.note_placeholder(name));
         }
         if local {
             self.client.session.settings.read_later();
@@ -45,6 +46,16 @@ impl Link<'_> {
         let decides = reads || local || refrain_sql::set_names(text).any(|name| decides(&name));
         let segment = self.pipe.server.session.outstanding.segment();
         self.settings_change(Since { segment, reads, hidden: hides, decides });
+    }
+
+    /// Notes a text that sets something for its transaction. True if that may decide how constants
+    /// are read.
+    #[cold]
+    fn note_local(&mut self, text: &[u8]) -> bool {
+        if text.contains(&b'.') {
+            refrain_sql::placeholders_within(text).for_each(|name| self.note_placeholder(name));
+        }
+        session::names_reading(text)
     }
 
     /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's

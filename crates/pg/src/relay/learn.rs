@@ -7,6 +7,7 @@ use refrain_wire::write;
 use crate::ground::ids::Segment;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
 use crate::relay::link::{Link, Stop};
+use crate::settings::placeholders::is_placeholder;
 use crate::settings::queries::Restores;
 use crate::settings::session::Since;
 use crate::settings::value;
@@ -149,8 +150,17 @@ impl Link<'_> {
         self.client.session.settings.may_change(change, || shared.own_environment());
     }
 
+    /// Notes that the client and its server have a parameter of the client's own from now on.
+    pub(crate) fn note_placeholder(&mut self, name: &[u8]) {
+        if is_placeholder(name) {
+            self.client.session.settings.placeholders.add(name);
+            self.pipe.note_placeholder(name);
+        }
+    }
+
     /// Notes the name of a custom setting. A client that has too many keeps its server.
     pub(crate) fn note_name(&mut self, name: &[u8]) {
+        self.note_placeholder(name);
         let settings = &self.client.session.settings;
         let encoding = settings.current().get(b"client_encoding").unwrap_or_default();
         let name = value::keep(name, encoding, self.pipe.server.session.settings.encoding());

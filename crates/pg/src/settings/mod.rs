@@ -3,6 +3,7 @@
 
 pub(crate) mod encoding;
 pub(crate) mod value;
+pub(crate) mod placeholders;
 pub(crate) mod refusals;
 pub(crate) mod session;
 pub(crate) mod switches;

@@ -13,6 +13,7 @@ use refrain_wire::back as read;
 use crate::settings::defaults::{self, Defaults, Doubt, Resets};
 use crate::settings::encoding::Encoding;
 use crate::settings::guard;
+use crate::settings::placeholders::Placeholders;
 use crate::settings::queries::{self, Restores};
 use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, Settings, SettingsMut};
@@ -36,6 +37,8 @@ pub(crate) struct ServerSettings {
     reported: Option<Box<ReportedSettings>>,
     /// The encoding of its database.
     encoding: Encoding,
+    /// The parameters of users' own that it has had.
+    pub(crate) placeholders: Placeholders,
 }
 
 /// The parts of the answer to a query that syncs settings.
@@ -78,6 +81,7 @@ impl ServerSettings {
             reading: Reading::default(),
             reported: None,
             encoding: Encoding::default(),
+            placeholders: Placeholders::default(),
         }
     }
 

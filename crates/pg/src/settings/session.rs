@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use crate::ground::ids::{EnvId, Segment};
 use crate::settings::encoding::Encoding;
+use crate::settings::placeholders::{OWN, is_placeholder};
 use crate::settings::{refusals, value};
 
 /// Bytes of the settings of one session, at most: names, values, and [`SETTING_COST`] for each. A
@@ -67,9 +68,6 @@ const HARMLESS: &[&str] = &[
 /// The setting after whose time PostgreSQL ends a session that is idle outside of a transaction.
 pub(crate) const IDLE_TIMEOUT: &[u8] = b"idle_session_timeout";
 
-/// The beginning of the names of Refrain's own settings. To PostgreSQL they are custom settings
-/// without a meaning.
-const OWN: &[u8] = b"refrain.";
 /// The setting by which a session says what it wants of the result cache.
 pub(crate) const CACHE_WISH: &str = "refrain.cache";
 
@@ -112,6 +110,8 @@ pub(crate) struct Settings {
     pub(crate) hidden: u64,
     /// Whether a server may refuse one of them.
     pub(crate) may_be_refused: bool,
+    /// Whether there are parameters of the user's own among them, which leave placeholders.
+    pub(crate) leaves_placeholders: bool,
     /// The time for which the session may be idle, outside of a transaction.
     pub(crate) idle_timeout: Option<Duration>,
 }
@@ -319,6 +319,7 @@ impl SettingsMut {
         let reads = Reads::under(&self);
         let hidden = self.hidden();
         let may_be_refused = self.0.iter().any(|(name, _)| refusals::may_come(name));
+        let leaves_placeholders = self.0.iter().any(|(name, _)| is_placeholder(name));
         let idle_timeout = self.get(IDLE_TIMEOUT).and_then(value::span);
         Settings {
             settings: self.0,
@@ -328,6 +329,7 @@ impl SettingsMut {
             reads,
             hidden,
             may_be_refused,
+            leaves_placeholders,
             idle_timeout,
         }
     }

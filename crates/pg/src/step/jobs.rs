@@ -462,7 +462,7 @@ impl Pipeline<'_> {
             write::query(self.out(), &text);
             self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
             self.server.session.statements.forget_unnamed();
-            self.pool().counters.protocol.settings_synced += 1;
+            self.syncs_settings(settings);
         }
         self.name_mode(Purpose::SyncSettings);
         self.run_internal(LOCK_TIMEOUT, Purpose::SyncSettings);

@@ -216,6 +216,14 @@ impl Protocol for Pg {
         Step { step }.server_input(server, output)
     }
 
+    fn is_marked(server: &ServerSession) -> bool {
+        !server.settings.placeholders.is_empty()
+    }
+
+    fn suits(client: &ClientSession, server: &ServerSession) -> Option<usize> {
+        server.settings.placeholders.suits(&client.settings.placeholders)
+    }
+
     #[inline]
     fn lent(linked: Linked<'_, Self>) {
         Link::from(linked).begin_use();

@@ -245,6 +245,14 @@ fn check_pool<P: Protocol>(
         Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
     };
     holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
+    let is_marked = |conn: &Conn| match connections.get(*conn) {
+        Connection::Server(server) => P::is_marked(&server.session),
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
+    };
+    let marked = pool.choice.marked;
+    holds!(marked || !pool.idle().iter().any(is_marked), "{name:?}: a marked server is idle");
+    let lends_last = !pool.choice.paused && !marked;
+    holds!(pool.choice.lends_last == lends_last, "{name:?}: another server is lent than is due");
     holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
     let waits: Vec<Conn> = pool.waiters.all_clients().collect();
     let is_waiting = |conn: &Conn| match connections.get(*conn) {
@@ -263,10 +271,10 @@ fn check_pool<P: Protocol>(
     holds!(is_unique(&pool.open_lines), "{name:?}: a line is open twice");
     holds!(is_unique(&pool.entering), "{name:?}: a client enters twice");
     let idle = pool.idle().len();
-    let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;
+    let lacks_room = !waits.is_empty() && idle > 0 && !pool.choice.paused;
     holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
     // No job begins on a server that has to leave.
-    let lacks_room = pool.waiting_jobs() > 0 && idle > 0 && !pool.paused && !leaves;
+    let lacks_room = pool.waiting_jobs() > 0 && idle > 0 && !pool.choice.paused && !leaves;
     holds!(!lacks_room, "{name:?}: a job waits and {idle} servers are idle");
     holds!(pool.waiting_jobs() == 0 || !pool.removed, "{name:?}: a job waits for no server");
     holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");

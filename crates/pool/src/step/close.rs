@@ -26,6 +26,9 @@ impl<P: Protocol> Step<'_, P> {
     pub(crate) fn forget_server(&mut self, server: &Server<P>) {
         let pool = self.engine.core_state.pool(server.pool);
         pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
+        if pool.servers == 0 {
+            pool.choice.unmark();
+        }
         if server.is_new() {
             pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
         } else {

@@ -128,14 +128,14 @@ impl<P: Protocol> Step<'_, P> {
 
     fn pause(&mut self, database: Option<&Arc<str>>) {
         for id in self.pools(|pool| concerns(database, pool)) {
-            self.engine.core_state.pool(id).paused = true;
+            self.engine.core_state.pool(id).choice.pause(true);
         }
         self.close_idle(|pool| concerns(database, pool));
     }
 
     fn resume(&mut self, database: Option<&Arc<str>>) {
         for id in self.pools(|pool| concerns(database, pool)) {
-            self.engine.core_state.pool(id).paused = false;
+            self.engine.core_state.pool(id).choice.pause(false);
             self.grow(id);
         }
     }

@@ -22,7 +22,7 @@ impl<P: Protocol> Step<'_, P> {
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         let wanted = pool.wanted(leaves);
-        if wanted == 0 || pool.paused || pool.removed {
+        if wanted == 0 || pool.choice.paused || pool.removed {
             return;
         }
         let elsewhere = shared.counts.servers(id) > pool.servers;
@@ -68,7 +68,7 @@ impl<P: Protocol> Step<'_, P> {
         let (now, core) = (self.now, self.engine.core_state.core);
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        let serves = !leaves && !pool.paused && !pool.removed;
+        let serves = !leaves && !pool.choice.paused && !pool.removed;
         if !serves || pool.connecting > 0 || now < pool.retry {
             return;
         }

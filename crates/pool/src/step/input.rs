@@ -121,6 +121,9 @@ impl<P: Protocol> Step<'_, P> {
         let pool = core_state.open_pool(&shared, self.now);
         pool.servers += 1;
         pool.ask_due = true;
+        if P::is_marked(&server.session) {
+            pool.mark();
+        }
         server.close_needed |= server.reconnects != pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         // The server may have sent bytes on the way, which its inbox holds.

@@ -30,7 +30,7 @@ impl<P: Protocol> Step<'_, P> {
             return;
         }
         while let Some(pool) = self.engine.core_state.find_pool(id).filter(|p| p.waiters.jobs() > 0)
-            && let Some(server) = pool.take()
+            && let Some(server) = pool.take_for_job()
         {
             self.free(server);
         }

@@ -15,8 +15,7 @@ impl<P: Protocol> Step<'_, P> {
     /// the client has now.
     #[inline]
     pub fn lend(&mut self, conn: Conn) -> Option<Conn> {
-        let client = self.engine.connections.client(conn)?;
-        let id = client.pool;
+        let id = self.engine.connections.client(conn)?.pool;
         let pool = self.engine.core_state.pool_in_use(id);
         if pool.waiters.is_empty()
             && let Some(server) = pool.take()
@@ -24,12 +23,20 @@ impl<P: Protocol> Step<'_, P> {
             self.link(conn, server);
             return Some(server);
         }
+        if pool.choice.marked
+            && let Some(server) = self.pick(id, conn)
+        {
+            self.link(conn, server);
+            return Some(server);
+        }
+        let pool = self.engine.core_state.pool_in_use(id);
         let full = pool.settings.options.max_waiting.is_some_and(|m| pool.waiting() >= m as usize);
         if full {
             self.end_client(conn, DisconnectReason::TooManyWaiting);
             return None;
         }
         pool.waiters.push(Waiter::Client(conn));
+        let client = self.engine.connections.client(conn)?;
         client.waiting_for = WaitingFor::Server;
         client.waiting = self.now;
         client.waits_alone = false;

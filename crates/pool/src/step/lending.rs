@@ -166,7 +166,7 @@ impl<P: Protocol> Step<'_, P> {
         };
         let leaves = self.engine.core_state.leaves(s.pool, now);
         let pool = self.engine.core_state.pool_in_use(s.pool);
-        let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
+        let unwanted = pool.choice.paused || pool.removed || leaves && !pool.is_wanted();
         if unwanted || s.has_to_leave(pool.shared.reconnects(), now) {
             return self.close_server(server);
         }

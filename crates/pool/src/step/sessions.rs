@@ -98,7 +98,7 @@ impl<P: Protocol> Step<'_, P> {
         client.pool = shared.id;
         // If no server is logged in, the database may have been dropped since the last login. So
         // the pool connects a server first. A paused pool connects none.
-        if P::is_known(&shared.protocol) && (shared.is_live() || pool.paused) {
+        if P::is_known(&shared.protocol) && (shared.is_live() || pool.choice.paused) {
             return P::admit(self, conn);
         }
         if !pool.entering.contains(&conn) {

@@ -66,7 +66,7 @@ impl<P: Protocol> Step<'_, P> {
         let (core_state, now) = (&mut self.engine.core_state, self.now);
         let leaves = core_state.leaves(client.pool, now);
         let pool = core_state.pool_in_use(client.pool);
-        (!leaves && !pool.paused && !pool.removed).then_some(pool)
+        (!leaves && !pool.choice.paused && !pool.removed).then_some(pool)
     }
 
     /// Lets clients join at the server of a client, whose `request` is all that the server owes,
@@ -201,7 +201,8 @@ impl<P: Protocol> Step<'_, P> {
             }
             has_room = true;
             let shorter = best.is_none_or(|(shortest, _)| length < shortest);
-            if shorter && fits(&c.session, &s.session) {
+            let is_free = pool.choice.lends_last || P::suits(&c.session, &s.session).is_some();
+            if shorter && is_free && fits(&c.session, &s.session) {
                 best = Some((length, server));
             }
         }

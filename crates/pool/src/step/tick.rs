@@ -299,7 +299,7 @@ impl<P: Protocol> Step<'_, P> {
             return;
         }
         let longest = first.map_or(0, |client| now.since(client.waiting));
-        let serves = !leaves && !pool.paused && !pool.removed;
+        let serves = !leaves && !pool.choice.paused && !pool.removed;
         let is_at_limit = serves && pool.connecting == 0 && pool.retry <= now;
         let seen = (pool.waiting(), Duration::from_micros(longest), is_at_limit);
         let options = &pool.settings.options;
@@ -332,6 +332,7 @@ impl<P: Protocol> Step<'_, P> {
         pool.report_reads(core, now);
         self.tick_waiting(id, general);
         self.shrink(id);
+        self.renew_marked(id);
         // The database's drain may be over.
         self.serve_jobs(id);
         P::tick_pool(self, id);
@@ -352,7 +353,7 @@ impl<P: Protocol> Step<'_, P> {
         // The first core keeps the pool's minimum for all cores.
         let pool = self.engine.core_state.pool(id);
         let min = pool.settings.options.min_pool_size;
-        let serves = !pool.paused && !pool.removed;
+        let serves = !pool.choice.paused && !pool.removed;
         let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
         if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
             let pool = self.engine.core_state.pool(id).shared.clone();

@@ -55,7 +55,7 @@ impl<P: Protocol> Engine<P> {
             size: pool.settings.options.pool_size,
             host: pool.settings.host.clone(),
             server_database: pool.server_database().into(),
-            paused: pool.paused,
+            paused: pool.choice.paused,
             waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
             asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
             max_wait_us,

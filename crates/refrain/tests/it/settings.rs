@@ -1,7 +1,9 @@
 //! A SET follows its client to every server, and reaches no other client.
 
-use crate::session::Session;
-use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+use refrain_differ::msg::Msg;
+
+use crate::session::{Session, bind, execute, parse, query};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, database_of, eventually};
 
 fn over_15(database: &'static str) -> (Proxy, &'static str) {
     (Config::over(cluster(Version::V15)).pool("pool_size", "2").start(), database)
@@ -108,4 +110,68 @@ fn what_sessions_begin_with_changes() {
     eventually("servers are new", || one.value("show work_mem") == "9MB");
     one.run(&format!("alter role postgres in database {database} set work_mem = '11MB'"));
     eventually("servers are new", || one.value("show work_mem") == "11MB");
+}
+
+/// The role whose rows a policy chooses, and the names of the tenants.
+const READER: &str = "placeholder_reader";
+const TENANT: &str = "6f1d1c1e-0000-4000-8000-000000000001";
+
+/// Runs a transaction of a tenant. Returns the number of rows that it sees.
+fn tenants_rows(session: &mut Session, set: &[Msg], between: &mut dyn FnMut()) -> String {
+    session.run("begin");
+    let replies = session.ask(set);
+    assert!(replies.error().is_none(), "{}", replies.words());
+    between();
+    let rows = session.value("select count(*) from t");
+    session.run("commit");
+    rows
+}
+
+/// Two kinds of clients: tenants, and others who see no row. Those never meet a tenant's empty
+/// parameter once there are servers of both kinds.
+fn row_security_by_a_parameter(version: Version, name: &'static str) {
+    let database = database_of(version, name);
+    let mut owner = Session::open(addr(cluster(version)), database);
+    owner.run(&format!("drop role if exists {READER}; create role {READER} login"));
+    owner.run("create table t (tenant uuid); alter table t enable row level security");
+    owner.run(
+        "create policy p on t using (tenant = current_setting('app.tenant', true)::uuid); \
+         grant select on t to public",
+    );
+    owner.run(&format!("insert into t values ('{TENANT}')"));
+    let proxy = Config::over(cluster(version)).pool("pool_size", "4").start();
+    let open = || {
+        let login = [("user", READER), ("database", database)];
+        Session::login(proxy.addr(), &login).expect("the login succeeds")
+    };
+    let (mut local, mut called, mut one, mut two) = (open(), open(), open(), open());
+    let by_set = [query(&format!("set local app.tenant = '{TENANT}'"))];
+    let call = "select set_config('app.tenant', $1, true)";
+    let by_call = [parse("", call), bind("", &[TENANT]), execute(), Msg::Sync];
+    let count = query("select count(*) from t");
+    let mut round = || {
+        let mut words = Vec::new();
+        let mut ask =
+            |session: &mut Session| words.push(session.ask(std::slice::from_ref(&count)).words());
+        ask(&mut one);
+        assert_eq!(tenants_rows(&mut local, &by_set, &mut || ask(&mut two)), "1");
+        ask(&mut one);
+        assert_eq!(tenants_rows(&mut called, &by_call, &mut || ask(&mut one)), "1");
+        ask(&mut two);
+        words.iter().all(|words| words == "T D(0) C(SELECT 1) Z(I)")
+    };
+    eventually("servers of both kinds are idle", || (0..20).all(|_| round()));
+    assert!((0..100).all(|_| round()), "a client without the parameter has met it");
+    drop((local, called, one, two));
+    owner.run(&format!("drop table t; drop role {READER}"));
+}
+
+#[test]
+fn row_security_by_a_parameter_15() {
+    row_security_by_a_parameter(Version::V15, "set_policy15");
+}
+
+#[test]
+fn row_security_by_a_parameter_18() {
+    row_security_by_a_parameter(Version::V18, "set_policy18");
 }

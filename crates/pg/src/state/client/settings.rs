@@ -15,6 +15,7 @@ use crate::ground::ids::{EnvId, Segment};
 use crate::pipeline::outstanding::Outstanding;
 use crate::settings::defaults::{Claims, Defaults};
 use crate::settings::guard;
+use crate::settings::placeholders::{Placeholders, is_placeholder};
 use crate::settings::session::{Settings, SettingsKnowledge, SettingsMut, Since};
 use crate::state::client::beside::{Beside, Lease, Part};
 use crate::statements::of_client::Name;
@@ -52,6 +53,8 @@ pub(crate) struct ClientSettings {
     hurried: bool,
     /// Their names, as far as `pg_settings` does not list them.
     names: Vec<Name>,
+    /// The parameters of its own that it has named, be it for one transaction.
+    pub(crate) placeholders: Placeholders,
     /// The things beside them that decide what a text means, if there are any.
     beside: Option<Box<Beside>>,
 }
@@ -71,6 +74,7 @@ impl ClientSettings {
             tries: 0,
             hurried: false,
             names: Vec::new(),
+            placeholders: Placeholders::default(),
             beside: None,
         }
     }
@@ -142,6 +146,8 @@ impl ClientSettings {
         if startup.get(b"role").is_some() {
             self.note_name(b"role");
         }
+        let placeholders = startup.iter().filter(|(name, _)| is_placeholder(name));
+        placeholders.for_each(|(name, _)| self.placeholders.add(name));
         self.startup = (!startup.is_empty()).then(|| Box::new(startup));
     }
 

@@ -11,6 +11,7 @@ mod grow;
 mod hand_over;
 mod jobs;
 pub(crate) mod reads;
+mod pick;
 mod refresh;
 mod repeats;
 mod refused;
