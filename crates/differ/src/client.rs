@@ -2,6 +2,7 @@
 
 use crate::conn::{Broken, Conn};
 use crate::features::Features;
+use crate::generate::pins;
 use crate::guard::Guard;
 use crate::late;
 use crate::ledger::Ledger;
@@ -84,6 +85,7 @@ pub enum Stop {
 }
 
 /// A reply of the direct side.
+#[derive(Debug)]
 struct Expected {
     frame: Frame,
     /// Type of the message that the frame answers.
@@ -108,6 +110,8 @@ pub struct Client {
     pub dead: bool,
     /// The last simple query.
     text: Vec<u8>,
+    /// Replies of the direct side that are still to be compared.
+    expected: Vec<Expected>,
 }
 
 fn with_identity(
@@ -148,24 +152,30 @@ impl Client {
             pinned: false,
             dead: false,
             text: Vec::new(),
+            expected: Vec::new(),
         };
         client.ledger.sent(&Msg::Sync, 0);
         client.settle(tally, features)?;
         Ok(client)
     }
 
-    /// Sends messages through the proxy.
-    ///
-    /// # Errors
-    /// If the proxy takes no more bytes.
-    pub fn send(&mut self, msgs: &[Msg], envs: &[u64], cuts: Option<&mut Rng>) -> Result<(), Stop> {
-        let bytes = encoded(msgs);
+    /// Notes messages that are about to be sent on both sides.
+    pub fn note(&mut self, msgs: &[Msg], envs: &[u64]) {
+        self.pinned |= msgs.iter().any(pins);
         for (msg, env) in msgs.iter().zip(envs) {
             self.ledger.sent(msg, *env);
             if let Msg::Query(text) = msg {
                 self.text.clone_from(text);
             }
         }
+    }
+
+    /// Sends messages through the proxy.
+    ///
+    /// # Errors
+    /// If the proxy takes no more bytes.
+    pub fn send(&mut self, msgs: &[Msg], cuts: Option<&mut Rng>) -> Result<(), Stop> {
+        let bytes = encoded(msgs);
         // A peer that has closed the connection is noticed when its replies are read.
         let sent = match cuts {
             None => self.proxied.write(&bytes),
@@ -177,7 +187,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends messages directly, which have been sent through the proxy.
+    /// Sends messages directly.
     ///
     /// # Errors
     /// If the server takes no more bytes.
@@ -193,7 +203,8 @@ impl Client {
     /// # Errors
     /// If the replies differ.
     pub fn settle(&mut self, tally: &mut Tally, features: &Features) -> Result<(), Stop> {
-        let expected = self.read_direct()?;
+        self.read_direct()?;
+        let expected = std::mem::take(&mut self.expected);
         self.compare(&expected, tally, features)?;
         if self.ledger.dying() {
             self.dead = true;
@@ -208,20 +219,24 @@ impl Client {
         Ok(())
     }
 
-    fn read_direct(&mut self) -> Result<Vec<Expected>, Stop> {
-        let mut expected = Vec::new();
+    /// Reads all replies that are due on the direct side, to compare them later.
+    ///
+    /// # Errors
+    /// If they do not come.
+    pub fn read_direct(&mut self) -> Result<(), Stop> {
         while self.ledger.awaits() {
             let frame = self.direct.read().map_err(|broken| {
-                let got: Vec<_> = expected.iter().map(|e: &Expected| e.frame.to_string()).collect();
+                let got: Vec<_> = self.expected.iter().map(|e| e.frame.to_string()).collect();
                 Stop::Broken(format!("direct side: {broken:?} after {got:#?}"))
             })?;
             let answers = self.ledger.answering();
             self.ledger.received(&frame);
             if is_reply(&frame) {
-                expected.push(Expected { frame, answers, params: Rc::clone(&self.ledger.params) });
+                let params = Rc::clone(&self.ledger.params);
+                self.expected.push(Expected { frame, answers, params });
             }
         }
-        Ok(expected)
+        Ok(())
     }
 
     /// Returns the next reply of the proxied side, and notes the settings that it reports.

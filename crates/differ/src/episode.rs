@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Stop, Tally};
 use crate::generate::{Generator, opens_transaction, pins};
-use crate::guard::{harms, resets_amid};
+use crate::guard::{executed_names, harms, resets_amid};
 use crate::msg::Msg;
 use crate::plan::{Plan, Step};
 use crate::queries::Queries;
@@ -154,28 +154,87 @@ impl<'a> Episode<'a> {
                 None => return Ok(false),
             }
         }
+        let sends: Vec<_> = sends.iter().map(|(client, msgs)| (*client, msgs.as_slice())).collect();
         for ((client, msgs), envs) in sends.iter().zip(envs) {
-            let Some(client) = &mut self.clients[*client] else { return Ok(false) };
-            let cuts = self.plan.peers.fragment.then_some(&mut self.cuts);
-            client.pinned |= msgs.iter().any(pins);
-            client.send(msgs, &envs, cuts)?;
+            if let Some(client) = &mut self.clients[*client] {
+                client.note(msgs, &envs);
+            }
             self.outcome.messages += msgs.len() as u64;
             self.outcome.segments += msgs.iter().filter(|msg| ends_segment(msg)).count() as u64;
         }
-        // The proxy gets the messages of all clients first, so that it has them all at once.
+        if sends.len() > self.free(&sends) {
+            self.exchange_crowded(&sends)?;
+        } else {
+            // The proxy gets the messages of all clients first, so that it has them all at once.
+            self.send_proxied(&sends)?;
+            self.send_directly(&sends)?;
+            self.settle(&sends)?;
+        }
+        Ok(true)
+    }
+
+    /// Sends the messages of more clients than there are servers.
+    ///
+    /// The replies of the direct side say which clients keep a server. Those are the last whose
+    /// messages the proxy gets, since the others would wait for their servers.
+    fn exchange_crowded(&mut self, sends: &[Sent<'_>]) -> Result<(), Stop> {
+        self.send_directly(sends)?;
+        let (stay, leave): (Vec<Sent<'_>>, Vec<_>) = sends.iter().partition(|sent| !leaves(sent));
+        for (client, _) in &stay {
+            if let Some(client) = &mut self.clients[*client] {
+                client.read_direct()?;
+            }
+        }
+        let holders = schedule::holders(&self.clients);
+        let (last, mut first): (Vec<_>, Vec<_>) =
+            stay.into_iter().partition(|(client, _)| holders.contains(client));
+        if last.len() > self.free(sends) {
+            return Err(Stop::Passed);
+        }
+        first.extend(leave);
+        for sends in [first, last] {
+            self.send_proxied(&sends)?;
+            self.settle(&sends)?;
+        }
+        Ok(())
+    }
+
+    fn send_proxied(&mut self, sends: &[Sent<'_>]) -> Result<(), Stop> {
+        for (client, msgs) in sends {
+            let cuts = self.plan.peers.fragment.then_some(&mut self.cuts);
+            if let Some(client) = &mut self.clients[*client] {
+                client.send(msgs, cuts)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_directly(&mut self, sends: &[Sent<'_>]) -> Result<(), Stop> {
         for (client, msgs) in sends {
             if let Some(client) = &mut self.clients[*client] {
                 client.send_directly(msgs)?;
             }
         }
-        for (client, msgs) in sends {
-            if matches!(msgs.last(), Some(Msg::Leave { .. })) {
+        Ok(())
+    }
+
+    /// Compares the replies to what has been sent.
+    fn settle(&mut self, sends: &[Sent<'_>]) -> Result<(), Stop> {
+        for sent @ (client, _) in sends {
+            if leaves(sent) {
                 self.clients[*client] = None;
             } else if let Some(client) = &mut self.clients[*client] {
                 client.settle(&mut self.outcome.tally, &self.plan.features)?;
             }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Returns the number of servers that no client holds but these.
+    fn free(&self, sends: &[Sent<'_>]) -> usize {
+        let holders = schedule::holders(&self.clients);
+        let others = holders.iter().filter(|holder| sends.iter().all(|send| send.0 != **holder));
+        self.plan.pool_size.saturating_sub(others.count())
     }
 
     /// Whether the pool has enough servers for all clients of this step until the step is over.
@@ -184,9 +243,8 @@ impl<'a> Episode<'a> {
             .iter()
             .all(|(client, _)| self.clients[*client].as_ref().is_some_and(|client| !client.dead));
         let holders = schedule::holders(&self.clients);
-        let others =
-            holders.iter().filter(|holder| sends.iter().all(|send| send.0 != **holder)).count();
-        let free = self.plan.pool_size.saturating_sub(others);
+        let sent: Vec<_> = sends.iter().map(|(client, msgs)| (*client, msgs.as_slice())).collect();
+        let free = self.free(&sent);
         let all_held = sends.iter().all(|send| holders.contains(&send.0));
         let closed = || sends.iter().all(|(client, msgs)| self.is_closed(*client, msgs));
         let idle = sends.iter().all(|send| !holders.contains(&send.0));
@@ -196,12 +254,15 @@ impl<'a> Episode<'a> {
     /// True if the session is as idle after these messages as before.
     fn is_closed(&self, client: usize, msgs: &[Msg]) -> bool {
         let Some(client) = &self.clients[client] else { return false };
+        let opens =
+            |name: &[u8]| client.ledger.stmt(name).is_some_and(|stmt| opens_transaction(&stmt.sql));
         let harmless = |msg: &Msg| match msg {
-            Msg::Bind(bind) => {
-                let known = client.ledger.stmts.get(&bind.stmt);
-                known.is_none_or(|stmt| !opens_transaction(&stmt.sql))
+            Msg::Bind(bind) => !opens(&bind.stmt),
+            msg => {
+                let is_harmless =
+                    |sql| !opens_transaction(sql) && !executed_names(sql).any(|name| opens(&name));
+                text_of(msg).is_none_or(is_harmless) && !pins(msg)
             }
-            msg => text_of(msg).is_none_or(|sql| !opens_transaction(sql)) && !pins(msg),
         };
         let msgs = match msgs {
             [msgs @ .., Msg::Leave { .. }] => msgs,
@@ -220,6 +281,13 @@ impl<'a> Episode<'a> {
         }
         self.outcome
     }
+}
+
+/// A client, and its messages in a step.
+type Sent<'a> = (usize, &'a [Msg]);
+
+fn leaves((_, msgs): &Sent<'_>) -> bool {
+    matches!(msgs.last(), Some(Msg::Leave { .. }))
 }
 
 fn text_of(msg: &Msg) -> Option<&[u8]> {

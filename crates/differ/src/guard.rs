@@ -7,7 +7,7 @@
 //!
 //! The guard also keeps PostgreSQL alive: see [`may_crash`].
 
-use crate::ledger::{Env, Ledger};
+use crate::ledger::{Env, Ledger, cut};
 use crate::msg::Msg;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -157,9 +157,9 @@ struct Walk {
 
 impl Walk {
     fn look<'a>(&'a self, ledger: &'a Ledger, name: &[u8]) -> Option<(&'a [u8], Env)> {
-        match self.local.get(name) {
+        match self.local.get(cut(name)) {
             Some((sql, env)) => Some((sql, *env)),
-            None => ledger.stmts.get(name).map(|prepared| (prepared.sql.as_slice(), prepared.env)),
+            None => ledger.stmt(name).map(|prepared| (prepared.sql.as_slice(), prepared.env)),
         }
     }
 
@@ -173,11 +173,11 @@ impl Walk {
             // PostgreSQL refuses a Parse of a name that is taken: the statement stays as it is.
             Msg::Parse(name, ..) if !name.is_empty() && self.is_taken(ledger, name) => return true,
             Msg::CloseStatement(name) => {
-                self.local.insert(name.clone(), (Vec::new(), self.env));
+                self.local.insert(cut(name).to_vec(), (Vec::new(), self.env));
                 return true;
             }
             Msg::Parse(name, sql, _) => {
-                self.local.insert(name.clone(), (sql.clone(), self.env));
+                self.local.insert(cut(name).to_vec(), (sql.clone(), self.env));
                 name.clone()
             }
             Msg::Bind(bind) => bind.stmt.clone(),
@@ -314,7 +314,7 @@ fn behind_comment(text: &str) -> &str {
 }
 
 /// Returns the names of the statements that the commands of a text execute.
-fn executed_names(sql: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+pub fn executed_names(sql: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     sql.split(|&byte| byte == b';').filter_map(executed_name)
 }
 

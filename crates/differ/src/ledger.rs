@@ -20,6 +20,12 @@ pub const SQL_EXECUTE: u8 = b'X';
 /// Returned by [`Ledger::answering`] if that EXECUTE is one of several commands.
 pub const SQL_EXECUTES: u8 = b'x';
 
+/// Returns as much of a statement's name as PostgreSQL looks at.
+#[must_use]
+pub fn cut(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(63)]
+}
+
 fn answers(sql: &[u8]) -> u8 {
     let word = b"execute ";
     let executes = sql.windows(word.len()).any(|at| at.eq_ignore_ascii_case(word));
@@ -59,14 +65,14 @@ impl Owed {
     fn of(msg: &Msg, env: Env) -> Self {
         match msg {
             Msg::Parse(name, sql, _) => {
-                Self::Parse(name.clone(), Prepared { sql: sql.clone(), env })
+                Self::Parse(cut(name).to_vec(), Prepared { sql: sql.clone(), env })
             }
             Msg::Bind(_) | Msg::Raw(b'B', _) => Self::Bind,
             Msg::DescribeStatement(_) | Msg::DescribePortal(_) | Msg::Raw(b'D', _) => {
                 Self::Describe
             }
             Msg::Execute(..) => Self::Execute,
-            Msg::CloseStatement(name) => Self::Close(Some(name.clone())),
+            Msg::CloseStatement(name) => Self::Close(Some(cut(name).to_vec())),
             Msg::ClosePortal(_) => Self::Close(None),
             Msg::Flush => Self::Flush,
             Msg::Sync => Self::Sync,
@@ -100,7 +106,7 @@ pub struct Ledger {
     life: Life,
     status: u8,
     open: bool,
-    /// Statements that exist, by name; the unnamed one is the empty name.
+    /// Statements that exist, by name as PostgreSQL cuts it; the unnamed one is the empty name.
     pub stmts: BTreeMap<Vec<u8>, Prepared>,
     /// The last reported value of each setting.
     pub params: Rc<BTreeMap<String, String>>,
@@ -167,6 +173,12 @@ impl Ledger {
             tag => self.answered(tag),
         }
         self.settle();
+    }
+
+    /// Returns the statement that a client means by this name.
+    #[must_use]
+    pub fn stmt(&self, name: &[u8]) -> Option<&Prepared> {
+        self.stmts.get(cut(name))
     }
 
     fn answered(&mut self, tag: u8) {
@@ -370,6 +382,17 @@ mod tests {
         assert!(!ledger.awaits());
         feed(&mut ledger, &copy(false), &[(b'2', b""), ERROR, (b'Z', b"I")]);
         assert!(!ledger.awaits());
+    }
+
+    #[test]
+    fn names_are_as_long_as_postgresql_looks_at() {
+        let mut ledger = Ledger::default();
+        let long = |tail: &str| format!("{}{tail}", "n".repeat(63)).into_bytes();
+        feed(&mut ledger, &[parse(&long("a")), Msg::Sync], &[(b'1', b""), (b'Z', b"I")]);
+        assert!(ledger.stmt(&long("b")).is_some() && ledger.stmt(&long("")[1..]).is_none());
+        let close = Msg::CloseStatement(long("c"));
+        feed(&mut ledger, &[close, Msg::Sync], &[(b'3', b""), (b'Z', b"I")]);
+        assert!(ledger.stmts.is_empty());
     }
 
     #[test]

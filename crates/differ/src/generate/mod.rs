@@ -175,7 +175,7 @@ impl Generator {
     /// Returns a name to prepare a statement under, mostly one that is free.
     fn new_name(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let name = self.name();
-        let taken = draft.ledger.stmts.contains_key(&name) || draft.parsed.contains_key(&name);
+        let taken = draft.ledger.stmt(&name).is_some() || draft.parsed.contains_key(&name);
         if taken && self.rng.chance(75) { self.name() } else { name }
     }
 
@@ -189,7 +189,12 @@ impl Generator {
             .collect();
         (!all.is_empty()).then(|| {
             let (name, sql) = *self.rng.pick(&all);
-            (name.clone(), sql.clone())
+            let tail = if name.starts_with(LONG_NAME.as_bytes()) && self.rng.chance(50) {
+                "b"
+            } else {
+                ""
+            };
+            ([name, tail.as_bytes()].concat(), sql.clone())
         })
     }
 }
