@@ -73,6 +73,7 @@ mod cache_logins;
 mod cache_hidden;
 mod syncs;
 mod last_words;
+mod copy_ended;
 mod canonical;
 mod notifications;
 mod sqlite;
