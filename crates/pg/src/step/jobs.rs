@@ -40,10 +40,10 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 use crate::step::{reads, refresh};
 
-/// Limits how long a job waits for a lock and how long its queries take, in the transaction of its
-/// segment: a client's limits are not those of a job.
-const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true),\
-    pg_catalog.set_config('statement_timeout','10s',true)";
+/// Limits how long a job waits for a lock and how long its queries take, in its transaction, and has
+/// none compiled, which takes longer than to run it. PostgreSQL 10 does not know that setting.
+const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true),pg_catalog.set_config('statement_timeout','10s',true),\
+    pg_catalog.set_config(CASE WHEN pg_catalog.current_setting('jit',true) IS NULL THEN 'refrain.jit' ELSE 'jit' END,'off',true)";
 /// Number of errors of a verified statement after which its variant is refused.
 const REFUSALS_MAX: u32 = 3;
 
