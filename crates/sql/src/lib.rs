@@ -5,9 +5,10 @@
 //! it sets; [`databases_to_drain`] which databases must have no other connections for it; [`tag()`]
 //! what a completed command has done; [`normalize`] which part of a text it shares with texts that
 //! differ only in their literals; [`reads`] why a statement is not a read, or its result not to be
-//! kept; [`writes`] and [`effect`] what it may write; [`moments`] which values depend on the
-//! present; [`comments`] what a text is without its comments and [`hint`] what they ask of the
-//! result cache; [`lex`] gives PostgreSQL's own token boundaries.
+//! kept; [`writes`] and [`effect`] what it may write, and [`hidden`] what it may run that it does
+//! not name; [`moments`] which values depend on the present; [`comments`] what a text is without
+//! its comments and [`hint`] what they ask of the result cache; [`lex`] gives PostgreSQL's own
+//! token boundaries.
 //!
 //! Why: in transaction pooling a server session goes from client to client, and the SQL text is all
 //! that a proxy sees of a client's changes to the session.
@@ -58,6 +59,8 @@ pub mod writes;
 pub mod shared;
 
 pub mod effect;
+
+pub mod hidden;
 
 pub use calls::VAGUE;
 pub use drain::databases_to_drain;

@@ -87,12 +87,14 @@ reasons! {
     Class "operator-class": "the function of an operator class in the database is volatile";
     Domain "domain": "a constraint of a domain in the database calls a volatile function, and the text may check it";
     Server "server": "the server refused the query about what the text mentions";
+    Hidden "hidden-writes": "a word of the text may run a function that it does not call, and that may write";
 }
 
 reasons! {
     /// The reason why the result of a read is not to be kept. Of several, the last counts.
     Unkept UNKEPT;
     Stable "stable-function": "a function of the user's may read tables, or show the time or the session";
+    Hidden "hidden-function": "a word of the text may run a volatile function that it does not call";
     Session "session-value": "the text asks for the user, the schema or the database of the session";
     Sample "sample": "a view samples a table";
     Column "system-column": "a system column shows where and when a row was written";

@@ -40,7 +40,7 @@ const WRITING: &[&str] = &[
 ];
 
 /// True if a text may write rows or change the schema, as far as it shows: the functions behind
-/// operators, casts and views are not seen.
+/// operators, casts and views are not seen (see [`may_read`]).
 pub fn may_write(text: &[u8], scan: &Scan, backslash: bool) -> bool {
     match scan.kind {
         Kind::Empty => return false,
@@ -69,6 +69,21 @@ pub fn may_write(text: &[u8], scan: &Scan, backslash: bool) -> bool {
     !reads || writes || scan.calls != 0
 }
 
+/// True if a text may read rows, and so run what its words hide ([`crate::hidden`]), though it does
+/// not write itself ([`may_write`]).
+pub fn may_read(text: &[u8], scan: &Scan, backslash: bool) -> bool {
+    match scan.kind {
+        Kind::Select | Kind::With => true,
+        Kind::Other => {
+            let mut lexer = Lexer::new(text, backslash);
+            let first = std::iter::from_fn(|| lexer.significant());
+            let first = first.skip_while(|token| token.kind == TokenKind::Open).next();
+            first.is_some_and(|token| is_among(READING, token.of(text)))
+        }
+        _ => false,
+    }
+}
+
 /// True if a text may end a transaction block, or begins by ending one.
 pub fn may_commit(scan: &Scan) -> bool {
     matches!(scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Many)
@@ -88,6 +103,18 @@ fn is_among(words: &[&str], word: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::scan::scan;
+
+    #[test]
+    fn what_may_read() {
+        let reads = |text: &str| may_read(text.as_bytes(), &scan(text.as_bytes()), false);
+        let reading = ["select 1", "(((select 1)))", "with x as (select 1) table x", "table t"];
+        for text in reading.iter().chain(&["values (1)", "explain select 1", "(table t)"]) {
+            assert!(reads(text), "{text}");
+        }
+        for text in ["", "begin", "set a = 1", "show a", "commit", "listen x", "vacuum", "(("] {
+            assert!(!reads(text), "{text}");
+        }
+    }
 
     #[test]
     fn what_may_write() {

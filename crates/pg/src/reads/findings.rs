@@ -51,7 +51,7 @@ impl Findings {
             Remark::Below(oid) => self.below.push(oid),
             Remark::Through(oid) => self.through.push(oid),
             Remark::Anything => self.anything = true,
-            Remark::Database(_) => {}
+            Remark::Database(_) | Remark::Hidden(..) => {}
         }
     }
 

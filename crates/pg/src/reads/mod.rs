@@ -8,6 +8,7 @@
 
 pub mod question;
 pub mod findings;
+pub(crate) mod hidden;
 pub(crate) mod pace;
 pub(crate) mod answers;
 pub(crate) mod queue;

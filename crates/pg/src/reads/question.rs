@@ -8,18 +8,21 @@
 //! class, the input function of a type) must not be volatile anywhere in the database.
 //!
 //! The label of a function is trusted, as PostgreSQL's planner trusts it. PostgreSQL itself refuses
-//! writes in a function that is not volatile, but not a call of another function that is.
+//! writes in a function that is not volatile, but not a call of another function that is. What such
+//! calls hide is asked for apart, once for all statements of a database ([`crate::reads::hidden`]):
+//! the part `hidden.sql` stands beside the question, and its rows among those of the answer.
 //!
 //! The query sees through views: their rules name relations and functions by OID.
 
 use refrain_sql::effect::{Target, Way};
+use refrain_sql::hidden::Hides;
 use refrain_sql::reads::{Mentioned, Objection, Unkept};
 
 use crate::ground::ids::Identity;
 use crate::settings::value::write_literal;
 
 /// The first OID that is not the system's own.
-const FIRST_OWN: u32 = 16384;
+pub(crate) const FIRST_OWN: u32 = 16384;
 /// The OID of `time with time zone`, whose values depend on the offset of today.
 const TIMETZ: u32 = 1266;
 
@@ -29,6 +32,8 @@ const QUESTION: &str = include_str!("question.sql");
 const TARGETS: &str = include_str!("targets.sql");
 /// The rows of the answer about what is changed.
 const CHANGES: &str = include_str!("changes.sql");
+/// The question about the words behind which functions hide.
+const HIDDEN: &str = include_str!("hidden.sql");
 /// [`TARGETS`] if no statement is asked about what it may change, as most are not: these parts cost
 /// the server more than all others.
 const NO_TARGETS: &str = "t(n, o, k) AS (SELECT 0, 0::pg_catalog.oid, '' WHERE false),\n";
@@ -87,8 +92,8 @@ fn letter(way: Way) -> u8 {
     }
 }
 
-/// Writes the question about these statements.
-pub fn question<'a>(statements: impl Iterator<Item = Subject<'a>>) -> Vec<u8> {
+/// Writes the question about these statements; with `hidden`, also that about words.
+pub fn question<'a>(statements: impl Iterator<Item = Subject<'a>>, hidden: bool) -> Vec<u8> {
     let (mut names, mut changes) = (Vec::new(), false);
     for (number, subject) in statements.enumerate() {
         changes |= subject.targets.is_some();
@@ -99,7 +104,10 @@ pub fn question<'a>(statements: impl Iterator<Item = Subject<'a>>) -> Vec<u8> {
             names.push(b')');
         });
     }
-    let mut text = Vec::new();
+    if names.is_empty() {
+        names.extend_from_slice(NO_NAMES);
+    }
+    let mut text = if hidden { beside() } else { Vec::new() };
     for line in lines(QUESTION) {
         match (line.trim_end(), line.split_once("$names")) {
             ("$targets", _) if changes => text.extend(lines(TARGETS).flat_map(str::bytes)),
@@ -112,8 +120,20 @@ pub fn question<'a>(statements: impl Iterator<Item = Subject<'a>>) -> Vec<u8> {
             (_, None) => text.extend_from_slice(line.as_bytes()),
         }
     }
+    if hidden {
+        text.push(b')');
+    }
     text
 }
+
+/// Returns the question about words and what joins another behind it.
+fn beside() -> Vec<u8> {
+    let hidden = lines(HIDDEN).flat_map(str::bytes);
+    b"(".iter().copied().chain(hidden).chain(*b") UNION ALL (").collect()
+}
+
+/// The names of no statement.
+const NO_NAMES: &[u8] = b"(-1,'s','')";
 
 /// Returns the lines of SQL that are no comments, without indentation.
 fn lines(sql: &str) -> impl Iterator<Item = &str> {
@@ -141,12 +161,18 @@ pub enum Remark<'a> {
     Anything,
     /// The server is of this database. It is no remark on a statement.
     Database(Identity),
+    /// Texts with this name may hide something; without a name, those with parameters of types of
+    /// the user's. It is no remark on a statement either.
+    Hidden(Hides, Option<&'a [u8]>),
 }
 
 /// Returns a row of the answer: the number of the statement, `None` for all of them, and the
 /// remark. A remark that is not known here is [`Objection::Server`], and so is a row that is no
 /// answer at all, for all statements.
 pub fn remark(row: &[u8]) -> (Option<usize>, Remark<'_>) {
+    if let Some(hidden) = row.strip_prefix(b"-1 hides ").and_then(hidden) {
+        return (None, hidden);
+    }
     let mut words = row.splitn(4, |byte| *byte == b' ').map(std::str::from_utf8);
     let mut word = || words.next().and_then(Result::ok);
     let number = word().and_then(|number| number.parse::<i64>().ok());
@@ -155,6 +181,17 @@ pub fn remark(row: &[u8]) -> (Option<usize>, Remark<'_>) {
     };
     let said = said_of(said, word(), word()).unwrap_or(Remark::No(Objection::Server));
     (usize::try_from(number).ok(), said)
+}
+
+/// Reads the rest of a row about a word. A name may be in any encoding.
+fn hidden(rest: &[u8]) -> Option<Remark<'_>> {
+    let (kind, name) = rest.split_first_chunk::<2>()?;
+    let hides = match kind {
+        b"u " => Hides::Volatile,
+        b"w " => Hides::Writes,
+        _ => return None,
+    };
+    Some(Remark::Hidden(hides, (!name.is_empty()).then_some(name)))
 }
 
 fn said_of<'a>(said: &str, oid: Option<&str>, name: Option<&'a str>) -> Option<Remark<'a>> {
@@ -194,7 +231,7 @@ mod tests {
         let asked = |targets| {
             let one = Subject { mentioned: &one, targets: None, parameters: &[0, 0] };
             let two = Subject { mentioned: &two, targets, parameters: &own };
-            String::from_utf8(question([one, two].into_iter())).unwrap()
+            String::from_utf8(question([one, two].into_iter(), false)).unwrap()
         };
         let names = r#"(0,'s',''),(0,'r','"o''clock"'),(1,'s',''),(1,'f', E'g\\'),"#;
         let (read, write) = (asked(None), asked(Some(&target[..])));
@@ -202,6 +239,14 @@ mod tests {
         assert!(write.contains(&format!("{names}(1,'u','t'),(1,'p',''),")), "{write}");
         assert!(!read.contains("'anything'") && write.contains("'anything'"));
         assert!(!read.contains("$names") && !write.contains("$names"));
+    }
+
+    #[test]
+    fn what_is_hidden_is_asked_beside_the_question() {
+        let text = String::from_utf8(question(std::iter::empty(), true)).unwrap();
+        assert!(text.starts_with("(WITH RECURSIVE") && text.ends_with(')'), "{text}");
+        assert!(text.contains("m(n, k, t) AS (VALUES (-1,'s','')),"), "{text}");
+        assert_eq!(text.matches("-1 hides ").count(), 1);
     }
 
     #[test]
@@ -221,6 +266,16 @@ mod tests {
         assert_eq!(remark(b"1 below 7"), (Some(1), Remark::Below(7)));
         assert_eq!(remark(b"1 through 7"), (Some(1), Remark::Through(7)));
         assert_eq!(remark(b"1 reads t"), (Some(1), Remark::No(Objection::Server)));
+        assert_eq!(
+            remark(b"-1 hides u a b"),
+            (None, Remark::Hidden(Hides::Volatile, Some(b"a b")))
+        );
+        assert_eq!(
+            remark(b"-1 hides w \xe9"),
+            (None, Remark::Hidden(Hides::Writes, Some(b"\xe9")))
+        );
+        assert_eq!(remark(b"-1 hides w "), (None, Remark::Hidden(Hides::Writes, None)));
+        assert_eq!(remark(b"-1 hides x a"), (None, Remark::No(Objection::Server)));
         for row in [&b"volatile"[..], b"4711", b"one anything", b"\xff 1", b""] {
             assert_eq!(remark(row), (None, Remark::No(Objection::Server)));
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use refrain_pool::Now;
 use refrain_sql::effect::Target;
+use refrain_sql::hidden::Words;
 use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::ground::ids::{EnvId, Identity};
@@ -75,16 +76,19 @@ impl ReadQueue {
     }
 
     /// Begins the next question, unless there is one under way. If `keeps` is given, it is about
-    /// statements of that parse environment.
+    /// statements of that parse environment; with `hidden`, about words that hide functions as
+    /// well.
     pub(crate) fn ask(
         &mut self,
         keeps: Option<EnvId>,
         schema_changes: u64,
         turn: Turn,
+        hidden: bool,
     ) -> Option<Asked> {
         let candidates = self.take(keeps);
         self.asking = !candidates.is_empty();
-        self.asking.then(|| Asked::new(candidates, schema_changes, turn))
+        let hidden = hidden.then(Words::default);
+        self.asking.then(|| Asked::new(candidates, schema_changes, turn, hidden))
     }
 
     /// Takes out the statements for the next question: those that have waited longest, all of one
@@ -120,16 +124,23 @@ pub(crate) struct Asked {
     pub(crate) identity: Option<Identity>,
     /// The answers about each.
     found: Vec<Findings>,
+    /// The words behind which the database hides functions, if they were asked for.
+    pub(crate) hidden: Option<Words>,
     /// The host's turn to be asked.
     pub(crate) turn: Turn,
 }
 
 impl Asked {
     /// Begins a question about these statements.
-    fn new(candidates: Vec<Candidate>, schema_changes: u64, turn: Turn) -> Self {
+    fn new(
+        candidates: Vec<Candidate>,
+        schema_changes: u64,
+        turn: Turn,
+        hidden: Option<Words>,
+    ) -> Self {
         let begin = |it: &Candidate| Findings::new(it.objection, it.mentioned.unkept);
         let found = candidates.iter().map(begin).collect();
-        Self { candidates, schema_changes, identity: None, found, turn }
+        Self { candidates, schema_changes, identity: None, found, hidden, turn }
     }
 
     /// Returns settings of the statements' parse environment.
@@ -139,19 +150,22 @@ impl Asked {
 
     /// Returns the text of the question.
     pub(crate) fn question(&self) -> Vec<u8> {
-        question::question(self.candidates.iter().map(|it| Subject {
+        let subjects = self.candidates.iter().map(|it| Subject {
             mentioned: &it.mentioned,
             targets: it.targets.as_deref(),
             parameters: it.statement.parameters(),
-        }))
+        });
+        question::question(subjects, self.hidden.is_some())
     }
 
     /// Takes a row of the answer.
     pub(crate) fn hears(&mut self, row: &[u8]) {
         let (number, remark) = question::remark(row);
-        if let Remark::Database(identity) = remark {
-            self.identity = Some(identity);
-            return;
+        match (remark, &mut self.hidden) {
+            (Remark::Database(identity), _) => return self.identity = Some(identity),
+            (Remark::Hidden(hides, Some(name)), Some(words)) => return words.add(name, hides),
+            (Remark::Hidden(hides, None), Some(words)) => return words.add_parameters(hides),
+            _ => {}
         }
         let all = 0..self.found.len();
         let one = number.filter(|number| all.contains(number));

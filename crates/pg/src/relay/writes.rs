@@ -5,11 +5,13 @@
 //! may take effect as soon as the server has it. Both ends with the ReadyForQuery behind it.
 
 use refrain_config::PoolMode;
+use refrain_sql::hidden::{Hides, Words};
 use refrain_sql::shared::{Shared, shared_changes};
-use refrain_sql::writes::{may_commit, may_write};
+use refrain_sql::writes::{may_commit, may_read, may_write};
 use refrain_sql::{Kind, Scan, Traits};
 
 use crate::ground::schema::DEFINES;
+use crate::reads::hidden::hidden_in;
 use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::relay::texts::statement_of_text;
@@ -39,6 +41,12 @@ impl Link<'_> {
             let known = statement_of_text(self.pipe.core_state, self.client, text);
             let changes = known.map(|cached| self.changes(&cached.statement)).unwrap_or_default();
             self.begins_to_change(changes, scan, text, backslash);
+        } else if !self.hides_nothing() && may_read(text, scan, backslash) {
+            let known = statement_of_text(self.pipe.core_state, self.client, text);
+            let known = known.filter(|cached| self.is_read(&cached.statement));
+            if known.is_none() {
+                self.may_hide_writes(|words| words.hidden(text, false));
+            }
         }
         if may_commit(scan) {
             self.pipe.may_commit();
@@ -48,17 +56,53 @@ impl Link<'_> {
     /// Notes a statement that is bound now.
     #[inline]
     pub(crate) fn sends_statement(&mut self, statement: &Statement) {
-        if statement.writes && self.pipe.pool().settings.cache.is_on {
+        if self.pipe.pool().settings.cache.is_on && (statement.writes || !self.hides_nothing()) {
             self.writes_unless_read(statement);
         }
     }
 
     #[cold]
     fn writes_unless_read(&mut self, statement: &Statement) {
-        let schema_changes = self.pipe.pool().shared.protocol.schema_changes();
-        if !statement.is_read(schema_changes) {
+        if self.is_read(statement) {
+            return;
+        }
+        if statement.writes {
             let changes = self.changes(statement);
             self.begins_to_change(changes, &statement.scan, statement.text(), false);
+        } else if may_read(statement.text(), &statement.scan, false) {
+            self.may_hide_writes(|words| hidden_in(statement, words));
+        }
+    }
+
+    /// Whether a statement is known to be a read that hides nothing. While words are not known,
+    /// verdicts may be of a time when nothing was kept, and nobody asked for words.
+    fn is_read(&mut self, statement: &Statement) -> bool {
+        let shared = &self.pipe.pool().shared.protocol;
+        let schema_changes = shared.schema_changes();
+        statement.is_read(schema_changes) && shared.place().hidden.words(schema_changes).is_some()
+    }
+
+    /// True if it is certain that no text of the pool's database hides anything.
+    #[inline]
+    fn hides_nothing(&mut self) -> bool {
+        self.pipe.pool().shared.protocol.place().hides_nothing()
+    }
+
+    /// Notes that a text is sent that does not write as far as it shows, unless it is certain that
+    /// it hides no function that does.
+    fn may_hide_writes(&mut self, hidden: impl FnOnce(&Words) -> Hides) {
+        let pool = self.pipe.pool();
+        let shared = pool.shared.clone();
+        let place = shared.protocol.place();
+        if !pool.settings.is_postgres {
+            return;
+        }
+        let words = place.hidden.words(shared.protocol.schema_changes());
+        let sure = words.filter(|_| place.topics.schema.sure_word().is_some());
+        match sure.map(|words| hidden(&words)) {
+            Some(Hides::Nothing | Hides::Volatile) => {}
+            Some(Hides::Writes) => self.pipe.may_have_written(),
+            None => self.pipe.begins_to_write(Touch::Schema),
         }
     }
 

@@ -11,9 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use refrain_cache::Topic;
+use refrain_pool::Now;
+use refrain_sql::hidden::Words;
 
 use crate::ground::ids::Identity;
 use crate::ground::schema::Schema;
+use crate::reads::hidden::Hidden;
 use crate::results::store::ResultStore;
 use crate::results::topics::DatabaseTopics;
 use crate::statements::relations::Table;
@@ -23,6 +26,8 @@ use crate::statements::relations::Table;
 pub(crate) struct Place {
     pub(crate) topics: DatabaseTopics,
     pub(crate) schema: Arc<Schema>,
+    /// The words of texts behind which the database hides functions.
+    pub(crate) hidden: Hidden,
     places: Arc<Places>,
     known: Mutex<Known>,
 }
@@ -74,8 +79,8 @@ impl Places {
             return known;
         }
         let (topics, schema) = make();
-        let place = Place { topics, schema, places: self.clone(), known: Mutex::default() };
-        let place = Arc::new(place);
+        let (hidden, known) = (Hidden::default(), Mutex::default());
+        let place = Arc::new(Place { topics, schema, hidden, places: self.clone(), known });
         all.known.retain(|_, place| place.strong_count() > 0);
         all.known.insert(name.to_owned(), Arc::downgrade(&place));
         place
@@ -119,6 +124,26 @@ impl Place {
             self.topics.schema.void();
             self.schema.schema_change();
         }
+    }
+
+    /// Notes the words that a server has said as of this count of schema changes, and returns the
+    /// count as of which they hold. If they show that the schema has changed past Refrain, all that
+    /// is known of it is void.
+    pub(crate) fn hides(&self, words: Words, schema_changes: u64, now: Now) -> u64 {
+        if !self.hidden.learn(words, schema_changes, now) {
+            return schema_changes;
+        }
+        self.topics.schema.void();
+        self.schema.schema_change();
+        schema_changes + 1
+    }
+
+    /// True if it is certain that a text that is sent now hides nothing.
+    #[inline]
+    pub(crate) fn hides_nothing(&self) -> bool {
+        // A text that is under way may hide something by now.
+        self.hidden.are_none(self.schema.schema_changes())
+            && self.topics.schema.sure_word().is_some()
     }
 
     /// Returns the table with this OID and this name: the same in all places of the database.

@@ -14,13 +14,15 @@ use std::sync::Arc;
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::effect::Effect;
-use refrain_sql::reads::{Objection, may_be_read};
+use refrain_sql::hidden::{Hides, Words};
+use refrain_sql::reads::{Objection, Unkept, may_be_read};
 
 use crate::engine::Step;
 use crate::ground::ids::EnvId;
 use crate::pipeline::job::JobError;
 use crate::reads::answers::{Answer, Subject};
 use crate::reads::findings::{Findings, Writes};
+use crate::reads::hidden::hidden_in;
 use crate::reads::queue::{Asked, Candidate};
 use crate::state::options::{finds_changes, finds_reads};
 use crate::state::parts::{Action, Pool};
@@ -146,7 +148,9 @@ pub(super) fn may_ask(shared: &SharedPart, pool: &mut Pool, now: Now) -> bool {
     if !pool.protocol.reads.has_due(now) {
         return false;
     }
-    settle(shared, pool, now);
+    if !finds_changes(pool) || hidden_words(pool).is_some() {
+        settle(shared, pool, now);
+    }
     let next = shared.answers.paces.next(&host(pool), now);
     pool.protocol.reads.rest(next);
     pool.protocol.reads.has_due(now)
@@ -164,9 +168,17 @@ pub(super) fn begin(
     }
     let turn = shared.answers.paces.begin(&host(pool), now)?;
     let schema_changes = pool.shared.protocol.schema_changes();
-    let asked = pool.protocol.reads.ask(keeps, schema_changes, turn)?;
+    let hidden =
+        finds_changes(pool) && pool.shared.protocol.place().hidden.are_due(schema_changes, now);
+    let asked = pool.protocol.reads.ask(keeps, schema_changes, turn, hidden)?;
     pool.counters.protocol.read_questions += 1;
     Some(asked)
+}
+
+/// Returns the words behind which the pool's database hides functions, if they are known.
+fn hidden_words(pool: &Pool) -> Option<Arc<Words>> {
+    let shared = &pool.shared.protocol;
+    shared.place().hidden.words(shared.schema_changes())
 }
 
 fn host(pool: &Pool) -> String {
@@ -232,15 +244,18 @@ fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
 pub(super) fn conclude(
     shared: &SharedPart,
     pool: &mut Pool,
-    asked: Asked,
+    mut asked: Asked,
     refused: Option<JobError>,
     now: Now,
 ) {
     pool.protocol.reads.asking = false;
-    let (schema_changes, login) = (asked.schema_changes, login(pool));
+    let (mut schema_changes, login) = (asked.schema_changes, login(pool));
     asked.turn.ends(now);
     if let Some(identity) = asked.identity {
         pool.shared.protocol.place().is(identity);
+    }
+    if let Some(words) = asked.hidden.take_if(|_| refused.is_none()) {
+        schema_changes = pool.shared.protocol.place().hides(words, schema_changes, now);
     }
     let several = asked.candidates.len() > 1;
     for (candidate, found) in asked.found() {
@@ -266,10 +281,30 @@ pub(super) fn conclude(
 /// Records what a server has said about a statement of this pool or of another.
 fn learn(shared: &SharedPart, pool: &mut Pool, candidate: &Candidate, answer: &Answer, now: Now) {
     let Answer { found, schema_changes, at } = answer;
-    learn_relations(shared, pool, candidate, Some(found), *schema_changes);
-    learn_verdict(pool, candidate, found.read(), (*schema_changes, *at));
+    let hides = hides(pool, candidate, *schema_changes);
+    learn_relations(shared, pool, candidate, Some((found, hides)), *schema_changes);
+    learn_verdict(pool, candidate, judged(found.read(), hides), (*schema_changes, *at));
     if found.may_pass() {
         candidate.statement.verdict.ask_soon(now);
+    }
+}
+
+/// Returns what a statement may hide, where replies are kept.
+fn hides(pool: &Pool, candidate: &Candidate, schema_changes: u64) -> Hides {
+    if !finds_changes(pool) {
+        return Hides::Nothing;
+    }
+    let words = pool.shared.protocol.place().hidden.words(schema_changes);
+    words.map_or(Hides::Writes, |words| hidden_in(&candidate.statement, &words))
+}
+
+/// Returns what follows for a read of what it may hide.
+fn judged(read: Result<Read, Objection>, hides: Hides) -> Result<Read, Objection> {
+    match (hides, read?) {
+        (Hides::Nothing, read) => Ok(read),
+        (Hides::Volatile, Read::Timeless) => Ok(Read::Unkept(Unkept::Hidden)),
+        (Hides::Volatile, Read::Unkept(unkept)) => Ok(Read::Unkept(unkept.max(Unkept::Hidden))),
+        (Hides::Writes, _) => Err(Objection::Hidden),
     }
 }
 
@@ -296,22 +331,23 @@ fn learn_relations(
     shared: &SharedPart,
     pool: &Pool,
     candidate: &Candidate,
-    found: Option<&Findings>,
+    found: Option<(&Findings, Hides)>,
     schema_changes: u64,
 ) {
     let (place, statement) = (pool.shared.protocol.place(), &candidate.statement);
     let table = |(oid, name): (u32, String)| place.table(&shared.results, oid, name);
-    if let Some(found) = found {
+    if let Some((found, _)) = found {
         let above = found.below().into_iter().map(|oid| place.below(&shared.results, oid));
         let tables = found.relations().into_iter().map(table);
         statement.learn_reads(tables.collect(), above.collect());
     }
     if candidate.targets.is_some() {
-        let changes = match found.map_or(Writes::Anything, Findings::writes) {
+        let known = found.filter(|(_, hides)| *hides < Hides::Writes).map(|(found, _)| found);
+        let changes = match known.map_or(Writes::Anything, Findings::writes) {
             Writes::Nothing => Changes::Nothing,
             Writes::Anything => Changes::Anything,
             Writes::Relations(changed) => {
-                let through = found.map(Findings::through).unwrap_or_default();
+                let through = known.map(Findings::through).unwrap_or_default();
                 let below = through.into_iter().map(|oid| place.below(&shared.results, oid));
                 let tables = changed.into_iter().map(table).flat_map(|it| it.topics);
                 Changes::Tables(tables.chain(below).collect())

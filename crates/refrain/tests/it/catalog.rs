@@ -245,7 +245,7 @@ fn parsed<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 
 /// Asks a server about statements in one question.
 fn ask(server: &mut Session, subjects: &[Subject<'_>]) -> Vec<Findings> {
-    let text = String::from_utf8(question(subjects.iter().copied())).unwrap();
+    let text = String::from_utf8(question(subjects.iter().copied(), true)).unwrap();
     let reply = server.query(&text);
     assert!(reply.error().is_none(), "{}", reply.words());
     let new = |subject: &Subject<'_>| Findings::new(None, subject.mentioned.unkept);

@@ -69,6 +69,7 @@ mod cache_pipelines;
 mod cache_rules;
 mod cache_cluster;
 mod cache_told;
+mod cache_volatile;
 mod cache_logins;
 mod cache_hidden;
 mod syncs;

@@ -7,7 +7,7 @@ use refrain_pg::requests::TextFindings;
 use refrain_sql::effect::{Effect, Target, Way as Change};
 use refrain_sql::reads::{Mentioned, Objection};
 
-use crate::step::answer::{READ, RULE, SECOND, Scene, UPDATE, WAYS, Way};
+use crate::step::answer::{READ, READS, RULE, SECOND, Scene, UPDATE, WAYS, Way};
 use crate::step::reads::{answer, question, refusal};
 use crate::talk::*;
 
@@ -396,4 +396,62 @@ fn a_client_that_moves_still_reads_what_it_has_written() {
     scene.talk.gives_clients(0, 1);
     assert_eq!(scene.alice.core(), 1);
     scene.goes_to_a_server(&scene.alice, "1");
+}
+
+/// A scene in which a server has named these words behind which functions hide.
+fn hiding(way: Way, words: &[&str]) -> Scene {
+    let scene = Scene::new(way, &[RULE]);
+    scene.talk.waits(SECOND);
+    scene.is_asked_about(&[&[READS], words].concat());
+    scene
+}
+
+#[test]
+fn a_text_with_a_word_that_hides_a_write_voids_all_each_time() {
+    for way in WAYS {
+        let scene = hiding(way, &["-1 hides w v", "-1 hides w @@@", "-1 hides u r"]);
+        for text in ["select c from v", "table V", "explain select u.v from u", "select 1 @@@ 2"] {
+            scene.asks_server(&scene.alice, "1", "one");
+            scene.hits(&scene.alice, "1", "one");
+            scene.does(&scene.bob, text, "SELECT 1");
+        }
+        scene.asks_server(&scene.alice, "1", "one");
+        for text in ["select c from w", "select r from u", "select 'v'", "show v", "select \"V\""] {
+            scene.does(&scene.bob, text, "SELECT 1");
+            scene.hits(&scene.alice, "1", "one");
+        }
+    }
+}
+
+#[test]
+fn a_text_with_a_word_that_hides_a_volatile_function_is_not_kept() {
+    for way in WAYS {
+        for word in ["-1 hides u b", "-1 hides w t", "-1 hides u =", "-1 hides w A"] {
+            let scene = hiding(way, &[word]);
+            let kept = word.ends_with('A');
+            scene.asks_server(&scene.alice, "1", "one");
+            match kept {
+                true => scene.hits(&scene.alice, "1", "one"),
+                false => scene.asks_server(&scene.alice, "1", "two"),
+            }
+        }
+    }
+}
+
+#[test]
+fn words_that_come_past_refrain_count_from_the_next_question_on() {
+    for way in WAYS {
+        let scene = Scene::known(way, &["ttl = \"10min\""]);
+        scene.asks_server(&scene.alice, "1", "one");
+        let mut seconds = 0;
+        while scene.talk.read_cases() == 0 {
+            scene.hits(&scene.alice, "1", "one");
+            scene.talk.waits(SECOND);
+            seconds += 1;
+        }
+        assert!((59..=62).contains(&seconds), "{seconds}");
+        scene.is_asked_about(&[READS, "-1 hides u b"]);
+        scene.asks_server(&scene.alice, "1", "two");
+        scene.asks_server(&scene.alice, "1", "three");
+    }
 }

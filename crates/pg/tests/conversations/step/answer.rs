@@ -122,11 +122,18 @@ impl Scene {
     /// Has Refrain find out that the read is one.
     pub(crate) fn becomes_known(self) -> Self {
         self.talk.waits(SECOND);
+        self.is_asked_about(&[READS]);
+        self
+    }
+
+    /// Has Refrain ask about the read: a server says this.
+    pub(crate) fn is_asked_about(&self, rows: &[&str]) {
         let mentioned = Mentioned { relations: vec!["\"t\"".to_owned()], ..Mentioned::default() };
         self.talk.read(self.talk.read_case(), Ok(mentioned));
         let names = "(VALUES (0,'s',''),(0,'r','\"t\"')),";
-        self.server.gets(question(names)).answers(answer(&[&[READS]]));
-        self
+        let rows: Vec<[&str; 1]> = rows.iter().map(|row| [*row]).collect();
+        let rows: Vec<&[&str]> = rows.iter().map(|row| &row[..]).collect();
+        self.server.gets(question(names)).answers(answer(&rows));
     }
 
     pub(crate) fn known(way: Way, rules: &[&str]) -> Self {
