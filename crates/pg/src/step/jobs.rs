@@ -11,8 +11,8 @@
 //! clients.
 //!
 //! A pool verifies one normalized query at a time, and a job waits for no lock longer than
-//! [`LOCK_TIMEOUT`] says. A table that is locked for long is locked by a migration, and clients
-//! that do not touch the table must not feel that.
+//! [`LIMITS`] says. A table that is locked for long is locked by a migration, and clients that do
+//! not touch the table must not feel that.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,10 +40,10 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 use crate::step::{reads, refresh};
 
-/// Limits how long a job waits for a lock and how long its queries take, in its transaction, and has
-/// none compiled, which takes longer than to run it. PostgreSQL 10 does not know that setting.
-const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true),pg_catalog.set_config('statement_timeout','10s',true),\
-    pg_catalog.set_config(CASE WHEN pg_catalog.current_setting('jit',true) IS NULL THEN 'refrain.jit' ELSE 'jit' END,'off',true)";
+/// The query that limits how long a job waits for a lock and how long its queries take, in its
+/// transaction, and that has none compiled, which takes longer than most run. PostgreSQL 10 does
+/// not know that setting.
+const LIMITS: &[u8] = include_bytes!("limits.sql");
 /// Number of errors of a verified statement after which its variant is refused.
 const REFUSALS_MAX: u32 = 3;
 
@@ -465,7 +465,7 @@ impl Pipeline<'_> {
             self.syncs_settings(settings);
         }
         self.name_mode(Purpose::SyncSettings);
-        self.run_internal(LOCK_TIMEOUT, Purpose::SyncSettings);
+        self.run_internal(LIMITS, Purpose::SyncSettings);
     }
 
     /// Sends a Describe of a text as the client sent it, under an internal name, and closes the

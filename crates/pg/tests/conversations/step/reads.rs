@@ -22,7 +22,7 @@ pub(crate) fn mentioned() -> Mentioned {
 
 /// Returns the question whose names are these.
 pub(crate) fn question(names: &str) -> Vec<Line> {
-    let guarded = [internal("'lock_timeout','10ms'"), internal("'search_path'")].concat();
+    let guarded = [internal("'lock_timeout', '10ms'"), internal("'search_path'")].concat();
     [guarded, internal(names), vec![sync()]].concat()
 }
 

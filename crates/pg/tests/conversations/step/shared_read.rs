@@ -79,7 +79,7 @@ pub(crate) fn parsed_rows(value: &str) -> Vec<Line> {
 
 /// Has a server prepare the statement for a client that waits.
 pub(crate) fn is_prepared_on(server: &Party, parse: Line) {
-    server.gets([internal("'lock_timeout','10ms'"), vec![parse, sync()]].concat());
+    server.gets([internal("'lock_timeout', '10ms'"), vec![parse, sync()]].concat());
     server.answers([internal_answer(&[]), vec![parse_complete(), ready()]].concat());
 }
 

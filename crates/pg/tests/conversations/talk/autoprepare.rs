@@ -33,7 +33,7 @@ pub(crate) fn one_parameter(writes: &[&str]) -> Analysis {
 /// be prepared, and a question to the catalogue.
 pub(crate) fn verification(text: &str, normalized: &str, there: &str) -> Vec<Line> {
     [
-        internal("'lock_timeout','10ms'"),
+        internal("'lock_timeout', '10ms'"),
         vec![
             close_statement("~aside"),
             parse("~aside", text),
