@@ -76,8 +76,8 @@ pub fn may_read(text: &[u8], scan: &Scan, backslash: bool) -> bool {
         Kind::Select | Kind::With => true,
         Kind::Other => {
             let mut lexer = Lexer::new(text, backslash);
-            let first = std::iter::from_fn(|| lexer.significant());
-            let first = first.skip_while(|token| token.kind == TokenKind::Open).next();
+            let mut first = std::iter::from_fn(|| lexer.significant());
+            let first = first.find(|token| token.kind != TokenKind::Open);
             first.is_some_and(|token| is_among(READING, token.of(text)))
         }
         _ => false,
