@@ -30,6 +30,8 @@ pub(crate) enum Use<'a> {
     Bind { portal: &'a [u8], next: Next<'a> },
     /// A Describe.
     Describe,
+    /// A query string that runs it by name.
+    Query,
 }
 
 impl Link<'_> {

@@ -89,6 +89,9 @@ impl Link<'_> {
             if let Some(slot) = self.pipe.server.session.slot(statement) {
                 return Some((Called::Named(slot.generation), slot.found));
             }
+            if matches!(to, Use::Query) {
+                return None;
+            }
             // A Parse amid a segment counts as a command there: a portal before it that is not done
             // would be done. And Describe is no use: a statement that is only looked at is not
             // worth a name yet.
@@ -131,7 +134,7 @@ impl Link<'_> {
             }
             let expects = Expected { columns, parameters, generation, met: true };
             if name.is_empty() || !self.may_check_behind(cached, &expects, to) {
-                return Err(self.await_copy(name, cached));
+                return Err(self.await_copy(name, cached, to));
             }
             let called = self.prepare_for(name, cached);
             self.check_behind(called, cached, expects);
@@ -151,7 +154,7 @@ impl Link<'_> {
             // The client has not prepared this copy: its own role or path has changed since. It may
             // be older than the schema, as which PostgreSQL would analyse the statement now.
             Some(_) if generation == UNSEEN && self.renews_older(cached) => {
-                Err(self.await_copy(name, cached))
+                Err(self.await_copy(name, cached, to))
             }
             Some(_) => {
                 self.differs(cached, generation);
@@ -185,7 +188,7 @@ impl Link<'_> {
     }
 
     /// Prepares a statement, asks for its columns, and makes the client wait for them.
-    fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Stop {
+    fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>, to: &Use<'_>) -> Stop {
         let (id, current) = (cached.statement.id, cached.statement.generation());
         let outstanding = &self.pipe.server.session.outstanding;
         let statements = &self.pipe.server.session.statements;
@@ -201,7 +204,12 @@ impl Link<'_> {
             return Stop::Replies;
         }
         let called = self.prepare_for(name, cached);
-        self.pipe.ask_columns(called, &cached.statement);
+        // If a Parse in a segment of its own fails, a Describe in the next one fails too. A query
+        // string is answered without that segment, so the Describe waits for the Parse.
+        let apart = !self.pipe.server.session.outstanding.is_open();
+        if !(apart && matches!(to, Use::Query)) {
+            self.pipe.ask_columns(called, &cached.statement);
+        }
         Stop::Replies
     }
 

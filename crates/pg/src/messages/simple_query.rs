@@ -11,6 +11,8 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
+use crate::messages::check::Use;
+use crate::messages::fits::Fit;
 use crate::messages::named::Lent;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
@@ -160,6 +162,9 @@ impl Link<'_> {
         let Some(cached) = self.meant(&folded)? else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
+        if !self.fits_query(&folded, &cached)? {
+            return Ok(Some(self.refuse(message, RequestKind::Query, Refusal::Stale)));
+        }
         self.prepare_ahead(&cached)?;
         let range = start..start + span.len();
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
@@ -249,6 +254,26 @@ impl Link<'_> {
             self.client.session.statements.forget_named();
         }
         write_fake(self.pipe.ports.out(self.client.conn()), made);
+    }
+
+    /// Whether the statement that a query runs by this name returns the columns that the client's
+    /// Parse found (E67). If that is not known, asks the server, and the query waits.
+    fn fits_query(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Result<bool, Stop> {
+        if self.pipe.server.session.has(&cached.statement).is_none() {
+            self.wait_for_reading(cached)?;
+        }
+        // SQL needs a name for it, so it is worth one.
+        cached.used();
+        let open = self.pipe.server.session.outstanding.is_open();
+        let fit = self.fit(name, cached, &Use::Query);
+        if fit.is_err() {
+            // A Parse that fails must not make the server skip the query.
+            if self.pipe.server.session.outstanding.is_open() && !open {
+                self.pipe.end_segment(Purpose::Prepare);
+            }
+            self.client.session.reading.prepare_ahead();
+        }
+        Ok(!matches!(fit?, Fit::Stale(_)))
     }
 
     /// Prepares a statement that the query names, and waits for the reply if a segment is open. If

@@ -21,6 +21,7 @@ use crate::relay::link::Link;
 use crate::relay::reader::Halt;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
+use crate::state::client::reading::Ahead;
 use crate::statements::of_client::Name;
 use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE, is_stale};
 
@@ -213,6 +214,10 @@ impl Link<'_> {
         let ours = match failed.entry.action {
             ReplyAction::Skip(Purpose::Prepare | Purpose::Environment) => true,
             ReplyAction::Skip(Purpose::Return) => self.fails_block(),
+            // A cancel request may hit the Describe behind the Parse.
+            ReplyAction::Skip(Purpose::Shape) => {
+                self.client.session.reading.ahead() != Ahead::Nothing
+            }
             _ => false,
         };
         if ours && self.is_ours_alone() && !self.client.session.reading.refuse_ahead() {
