@@ -196,7 +196,20 @@ impl Reader<'_> {
         false
     }
 
+    /// Skips the engine's question about words behind which functions hide, which stands in front
+    /// of the one about reads: the databases here have no such words.
+    fn skip_words(&mut self) {
+        let word = |it: &str| Token::Word(it.to_owned());
+        let behind = [Token::Sign(')'), word("union"), word("all"), Token::Sign('(')];
+        if self.rest.first() == Some(&Token::Sign('('))
+            && let Some(at) = self.rest.windows(behind.len()).position(|it| *it == behind)
+        {
+            self.rest = &self.rest[at + behind.len()..];
+        }
+    }
+
     fn statement(&mut self) -> Statement {
+        self.skip_words();
         let wrong = match self.rest.first() {
             Some(Token::Word(word)) => word.clone(),
             _ => String::new(),
@@ -285,8 +298,10 @@ impl Reader<'_> {
         let mut arguments = Vec::new();
         if self.sign('(') {
             while !self.sign(')') && !self.rest.is_empty() {
+                let left = self.rest.len();
                 arguments.push(self.argument());
                 self.sign(',');
+                assert!(self.rest.len() < left, "an argument that is not read: {:?}", self.rest);
             }
         }
         arguments
@@ -302,7 +317,24 @@ impl Reader<'_> {
             self.rest = rest;
             return Argument::Param(*number);
         }
+        if self.take("case") {
+            return Argument::Known(self.first_case());
+        }
         Argument::Known(self.word())
+    }
+
+    /// Reads a CASE as its first value.
+    fn first_case(&mut self) -> String {
+        self.skip_past("then");
+        let value = self.word();
+        self.skip_past("end");
+        value
+    }
+
+    fn skip_past(&mut self, word: &str) {
+        while !self.rest.is_empty() && !self.take(word) {
+            self.rest = &self.rest[1..];
+        }
     }
 
     fn set(&mut self) -> Option<Statement> {
@@ -502,5 +534,18 @@ mod tests {
             parse("set timezone to 'x'"),
             [Statement::Set("timezone".into(), Some("x".into()), false)]
         );
+    }
+
+    #[test]
+    fn questions_of_the_engine_are_read() {
+        let names = ["0", "r", "\"t\""].map(str::to_owned);
+        let (words, reads) = ("SELECT 1 UNION ALL SELECT 2", "WITH m AS (VALUES (0,'r','\"t\"'))");
+        assert_eq!(parse(reads), [Statement::Reads(vec![names.clone()])]);
+        let both = parse(&format!("({words}) UNION ALL ({reads} SELECT 3)"));
+        assert_eq!(both, [Statement::Reads(vec![names])]);
+        let off =
+            "select set_config(case when f('a') is null then 'a.b' else 'b' end, 'off', true)";
+        let set = Item::SetConfig("a.b".into(), Some("off".into()), true);
+        assert_eq!(parse(off), [Statement::Select(vec![set], None)]);
     }
 }
