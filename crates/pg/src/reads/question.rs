@@ -9,7 +9,7 @@
 //!
 //! The label of a function is trusted, as PostgreSQL's planner trusts it. PostgreSQL itself refuses
 //! writes in a function that is not volatile, but not a call of another function that is. What such
-//! calls hide is asked for apart, once for all statements of a database ([`crate::reads::hidden`]):
+//! calls hide is asked for apart, once for all statements of a database (`crate::reads::hidden`):
 //! the part `hidden.sql` stands beside the question, and its rows among those of the answer.
 //!
 //! The query sees through views: their rules name relations and functions by OID.
