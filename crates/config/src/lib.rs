@@ -70,4 +70,4 @@ pub use crate::tls::{
     TlsGroup, TlsProtocol,
 };
 pub use crate::user::User;
-pub use crate::value::Percent;
+pub use crate::value::{Percent, time};

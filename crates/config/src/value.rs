@@ -226,7 +226,7 @@ impl Value for Duration {
     }
 
     fn read(given: &Given) -> Option<Self> {
-        scaled(given.text()?, TIMES).map(Self::from_millis)
+        time(given.text()?)
     }
 
     fn show(&self) -> String {
@@ -242,6 +242,11 @@ type Scale = &'static [(&'static str, u64)];
 const SIZES: Scale = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 const TIMES: Scale =
     &[("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// Reads a time with its unit, such as `10min`; `None` if it is none.
+pub fn time(text: &str) -> Option<Duration> {
+    scaled(text, TIMES).map(Duration::from_millis)
+}
 
 /// Reads digits followed by one of the units.
 fn scaled(text: &str, scale: Scale) -> Option<u64> {

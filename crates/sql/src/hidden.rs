@@ -35,6 +35,8 @@ const UNWRITTEN: [&[u8]; 10] =
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     words: HashMap<Box<[u8]>, Hides>,
+    /// The most that a name may hide.
+    most: Hides,
     /// The kind that each text may hide.
     any: Hides,
     /// The kind behind a name beyond ASCII: other clients may write it in other bytes.
@@ -59,6 +61,7 @@ impl Words {
             &mut self.beyond_ascii
         };
         *of = (*of).max(hides);
+        self.most = self.most.max(hides);
     }
 
     /// Notes what parameters of types of the user's may hide.
@@ -87,7 +90,7 @@ impl Words {
     }
 
     fn in_text(&self, text: &[u8], backslash: bool) -> Hides {
-        let most = self.words.values().copied().max().unwrap_or_default().max(self.beyond_ascii);
+        let most = self.most;
         let (mut lexer, mut found) = (Lexer::new(text, backslash), Hides::Nothing);
         while found < most
             && let Some(token) = lexer.significant()

@@ -119,18 +119,9 @@ pub(crate) fn write_cleaned(out: &mut Vec<u8>, value: &[u8]) {
 /// none at all, or for another way to write it than that of SHOW.
 pub(crate) fn span(value: &[u8]) -> Option<Duration> {
     let value = str::from_utf8(value).ok()?.trim();
-    let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
-    let (number, unit) = value.split_at(digits);
-    let milliseconds: u64 = match unit.trim_start() {
-        "" | "ms" => 1,
-        "s" => 1000,
-        "min" => 60 * 1000,
-        "h" => 60 * 60 * 1000,
-        "d" => 24 * 60 * 60 * 1000,
-        _ => return None,
-    };
-    let number: u64 = number.parse().ok()?;
-    Some(Duration::from_millis(number.checked_mul(milliseconds)?)).filter(|span| !span.is_zero())
+    let bare = value.ends_with(|c: char| c.is_ascii_digit());
+    let unit = if bare { "ms" } else { "" };
+    refrain_config::time(&format!("{value}{unit}")).filter(|span| !span.is_zero())
 }
 
 /// Appends a string literal that means the same whatever `standard_conforming_strings` says.

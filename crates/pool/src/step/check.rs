@@ -13,6 +13,7 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
+use crate::step::pick::is_marked;
 use crate::step::tick::is_always_watched;
 
 /// The counts of one pool, made anew from all connections.
@@ -245,12 +246,9 @@ fn check_pool<P: Protocol>(
         Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
     };
     holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
-    let is_marked = |conn: &Conn| match connections.get(*conn) {
-        Connection::Server(server) => P::is_marked(&server.session),
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
-    };
     let marked = pool.choice.marked;
-    holds!(marked || !pool.idle().iter().any(is_marked), "{name:?}: a marked server is idle");
+    let is_marked = pool.idle().iter().any(|conn| is_marked(connections, *conn));
+    holds!(marked || !is_marked, "{name:?}: a marked server is idle");
     let lends_last = !pool.choice.paused && !marked;
     holds!(pool.choice.lends_last == lends_last, "{name:?}: another server is lent than is due");
     holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");

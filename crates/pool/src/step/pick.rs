@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::connections::Connection;
+use crate::connections::{Connection, Connections};
 use crate::counts::ConnectPermit;
 use crate::engine::{Engine, Step};
 use crate::ids::{Conn, PoolId};
@@ -69,10 +69,14 @@ impl<P: Protocol> Step<'_, P> {
     /// Returns the marked server of a pool that has been idle for longest.
     fn coldest_marked(&mut self, id: PoolId) -> Option<Conn> {
         let Engine { core_state, connections, .. } = &mut *self.engine;
-        let is_marked = |conn: &Conn| match connections.get(*conn) {
-            Connection::Server(server) => P::is_marked(&server.session),
-            _ => false,
-        };
-        core_state.pool(id).idle().iter().copied().find(is_marked)
+        core_state.pool(id).idle().iter().copied().find(|conn| is_marked(connections, *conn))
+    }
+}
+
+/// Whether a connection is a server with traces of a client.
+pub(crate) fn is_marked<P: Protocol>(connections: &Connections<P>, conn: Conn) -> bool {
+    match connections.get(conn) {
+        Connection::Server(server) => P::is_marked(&server.session),
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
     }
 }
