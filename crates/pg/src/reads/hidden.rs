@@ -66,7 +66,7 @@ impl Hidden {
     /// of the same count before, or the first that there are: nothing has counted the change. Then
     /// they are those as of the next count.
     pub(crate) fn learn(&self, words: Words, schema_changes: u64, now: Now) -> bool {
-        let words = if words.len() > WORDS_MAX { Words::any() } else { words };
+        let words = if are_too_many(&words) { Words::any() } else { words };
         let mut known = self.known();
         let silent = match &*known {
             // Another has asked since.
@@ -85,6 +85,11 @@ impl Hidden {
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// True if there are more words than are kept.
+pub(crate) fn are_too_many(words: &Words) -> bool {
+    words.len() > WORDS_MAX
 }
 
 /// Returns what a statement may hide behind words.

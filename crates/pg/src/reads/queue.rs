@@ -11,6 +11,7 @@ use refrain_sql::reads::{Mentioned, Objection};
 
 use crate::ground::ids::{EnvId, Identity};
 use crate::reads::findings::Findings;
+use crate::reads::hidden::are_too_many;
 use crate::reads::pace::Turn;
 use crate::reads::question::{self, Remark, Subject};
 use crate::settings::session::Settings;
@@ -163,6 +164,8 @@ impl Asked {
         let (number, remark) = question::remark(row);
         match (remark, &mut self.hidden) {
             (Remark::Database(identity), _) => return self.identity = Some(identity),
+            // A server may say more than it was asked for, and without an end.
+            (Remark::Hidden(..), Some(words)) if are_too_many(words) => return,
             (Remark::Hidden(hides, Some(name)), Some(words)) => return words.add(name, hides),
             (Remark::Hidden(hides, None), Some(words)) => return words.add_parameters(hides),
             _ => {}
