@@ -94,10 +94,8 @@ impl Link<'_> {
             return Ok(());
         }
         self.wait_until_settled()?;
-        // A failed transaction refuses the Execute in any case.
-        if self.pipe.server.session.outstanding.has_failed() {
-            return Ok(());
-        }
+        // Also in a failed transaction, which a command before it in its segment may end: if none
+        // does, the Execute is refused, and what is done here is undone.
         if self.lacked(&name, Wanted::Name).is_some() {
             self.lend_empty(&name);
         }

@@ -57,6 +57,58 @@ fn deallocate_by_extended_messages_finds_an_empty_statement_of_the_clients_name(
 }
 
 #[test]
+fn deallocate_behind_the_rollback_of_a_failed_block_finds_its_statement() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares(&server, "s", WRITE);
+    alice.opens_block(&server);
+    alice.sends([query("no")]);
+    server.gets([query("no")]).answers([error("42601", "no"), ready_failed()]);
+    alice.gets([error("42601", "no"), ready_failed()]);
+    let runs = |text| [parse("", text), bind("", ""), execute("")];
+    let lends = [close_statement("s"), parse("s", "")];
+    let (rollback, deallocate) = (runs("rollback"), runs("deallocate s"));
+    alice.sends(rollback.iter().chain(&deallocate).cloned().chain([sync()]));
+    let at_server = rollback.iter().chain(&deallocate[..2]).chain(&lends).chain(&deallocate[2..]);
+    server.gets(at_server.cloned().chain([sync()]));
+    let ran = |tag| [parse_complete(), bind_complete(), complete(tag)];
+    let lent = [close_complete(), parse_complete()];
+    let (rolled_back, deallocated) = (ran("ROLLBACK"), ran("DEALLOCATE"));
+    let from_server =
+        rolled_back.iter().chain(&deallocated[..2]).chain(&lent).chain(&deallocated[2..]);
+    server.answers(from_server.cloned().chain([ready()]));
+    alice.gets(rolled_back.iter().chain(&deallocated).cloned().chain([ready()]));
+    let unknown = error("26000", "prepared statement \"s\" does not exist");
+    alice.sends([bind("", "s"), sync()]);
+    server.gets([bind("", "s"), sync()]).answers([unknown.clone(), ready()]);
+    alice.gets([unknown, ready()]);
+}
+
+#[test]
+fn deallocate_that_a_failed_block_refuses_leaves_the_statement() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares(&server, "s", WRITE);
+    alice.sends([parse("d", "deallocate s"), sync()]);
+    server.gets([parse("~2", "deallocate s"), sync()]).answers([parse_complete(), ready()]);
+    alice.gets([parse_complete(), ready()]);
+    alice.opens_block(&server);
+    alice.sends([query("no")]);
+    server.gets([query("no")]).answers([error("42601", "no"), ready_failed()]);
+    alice.gets([error("42601", "no"), ready_failed()]);
+    alice.sends([bind("", "d"), execute(""), sync()]);
+    server.gets([bind("", "~2"), close_statement("s"), parse("s", ""), execute(""), sync()]);
+    let refused = error("25P02", "current transaction is aborted");
+    server.answers([refused.clone(), ready_failed()]);
+    alice.gets([refused, ready_failed()]);
+    alice.sends([query("rollback")]);
+    server.gets([query("rollback")]).answers([complete("ROLLBACK"), ready()]);
+    alice.gets([complete("ROLLBACK"), ready()]);
+    alice.sends([bind("", "s"), sync()]);
+    server.gets([bind("", "~1"), sync()]);
+}
+
+#[test]
 fn the_first_63_bytes_of_a_name_are_the_name() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));
