@@ -13,6 +13,7 @@ use crate::results::rule::Rule;
 use crate::results::store::ResultStore;
 use crate::settings::session::{AGES_WISH, CACHE_WISH, Settings, is_harmless};
 use crate::statements::columns::Columns;
+use crate::statements::of_core::CachedStatement;
 
 /// Time for which a request waits for a reply that another client fetches, in microseconds. Behind
 /// that it goes to a server: the other may wait for a lock.
@@ -26,7 +27,9 @@ pub(crate) struct Request {
     pub(crate) parses: bool,
     /// How many statements it runs.
     pub(crate) statements: usize,
-    /// The scan of a query string.
+    /// The statement that stands for a query string.
+    pub(crate) text: Option<Rc<CachedStatement>>,
+    /// The query string's scan, until it is taken.
     pub(crate) scan: Option<Scan>,
 }
 
@@ -228,6 +231,15 @@ impl ClientResults {
         match *self.awaited.take_if(watched)? {
             Awaited::Watched(watched) => Some(watched),
             Awaited::Kept(..) => None,
+        }
+    }
+
+    /// Returns the statement that stands for the query string whose reply is to be kept.
+    #[inline]
+    pub(crate) fn text(&self) -> Option<&Rc<CachedStatement>> {
+        match self.awaited.as_deref()? {
+            Awaited::Kept(_, request) => request.text.as_ref(),
+            Awaited::Watched(_) => None,
         }
     }
 

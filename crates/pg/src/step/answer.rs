@@ -168,7 +168,8 @@ impl Step<'_, '_> {
         let store = &self.step.engine.core_state.shared.protocol.results;
         let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
         let statements = wanted.form.statements();
-        let request = Request { rule, parses, statements, scan: wanted.scan };
+        let scan = wanted.text.as_ref().map(|text| text.statement.scan);
+        let request = Request { rule, parses, statements, text: wanted.text, scan };
         client.session.results.begin(store, fill, request);
         Answered::No
     }

@@ -187,8 +187,13 @@ fn query_string(
     }
     let backslash = client.session.settings.expected().reads.backslash;
     if !autoprepares(core_state.pool_in_use(client.pool())) {
-        let read = text_may_be_read(text, backslash);
-        let found = read.then(|| statement_of_text(core_state, client, text)).flatten();
+        // A segment whose reply is to be kept is this very text: nothing else of the client's is
+        // under way.
+        let found = match client.session.results.text() {
+            Some(cached) => Some(cached.clone()),
+            None if !text_may_be_read(text, backslash) => None,
+            None => statement_of_text(core_state, client, text),
+        };
         return found.map(|cached| (cached, Runs::Query)).ok_or(Alone::Kind);
     }
     let scan = refrain_sql::scan_with(text, backslash);

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use refrain_sql::Scan;
 use refrain_sql::comments::without_comments;
 use refrain_sql::hint;
 use refrain_sql::normalize;
@@ -24,8 +23,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) form: Form<'a>,
     /// The statement that the client's unnamed statement is from now on.
     pub(crate) unnamed: Option<Rc<CachedStatement>>,
-    /// The scan of a query string.
-    pub(crate) scan: Option<Scan>,
+    /// The statement that stands for a query string.
+    pub(crate) text: Option<Rc<CachedStatement>>,
     /// Whether the reply is to be fetched now, though one is there.
     pub(crate) anew: bool,
     /// Whether the client is told how old the reply is.
@@ -132,9 +131,8 @@ fn of_query<'a>(
             key.extend_from_slice(&(literal.len() as u32).to_le_bytes());
             key.extend_from_slice(literal);
         }
-        let scan = Some(known.cached.statement.scan);
         let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
-        Ok(Wanted { plan, form, unnamed: None, scan, anew, tells_age })
+        Ok(Wanted { plan, form, unnamed: None, text: Some(known.cached), anew, tells_age })
     });
     core_state.protocol.spans = spans;
     planned
@@ -190,7 +188,7 @@ fn of_statement<'a>(
         key.extend_from_slice(&number.to_le_bytes());
     }
     key.extend_from_slice(values);
-    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), scan: None, anew, tells_age })
+    Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), text: None, anew, tells_age })
 }
 
 /// Finds the plan for several statements under one Sync, to all of which one rule applies. Their
