@@ -18,8 +18,10 @@ use std::borrow::Cow;
 /// The length to which the server truncates a name, in bytes: `NAMEDATALEN` − 1.
 pub const MAX_NAME: usize = 63;
 
-/// The span of a name in a text, with its quotes if it has any.
+/// The span of a name in a text, with its quotes if it has any. It is packed so that a
+/// [`crate::Scan`] takes 24 bytes: a process has one for each statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(packed)]
 pub struct Name {
     /// Offset of the first byte.
     pub start: u32,

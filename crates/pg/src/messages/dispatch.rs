@@ -16,13 +16,13 @@ use refrain_sql::{Kind, Traits};
 use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::reading::Ahead;
-use crate::statements::of_client::Name;
 use crate::statements::statement::Statement;
 
 /// Most requests that may be outstanding on one server; further messages of the client wait.

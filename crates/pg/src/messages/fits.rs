@@ -21,7 +21,7 @@ use crate::pipeline::outstanding::{
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::statements::columns::{Columns, Expected, Found, Shape};
+use crate::statements::columns::{Columns, Expected, Found, Shape, of_parameters};
 use crate::statements::of_client::{ClientStatement, UNSEEN, mark};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
@@ -80,7 +80,7 @@ impl Link<'_> {
     ) -> Option<(Called, Found)> {
         let statement = &cached.statement;
         if name.is_empty()
-            && self.client.session.statements.unnamed().is_some_and(|own| own.runs_named)
+            && self.client.session.statements.unnamed_runs_named()
             && let Some(slot) = self.pipe.server.session.slot(statement)
         {
             return Some((Called::Named(slot.generation), slot.found));
@@ -315,7 +315,7 @@ impl Link<'_> {
             false => Shape::of_portal(types),
         });
         let parameters =
-            if whole { self.pipe.server.session.front.parameters().hash | 1 } else { 0 };
+            if whole { of_parameters(self.pipe.server.session.front.parameters().hash) } else { 0 };
         if entry.action == ReplyAction::Skip(Purpose::Check) {
             self.pipe.server.session.expected.compare(columns, parameters);
         }

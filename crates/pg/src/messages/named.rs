@@ -19,6 +19,7 @@ use refrain_wire::front::Parse;
 use refrain_wire::write;
 
 use crate::ground::ids::Segment;
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
@@ -27,7 +28,7 @@ use crate::settings::queries::Restores;
 use crate::settings::session;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
-use crate::statements::of_client::{ByName, Name};
+use crate::statements::of_client::ByName;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 

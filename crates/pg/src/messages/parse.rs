@@ -19,6 +19,7 @@ use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
 
+use crate::ground::name::Name;
 use crate::normalized::unnamed_run::ParseWay;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
@@ -28,7 +29,6 @@ use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
-use crate::statements::of_client::Name;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::reads_constants;
 
@@ -138,10 +138,12 @@ impl Link<'_> {
             true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
-        let mut own = self.client_statement(cached.clone(), called);
-        own.runs_named = runs_named;
+        let own = self.client_statement(cached.clone(), called);
         let outstanding = &self.pipe.server.session.outstanding;
         self.client.session.statements.replace_unnamed(seq, Some(own), outstanding);
+        if runs_named {
+            self.client.session.statements.run_unnamed_as_named();
+        }
         if !known {
             self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
         }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use refrain_wire::write;
 
 use crate::ground::ids::EnvId;
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
 use crate::relay::link::Link;
 use crate::relay::message::Message;
 use crate::settings::session::{self, Settings};
 use crate::state::client::pins::Pins;
-use crate::statements::of_client::{ClientRef, ClientStatement, Name};
+use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
 use crate::statements::statement::Identity;

@@ -11,6 +11,7 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
+use crate::ground::name::Name;
 use crate::messages::check::Use;
 use crate::messages::fits::Fit;
 use crate::messages::named::Lent;
@@ -22,7 +23,7 @@ use crate::relay::message::Message;
 use crate::settings::queries::Restores;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
-use crate::statements::of_client::{ByName, Name};
+use crate::statements::of_client::ByName;
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {

@@ -2,13 +2,14 @@
 
 use refrain_wire::write;
 
+use crate::ground::name::Name;
 use crate::messages::check::Use;
 use crate::messages::fits::Fit;
 use crate::messages::named::Wanted;
 use crate::pipeline::outstanding::{OutstandingRequest, Refusal, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::statements::of_client::{ByName, Name};
+use crate::statements::of_client::ByName;
 
 impl Link<'_> {
     /// Handles Describe of a statement.

@@ -11,13 +11,14 @@ use std::rc::Rc;
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::front::{Bind, Parse};
 
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::columns::Columns;
-use crate::statements::of_client::{ClientRef, ClientStatement, Name};
+use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {

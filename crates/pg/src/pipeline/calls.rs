@@ -12,8 +12,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use refrain_pool::Now;
 
+use crate::ground::name::Name;
 use crate::pipeline::evidence::Outcome;
-use crate::statements::of_client::Name;
 
 /// Looks that find nothing, after which calls are taken for harmless.
 const ENOUGH: u8 = 3;

@@ -14,8 +14,8 @@
 
 use std::ops::Range;
 
+use crate::ground::name::Name;
 use crate::pipeline::request_kinds::Seq;
-use crate::statements::of_client::Name;
 
 /// Calls, and portals, of one transaction that are told apart, at most.
 const CALLS_MAX: usize = 64;

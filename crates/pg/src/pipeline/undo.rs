@@ -10,8 +10,9 @@
 
 use std::collections::VecDeque;
 
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{Failed, Seq};
-use crate::statements::of_client::{ByName, ClientStatement, Name};
+use crate::statements::of_client::{ByName, ClientStatement};
 use crate::statements::of_server::{ServerStatement, Unnamed};
 
 /// A change to a client's map, with all that is needed to take it back.

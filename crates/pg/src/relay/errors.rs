@@ -14,6 +14,7 @@ use refrain_wire::back::{Fields, Status, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
@@ -22,7 +23,6 @@ use crate::relay::reader::Halt;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
-use crate::statements::of_client::Name;
 use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE, is_stale};
 
 impl Link<'_> {

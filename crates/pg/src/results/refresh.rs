@@ -17,7 +17,7 @@ use crate::results::filling::{Filling, Outcome};
 use crate::results::rule::Rule;
 use crate::settings::defaults::Defaults;
 use crate::settings::session::Settings;
-use crate::statements::columns::{Columns, Shape};
+use crate::statements::columns::{Columns, Shape, of_parameters};
 use crate::statements::registry::Registry;
 
 /// Most refreshes of a pool that wait on a core. Replies beyond those are fetched by the clients
@@ -45,15 +45,15 @@ pub(crate) struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) columns: Shape,
-    pub(crate) parameters: u64,
+    pub(crate) parameters: u32,
 }
 
 impl Known {
     /// Whether a server's statement is the same, as far as is known.
     fn fits(self, found: Self) -> bool {
-        let fits = |known: u64, found: u64| known == 0 || known == found;
-        fits(self.columns.types, found.columns.types)
-            && fits(self.columns.whole.into(), found.columns.whole.into())
+        let fits = |known: u32, found: u32| known == 0 || known == found;
+        (self.columns.types == 0 || self.columns.types == found.columns.types)
+            && fits(self.columns.whole, found.columns.whole)
             && fits(self.parameters, found.parameters)
     }
 }
@@ -112,7 +112,9 @@ impl Refresh {
             registry.hash_bytes(&rows)
         };
         match tag {
-            back::PARAMETER_DESCRIPTION => self.found.parameters = registry.hash_bytes(body) | 1,
+            back::PARAMETER_DESCRIPTION => {
+                self.found.parameters = of_parameters(registry.hash_bytes(body))
+            }
             back::ROW_DESCRIPTION if described => {
                 self.found.columns =
                     Shape::of_statement(hash(RowShape::Types), hash(RowShape::Modifiers));

@@ -41,7 +41,7 @@ pub(crate) struct Found {
     /// The columns that it returns.
     pub(crate) columns: Columns,
     /// A hash of the types of its parameters; zero before a Describe.
-    pub(crate) parameters: u64,
+    pub(crate) parameters: u32,
     /// The number of the outstanding request that will say which columns it returns; zero if there
     /// is none.
     pub(crate) asked: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Expected {
     /// The columns.
     pub(crate) columns: Columns,
     /// A hash of the types of parameters; zero for none.
-    pub(crate) parameters: u64,
+    pub(crate) parameters: u32,
     /// The generation that the client was told of.
     pub(crate) generation: u32,
     /// Whether the copy has them, as far as is known.
@@ -67,10 +67,15 @@ impl Expected {
         Self { columns: Columns::Fixed, parameters: 0, generation: 0, met: true };
 
     /// Notes those that the copy has.
-    pub(crate) fn compare(&mut self, columns: Columns, parameters: u64) {
+    pub(crate) fn compare(&mut self, columns: Columns, parameters: u32) {
         let told = self.parameters == 0 || self.parameters == parameters;
         self.met = told && self.columns.agree(columns) == Some(true);
     }
+}
+
+/// Returns the mark of parameters whose types have this hash: half of its bits, and never zero.
+pub(crate) fn of_parameters(hash: u64) -> u32 {
+    (hash as u32).max(1)
 }
 
 impl Shape {

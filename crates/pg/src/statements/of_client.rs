@@ -14,14 +14,12 @@ use refrain_sql::MAX_NAME;
 use smallvec::SmallVec;
 
 use crate::ground::ids::{EnvId, Segment};
+use crate::ground::name::Name;
 use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::registry::Seed;
 use crate::statements::statement::{Generation, Statement, spread};
-
-/// A statement's name; those of drivers (`S_12`, `__asyncpg_stmt_3__`) fit without an allocation.
-pub(crate) type Name = SmallVec<[u8; 22]>;
 
 /// Returns the part of a name by which PostgreSQL finds a statement or a portal, in bytes whatever
 /// the encoding (`NAMEDATALEN`, in the keys of `prepared_queries` and `PortalHashTable`).
@@ -80,9 +78,7 @@ pub(crate) struct ClientStatement {
     /// The columns that its Parse found.
     pub(crate) columns: Columns,
     /// A hash of the types of parameters that the client was told by Describe; zero for none.
-    pub(crate) parameters: u64,
-    /// Whether it is the unnamed one and runs as the named statement where the server has that.
-    pub(crate) runs_named: bool,
+    pub(crate) parameters: u32,
     /// Facts that few statements have; `None` if all are as usual.
     seldom: Option<Box<Seldom>>,
 }
@@ -114,7 +110,7 @@ pub(crate) enum ByName {
 impl ClientStatement {
     /// Makes a statement that the server has under Refrain's name alone.
     pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
-        Self { held, generation, columns, parameters: 0, runs_named: false, seldom: None }
+        Self { held, generation, columns, parameters: 0, seldom: None }
     }
 
     /// Returns the statement that the server has under the client's name.
@@ -172,7 +168,6 @@ impl ClientStatement {
             columns: self.columns,
             parameters: self.parameters,
             env: self.env(),
-            runs_named: self.runs_named,
         }
     }
 
@@ -190,9 +185,8 @@ pub(crate) struct TravellingStatement {
     settings: Arc<Settings>,
     generation: Generation,
     columns: Columns,
-    parameters: u64,
+    parameters: u32,
     env: EnvId,
-    runs_named: bool,
 }
 
 impl TravellingStatement {
@@ -203,9 +197,9 @@ impl TravellingStatement {
         own: &mut impl FnMut(&Statement, &Settings) -> Rc<CachedStatement>,
     ) -> ClientStatement {
         let held = ClientRef::new(own(&self.statement, &self.settings));
-        let Self { parameters, env, runs_named, .. } = self;
+        let Self { parameters, env, .. } = self;
         let own = ClientStatement::new(held, self.generation, self.columns);
-        let mut own = ClientStatement { parameters, runs_named, ..own };
+        let mut own = ClientStatement { parameters, ..own };
         own.is_right_in(env);
         own
     }
@@ -317,8 +311,8 @@ impl NamedStatements {
     }
 
     /// Adds a statement under a name that is free.
-    pub(crate) fn insert(&mut self, mut name: Name, statement: ClientStatement) {
-        name.truncate(MAX_NAME);
+    pub(crate) fn insert(&mut self, name: Name, statement: ClientStatement) {
+        let name = if name.len() > MAX_NAME { Name::from_slice(key(&name)) } else { name };
         self.bytes += Self::cost(&name, &statement);
         let map = self.map.get_or_insert_default();
         assert!(map.place_of(&name).is_none(), "a name is given once");
@@ -458,7 +452,7 @@ mod tests {
     #[test]
     fn a_statement_takes_few_bytes_beside_its_text() {
         let entry = size_of::<(Name, ClientStatement)>();
-        assert_eq!((size_of::<Head>(), size_of::<CachedStatement>(), entry), (136, 72, 80));
+        assert_eq!((size_of::<Head>(), size_of::<CachedStatement>(), entry), (120, 72, 64));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::statements::relations::Relations;
 /// Facts about a statement that is used often.
 #[derive(Debug, Default)]
 pub(crate) struct Often {
+    /// The count of schema changes as of which autoprepare has servers prepare it.
+    pub(crate) schema_changes: AtomicU64,
     /// The tables that it reads, and those that it may change.
     pub(crate) relations: Relations,
     /// Memory of a server that a plan takes for partitions, in bytes, as far as it is known.

@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::ground::ids::Segment;
-use crate::statements::of_client::{Name, key};
+use crate::ground::name::Name;
+use crate::statements::of_client::key;
 use crate::statements::of_core::CachedStatement;
 
 /// The statement of a portal, if running it may do something to the session.

@@ -75,8 +75,6 @@ pub struct Head {
     generation: AtomicU32,
     /// The pool's schema version when the generation began.
     schema_version: AtomicU64,
-    /// The count of schema changes as of which autoprepare has servers prepare it.
-    schema_changes: AtomicU64,
     /// Whether it is a read.
     pub(crate) verdict: Verdict,
     /// Clients, plus servers times [`SERVER`]: one number shows when the last of both has gone.
@@ -200,7 +198,6 @@ impl Head {
             is_counted: false,
             generation: AtomicU32::new(0),
             schema_version: AtomicU64::new(0),
-            schema_changes: AtomicU64::new(0),
             verdict: Verdict::default(),
             holders: AtomicU64::new(0),
             uses: AtomicU64::new(0),
@@ -306,7 +303,7 @@ impl Head {
     /// Has autoprepare use no plans older than this count of schema changes. True if servers may
     /// have older plans.
     pub fn follow(&self, schema_changes: u64) -> bool {
-        let older = self.schema_changes.fetch_max(schema_changes, Relaxed) < schema_changes;
+        let older = self.often().schema_changes.fetch_max(schema_changes, Relaxed) < schema_changes;
         older && !self.is_new()
     }
 

@@ -12,7 +12,8 @@ use refrain_wire::write::Report;
 use refrain_wire::{Header, write};
 
 use crate::engine::Step;
-use crate::statements::of_client::{ClientRef, ClientStatement, Name};
+use crate::ground::name::Name;
+use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::statement::Identity;
 
 /// The error of a request that is cancelled while it waits for a server.

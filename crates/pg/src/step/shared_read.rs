@@ -62,7 +62,7 @@ enum Known {
         /// The columns that its Parse found.
         columns: Columns,
         /// The hash of the parameter types that the client was told; zero for none.
-        parameters: u64,
+        parameters: u32,
     },
     /// The client has sent a text, and knows nothing.
     Text(Runs),

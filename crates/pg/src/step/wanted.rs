@@ -160,8 +160,10 @@ fn of_statement<'a>(
         None => {
             let own = client.session.statements.get(name).ok_or(Bypass::Statement)?;
             let known = match own.columns {
-                Columns::Known(Shape { types, whole }) => [types, whole.into(), own.parameters],
-                Columns::Fixed => [0, 0, own.parameters],
+                Columns::Known(Shape { types, whole }) => {
+                    [types, whole.into(), own.parameters.into()]
+                }
+                Columns::Fixed => [0, 0, own.parameters.into()],
                 Columns::Of { .. } => return Err(Bypass::Unknown),
             };
             (own.held.cached().clone(), Some(known))

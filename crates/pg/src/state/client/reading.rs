@@ -4,9 +4,9 @@
 //! [`crate::relay::to_server`] and [`crate::messages`] ask before they read a message; replies and
 //! errors ([`crate::relay::effects`], [`crate::relay::errors`]) change the answer.
 
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
 use crate::settings::queries::Restores;
-use crate::statements::of_client::Name;
 
 /// A message that drops or makes statements if it succeeds.
 #[derive(Debug)]

@@ -12,13 +12,13 @@ use refrain_pool::Now;
 use refrain_wire::back::Status;
 
 use crate::ground::ids::{EnvId, Segment};
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::Outstanding;
 use crate::settings::defaults::{Claims, Defaults};
 use crate::settings::guard;
 use crate::settings::placeholders::{Placeholders, is_placeholder};
 use crate::settings::session::{Settings, SettingsKnowledge, SettingsMut, Since};
 use crate::state::client::beside::{Beside, Lease, Part};
-use crate::statements::of_client::Name;
 
 /// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
 /// its server.

@@ -12,12 +12,13 @@ use std::rc::Rc;
 use refrain_sql::MAX_NAME;
 
 use crate::ground::ids::Segment;
+use crate::ground::name::Name;
 use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
 use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{
-    ByName, ClientRef, ClientStatement, Name, NamedStatements, TravellingStatement, key, mark,
+    ByName, ClientRef, ClientStatement, NamedStatements, TravellingStatement, key, mark,
 };
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
@@ -51,6 +52,8 @@ pub(crate) struct ClientStatements {
     managed: bool,
     named: NamedStatements,
     unnamed: Option<ClientStatement>,
+    /// Whether the unnamed one runs as the named statement where the server has that.
+    unnamed_runs_named: bool,
     /// The newest names in messages that are longer than their keys: errors repeat a name in full.
     long: Vec<Name>,
     /// How to undo changes if the server refuses or skips them.
@@ -68,6 +71,7 @@ pub(crate) struct ClientStatements {
 pub(crate) struct TravellingStatements {
     named: Vec<(Name, TravellingStatement)>,
     unnamed: Option<TravellingStatement>,
+    unnamed_runs_named: bool,
 }
 
 impl TravellingStatements {
@@ -83,6 +87,7 @@ impl TravellingStatements {
             statements.insert(name, unpack(packed));
         }
         statements.unnamed = self.unnamed.map(unpack);
+        statements.unnamed_runs_named = self.unnamed_runs_named;
         statements
     }
 }
@@ -93,6 +98,7 @@ impl Default for ClientStatements {
             managed: true,
             named: NamedStatements::default(),
             unnamed: None,
+            unnamed_runs_named: false,
             long: Vec::new(),
             undos: Undos::default(),
             changed: Span::default(),
@@ -153,6 +159,17 @@ impl ClientStatements {
     #[inline]
     pub(crate) fn unnamed(&self) -> Option<&ClientStatement> {
         self.unnamed.as_ref()
+    }
+
+    /// Whether the unnamed statement runs as the named one where the server has that.
+    #[inline]
+    pub(crate) fn unnamed_runs_named(&self) -> bool {
+        self.unnamed_runs_named && self.unnamed.is_some()
+    }
+
+    /// Has the unnamed statement run as the named one where the server has that.
+    pub(crate) fn run_unnamed_as_named(&mut self) {
+        self.unnamed_runs_named = true;
     }
 
     /// Returns the statement that SQL calls by this name: never the unnamed one.
@@ -224,7 +241,7 @@ impl ClientStatements {
             })
         };
         let name = self.named.marked(id, wanted).or_else(closed);
-        Some(name.map_or_else(Name::new, Name::from_slice))
+        Some(Name::from_slice(name.unwrap_or_default()))
     }
 
     /// Whether an earlier segment may still undo a change to this name, which may be empty.
@@ -279,11 +296,11 @@ impl ClientStatements {
     pub(crate) fn closed(
         &mut self,
         seq: Seq,
-        mut name: Name,
+        name: Name,
         old: ClientStatement,
         outstanding: &Outstanding,
     ) {
-        name.truncate(MAX_NAME);
+        let name = Name::from_slice(key(&name));
         outstanding.extend(&mut self.changed);
         self.undoable(seq, ClientUndo::Closed(name, old), outstanding);
     }
@@ -296,6 +313,7 @@ impl ClientStatements {
         outstanding: &Outstanding,
     ) {
         self.unnamed_changed = outstanding.segment();
+        self.unnamed_runs_named = false;
         let old = std::mem::replace(&mut self.unnamed, statement);
         self.undoable(seq, ClientUndo::Unnamed(old), outstanding);
     }
@@ -321,6 +339,7 @@ impl ClientStatements {
     /// Replaces the unnamed statement, for good: nothing is outstanding.
     pub(crate) fn set_unnamed(&mut self, statement: ClientStatement) {
         self.unnamed = Some(statement);
+        self.unnamed_runs_named = false;
     }
 
     /// Drops the unnamed statement, for good: nothing of it is outstanding.
@@ -440,6 +459,7 @@ impl ClientStatements {
         let mut before = Some(before);
         if failed.covers(self.unnamed_changed) {
             self.unnamed = before.take().flatten();
+            self.unnamed_runs_named = false;
         }
         self.undos.retain(|undo| {
             if let ClientUndo::Unnamed(old) = undo
@@ -471,6 +491,7 @@ impl ClientStatements {
         TravellingStatements {
             named: self.named.iter().map(|(name, own)| (name.clone(), own.pack())).collect(),
             unnamed: self.unnamed.as_ref().map(ClientStatement::pack),
+            unnamed_runs_named: self.unnamed_runs_named,
         }
     }
 

@@ -5,8 +5,8 @@
 //! the client's messages wait for its answer, so no call can make another look due meanwhile.
 //! [`crate::relay::look`] writes the query, and draws the conclusions from the answer.
 
+use crate::ground::name::Name;
 use crate::state::client::pins::Pins;
-use crate::statements::of_client::Name;
 
 /// The question about a session.
 #[derive(Debug, Default)]

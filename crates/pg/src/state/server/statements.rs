@@ -355,7 +355,7 @@ impl ServerStatements {
         id: u64,
         seq: Seq,
         columns: Columns,
-        parameters: u64,
+        parameters: u32,
     ) -> Option<(Generation, Columns)> {
         let unnamed = &mut self.unnamed;
         let (generation, found) = if unnamed.id == id && unnamed.found.asked == seq {
