@@ -422,9 +422,7 @@ impl ClientStatements {
                 // The statement that had the name is closed before the Parse that failed.
                 ClientUndo::Lent(name, before) => {
                     let lent = if own { ByName::Nothing } else { before };
-                    if let Some(own) = self.named.get(&name) {
-                        own.lend(lent);
-                    }
+                    unlent.retain(|(later, _)| *later != name);
                     unlent.push((name, lent));
                 }
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
@@ -434,23 +432,43 @@ impl ClientStatements {
         if let Some(unnamed) = before {
             self.undo_unnamed(failed, unnamed);
         }
-        // Undo records of later segments may hold such a statement, or say that it is lent: it was
-        // not there when they closed it.
-        if !never.is_empty() || !unlent.is_empty() {
-            self.undos.retain(|undo| match undo {
-                ClientUndo::Closed(name, old) => {
-                    let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
-                    earlier.into_iter().for_each(|(_, lent)| {
-                        old.lend(*lent);
-                    });
-                    !never.contains(name)
-                }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => true,
-            });
+        for (name, lent) in unlent {
+            self.undo_lent(&name, lent);
+        }
+        // Undo records of later segments may hold such a statement: it was not there when they
+        // closed it.
+        if !never.is_empty() {
+            self.undos.retain(
+                |undo| !matches!(undo, ClientUndo::Closed(name, _) if never.contains(name)),
+            );
         }
         let there = |own: &mut ClientStatement| own.lent() != ByName::Nothing;
         undone.lent = kept.iter().any(|name| self.named.get(name).is_some_and(there));
         undone
+    }
+
+    /// Notes what the server has under a client's name since a change of that was taken back: in
+    /// the undo record of the first later segment that has changed it, or else in the map.
+    fn undo_lent(&mut self, name: &Name, lent: ByName) {
+        let mut lent = Some(lent);
+        self.undos.retain(|undo| {
+            match undo {
+                ClientUndo::Lent(later, before) if later == name => {
+                    *before = lent.take().unwrap_or(*before);
+                }
+                ClientUndo::Closed(later, old) if later == name => {
+                    let before = old.lent();
+                    old.lend(lent.take().unwrap_or(before));
+                }
+                _ => {}
+            }
+            true
+        });
+        if let Some(lent) = lent
+            && let Some(own) = self.named.get(name)
+        {
+            own.lend(lent);
+        }
     }
 
     /// Brings the unnamed statement back that was there before: as the current one, or in the undo

@@ -26,6 +26,73 @@ fn a_parse_of_execute_finds_the_statement_by_the_clients_name() {
 }
 
 #[test]
+fn a_name_that_was_lent_in_vain_is_lent_again() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares(&server, "s", WRITE);
+    alice.opens_block(&server);
+    alice.sends([bind("", "q"), sync()]);
+    let refused = error("25P02", "current transaction is aborted");
+    server.gets([bind("", "q"), sync()]).answers([error("26000", "no"), ready_failed()]);
+    alice.gets([error("26000", "no"), ready_failed()]);
+    let executes = parse("", "create table made as execute s");
+    let (close, lend) = (close_statement("s"), parse("s", WRITE));
+    alice.sends([executes.clone(), bind("", ""), sync()]);
+    alice.sends([bind("", "q"), executes.clone(), sync()]);
+    server.gets([
+        executes.clone(),
+        close.clone(),
+        lend.clone(),
+        bind("", ""),
+        sync(),
+        bind("", "q"),
+        close.clone(),
+        lend.clone(),
+        executes.clone(),
+        sync(),
+    ]);
+    server.answers([refused.clone(), ready_failed(), refused.clone(), ready_failed()]);
+    alice.gets([refused.clone(), ready_failed(), refused, ready_failed()]);
+    alice.sends([parse("", "rollback"), bind("", ""), execute("")]);
+    server.gets([parse("", "rollback"), bind("", ""), execute("")]);
+    alice.sends([parse("", "deallocate s"), bind("", ""), execute(""), sync()]);
+    server.gets([
+        parse("", "deallocate s"),
+        bind("", ""),
+        close,
+        parse("s", ""),
+        execute(""),
+        sync(),
+    ]);
+}
+
+#[test]
+fn a_name_that_a_segment_lends_in_vain_is_there_if_a_later_one_lends_it() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares(&server, "s", WRITE);
+    let (executes, close, lend) = (parse("", "execute s"), close_statement("s"), parse("s", WRITE));
+    alice.sends([parse("", "no"), executes.clone(), sync(), executes.clone(), sync()]);
+    server.gets([
+        parse("", "no"),
+        close.clone(),
+        lend.clone(),
+        executes.clone(),
+        sync(),
+        close.clone(),
+        lend,
+        executes,
+        sync(),
+    ]);
+    server.answers([error("42601", "no"), ready()]);
+    server.answers([close_complete(), parse_complete(), parse_complete(), ready()]);
+    alice.gets([error("42601", "no"), ready(), parse_complete(), ready()]);
+    // So a Close has to reach the server.
+    alice.sends([close_statement("s"), sync()]);
+    server.gets([close, sync()]);
+}
+
+#[test]
 fn several_commands_with_an_execute_wait_until_the_server_has_the_statement() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));
