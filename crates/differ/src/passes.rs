@@ -98,11 +98,13 @@ pub fn warned_only(now: &Frame, next: Option<&Frame>, proxied: &Frame) -> bool {
 }
 
 /// True for a reply that comes after PostgreSQL has planned a statement: BindComplete, the columns
-/// of EXPLAIN, or an error in the formats of Bind.
+/// or the plan of EXPLAIN, or an error in the formats of Bind.
 fn is_planned(frame: &Frame) -> bool {
     let explains = || frame.tag == b'T' && frame.body.windows(10).any(|it| it == b"QUERY PLAN");
+    let plan = || frame.tag == b'D' && frame.body == b"\0\x01\0\0\0\x06Result";
     frame.tag == b'2'
         || explains()
+        || plan()
         || frame.tag == b'E' && frame.field(b'R') == b"PortalSetResultFormat"
 }
 

@@ -151,6 +151,11 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() && !self.fails_block() => {}
             ReplyAction::Skip(Purpose::Restore) => return Ok(self.fails_to_restore(failed, words)),
             ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.pipe.server.close_later(),
+            ReplyAction::Skip(Purpose::Shape)
+                if failed.entry.kind == RequestKind::Bind && is_behind_parameters(fields) =>
+            {
+                return Ok(self.tell_instead(Refusal::Stale, fields));
+            }
             ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
             // The client has got an error already.
             ReplyAction::Skip(Purpose::Discard) => {}
@@ -367,11 +372,15 @@ impl Link<'_> {
     /// Replaces the words of an error that Refrain made the server raise by the words for the
     /// reason.
     fn tell_refusal(&mut self, why: Refusal, words: &Words<'_>) -> bool {
-        let fields = words.fields;
-        if fields.sqlstate() != b"26000" {
+        if words.fields.sqlstate() != b"26000" {
             self.tell(words); // it failed before it came to that: 25P02, 57014
             return true;
         }
+        self.tell_instead(why, &words.fields)
+    }
+
+    /// Sends an error with the words for the reason. The client gets no more of the server's.
+    fn tell_instead(&mut self, why: Refusal, fields: &Fields<'_>) -> bool {
         let (sqlstate, message, routine): (&[u8], &[u8], &[u8]) = match why {
             Refusal::Stale => (b"0A000", STALE_MESSAGE, STALE_ROUTINE),
             Refusal::Quota => (b"54000", b"too many prepared statements", b""),
@@ -397,6 +406,12 @@ impl Link<'_> {
         });
         false
     }
+}
+
+/// Whether a Bind failed behind its parameters, where PostgreSQL would have seen that the plan is
+/// stale: it looks at rights, and folds constants, in the new plan alone.
+fn is_behind_parameters(fields: &Fields<'_>) -> bool {
+    matches!(fields.sqlstate(), b"42501" | b"22012")
 }
 
 /// Whether a query string may have failed as its transaction ended: a deferred constraint does so

@@ -64,6 +64,25 @@ fn an_error_of_the_parameters_comes_before_that_of_a_stale_plan() {
 }
 
 #[test]
+fn an_error_of_rights_or_of_constants_comes_behind_that_of_a_stale_plan() {
+    for said in
+        [error("42501", "permission denied for table t"), error("22012", "division by zero")]
+    {
+        let talk = two_servers();
+        let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
+        alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
+        let second = talk.server(2);
+        second.gets([parse("", READ), describe_statement(""), flush()]);
+        let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
+        second.answers(other.clone());
+        second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+        second.forgets();
+        second.answers([said, ready()]);
+        alice.gets([error("0A000", "cached plan must not change result type"), ready()]);
+    }
+}
+
+#[test]
 fn columns_that_the_client_did_not_ask_for_are_those_of_its_parse_all_the_same() {
     let talk = two_servers();
     let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
