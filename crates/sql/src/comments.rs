@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2_iter;
+
 use crate::lex::{Lexer, Token, TokenKind};
 
 /// The bytes that stand for all comments and blanks between two tokens. A blank would join strings
@@ -15,7 +17,8 @@ const PARTING: &[u8] = b"/**/";
 /// its first token and behind its last. The result has the same tokens, and means the same.
 #[inline]
 pub fn without_comments(text: &[u8], backslash: bool) -> Cow<'_, [u8]> {
-    if text.windows(2).any(|pair| pair == b"--" || pair == b"/*") {
+    let begins = |at: usize| matches!(text[at..], [b'-', b'-', ..] | [b'/', b'*', ..]);
+    if memchr2_iter(b'-', b'/', text).any(begins) {
         tokens(text, backslash)
     } else {
         Cow::Borrowed(text)

@@ -14,7 +14,12 @@
 const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];
 
 /// True if a value may name a moment that depends on the present.
+#[inline]
 pub fn names_moment(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_alphabetic) && has_moment(value)
+}
+
+fn has_moment(value: &[u8]) -> bool {
     let mut at = 0;
     while let Some(skipped) = value[at..].iter().position(u8::is_ascii_alphabetic) {
         let begin = at + skipped;

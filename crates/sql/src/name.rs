@@ -21,7 +21,7 @@ pub const MAX_NAME: usize = 63;
 /// The span of a name in a text, with its quotes if it has any. It is packed so that a
 /// [`crate::Scan`] takes 24 bytes: a process has one for each statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(packed)]
+#[repr(Rust, packed)]
 pub struct Name {
     /// Offset of the first byte.
     pub start: u32,

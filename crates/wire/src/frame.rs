@@ -1,5 +1,7 @@
 //! The parts of messages: header, length, and strings that end with a zero byte.
 
+use memchr::memchr;
+
 use crate::Malformed;
 
 /// Bytes of a header: the tag and the length.
@@ -48,6 +50,13 @@ impl Header {
 #[inline]
 pub fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&b| b == 0)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+/// Does the same with an SQL text: it is longer than names and values are.
+#[inline]
+pub fn split_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr(0, bytes)?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
 

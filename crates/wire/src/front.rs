@@ -4,8 +4,10 @@
 //! has arrived, and return `None` until the names are complete. Refrain forwards the rest of the
 //! body unread.
 
+use memchr::memchr;
+
 use crate::Malformed;
-use crate::frame::split_string;
+use crate::frame::{split_string, split_text};
 
 /// The longest name that Refrain accepts, in bytes. PostgreSQL keeps the first 63 bytes of a name.
 pub const NAME_BYTES_MAX: usize = 8 * 1024;
@@ -39,7 +41,7 @@ impl<'a> Parse<'a> {
     pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         let bad = Malformed::new("Parse");
         let (name, tail) = split_string(body).ok_or(bad)?;
-        let (_, types) = split_string(tail).ok_or(bad)?;
+        let (_, types) = split_text(tail).ok_or(bad)?;
         let (count, oids) = types.split_first_chunk::<2>().ok_or(bad)?;
         let sound = oids.len() == 4 * usize::from(u16::from_be_bytes(*count));
         if sound { Ok(Self { name, tail }) } else { Err(bad) }
@@ -47,7 +49,7 @@ impl<'a> Parse<'a> {
 
     /// Returns the text without its zero byte.
     pub fn text(&self) -> &'a [u8] {
-        split_string(self.tail).map_or(&[], |(text, _)| text)
+        split_text(self.tail).map_or(&[], |(text, _)| text)
     }
 }
 
@@ -130,7 +132,7 @@ pub fn execute_portal(body: &[u8]) -> Result<&[u8], Malformed> {
 #[inline]
 pub fn query_text(body: &[u8]) -> Result<&[u8], Malformed> {
     match body.split_last() {
-        Some((0, text)) if !text.contains(&0) => Ok(text),
+        Some((0, text)) if memchr(0, text).is_none() => Ok(text),
         _ => Err(Malformed::new("Query")),
     }
 }

@@ -155,12 +155,12 @@ impl Statement {
 
     /// Returns the text without its zero byte.
     pub fn text(&self) -> &[u8] {
-        refrain_wire::frame::split_string(self.tail()).map_or(&[], |(text, _)| text)
+        refrain_wire::frame::split_text(self.tail()).map_or(&[], |(text, _)| text)
     }
 
     /// Returns the types of the parameters as the Parse has them: their number, and each OID.
     pub fn parameters(&self) -> &[u8] {
-        refrain_wire::frame::split_string(self.tail()).map_or(&[], |(_, types)| types)
+        refrain_wire::frame::split_text(self.tail()).map_or(&[], |(_, types)| types)
     }
 
     /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].

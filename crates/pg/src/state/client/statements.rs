@@ -13,8 +13,8 @@ use refrain_sql::MAX_NAME;
 
 use crate::ground::ids::Segment;
 use crate::ground::name::Name;
-use crate::pipeline::outstanding::{Failed, Outstanding, OutstandingRequest, Seq, Span};
-use crate::pipeline::undo::{ClientUndo, Reverted, Undos};
+use crate::pipeline::outstanding::{Outstanding, OutstandingRequest, Seq, Span};
+use crate::pipeline::undo::{ClientUndo, Undos};
 use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{
@@ -22,6 +22,8 @@ use crate::statements::of_client::{
 };
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
+
+mod undone;
 
 /// The most names beyond [`MAX_NAME`] bytes that a client's outstanding requests may have, so that
 /// errors have them in full.
@@ -34,15 +36,6 @@ pub(crate) enum Parsed {
     Here,
     /// By the server's reply, which may be an error.
     There,
-}
-
-/// The outcome of an undo.
-#[derive(Debug, Default)]
-pub(crate) struct Undone {
-    /// The number of changes that were taken back.
-    pub(crate) changes: u64,
-    /// Whether a statement is there again that the server was lent, to be dropped.
-    pub(crate) lent: bool,
 }
 
 /// A client's prepared statements.
@@ -399,94 +392,6 @@ impl ClientStatements {
     /// Makes the changes by request `seq` final, and those of no other request.
     pub(crate) fn confirm(&mut self, seq: Seq) {
         self.undos.confirm(seq);
-    }
-
-    /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
-    pub(crate) fn undo(&mut self, failed: &Failed) -> Undone {
-        let mut undone = Undone::default();
-        let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
-        let mut kept = Vec::new();
-        for Reverted { undo, failed: own } in self.undos.fail(failed) {
-            undone.changes += 1;
-            match undo {
-                ClientUndo::Named(name) => {
-                    drop(self.named.remove(&name));
-                    never.push(name);
-                }
-                ClientUndo::Closed(name, old) => {
-                    if !self.named.contains(&name) {
-                        self.named.insert(name.clone(), old);
-                        kept.push(name);
-                    }
-                }
-                // The statement that had the name is closed before the Parse that failed.
-                ClientUndo::Lent(name, before) => {
-                    let lent = if own { ByName::Nothing } else { before };
-                    unlent.retain(|(later, _)| *later != name);
-                    unlent.push((name, lent));
-                }
-                // PostgreSQL drops the old unnamed statement before it looks at the new one.
-                ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
-            }
-        }
-        if let Some(unnamed) = before {
-            self.undo_unnamed(failed, unnamed);
-        }
-        for (name, lent) in unlent {
-            self.undo_lent(&name, lent);
-        }
-        // Undo records of later segments may hold such a statement: it was not there when they
-        // closed it.
-        if !never.is_empty() {
-            self.undos.retain(
-                |undo| !matches!(undo, ClientUndo::Closed(name, _) if never.contains(name)),
-            );
-        }
-        let there = |own: &mut ClientStatement| own.lent() != ByName::Nothing;
-        undone.lent = kept.iter().any(|name| self.named.get(name).is_some_and(there));
-        undone
-    }
-
-    /// Notes what the server has under a client's name since a change of that was taken back: in
-    /// the undo record of the first later segment that has changed it, or else in the map.
-    fn undo_lent(&mut self, name: &Name, lent: ByName) {
-        let mut lent = Some(lent);
-        self.undos.retain(|undo| {
-            match undo {
-                ClientUndo::Lent(later, before) if later == name => {
-                    *before = lent.take().unwrap_or(*before);
-                }
-                ClientUndo::Closed(later, old) if later == name => {
-                    let before = old.lent();
-                    old.lend(lent.take().unwrap_or(before));
-                }
-                _ => {}
-            }
-            true
-        });
-        if let Some(lent) = lent
-            && let Some(own) = self.named.get(name)
-        {
-            own.lend(lent);
-        }
-    }
-
-    /// Brings the unnamed statement back that was there before: as the current one, or in the undo
-    /// record of the first later segment that has changed it.
-    fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
-        let mut before = Some(before);
-        if failed.covers(self.unnamed_changed) {
-            self.unnamed = before.take().flatten();
-            self.unnamed_runs_named = false;
-        }
-        self.undos.retain(|undo| {
-            if let ClientUndo::Unnamed(old) = undo
-                && let Some(before) = before.take()
-            {
-                *old = before;
-            }
-            true
-        });
     }
 
     /// Whether every change is final.

@@ -89,15 +89,20 @@ fn deallocate_that_a_failed_block_refuses_leaves_the_statement() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));
     alice.prepares(&server, "s", WRITE);
-    alice.sends([parse("d", "deallocate s"), sync()]);
-    server.gets([parse("~2", "deallocate s"), sync()]).answers([parse_complete(), ready()]);
-    alice.gets([parse_complete(), ready()]);
+    alice.prepares(&server, "d", "deallocate s");
     alice.opens_block(&server);
     alice.sends([query("no")]);
     server.gets([query("no")]).answers([error("42601", "no"), ready_failed()]);
     alice.gets([error("42601", "no"), ready_failed()]);
     alice.sends([bind("", "d"), execute(""), sync()]);
-    server.gets([bind("", "~2"), close_statement("s"), parse("s", ""), execute(""), sync()]);
+    server.gets([
+        parse("", "deallocate s"),
+        bind("", ""),
+        close_statement("s"),
+        parse("s", ""),
+        execute(""),
+        sync(),
+    ]);
     let refused = error("25P02", "current transaction is aborted");
     server.answers([refused.clone(), ready_failed()]);
     alice.gets([refused, ready_failed()]);
@@ -105,7 +110,7 @@ fn deallocate_that_a_failed_block_refuses_leaves_the_statement() {
     server.gets([query("rollback")]).answers([complete("ROLLBACK"), ready()]);
     alice.gets([complete("ROLLBACK"), ready()]);
     alice.sends([bind("", "s"), sync()]);
-    server.gets([bind("", "~1"), sync()]);
+    server.gets([parse("", WRITE), bind("", ""), sync()]);
 }
 
 #[test]
