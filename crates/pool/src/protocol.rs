@@ -150,6 +150,11 @@ pub trait Views: Parts {
 pub trait Protocol: Background + Views {
     // Clients.
 
+    /// Greets a client that has just connected, if the protocol speaks first. A protocol that
+    /// cannot greet the client yet may do so later.
+    fn greet(step: &mut Step<'_, Self>, client: Conn) {
+        let _ = (step, client);
+    }
     /// Returns the phase of a client's session.
     fn phase(session: &Self::Client) -> Phase;
     /// Whether a client has sent nothing yet that shows that it speaks the protocol.

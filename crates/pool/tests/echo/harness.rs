@@ -19,7 +19,7 @@ use refrain_pool::shared::Shared;
 use refrain_pool::stats::PoolCounters;
 use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports, Step, Transfer};
 
-use crate::parts::{Checks, Echo};
+use crate::parts::{Checks, Echo, Greeting};
 
 /// The peer of a connection.
 #[derive(Debug)]
@@ -124,6 +124,13 @@ impl World {
     }
 
     // Clients.
+
+    /// Has Refrain speak first to the clients that connect from now on.
+    pub(crate) fn greets(&mut self, greeting: Greeting) {
+        for worker in &mut self.workers {
+            worker.engine.core_state.protocol = greeting;
+        }
+    }
 
     /// Connects a client to a core. The client sends nothing.
     pub(crate) fn silent_client(&mut self, core: usize) -> ClientId {

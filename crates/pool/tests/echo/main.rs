@@ -13,6 +13,7 @@ mod reads;
 mod protocol;
 mod harness;
 
+mod greetings;
 mod lending;
 mod limits;
 mod timeouts;

@@ -29,6 +29,18 @@ impl ClientSession {
     }
 }
 
+/// Who speaks first to a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// The client.
+    #[default]
+    Never,
+    /// Refrain, when it has accepted the client.
+    AtOnce,
+    /// Refrain, when a test says so.
+    Later,
+}
+
 /// A server's session.
 #[derive(Debug, Default)]
 pub(crate) struct ServerSession {
@@ -81,7 +93,7 @@ impl Parts for Echo {
     type Job = Check;
     type Idle = Idle;
     type Pool = Checks;
-    type Core = ();
+    type Core = Greeting;
     type PoolShared = ();
     type Shared = ();
     type Counters = ();
@@ -91,13 +103,15 @@ impl Parts for Echo {
     type Request = ();
     type Answer = ();
 
-    fn client((): &(), _now: Now) -> ClientSession {
+    fn client(_greeting: &Greeting, _now: Now) -> ClientSession {
         ClientSession { phase: Phase::Login, looks: Cell::new(0) }
     }
-    fn server((): &(), _now: Now) -> ServerSession {
+    fn server(_greeting: &Greeting, _now: Now) -> ServerSession {
         ServerSession::default()
     }
-    fn core() {}
+    fn core() -> Greeting {
+        Greeting::Never
+    }
     fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}
     fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
 }

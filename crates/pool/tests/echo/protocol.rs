@@ -15,10 +15,17 @@ use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::{Conn, Protocol, Step};
 
 use crate::lines::{first_line, send};
-use crate::parts::{ClientSession, Echo, Idle, ServerSession};
+use crate::parts::{ClientSession, Echo, Greeting, Idle, ServerSession};
 use crate::{checks, login, reads};
 
 impl Protocol for Echo {
+    // In worlds with a greeting, Refrain speaks first.
+    fn greet(step: &mut Step<'_, Self>, client: Conn) {
+        if step.engine.core_state.protocol == Greeting::AtOnce {
+            login::greet(step, client);
+        }
+    }
+
     // The pool asks for the phase when input arrives, to know which method reads it.
     fn phase(session: &ClientSession) -> Phase {
         session.look_at_phase()
