@@ -193,9 +193,10 @@ pub trait Protocol: Background + Views {
         let _ = cause;
         None
     }
-    /// Writes the error that tells a client why its session ends, if the client gets one.
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
-        let _ = (out, cause);
+    /// Writes the error that tells a client why its session ends, if the client gets one. The error
+    /// is the last that the client gets, and the first if the client has not been greeted yet.
+    fn tell(client: &Self::Client, out: &mut Vec<u8>, cause: DisconnectReason) {
+        let _ = (client, out, cause);
     }
     /// Answers the next request of a client without a server as a cancelled one. `input` is all
     /// that the client has sent and that is not handled. Returns the number of bytes that it has
@@ -224,8 +225,8 @@ pub trait Protocol: Background + Views {
         let cause = DisconnectReason::ServerDown;
         let failure = ConnectFailure { cause, why, is_outage: true };
         if step.drop_failed(server, &failure) {
-            step.fail_waiting(pool, &failure, |out, _| {
-                Self::tell(out, cause);
+            step.fail_waiting(pool, &failure, |client, out| {
+                Self::tell(client, out, cause);
                 Self::code(cause).map(Cow::Borrowed)
             });
         }

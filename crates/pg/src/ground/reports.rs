@@ -6,7 +6,6 @@
 //! The SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending (appendix "PostgreSQL
 //! Error Codes"), and of class 08 where the proxy gave up.
 
-use refrain_pool::client::Phase;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::write::Report;
@@ -32,10 +31,11 @@ pub(crate) fn logged_sqlstate(cause: DisconnectReason) -> Option<&'static str> {
     }
 }
 
-/// Returns the error for a client in this phase that waits for a server and gets none.
-pub(crate) fn no_server(cause: DisconnectReason, phase: Phase) -> Report<'static> {
+/// Returns the error for a client that waits for a server and gets none. The client may be `ready`,
+/// or log in.
+pub(crate) fn no_server(cause: DisconnectReason, ready: bool) -> Report<'static> {
     let mut report = report(cause).expect("clients are told that there is no server");
-    if cause == DisconnectReason::ServerDown && phase != Phase::Ready {
+    if cause == DisconnectReason::ServerDown && !ready {
         // PostgreSQL's code for a login that may succeed later.
         report.sqlstate = "57P03";
     }

@@ -189,7 +189,7 @@ impl Protocol for Pg {
         logged_sqlstate(cause)
     }
 
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
+    fn tell(_client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
         if let Some(report) = report(cause) {
             write::error(out, &report);
         }

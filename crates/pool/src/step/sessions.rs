@@ -69,7 +69,7 @@ impl<P: Protocol> Step<'_, P> {
             String::new(),
         );
         if !silent {
-            P::tell(self.ports.out(conn), cause);
+            self.tell(conn, cause);
         }
         self.remove_client(conn, false);
     }
@@ -142,9 +142,17 @@ impl<P: Protocol> Step<'_, P> {
         };
         self.note_client(conn, level, cause, String::new());
         if says {
-            P::tell(self.ports.out(conn), cause);
+            self.tell(conn, cause);
         }
         self.remove_client(conn, false);
+    }
+
+    /// Tells a client why its session ends.
+    #[inline(never)]
+    fn tell(&mut self, conn: Conn, cause: DisconnectReason) {
+        if let Some(client) = self.engine.connections.client(conn) {
+            P::tell(&client.session, self.ports.out(conn), cause);
+        }
     }
 
     /// Ends the session of a client whose connection broke.

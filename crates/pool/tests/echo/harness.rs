@@ -304,6 +304,13 @@ impl World {
         self.settle();
     }
 
+    /// Fails an attempt to connect that was left under way.
+    pub(crate) fn connect_fails(&mut self, server: ServerId) {
+        let End { core, conn, .. } = self.servers[server.0];
+        self.step(core, Event::Failed { conn, why: "refused" });
+        self.settle();
+    }
+
     /// Ends a server's stream.
     pub(crate) fn server_leaves(&mut self, server: ServerId) {
         let End { core, conn, .. } = self.servers[server.0];

@@ -9,7 +9,9 @@ use crate::parts::Echo;
 
 /// Greets a client.
 pub(crate) fn greet(step: &mut Step<'_, Echo>, client: Conn) {
-    step.ports.out(client).extend(b"hello\n");
+    let Some(c) = step.engine.connections.client(client) else { return };
+    let number = c.session.count_line().expect("this client's lines are counted");
+    step.ports.out(client).extend(format!("hello {number}\n").bytes());
 }
 
 /// Reads a client's first line: the names of a database and a user, or a request to cancel.

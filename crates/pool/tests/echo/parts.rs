@@ -19,6 +19,8 @@ pub(crate) struct ClientSession {
     pub(crate) phase: Phase,
     /// How often the pool has asked for the phase.
     pub(crate) looks: Cell<u32>,
+    /// Number of lines that the client has got, if lines of Refrain's own have numbers.
+    pub(crate) lines: Option<u32>,
 }
 
 impl ClientSession {
@@ -26,6 +28,14 @@ impl ClientSession {
     pub(crate) fn look_at_phase(&self) -> Phase {
         self.looks.set(self.looks.get() + 1);
         self.phase
+    }
+
+    /// Counts a line that the client gets, if lines of Refrain's own have numbers. Returns the
+    /// line's number.
+    pub(crate) fn count_line(&mut self) -> Option<u32> {
+        let number = self.lines?;
+        self.lines = Some(number + 1);
+        Some(number)
     }
 }
 
@@ -88,7 +98,7 @@ pub(crate) struct Checks {
 impl Parts for Echo {
     type Client = ClientSession;
     type Server = ServerSession;
-    type Traveller = Phase;
+    type Traveller = ClientSession;
     type Login = ();
     type Job = Check;
     type Idle = Idle;
@@ -103,8 +113,9 @@ impl Parts for Echo {
     type Request = ();
     type Answer = ();
 
-    fn client(_greeting: &Greeting, _now: Now) -> ClientSession {
-        ClientSession { phase: Phase::Login, looks: Cell::new(0) }
+    fn client(greeting: &Greeting, _now: Now) -> ClientSession {
+        let lines = (*greeting != Greeting::Never).then_some(0);
+        ClientSession { phase: Phase::Login, looks: Cell::new(0), lines }
     }
     fn server(_greeting: &Greeting, _now: Now) -> ServerSession {
         ServerSession::default()

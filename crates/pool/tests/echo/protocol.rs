@@ -43,6 +43,7 @@ impl Protocol for Echo {
         let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
         let Some(c) = step.engine.connections.client(client) else { return };
         c.session.phase = Phase::Ready;
+        c.session.count_line();
         let pid = step.engine.set_cancel_key(client, key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
         step.unblock(client);
@@ -75,9 +76,11 @@ impl Protocol for Echo {
         Some(line.len())
     }
 
-    // The client gets a line that says why its session ends.
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
-        out.extend(format!("error {}\n", cause.key()).bytes());
+    // The client gets a line that says why its session ends, and that has a number behind a
+    // greeting or in its place.
+    fn tell(client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
+        let number = client.lines.map(|line| format!(" {line}")).unwrap_or_default();
+        out.extend(format!("error {}{number}\n", cause.key()).bytes());
     }
 
     // The server gets a line that names its client.
@@ -132,15 +135,15 @@ impl Protocol for Echo {
         Fitness::Busy
     }
 
-    // A client is the phase of its session, wherever it is.
+    // A client has the same session wherever it is.
     fn may_travel(_session: &ClientSession) -> bool {
         true
     }
-    fn pack(session: ClientSession) -> Phase {
-        session.phase
+    fn pack(session: ClientSession) -> ClientSession {
+        session
     }
-    fn unpack(_core_state: &mut CoreState<Self>, phase: Phase) -> ClientSession {
-        ClientSession { phase, looks: Cell::new(0) }
+    fn unpack(_core_state: &mut CoreState<Self>, session: ClientSession) -> ClientSession {
+        ClientSession { looks: Cell::new(0), ..session }
     }
 
     // A server may clean up when it is told that its client goes.
@@ -169,6 +172,9 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     match s.client() {
         Some(client) => {
             step.ports.out(client).extend(line);
+            if let Some(c) = step.engine.connections.client(client) {
+                c.session.count_line();
+            }
             step.request_over(client, server);
             step.push_back_on_server(client, server);
             if over && step.transaction_over(client, server, false) {
