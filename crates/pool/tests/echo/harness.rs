@@ -128,7 +128,7 @@ impl World {
     /// Has Refrain speak first to the clients that connect from now on.
     pub(crate) fn greets(&mut self, greeting: Greeting) {
         for worker in &mut self.workers {
-            worker.engine.core_state.protocol = greeting;
+            worker.engine.core_state.protocol.greeting = greeting;
         }
     }
 
@@ -249,7 +249,7 @@ impl World {
 
     // Servers.
 
-    /// Returns the servers whose connections are open, cancel requests included.
+    /// Returns the servers whose connections are open, side connections included.
     pub(crate) fn servers(&self) -> Vec<ServerId> {
         (0..self.servers.len()).filter(|&at| self.servers[at].is_open).map(ServerId).collect()
     }
@@ -394,6 +394,11 @@ impl World {
     /// Returns the checks of a core's part of that pool.
     pub(crate) fn checks(&mut self, core: usize) -> &mut Checks {
         &mut self.pool(core).protocol
+    }
+
+    /// Returns how side connections of a core have ended, but for those that ended themselves.
+    pub(crate) fn side_ends(&mut self, core: usize) -> Vec<String> {
+        std::mem::take(&mut self.engine(core).core_state.protocol.ends)
     }
 
     /// Returns the causes of the log's lines since the last look.

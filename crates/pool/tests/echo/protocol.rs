@@ -3,8 +3,8 @@
 //! A client's first line names its database and user, and gets `welcome` with the process ID and
 //! key that cancel its requests. Refrain sends a server `hello`, and the server answers `welcome`.
 //!
-//! What the lines of a login say is in `login.rs`. What a protocol may leave out is in `checks.rs`
-//! and `reads.rs`.
+//! What the lines of a login say is in `login.rs`. What a protocol may leave out is in `checks.rs`,
+//! `sides.rs` and `reads.rs`.
 
 use std::cell::Cell;
 
@@ -16,13 +16,15 @@ use refrain_pool::{Conn, Protocol, Step};
 
 use crate::lines::{first_line, send};
 use crate::parts::{ClientSession, Echo, Greeting, Idle, ServerSession};
-use crate::{checks, login, reads};
+use crate::{checks, login, reads, sides};
 
 impl Protocol for Echo {
     // In worlds with a greeting, Refrain speaks first.
     fn greet(step: &mut Step<'_, Self>, client: Conn) {
-        if step.engine.core_state.protocol == Greeting::AtOnce {
-            login::greet(step, client);
+        match step.engine.core_state.protocol.greeting {
+            Greeting::Never | Greeting::Later => {}
+            Greeting::AtOnce => login::greet(step, client),
+            Greeting::Probed => sides::probe(step, client),
         }
     }
 
@@ -149,11 +151,6 @@ impl Protocol for Echo {
     // A server may clean up when it is told that its client goes.
     fn goodbye(out: &mut Vec<u8>) {
         out.extend(b"quit\n");
-    }
-
-    // A cancel request has a connection of its own.
-    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
-        out.extend(format!("cancel {pid} {}\n", String::from_utf8_lossy(key)).bytes());
     }
 }
 
