@@ -7,7 +7,7 @@
 //!
 //! The pool lends servers to clients, takes servers back, connects new servers up to the limits,
 //! hands servers from core to core, enforces timeouts, pauses, drains and counts. The pool knows no
-//! protocol: a [`Protocol`] reads and writes the messages.
+//! protocol: a [`Protocol`] reads and writes the messages. What PostgreSQL needs is not here.
 //!
 //! Each file uses only files that stand before it in this list.
 
