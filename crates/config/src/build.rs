@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::access;
 use crate::cache::{Cache, CacheOptions, CacheRule};
-use crate::database::{Database, DatabaseKeys, Host};
+use crate::database::{Database, DatabaseKeys};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
@@ -329,7 +329,7 @@ impl Builder<'_> {
             let section = Section { path: path.clone(), name: RULES, line, entries };
             let rule = self.keys::<CacheRule>(&section, None);
             // A look into SQLite costs no more than one into the cache.
-            let sqlite = |it: &&Database| matches!(it.server.host, Host::Sqlite(_));
+            let sqlite = |it: &&Database| !it.server.host.is_remote();
             let named =
                 |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
             let mut meant = databases.iter().filter(named).peekable();

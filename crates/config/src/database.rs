@@ -110,6 +110,13 @@ pub enum Host {
     Sqlite(Arc<Sqlite>),
 }
 
+impl Host {
+    /// Whether connections lead to the servers. Else they are sessions in this process.
+    pub fn is_remote(&self) -> bool {
+        !matches!(self, Self::Sqlite(_))
+    }
+}
+
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::cache::{Cache, PoolCache};
-use crate::database::{AuthQueryKeys, Database, Host, Server};
+use crate::database::{AuthQueryKeys, Database, Server};
 use crate::general::{AuthMethod, General};
 use crate::hba::{Groups, Hba};
 use crate::pool::PoolOptions;
@@ -141,8 +141,7 @@ impl Options {
         let dbname = keys.dbname.as_ref().or(auth_dbname.as_ref());
         let dbname = dbname.map_or(database, String::as_str);
         let asked = self.database(dbname)?;
-        let is_postgres = !matches!(asked.server.host, Host::Sqlite(_));
-        is_postgres.then(|| AuthQuery {
+        asked.server.host.is_remote().then(|| AuthQuery {
             database: dbname.to_owned(),
             user: user.clone(),
             query: query.map_or(AuthQuery::DEFAULT_QUERY, String::as_str).to_owned(),

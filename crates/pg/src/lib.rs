@@ -30,6 +30,7 @@ mod engine;
 mod login;
 mod step;
 
+pub use ground::reports::logged_words;
 pub use ground::{ids, stats};
 pub use reads::{findings, question};
 pub use refrain_cache::{Bug as CacheBug, Figures as CacheFigures, Stats as CacheStats};

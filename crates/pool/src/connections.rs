@@ -1,6 +1,6 @@
-//! All connections of this core, each with its role: client, server, or cancel request.
+//! All connections of this core, each with its role: client, server, or side connection.
 //!
-//! A tick looks at the connections that are *watched*: servers, cancel requests, and clients that
+//! A tick looks at the connections that are *watched*: servers, side connections, and clients that
 //! may not stay as they are, because they log in or have ended their stream. A tick need not look
 //! at the thousands of clients that do nothing. Servers and pools lead to the others.
 
@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::ids::Conn;
 use crate::parts::Parts;
 use crate::server::Server;
-use crate::time::Now;
+use crate::side::Side;
 
 /// The role of a connection.
 #[derive(Debug)]
@@ -19,25 +19,8 @@ pub enum Connection<P: Parts> {
     Client(Box<Client<P>>),
     /// A server.
     Server(Box<Server<P>>),
-    /// A cancel request on its way to a server.
-    Cancel(Box<CancelRun>),
-}
-
-/// A cancel request on its way to a server.
-#[derive(Debug)]
-pub struct CancelRun {
-    /// The server whose statement is to be cancelled. The server is not lent to another client
-    /// meanwhile.
-    pub server: Conn,
-    /// The server's serial. The connection's number may belong to another server by now, and two
-    /// servers may choose the same process ID.
-    pub serial: u64,
-    /// The server's process ID, which the request names.
-    pub pid: u32,
-    /// The server's cancel key, which the request shows.
-    pub key: Box<[u8]>,
-    /// When the request began.
-    pub since: Now,
+    /// A side connection.
+    Side(Box<Side<P>>),
 }
 
 /// All connections of a core, by number.
@@ -132,6 +115,14 @@ impl<P: Parts> Connections<P> {
     pub fn server(&mut self, conn: Conn) -> Option<&mut Server<P>> {
         match self.table.get_mut(conn.0 as usize) {
             Some(Connection::Server(server)) => Some(server),
+            _ => None,
+        }
+    }
+
+    /// Returns the side connection with this number.
+    pub fn side(&mut self, conn: Conn) -> Option<&mut Side<P>> {
+        match self.table.get_mut(conn.0 as usize) {
+            Some(Connection::Side(side)) => Some(side),
             _ => None,
         }
     }

@@ -1,11 +1,10 @@
 //! Draining databases: a client drops, renames or copies one, and idle servers must disconnect from
 //! it.
 //!
-//! PostgreSQL waits five seconds for other sessions to leave such a database, and then fails with
-//! 55006 (`CountOtherDBBackends`). From the client's query until the server's reply, but for at
-//! most `WAIT_MAX`, no core keeps a server of that database that no client needs: an idle server
-//! is closed, and so is one that comes back from a client or arrives from another core. A client
-//! that waits still gets a server.
+//! A server waits some seconds for other sessions to leave such a database, and then fails. From
+//! the client's query until the server's reply, but for at most `WAIT_MAX`, no core keeps a server
+//! of that database that no client needs: an idle server is closed, and so is one that comes back
+//! from a client or arrives from another core. A client that waits still gets a server.
 //!
 //! A database is known by its name at the server. Refrain does not compare addresses: the same
 //! server may be configured under several, and closing one server too many costs just a connection.
@@ -18,7 +17,8 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::time::Now;
 
-/// Time after which a drain ends: PostgreSQL's five seconds, and some for a lock before that.
+/// Time after which a drain ends: the five seconds that servers are known to wait, and some for a
+/// lock before that.
 const WAIT_MAX: Duration = Duration::from_secs(7);
 /// Number of databases that can be drained at a time; one more takes the place of the first.
 const DATABASES_MAX: usize = 64;

@@ -1,8 +1,7 @@
 //! Reasons for which sessions end.
 //!
-//! A reason has a key, which stands in the log, and the words of the error that the client gets. If
-//! PostgreSQL has such an ending, the words are PostgreSQL's own. The protocol adds the code of the
-//! error. No words say which part of a login was wrong.
+//! A reason has a key, which stands in the log. The protocol has the error that the client gets:
+//! its code and its words.
 
 /// The reason for which a session, or a login, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +12,7 @@ pub enum DisconnectReason {
     ClientGone,
     /// The client broke the protocol.
     ClientProtocol,
-    /// The client sent another message while the server waits for COPY data.
+    /// The client sent something else while its server waits for the rest of some data.
     Synchronization,
     /// The client asked for a protocol version that Refrain does not speak.
     ClientVersion,
@@ -76,115 +75,49 @@ pub struct ConnectFailure<'a> {
     pub is_outage: bool,
 }
 
-/// A row of the table of endings.
-struct Row {
-    cause: DisconnectReason,
-    key: &'static str,
-    /// The words of the client's error; empty if the client gets none.
-    message: &'static str,
-}
-
-const fn row(cause: DisconnectReason, key: &'static str, message: &'static str) -> Row {
-    Row { cause, key, message }
-}
-
-/// The table of endings.
-const TABLE: &[Row] = &[
-    row(DisconnectReason::Terminated, "terminated", ""),
-    row(DisconnectReason::ClientGone, "client_gone", ""),
-    row(DisconnectReason::ClientProtocol, "client_protocol", "invalid message"),
-    row(
-        DisconnectReason::Synchronization,
-        "synchronization",
-        "terminating connection because protocol synchronization was lost",
-    ),
-    row(DisconnectReason::ClientVersion, "client_version", "unsupported frontend protocol"),
-    row(DisconnectReason::Tls, "tls", ""),
-    row(DisconnectReason::Login, "login", "password authentication failed"),
-    row(DisconnectReason::Settings, "settings", ""),
-    row(DisconnectReason::UserLookup, "user_lookup", "could not look up the user"),
-    row(DisconnectReason::UnknownDatabase, "unknown_database", "database does not exist"),
-    row(DisconnectReason::TooManyClients, "too_many_clients", "sorry, too many clients already"),
-    row(DisconnectReason::TooManyWaiting, "too_many_waiting", "too many clients wait for a server"),
-    row(DisconnectReason::LoginTimeout, "login_timeout", "canceling authentication due to timeout"),
-    row(
-        DisconnectReason::CrowdedOut,
-        "crowded_out",
-        "too many connections that have not logged in",
-    ),
-    row(DisconnectReason::QueryTimeout, "query_timeout", "query timeout"),
-    row(DisconnectReason::QueryWaitTimeout, "query_wait_timeout", "query_wait_timeout"),
-    row(DisconnectReason::ClientIdleTimeout, "client_idle_timeout", "client idle timeout"),
-    row(
-        DisconnectReason::IdleSessionTimeout,
-        "idle_session_timeout",
-        "terminating connection due to idle-session timeout",
-    ),
-    row(
-        DisconnectReason::IdleTransactionTimeout,
-        "idle_transaction_timeout",
-        "terminating connection due to idle-in-transaction timeout",
-    ),
-    row(
-        DisconnectReason::TransactionTimeout,
-        "transaction_timeout",
-        "terminating connection due to transaction timeout",
-    ),
-    row(DisconnectReason::ServerDown, "server_down", "could not connect to server"),
-    row(DisconnectReason::ServerLogin, "server_login", "server login failed"),
-    row(
-        DisconnectReason::ServerGone,
-        "server_gone",
-        "the server closed the connection unexpectedly",
-    ),
-    row(DisconnectReason::ServerProtocol, "server_protocol", "the server broke the protocol"),
-    row(
-        DisconnectReason::TransactionInStatementMode,
-        "transaction_in_statement_mode",
-        "transaction blocks are not allowed in statement pooling mode",
-    ),
-    row(DisconnectReason::Killed, "killed", "terminating connection due to administrator command"),
-    row(
-        DisconnectReason::Removed,
-        "removed",
-        "terminating connection due to administrator command",
-    ),
-    row(
-        DisconnectReason::Shutdown,
-        "shutdown",
-        "terminating connection due to administrator command",
-    ),
+/// The reasons, each with its key.
+const KEYS: &[(DisconnectReason, &str)] = &[
+    (DisconnectReason::Terminated, "terminated"),
+    (DisconnectReason::ClientGone, "client_gone"),
+    (DisconnectReason::ClientProtocol, "client_protocol"),
+    (DisconnectReason::Synchronization, "synchronization"),
+    (DisconnectReason::ClientVersion, "client_version"),
+    (DisconnectReason::Tls, "tls"),
+    (DisconnectReason::Login, "login"),
+    (DisconnectReason::Settings, "settings"),
+    (DisconnectReason::UserLookup, "user_lookup"),
+    (DisconnectReason::UnknownDatabase, "unknown_database"),
+    (DisconnectReason::TooManyClients, "too_many_clients"),
+    (DisconnectReason::TooManyWaiting, "too_many_waiting"),
+    (DisconnectReason::LoginTimeout, "login_timeout"),
+    (DisconnectReason::CrowdedOut, "crowded_out"),
+    (DisconnectReason::QueryTimeout, "query_timeout"),
+    (DisconnectReason::QueryWaitTimeout, "query_wait_timeout"),
+    (DisconnectReason::ClientIdleTimeout, "client_idle_timeout"),
+    (DisconnectReason::IdleSessionTimeout, "idle_session_timeout"),
+    (DisconnectReason::IdleTransactionTimeout, "idle_transaction_timeout"),
+    (DisconnectReason::TransactionTimeout, "transaction_timeout"),
+    (DisconnectReason::ServerDown, "server_down"),
+    (DisconnectReason::ServerLogin, "server_login"),
+    (DisconnectReason::ServerGone, "server_gone"),
+    (DisconnectReason::ServerProtocol, "server_protocol"),
+    (DisconnectReason::TransactionInStatementMode, "transaction_in_statement_mode"),
+    (DisconnectReason::Killed, "killed"),
+    (DisconnectReason::Removed, "removed"),
+    (DisconnectReason::Shutdown, "shutdown"),
 ];
 
 impl DisconnectReason {
-    fn row(self) -> &'static Row {
-        TABLE.iter().find(|row| row.cause == self).expect("every cause has a row")
-    }
-
     /// Returns the key that stands in the log.
     pub fn key(self) -> &'static str {
-        self.row().key
+        let (_, key) = KEYS.iter().find(|(cause, _)| *cause == self).expect("every cause has one");
+        key
     }
 
-    /// Returns the words for the log of the reason with this key.
-    pub fn words(key: &str) -> Option<&'static str> {
-        let row = TABLE.iter().find(|row| row.key == key)?;
-        Some(match row.cause {
-            Self::Terminated => "it ended the session",
-            Self::ClientGone => "its connection broke",
-            Self::Tls => "could not accept SSL connection",
-            Self::Settings => "a server refused its settings",
-            Self::Killed => "an administrator ended its session",
-            Self::Removed => "its user or database is no longer configured",
-            Self::Shutdown => "Refrain is shutting down",
-            _ => row.message,
-        })
-    }
-
-    /// Returns the words of the client's error, or `None` if the client gets none. The protocol
-    /// adds the code of the error.
-    pub fn message(self) -> Option<&'static str> {
-        Some(self.row().message).filter(|message| !message.is_empty())
+    /// Returns the reason with this key.
+    pub fn of_key(key: &str) -> Option<Self> {
+        let (cause, _) = KEYS.iter().find(|(_, its)| *its == key)?;
+        Some(*cause)
     }
 }
 
@@ -193,11 +126,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_has_one_row() {
-        for (index, row) in TABLE.iter().enumerate() {
-            assert!(TABLE[..index].iter().all(|r| r.cause != row.cause && r.key != row.key));
+    fn every_cause_has_one_key() {
+        for (index, (cause, key)) in KEYS.iter().enumerate() {
+            assert!(KEYS[..index].iter().all(|(other, its)| other != cause && its != key));
+            assert_eq!((cause.key(), DisconnectReason::of_key(key)), (*key, Some(*cause)));
         }
-        assert_eq!(DisconnectReason::Shutdown.row().cause, DisconnectReason::Shutdown);
-        assert_eq!(TABLE.len(), DisconnectReason::Shutdown as usize + 1);
+        assert_eq!(KEYS.len(), DisconnectReason::Shutdown as usize + 1);
     }
 }

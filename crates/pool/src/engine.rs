@@ -35,6 +35,8 @@ pub struct Engine<P: Parts> {
     pub(crate) ticked: Now,
     /// Number of clients, including those at their login.
     pub(crate) clients: usize,
+    /// Number of side connections that hold no server.
+    pub(crate) sides: u32,
 }
 
 /// A step under way: the engine, the time, and the buffers for output.
@@ -61,6 +63,7 @@ impl<P: Parts> Engine<P> {
             looked_at: 0,
             ticked: Now(0),
             clients: 0,
+            sides: 0,
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! The pool lends servers to clients, takes servers back, connects new servers up to the limits,
 //! hands servers from core to core, enforces timeouts, pauses, drains and counts. The pool knows no
-//! protocol: a [`Protocol`] reads and writes the messages.
+//! protocol: a [`Protocol`] reads and writes the messages. What PostgreSQL needs is not here.
 //!
 //! Each file uses only files that stand before it in this list.
 
@@ -26,6 +26,7 @@ pub mod secured;
 pub mod client;
 mod line;
 pub mod server;
+pub mod side;
 pub mod connections;
 mod width;
 mod choice;
@@ -56,7 +57,7 @@ pub use event::{Action, Event};
 pub use ids::{ClientSerial, Conn, Core};
 pub use parts::Parts;
 pub use ports::{Output, Ports};
-pub use protocol::{Background, Protocol, Views};
+pub use protocol::{Background, Protocol, Sides, Views};
 pub use step::notes::{ClientNote, note_client, note_server_error};
 pub use step::sessions::END_OF_STREAM;
 pub use time::Now;

@@ -23,6 +23,8 @@ pub trait Parts: Sized + Debug + 'static {
     type Login: Debug + Send;
     /// A job that a server does for Refrain.
     type Job: Debug + Send;
+    /// The purpose of a side connection, and how far it has come.
+    type Side: Debug;
     /// The proof that a server owes nothing and is outside of any transaction. To put a server back
     /// consumes one, so a protocol keeps its constructor private.
     type Idle;

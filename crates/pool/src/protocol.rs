@@ -9,7 +9,8 @@
 //! a session has to end. `tests/least.rs` has a protocol with the least that it needs, `tests/echo`
 //! one with nearly all.
 //!
-//! [`Protocol`] is what a protocol has to provide. [`Background`] and [`Views`] are what it may.
+//! [`Protocol`] is what a protocol has to provide. [`Background`], [`Sides`] and [`Views`] are what
+//! it may.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::server::Server;
 use crate::settings::PoolSettings;
+use crate::side::SideEnd;
 
 /// The fitness of a server without a holder for the next client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,36 @@ pub trait Background: Parts {
     }
 }
 
+/// The side connections of a protocol ([`crate::side`]). A protocol need not have any.
+pub trait Sides: Parts {
+    /// Returns what a side connection is for that cancels what this server does. `None` if nothing
+    /// can.
+    fn cancel_side(server: &Server<Self>) -> Option<Self::Side> {
+        let _ = server;
+        None
+    }
+    /// Begins with a side connection that is connected.
+    fn side_connected(step: &mut Step<'_, Self>, side: Conn) {
+        let _ = (step, side);
+    }
+    /// Reads what has come on a side connection, as far as it can. Returns the number of bytes that
+    /// it has handled.
+    fn side_output(step: &mut Step<'_, Self>, side: Conn, output: &[u8]) -> usize {
+        let _ = (step, side);
+        output.len()
+    }
+    /// Handles the end of a side connection that the protocol has not ended itself
+    /// ([`Step::end_side`]). The server that it held, if that is still there, is freed afterwards.
+    fn side_over(
+        step: &mut Step<'_, Self>,
+        side: Self::Side,
+        server: Option<Conn>,
+        end: SideEnd<'_>,
+    ) {
+        let _ = (step, side, server, end);
+    }
+}
+
 /// The views of a protocol, and its invariants. A protocol need not have any.
 pub trait Views: Parts {
     /// Returns the database and the user that a client of the console asked for.
@@ -147,9 +179,14 @@ pub trait Views: Parts {
 }
 
 /// A protocol that is spoken with clients and with servers.
-pub trait Protocol: Background + Views {
+pub trait Protocol: Background + Sides + Views {
     // Clients.
 
+    /// Greets a client that has just connected, if the protocol speaks first. A protocol that
+    /// cannot greet the client yet may do so later.
+    fn greet(step: &mut Step<'_, Self>, client: Conn) {
+        let _ = (step, client);
+    }
     /// Returns the phase of a client's session.
     fn phase(session: &Self::Client) -> Phase;
     /// Whether a client has sent nothing yet that shows that it speaks the protocol.
@@ -188,9 +225,10 @@ pub trait Protocol: Background + Views {
         let _ = cause;
         None
     }
-    /// Writes the error that tells a client why its session ends, if the client gets one.
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
-        let _ = (out, cause);
+    /// Writes the error that tells a client why its session ends, if the client gets one. The error
+    /// is the last that the client gets, and the first if the client has not been greeted yet.
+    fn tell(client: &Self::Client, out: &mut Vec<u8>, cause: DisconnectReason) {
+        let _ = (client, out, cause);
     }
     /// Answers the next request of a client without a server as a cancelled one. `input` is all
     /// that the client has sent and that is not handled. Returns the number of bytes that it has
@@ -219,8 +257,8 @@ pub trait Protocol: Background + Views {
         let cause = DisconnectReason::ServerDown;
         let failure = ConnectFailure { cause, why, is_outage: true };
         if step.drop_failed(server, &failure) {
-            step.fail_waiting(pool, &failure, |out, _| {
-                Self::tell(out, cause);
+            step.fail_waiting(pool, &failure, |client, out| {
+                Self::tell(client, out, cause);
                 Self::code(cause).map(Cow::Borrowed)
             });
         }
@@ -305,10 +343,6 @@ pub trait Protocol: Background + Views {
     /// Writes the message that ends a server's session.
     fn goodbye(out: &mut Vec<u8>) {
         let _ = out;
-    }
-    /// Writes the request to cancel the statement of the server with this process ID.
-    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
-        let _ = (out, pid, key);
     }
     /// Prepares an idle server for another core.
     fn depart(session: &mut Self::Server) {

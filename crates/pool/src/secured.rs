@@ -6,7 +6,7 @@ use std::fmt;
 /// The encryption of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secured {
-    /// The version of TLS, as PostgreSQL writes it: `TLSv1.3`.
+    /// The version of TLS: `TLSv1.3`.
     pub version: &'static str,
     /// The name of the cipher suite.
     pub cipher: Box<str>,

@@ -34,7 +34,8 @@ pub enum ServerState<P: Parts> {
     Held(Holder<P>),
     /// The server has no holder, and is being made fit for the next client.
     Resetting,
-    /// The server has no holder. A cancel request is under way that must not hit the next client.
+    /// The server has no holder but side connections: a cancel request is under way that must not
+    /// hit the next client.
     Cancelling,
 }
 
@@ -59,7 +60,7 @@ pub struct Server<P: Parts> {
     pub(crate) pid: u32,
     /// The key that a cancel request must show.
     pub(crate) key: Box<[u8]>,
-    /// Number of cancel requests under way to the server.
+    /// Number of side connections that hold the server: cancel requests under way to it.
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
@@ -135,6 +136,11 @@ impl<P: Parts> Server<P> {
     /// Sets the process ID and the key that a cancel request to the server must show.
     pub fn set_cancel_key(&mut self, pid: u32, key: &[u8]) {
         (self.pid, self.key) = (pid, key.into());
+    }
+
+    /// Returns the key that a cancel request to the server must show.
+    pub fn cancel_key(&self) -> &[u8] {
+        &self.key
     }
 
     /// Returns the state of the server, and its holder.

@@ -13,8 +13,9 @@ pub struct PoolSettings {
     pub cache: PoolCache,
     /// The host of the pool's servers.
     pub host: Arc<Host>,
-    /// Whether the servers are PostgreSQL's.
-    pub is_postgres: bool,
+    /// Whether connections lead to the servers. What spares servers work is not worth its while for
+    /// sessions in this process, so these have no rules of the cache.
+    pub is_remote: bool,
     /// The server to log in to.
     pub server: Server,
     /// Number of servers of the database at most.
@@ -38,12 +39,12 @@ impl PoolSettings {
     pub fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user).filter(|_| options.admits(database, user))?;
         let server = resolved.server;
-        let is_postgres = !matches!(server.host, Host::Sqlite(_));
+        let is_remote = server.host.is_remote();
         Some(Arc::new(Self {
             options: resolved.options,
-            cache: if is_postgres { resolved.cache } else { PoolCache::default() },
+            cache: if is_remote { resolved.cache } else { PoolCache::default() },
             host: Arc::new(server.host.clone()),
-            is_postgres,
+            is_remote,
             server,
             database_max: resolved.max_database_connections,
             user_max: resolved.max_user_connections,

@@ -1,20 +1,20 @@
 //! The width of a pool: the number of servers on which reads run before reads share a server.
 //!
-//! Each server at work keeps one of PostgreSQL's processors busy. With fewer servers than
-//! PostgreSQL has processors for them, reads wait while processors do nothing. With more, each
-//! server gets fewer requests at once, sleeps and wakes up more often, and PostgreSQL answers fewer
-//! reads in all. Nothing says how many processors PostgreSQL has, and how many of them others use.
-//! So the width is found by trying.
+//! Each server at work keeps one processor of its host busy. With fewer servers than the host has
+//! processors for them, reads wait while processors do nothing. With more, each server gets fewer
+//! requests at once, sleeps and wakes up more often, and the host answers fewer reads in all.
+//! Nothing says how many processors the host has, and how many of them others use. So the width is
+//! found by trying.
 //!
 //! Time is divided into epochs, in which the cores report how many reads they sent. While there are
 //! more reads than servers, an epoch with another width comes between two epochs with the present
 //! one. The pool changes to more servers if they clearly brought more than either neighbour, and to
-//! fewer if those brought as much as either: fewer cost PostgreSQL less. After a change of the
+//! fewer if those brought as much as either: fewer cost the host less. After a change of the
 //! width an epoch begins when all cores have heard of it. What did not pay is tried again after a
 //! pause, which grows while nothing changes.
 //!
 //! The cores share one width, and each gets its part: if each core had a width of its own, a core
-//! would take a share of PostgreSQL from the others by using more servers.
+//! would take a share of the host from the others by using more servers.
 
 use crate::ids::Core;
 use crate::time::Now;

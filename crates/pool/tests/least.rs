@@ -12,7 +12,7 @@ use refrain_pool::client::Phase;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
-use refrain_pool::protocol::{Activity, Background, Views};
+use refrain_pool::protocol::{Activity, Background, Sides, Views};
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::shared::Shared;
 use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Parts, Ports, Protocol, Step};
@@ -37,6 +37,7 @@ impl Parts for Bytes {
     type Traveller = ();
     type Login = ();
     type Job = ();
+    type Side = ();
     type Idle = Idle;
     type Pool = ();
     type Core = ();
@@ -61,6 +62,7 @@ impl Parts for Bytes {
 }
 
 impl Background for Bytes {}
+impl Sides for Bytes {}
 impl Views for Bytes {}
 
 impl Protocol for Bytes {

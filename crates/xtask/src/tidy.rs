@@ -38,6 +38,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "doc comments begin with a thing", find: prose::openings },
     Rule { name: "comments and pages wrap", find: prose::widths },
     Rule { name: "no path of one machine", find: words::machine_paths },
+    Rule { name: "no word of PostgreSQL's where no protocol is known", find: words::protocols },
     Rule { name: "crates use only the crates that they may", find: manifests::rooms },
     Rule { name: "crates inherit the lints", find: manifests::lints },
     Rule { name: "crates forbid unsafe code", find: manifests::unsafe_code },

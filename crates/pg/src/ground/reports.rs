@@ -1,19 +1,18 @@
 //! The errors that clients get when their sessions end.
 //!
-//! The words are those of the table in `refrain_pool::disconnect`, unless they name a database, a
-//! user or a message: then the caller of [`report_in_words`] has them.
+//! The words are those of [`message`], unless they name a database, a user or a message: then the
+//! caller of [`report_in_words`] has them.
 //!
-//! The SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending (appendix "PostgreSQL
-//! Error Codes"), and of class 08 where the proxy gave up.
+//! The SQLSTATEs and the words are PostgreSQL's own where PostgreSQL has such an ending (appendix
+//! "PostgreSQL Error Codes"). Where the proxy gave up, SQLSTATEs are of class 08.
 
-use refrain_pool::client::Phase;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::write::Report;
 
 /// Returns the error for a reason, or `None` if the client gets no error.
 pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {
-    report_in_words(cause, cause.message()?)
+    report_in_words(cause, message(cause)?)
 }
 
 /// Returns the error for a reason with other words than those of the table, or `None` if the client
@@ -32,10 +31,11 @@ pub(crate) fn logged_sqlstate(cause: DisconnectReason) -> Option<&'static str> {
     }
 }
 
-/// Returns the error for a client in this phase that waits for a server and gets none.
-pub(crate) fn no_server(cause: DisconnectReason, phase: Phase) -> Report<'static> {
+/// Returns the error for a client that waits for a server and gets none. The client may be `ready`,
+/// or log in.
+pub(crate) fn no_server(cause: DisconnectReason, ready: bool) -> Report<'static> {
     let mut report = report(cause).expect("clients are told that there is no server");
-    if cause == DisconnectReason::ServerDown && phase != Phase::Ready {
+    if cause == DisconnectReason::ServerDown && !ready {
         // PostgreSQL's code for a login that may succeed later.
         report.sqlstate = "57P03";
     }
@@ -83,4 +83,65 @@ fn sqlstate(cause: DisconnectReason) -> Option<&'static str> {
         }
     };
     Some(sqlstate)
+}
+
+/// Returns the words for a reason, or `None` if the client gets no error. No words say which part
+/// of a login was wrong.
+fn message(cause: DisconnectReason) -> Option<&'static str> {
+    let message = match cause {
+        DisconnectReason::Terminated
+        | DisconnectReason::ClientGone
+        | DisconnectReason::Tls
+        | DisconnectReason::Settings => {
+            return None;
+        }
+        DisconnectReason::ClientProtocol => "invalid message",
+        DisconnectReason::Synchronization => {
+            "terminating connection because protocol synchronization was lost"
+        }
+        DisconnectReason::ClientVersion => "unsupported frontend protocol",
+        DisconnectReason::Login => "password authentication failed",
+        DisconnectReason::UserLookup => "could not look up the user",
+        DisconnectReason::UnknownDatabase => "database does not exist",
+        DisconnectReason::TooManyClients => "sorry, too many clients already",
+        DisconnectReason::TooManyWaiting => "too many clients wait for a server",
+        DisconnectReason::LoginTimeout => "canceling authentication due to timeout",
+        DisconnectReason::CrowdedOut => "too many connections that have not logged in",
+        DisconnectReason::QueryTimeout => "query timeout",
+        DisconnectReason::QueryWaitTimeout => "query_wait_timeout",
+        DisconnectReason::ClientIdleTimeout => "client idle timeout",
+        DisconnectReason::IdleSessionTimeout => {
+            "terminating connection due to idle-session timeout"
+        }
+        DisconnectReason::IdleTransactionTimeout => {
+            "terminating connection due to idle-in-transaction timeout"
+        }
+        DisconnectReason::TransactionTimeout => "terminating connection due to transaction timeout",
+        DisconnectReason::ServerDown => "could not connect to server",
+        DisconnectReason::ServerLogin => "server login failed",
+        DisconnectReason::ServerGone => "the server closed the connection unexpectedly",
+        DisconnectReason::ServerProtocol => "the server broke the protocol",
+        DisconnectReason::TransactionInStatementMode => {
+            "transaction blocks are not allowed in statement pooling mode"
+        }
+        DisconnectReason::Killed | DisconnectReason::Removed | DisconnectReason::Shutdown => {
+            "terminating connection due to administrator command"
+        }
+    };
+    Some(message)
+}
+
+/// Returns the words that the log has for the reason with this key.
+pub fn logged_words(key: &str) -> Option<&'static str> {
+    let cause = DisconnectReason::of_key(key)?;
+    match cause {
+        DisconnectReason::Terminated => Some("it ended the session"),
+        DisconnectReason::ClientGone => Some("its connection broke"),
+        DisconnectReason::Tls => Some("could not accept SSL connection"),
+        DisconnectReason::Settings => Some("a server refused its settings"),
+        DisconnectReason::Killed => Some("an administrator ended its session"),
+        DisconnectReason::Removed => Some("its user or database is no longer configured"),
+        DisconnectReason::Shutdown => Some("Refrain is shutting down"),
+        _ => message(cause),
+    }
 }

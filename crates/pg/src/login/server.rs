@@ -239,14 +239,14 @@ impl Step<'_, '_> {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
             }
-            self.step.fail_waiting(id, &failure, |out, phase| match words {
+            self.step.fail_waiting(id, &failure, |client, out| match words {
                 Some(words) => {
                     let tag = back::ERROR_RESPONSE;
                     write::message(out, tag, |out| out.extend_from_slice(words));
                     Some(logged(Fields(words).sqlstate()).into())
                 }
                 None => {
-                    let report = no_server(cause, phase);
+                    let report = no_server(cause, client.login.is_ready());
                     write::error(out, &report);
                     Some(report.sqlstate.into())
                 }

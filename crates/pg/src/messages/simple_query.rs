@@ -111,7 +111,8 @@ impl Link<'_> {
     }
 
     /// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other
-    /// sessions are connected to them (DROP DATABASE): idle servers disconnect.
+    /// sessions are connected to them (DROP DATABASE): idle servers disconnect. PostgreSQL waits
+    /// five seconds for them, and then fails with 55006 (`CountOtherDBBackends`).
     pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
         if scan.traits.contains(Traits::DRAINS) {
             for database in refrain_sql::databases_to_drain(text) {

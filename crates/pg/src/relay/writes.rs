@@ -94,7 +94,7 @@ impl Link<'_> {
         let pool = self.pipe.pool();
         let shared = pool.shared.clone();
         let place = shared.protocol.place();
-        if !pool.settings.is_postgres {
+        if !pool.settings.is_remote {
             return;
         }
         let words = place.hidden.words(shared.protocol.schema_changes());

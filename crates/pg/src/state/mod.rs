@@ -7,6 +7,7 @@ pub(crate) mod hba_uses;
 pub(crate) mod pool_shared;
 pub(crate) mod shared;
 pub(crate) mod core;
+pub(crate) mod cancel;
 pub(crate) mod client;
 pub(crate) mod server;
 pub(crate) mod last_login;

@@ -8,7 +8,7 @@ use crate::state::parts::Pool;
 /// Whether simple queries are prepared.
 #[inline]
 pub(crate) fn autoprepares(pool: &Pool) -> bool {
-    pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_postgres
+    pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_remote
 }
 
 /// Whether reads share servers.
@@ -16,7 +16,7 @@ pub(crate) fn shares_reads(pool: &Pool) -> bool {
     let options = &pool.settings.options;
     options.share_servers == ShareServers::Reads
         && options.pool_mode != PoolMode::Session
-        && pool.settings.is_postgres
+        && pool.settings.is_remote
 }
 
 /// Whether there are rules of the cache for a pool.
@@ -31,7 +31,7 @@ pub(crate) fn finds_reads(pool: &Pool) -> bool {
 
 /// Whether Refrain finds out what statements may change: replies are kept somewhere.
 pub(crate) fn finds_changes(pool: &Pool) -> bool {
-    pool.settings.cache.is_on && pool.settings.is_postgres
+    pool.settings.cache.is_on && pool.settings.is_remote
 }
 
 /// Whether servers do jobs.
@@ -50,7 +50,7 @@ pub(crate) fn tracks(pool: &Pool) -> TrackFunctions {
 #[inline]
 pub(crate) fn looks_back(pool: &Pool) -> bool {
     let keeps = pool.settings.options.pool_mode == PoolMode::Session && !autoprepares(pool);
-    !keeps && pool.settings.is_postgres
+    !keeps && pool.settings.is_remote
 }
 
 /// Returns the limits for normalized queries.

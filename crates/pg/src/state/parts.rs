@@ -13,6 +13,7 @@ use crate::ground::stats::StatementCounters;
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::Quiescent;
 use crate::settings::session::{Settings, SettingsMut};
+use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
 use crate::state::client::travel::TravellingSession;
 use crate::state::core::CorePart;
@@ -72,6 +73,7 @@ impl Parts for Pg {
     type Traveller = TravellingSession;
     type Login = LoggingIn;
     type Job = Job;
+    type Side = CancelRequest;
     type Idle = Quiescent;
     type Pool = PoolPart;
     type Core = CorePart;

@@ -10,15 +10,16 @@ use refrain_pool::pool::Pool;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::server::Server;
 use refrain_pool::settings::PoolSettings;
-use refrain_pool::{Background, Linked, Protocol, Step as PoolStep, Views};
+use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views};
 use refrain_wire::back::Status;
-use refrain_wire::{startup, write};
+use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::ground::reports::{logged_sqlstate, report};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::link::Link;
+use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
 use crate::state::client::travel::TravellingSession;
@@ -106,6 +107,18 @@ impl Background for Pg {
     }
 }
 
+impl Sides for Pg {
+    fn cancel_side(server: &Server<Self>) -> Option<CancelRequest> {
+        Some(CancelRequest::new(server.pid(), server.cancel_key()))
+    }
+
+    fn side_connected(step: &mut PoolStep<'_, Self>, side: Conn) {
+        if let Some(request) = step.engine.connections.side(side) {
+            request.session.write(step.ports.out(side));
+        }
+    }
+}
+
 impl Views for Pg {
     fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
         let (authenticated, name) = session.login.console()?;
@@ -189,7 +202,7 @@ impl Protocol for Pg {
         logged_sqlstate(cause)
     }
 
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
+    fn tell(_client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
         if let Some(report) = report(cause) {
             write::error(out, &report);
         }
@@ -291,10 +304,6 @@ impl Protocol for Pg {
 
     fn goodbye(out: &mut Vec<u8>) {
         write::terminate(out);
-    }
-
-    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
-        startup::write_cancel(out, pid, key);
     }
 
     fn may_travel(session: &ClientSession) -> bool {

@@ -1,23 +1,20 @@
 //! Cancel requests: from a connection that shows a client's key, to the server that works for that
 //! client now.
 //!
-//! A server with a cancel request under way is not lent to another client until PostgreSQL has
-//! closed the connection of the request. PostgreSQL sends the signal before it closes the
-//! connection, and ignores a signal that arrives while the server waits for a query. So the cancel
-//! cannot hit the next client (E81).
+//! The request is passed on by a side connection, which holds the server: until it is over, the
+//! server is lent to no other client, whom the cancel could hit (E81).
 //!
 //! A client that has no server yet waits no longer: the protocol answers its request, and nothing
 //! of it reaches a server.
 
 use crate::client::{Phase, WaitingFor};
-use crate::connections::{CancelRun, Connection};
 use crate::engine::{Engine, Step};
 use crate::event::Action;
 use crate::ids::Conn;
 use crate::message::CoreMessage;
 use crate::process_ids::core_of;
 use crate::protocol::Protocol;
-use crate::server::ServerState;
+use crate::side::HeldServer;
 
 /// Number of cancel requests under way to one server. A peer that knows a client's key can send any
 /// number.
@@ -95,7 +92,7 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Connects to a server's host, to send a CancelRequest for the server.
+    /// Opens a side connection that cancels what a server does. It holds the server.
     pub fn cancel_server(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
         // The server is idle; or enough requests are under way, and one more would not change
@@ -103,48 +100,14 @@ impl<P: Protocol> Step<'_, P> {
         if !P::activity(&s.session).owes || s.cancels >= CANCELS_MAX {
             return;
         }
+        let Some(session) = P::cancel_side(s) else { return };
         s.cancels += 1;
-        let (serial, pid, key) = (s.serial, s.pid, s.key.clone());
-        let pool = self.engine.core_state.pool(s.pool);
+        let held = HeldServer { conn: server, serial: s.serial };
+        let core_state = &mut self.engine.core_state;
+        let timeout = core_state.shared.options().general.cancel_timeout;
+        let pool = core_state.pool(s.pool);
         pool.counters.pool.cancels += 1;
         let host = pool.settings.host.clone();
-        let conn = self.ports.open();
-        let run = CancelRun { server, serial, pid, key, since: self.now };
-        self.engine.connections.set(conn, Connection::Cancel(Box::new(run)));
-        self.ports.act(Action::Connect { conn, host });
-    }
-
-    /// Sends the CancelRequest on its connection.
-    pub(crate) fn cancel_connected(&mut self, conn: Conn) {
-        if let Connection::Cancel(run) = self.engine.connections.get(conn) {
-            P::write_cancel(self.ports.out(conn), run.pid, &run.key);
-        }
-    }
-
-    /// Gives up a cancel request that has been under way for `cancel_timeout`. The signal may still
-    /// come at any time, so the server is to be closed.
-    pub(crate) fn cancel_late(&mut self, conn: Conn) {
-        let Connection::Cancel(run) = self.engine.connections.get(conn) else { return };
-        let (server, serial) = (run.server, run.serial);
-        if let Some(s) = self.engine.connections.server(server).filter(|s| s.serial == serial) {
-            s.close_needed = true;
-        }
-        self.cancel_over(conn);
-    }
-
-    /// Ends a cancel request: PostgreSQL has closed its connection, or could not be reached.
-    pub(crate) fn cancel_over(&mut self, conn: Conn) {
-        if !matches!(self.engine.connections.get(conn), Connection::Cancel(_)) {
-            return;
-        }
-        let Connection::Cancel(run) = self.engine.connections.take(conn) else { return };
-        self.ports.abandon(conn);
-        let server = self.engine.connections.server(run.server);
-        let Some(server) = server.filter(|server| server.serial == run.serial) else { return };
-        server.cancels = server.cancels.checked_sub(1).expect("a cancel that ends was begun");
-        if server.cancels == 0 && matches!(server.state, ServerState::Cancelling) {
-            server.state = ServerState::Resetting;
-            self.free(run.server);
-        }
+        self.connect_side(host, timeout, session, Some(held));
     }
 }

@@ -45,6 +45,7 @@ impl<P: Protocol> Engine<P> {
         let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
         let mut clients = 0;
         let mut home = 0;
+        let mut sides = 0;
         holds!(self.runnable.is_empty(), "clients are left that can be read on");
         for conn in self.connections.conns() {
             let watched = self.connections.is_watched(conn);
@@ -67,9 +68,10 @@ impl<P: Protocol> Engine<P> {
                     check_server(&self.connections, server)?;
                     count_server(pools.entry(server.pool).or_default(), server);
                 }
-                Connection::Cancel(run) => {
-                    *cancels.entry((run.server, run.serial)).or_default() += 1
-                }
+                Connection::Side(side) => match side.holds {
+                    Some(held) => *cancels.entry((held.conn, held.serial)).or_default() += 1,
+                    None => sides += 1,
+                },
                 Connection::Free => {}
             }
         }
@@ -77,6 +79,7 @@ impl<P: Protocol> Engine<P> {
         let counted = self.open_lines as usize;
         holds!(counted == open, "{open} lines are open, {counted} are counted");
         holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
+        holds!(self.sides == sides, "{sides} side connections, {} are counted", self.sides);
         let held = self.process_ids.count();
         holds!(held == home, "{home} clients have process IDs, {held} IDs are held");
         for server in self.connections.servers() {
@@ -243,7 +246,7 @@ fn check_pool<P: Protocol>(
         Connection::Server(server) => {
             matches!(server.state, ServerState::Idle) && server.pool == pool.shared.id
         }
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
+        Connection::Client(_) | Connection::Side(_) | Connection::Free => false,
     };
     holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
     let marked = pool.choice.marked;
@@ -257,13 +260,13 @@ fn check_pool<P: Protocol>(
         Connection::Client(client) => {
             client.waiting_for == WaitingFor::Server && client.pool == pool.shared.id
         }
-        Connection::Server(_) | Connection::Cancel(_) | Connection::Free => false,
+        Connection::Server(_) | Connection::Side(_) | Connection::Free => false,
     };
     holds!(waits.iter().all(is_waiting), "{name:?}: who is listed as waiting does not wait");
     holds!(is_unique(&waits), "{name:?}: a client waits twice");
     let is_open = |conn: &Conn| match connections.get(*conn) {
         Connection::Server(server) => server.line.is_open() && server.pool == pool.shared.id,
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
+        Connection::Client(_) | Connection::Side(_) | Connection::Free => false,
     };
     holds!(pool.open_lines.iter().all(is_open), "{name:?}: a line is listed as open and is not");
     holds!(is_unique(&pool.open_lines), "{name:?}: a line is open twice");

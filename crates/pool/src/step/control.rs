@@ -11,6 +11,7 @@ use crate::message::CoreMessage;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::ServerState;
+use crate::side::SideEnd;
 use crate::time::Now;
 
 impl<P: Protocol> Step<'_, P> {
@@ -58,7 +59,7 @@ impl<P: Protocol> Step<'_, P> {
                     self.end_client(client, DisconnectReason::Shutdown);
                 }
                 for conn in self.engine.connections.conns() {
-                    self.cancel_over(conn);
+                    self.side_over(conn, SideEnd::Stopped);
                 }
             }
         }

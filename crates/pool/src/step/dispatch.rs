@@ -51,7 +51,7 @@ impl<P: Protocol> Step<'_, P> {
         match self.engine.connections.get(conn) {
             Connection::Client(_) => self.client_bytes(conn, bytes),
             Connection::Server(_) => self.server_bytes(conn, bytes),
-            Connection::Cancel(_) => {}
+            Connection::Side(_) => self.side_bytes(conn, bytes),
             Connection::Free => {
                 if let Some(transfer) = self.ports.leaving(conn) {
                     transfer.hold(bytes);
@@ -73,7 +73,7 @@ impl<P: Protocol> Step<'_, P> {
     fn connected(&mut self, conn: Conn) {
         match self.engine.connections.get(conn) {
             Connection::Server(_) => P::connected(self, conn),
-            Connection::Cancel(_) => self.cancel_connected(conn),
+            Connection::Side(_) => self.side_connected(conn),
             Connection::Client(_) | Connection::Free => {}
         }
     }
@@ -81,7 +81,7 @@ impl<P: Protocol> Step<'_, P> {
     fn failed(&mut self, conn: Conn, why: &str) {
         match self.engine.connections.get(conn) {
             Connection::Server(_) => P::connect_failed(self, conn, why),
-            Connection::Cancel(_) => self.cancel_over(conn),
+            Connection::Side(_) => self.side_gone(conn, Some(why)),
             Connection::Client(_) => self.handshake_failed(conn, why),
             Connection::Free => {}
         }
@@ -94,7 +94,7 @@ impl<P: Protocol> Step<'_, P> {
                 None => self.client_ends(conn),
             },
             Connection::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
-            Connection::Cancel(_) => self.cancel_over(conn),
+            Connection::Side(_) => self.side_gone(conn, why),
             Connection::Free if why.is_some() => self.ports.give_up(conn),
             // The peer may still read the last replies.
             Connection::Free => {}
@@ -107,7 +107,7 @@ impl<P: Protocol> Step<'_, P> {
         let pool = match self.engine.connections.get(conn) {
             Connection::Client(client) => client.pool,
             Connection::Server(server) => server.pool,
-            Connection::Cancel(_) | Connection::Free => return,
+            Connection::Side(_) | Connection::Free => return,
         };
         if self.ports.queued(conn) <= self.engine.core_state.low_mark(pool)
             && !self.resume_feeder(conn)

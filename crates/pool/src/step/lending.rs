@@ -155,8 +155,8 @@ impl<P: Protocol> Step<'_, P> {
         if s.line.is_used() {
             return self.free_shared(server);
         }
-        // PostgreSQL does not say which query a cancel request hits. A request under way could hit
-        // the next client (E81).
+        // Nobody can say which request a cancel hits. One under way could hit the next client's
+        // (E81).
         if s.cancels > 0 {
             s.state = ServerState::Cancelling;
             return;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use refrain_config::Unavailable;
 
-use crate::client::Phase;
 use crate::connections::Connection;
 use crate::disconnect::{ConnectFailure, DisconnectReason};
 use crate::engine::Step;
@@ -92,12 +91,12 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends the sessions of all clients that wait for a server of a pool. `tell` writes the error
-    /// for a client in this phase, and returns its code.
+    /// for a client with this session, and returns its code.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
         failure: &ConnectFailure<'_>,
-        tell: impl Fn(&mut Vec<u8>, Phase) -> Option<Cow<'static, str>>,
+        tell: impl Fn(&P::Client, &mut Vec<u8>) -> Option<Cow<'static, str>>,
     ) {
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
@@ -106,7 +105,7 @@ impl<P: Protocol> Step<'_, P> {
         }
         for conn in clients {
             let Some(client) = self.engine.connections.client(conn) else { continue };
-            let code = tell(self.ports.out(conn), P::phase(&client.session));
+            let code = tell(&client.session, self.ports.out(conn));
             let note = ClientNote::new(Level::Warn, failure.cause);
             let (code, detail) = (code.as_deref(), failure.why.to_owned());
             self.tell_of_client(conn, ClientNote { code, detail, ..note });

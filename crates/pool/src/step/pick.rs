@@ -77,6 +77,6 @@ impl<P: Protocol> Step<'_, P> {
 pub(crate) fn is_marked<P: Protocol>(connections: &Connections<P>, conn: Conn) -> bool {
     match connections.get(conn) {
         Connection::Server(server) => P::is_marked(&server.session),
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
+        Connection::Client(_) | Connection::Side(_) | Connection::Free => false,
     }
 }

@@ -18,8 +18,8 @@ use crate::protocol::{Activity, Protocol};
 pub const END_OF_STREAM: &str = "end of stream";
 
 impl<P: Protocol> Step<'_, P> {
-    /// Takes in a new connection. If too many connections have not logged in, the lobby names one
-    /// that has to make way.
+    /// Takes in a new connection, and greets it if the protocol speaks first. If too many
+    /// connections have not logged in, the lobby names one that has to make way.
     pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
         let core_state = &mut self.engine.core_state;
         let (shared, core) = (core_state.shared.clone(), core_state.core);
@@ -30,6 +30,7 @@ impl<P: Protocol> Step<'_, P> {
         let client = Client::new(serial, conn, peer, self.now, session);
         self.engine.connections.set(conn, Connection::Client(Box::new(client)));
         self.engine.clients += 1;
+        P::greet(self, conn);
         let Some(Newcomer { core: there, conn, serial }) = gone else { return };
         if there == core {
             self.make_way(conn, serial);
@@ -68,7 +69,7 @@ impl<P: Protocol> Step<'_, P> {
             String::new(),
         );
         if !silent {
-            P::tell(self.ports.out(conn), cause);
+            self.tell(conn, cause);
         }
         self.remove_client(conn, false);
     }
@@ -141,9 +142,17 @@ impl<P: Protocol> Step<'_, P> {
         };
         self.note_client(conn, level, cause, String::new());
         if says {
-            P::tell(self.ports.out(conn), cause);
+            self.tell(conn, cause);
         }
         self.remove_client(conn, false);
+    }
+
+    /// Tells a client why its session ends.
+    #[inline(never)]
+    fn tell(&mut self, conn: Conn, cause: DisconnectReason) {
+        if let Some(client) = self.engine.connections.client(conn) {
+            P::tell(&client.session, self.ports.out(conn), cause);
+        }
     }
 
     /// Ends the session of a client whose connection broke.

@@ -1,9 +1,9 @@
 //! Shared servers: a server gets the requests of several clients, one behind the other, and each
 //! client gets the replies to its own.
 //!
-//! A server of PostgreSQL that gets one request at a time sleeps and wakes up for each. It answers
-//! several at once for half the work. The protocol says which requests may share a server: they may
-//! change nothing, and may run twice. So whatever happens to the server, the pool can send a
+//! A server that gets one request at a time sleeps and wakes up for each. It answers several at
+//! once for less work, often for half. The protocol says which requests may share a server: they
+//! may change nothing, and may run twice. So whatever happens to the server, the pool can send a
 //! request again elsewhere: it keeps the bytes ([`crate::client::Client::read`]) until the request
 //! is answered.
 //!

@@ -66,7 +66,7 @@ pub(crate) fn is_always_watched<P: Protocol>(connection: &Connection<P>) -> bool
         Connection::Client(client) => {
             client.ended.is_some() || P::phase(&client.session) == Phase::Login
         }
-        Connection::Server(_) | Connection::Cancel(_) => true,
+        Connection::Server(_) | Connection::Side(_) => true,
     }
 }
 
@@ -106,12 +106,7 @@ impl<P: Protocol> Step<'_, P> {
                     Some(client) => self.tick_client(client, general),
                     None => self.tick_server(conn),
                 },
-                Connection::Cancel(run) => {
-                    let timeout = general.cancel_timeout;
-                    if timeout.is_some_and(|timeout| run.since.after(timeout) <= self.now) {
-                        self.cancel_late(conn);
-                    }
-                }
+                Connection::Side(_) => self.tick_side(conn),
                 Connection::Free => {}
             }
         }

@@ -75,7 +75,7 @@ impl<P: Protocol> Engine<P> {
         let pool = self.core_state.peek_pool(server.pool)?;
         let client = server.client().and_then(|conn| match self.connections.get(conn) {
             Connection::Client(client) => Some(client.serial),
-            Connection::Server(_) | Connection::Cancel(_) | Connection::Free => None,
+            Connection::Server(_) | Connection::Side(_) | Connection::Free => None,
         });
         Some(ServerView {
             serial: server.serial,
@@ -121,7 +121,7 @@ fn client_view<P: Protocol>(
     };
     let server = client.link.and_then(|conn| match connections.get(conn) {
         Connection::Server(server) => Some(server.serial),
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => None,
+        Connection::Client(_) | Connection::Side(_) | Connection::Free => None,
     });
     let waits = client.waiting_for == WaitingFor::Server;
     Some(ClientView {

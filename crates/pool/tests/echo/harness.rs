@@ -19,7 +19,7 @@ use refrain_pool::shared::Shared;
 use refrain_pool::stats::PoolCounters;
 use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports, Step, Transfer};
 
-use crate::parts::{Checks, Echo};
+use crate::parts::{Checks, Echo, Greeting};
 
 /// The peer of a connection.
 #[derive(Debug)]
@@ -124,6 +124,13 @@ impl World {
     }
 
     // Clients.
+
+    /// Has Refrain speak first to the clients that connect from now on.
+    pub(crate) fn greets(&mut self, greeting: Greeting) {
+        for worker in &mut self.workers {
+            worker.engine.core_state.protocol.greeting = greeting;
+        }
+    }
 
     /// Connects a client to a core. The client sends nothing.
     pub(crate) fn silent_client(&mut self, core: usize) -> ClientId {
@@ -242,7 +249,7 @@ impl World {
 
     // Servers.
 
-    /// Returns the servers whose connections are open, cancel requests included.
+    /// Returns the servers whose connections are open, side connections included.
     pub(crate) fn servers(&self) -> Vec<ServerId> {
         (0..self.servers.len()).filter(|&at| self.servers[at].is_open).map(ServerId).collect()
     }
@@ -294,6 +301,13 @@ impl World {
     pub(crate) fn connects_now(&mut self, server: ServerId) {
         let End { core, conn, .. } = self.servers[server.0];
         self.step(core, Event::Connected { conn });
+        self.settle();
+    }
+
+    /// Fails an attempt to connect that was left under way.
+    pub(crate) fn connect_fails(&mut self, server: ServerId) {
+        let End { core, conn, .. } = self.servers[server.0];
+        self.step(core, Event::Failed { conn, why: "refused" });
         self.settle();
     }
 
@@ -380,6 +394,11 @@ impl World {
     /// Returns the checks of a core's part of that pool.
     pub(crate) fn checks(&mut self, core: usize) -> &mut Checks {
         &mut self.pool(core).protocol
+    }
+
+    /// Returns how side connections of a core have ended, but for those that ended themselves.
+    pub(crate) fn side_ends(&mut self, core: usize) -> Vec<String> {
+        std::mem::take(&mut self.engine(core).core_state.protocol.ends)
     }
 
     /// Returns the causes of the log's lines since the last look.

@@ -7,6 +7,13 @@ use refrain_pool::{Conn, Protocol, Step};
 
 use crate::parts::Echo;
 
+/// Greets a client.
+pub(crate) fn greet(step: &mut Step<'_, Echo>, client: Conn) {
+    let Some(c) = step.engine.connections.client(client) else { return };
+    let number = c.session.count_line().expect("this client's lines are counted");
+    step.ports.out(client).extend(format!("hello {number}\n").bytes());
+}
+
 /// Reads a client's first line: the names of a database and a user, or a request to cancel.
 pub(crate) fn open(step: &mut Step<'_, Echo>, client: Conn, line: &[u8]) {
     let line = String::from_utf8_lossy(line);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use refrain_config::Options;
 use refrain_pool::client::Phase;
 use refrain_pool::settings::PoolSettings;
-use refrain_pool::{Now, Parts};
+use refrain_pool::{Conn, Now, Parts};
 
 /// Echo with transactions. Each line goes to a server, which sends it back. From `begin` to
 /// `commit` the client keeps its server.
@@ -19,6 +19,8 @@ pub(crate) struct ClientSession {
     pub(crate) phase: Phase,
     /// How often the pool has asked for the phase.
     pub(crate) looks: Cell<u32>,
+    /// Number of lines that the client has got, if lines of Refrain's own have numbers.
+    pub(crate) lines: Option<u32>,
 }
 
 impl ClientSession {
@@ -27,6 +29,39 @@ impl ClientSession {
         self.looks.set(self.looks.get() + 1);
         self.phase
     }
+
+    /// Counts a line that the client gets, if lines of Refrain's own have numbers. Returns the
+    /// line's number.
+    pub(crate) fn count_line(&mut self) -> Option<u32> {
+        let number = self.lines?;
+        self.lines = Some(number + 1);
+        Some(number)
+    }
+}
+
+/// The peculiarities of a world, and the fate of its side connections.
+#[derive(Debug, Default)]
+pub(crate) struct CorePart {
+    /// The party that speaks first with the clients that come.
+    pub(crate) greeting: Greeting,
+    /// Whether a cancel request to a server that is connected from now on takes several lines.
+    pub(crate) kills: bool,
+    /// The ends of side connections that the protocol has not ended itself.
+    pub(crate) ends: Vec<String>,
+}
+
+/// The party that speaks first with a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// The client.
+    #[default]
+    Never,
+    /// Refrain, when it has accepted the client.
+    AtOnce,
+    /// Refrain, when a test says so.
+    Later,
+    /// Refrain, when it has heard from the host.
+    Probed,
 }
 
 /// A server's session.
@@ -36,6 +71,8 @@ pub(crate) struct ServerSession {
     pub(crate) owed: u32,
     /// Whether a transaction is open.
     pub(crate) in_transaction: bool,
+    /// Whether a cancel request to the server takes several lines.
+    pub(crate) kills: bool,
 }
 
 impl ServerSession {
@@ -57,6 +94,17 @@ pub(crate) struct Check {
     pub(crate) is_needed: bool,
 }
 
+/// The purpose of a side connection.
+#[derive(Debug)]
+pub(crate) enum SideTask {
+    /// It sends a cancel request of one line, and the server closes it.
+    Cancel(String),
+    /// It logs in, sends such a line, and waits for the answer.
+    Kill(String),
+    /// It waits until the host says something, and asks once more. Then this client is greeted.
+    Probe(Conn),
+}
+
 /// The proof that a server owes nothing.
 pub(crate) struct Idle(pub(crate) ());
 
@@ -76,12 +124,13 @@ pub(crate) struct Checks {
 impl Parts for Echo {
     type Client = ClientSession;
     type Server = ServerSession;
-    type Traveller = Phase;
+    type Traveller = ClientSession;
     type Login = ();
     type Job = Check;
+    type Side = SideTask;
     type Idle = Idle;
     type Pool = Checks;
-    type Core = ();
+    type Core = CorePart;
     type PoolShared = ();
     type Shared = ();
     type Counters = ();
@@ -91,13 +140,16 @@ impl Parts for Echo {
     type Request = ();
     type Answer = ();
 
-    fn client((): &(), _now: Now) -> ClientSession {
-        ClientSession { phase: Phase::Login, looks: Cell::new(0) }
+    fn client(core: &CorePart, _now: Now) -> ClientSession {
+        let lines = (core.greeting != Greeting::Never).then_some(0);
+        ClientSession { phase: Phase::Login, looks: Cell::new(0), lines }
     }
-    fn server((): &(), _now: Now) -> ServerSession {
-        ServerSession::default()
+    fn server(core: &CorePart, _now: Now) -> ServerSession {
+        ServerSession { kills: core.kills, ..ServerSession::default() }
     }
-    fn core() {}
+    fn core() -> CorePart {
+        CorePart::default()
+    }
     fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}
     fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
 }

@@ -3,8 +3,8 @@
 //! A client's first line names its database and user, and gets `welcome` with the process ID and
 //! key that cancel its requests. Refrain sends a server `hello`, and the server answers `welcome`.
 //!
-//! What the lines of a login say is in `login.rs`. What a protocol may leave out is in `checks.rs`
-//! and `reads.rs`.
+//! What the lines of a login say is in `login.rs`. What a protocol may leave out is in `checks.rs`,
+//! `sides.rs` and `reads.rs`.
 
 use std::cell::Cell;
 
@@ -15,10 +15,19 @@ use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::{Conn, Protocol, Step};
 
 use crate::lines::{first_line, send};
-use crate::parts::{ClientSession, Echo, Idle, ServerSession};
-use crate::{checks, login, reads};
+use crate::parts::{ClientSession, Echo, Greeting, Idle, ServerSession};
+use crate::{checks, login, reads, sides};
 
 impl Protocol for Echo {
+    // In worlds with a greeting, Refrain speaks first.
+    fn greet(step: &mut Step<'_, Self>, client: Conn) {
+        match step.engine.core_state.protocol.greeting {
+            Greeting::Never | Greeting::Later => {}
+            Greeting::AtOnce => login::greet(step, client),
+            Greeting::Probed => sides::probe(step, client),
+        }
+    }
+
     // The pool asks for the phase when input arrives, to know which method reads it.
     fn phase(session: &ClientSession) -> Phase {
         session.look_at_phase()
@@ -36,6 +45,7 @@ impl Protocol for Echo {
         let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
         let Some(c) = step.engine.connections.client(client) else { return };
         c.session.phase = Phase::Ready;
+        c.session.count_line();
         let pid = step.engine.set_cancel_key(client, key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
         step.unblock(client);
@@ -68,9 +78,11 @@ impl Protocol for Echo {
         Some(line.len())
     }
 
-    // The client gets a line that says why its session ends.
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
-        out.extend(format!("error {}\n", cause.key()).bytes());
+    // The client gets a line that says why its session ends, and that has a number behind a
+    // greeting or in its place.
+    fn tell(client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
+        let number = client.lines.map(|line| format!(" {line}")).unwrap_or_default();
+        out.extend(format!("error {}{number}\n", cause.key()).bytes());
     }
 
     // The server gets a line that names its client.
@@ -125,25 +137,20 @@ impl Protocol for Echo {
         Fitness::Busy
     }
 
-    // A client is the phase of its session, wherever it is.
+    // A client has the same session wherever it is.
     fn may_travel(_session: &ClientSession) -> bool {
         true
     }
-    fn pack(session: ClientSession) -> Phase {
-        session.phase
+    fn pack(session: ClientSession) -> ClientSession {
+        session
     }
-    fn unpack(_core_state: &mut CoreState<Self>, phase: Phase) -> ClientSession {
-        ClientSession { phase, looks: Cell::new(0) }
+    fn unpack(_core_state: &mut CoreState<Self>, session: ClientSession) -> ClientSession {
+        ClientSession { looks: Cell::new(0), ..session }
     }
 
     // A server may clean up when it is told that its client goes.
     fn goodbye(out: &mut Vec<u8>) {
         out.extend(b"quit\n");
-    }
-
-    // A cancel request has a connection of its own.
-    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
-        out.extend(format!("cancel {pid} {}\n", String::from_utf8_lossy(key)).bytes());
     }
 }
 
@@ -162,6 +169,9 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     match s.client() {
         Some(client) => {
             step.ports.out(client).extend(line);
+            if let Some(c) = step.engine.connections.client(client) {
+                c.session.count_line();
+            }
             step.request_over(client, server);
             step.push_back_on_server(client, server);
             if over && step.transaction_over(client, server, false) {

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
-use refrain_pool::disconnect::DisconnectReason;
+use refrain_pg::logged_words;
 use refrain_pool::event::{Level, News, Note};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
@@ -222,7 +222,7 @@ fn sentence(note: &Note) -> String {
 
 /// Returns the words for a key.
 fn words_of(cause: &'static str) -> &'static str {
-    DisconnectReason::words(cause).or_else(|| News::words(cause)).unwrap_or(cause)
+    logged_words(cause).or_else(|| News::words(cause)).unwrap_or(cause)
 }
 
 /// Returns the beginning of a sentence about a client or about something else.

@@ -49,6 +49,25 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     lines_with(tree, |line| paths.iter().any(|path| line.contains(path)))
 }
 
+/// Crates that know no protocol, so that another may use them.
+const OF_NO_PROTOCOL: &[&str] = &["cache", "drive", "pool"];
+/// Words of PostgreSQL's alone, in small letters.
+const OF_POSTGRES: [&str; 3] = ["postgres", "sqlstate", "pg_"];
+/// The file that says what the pool leaves out.
+const SAYS_SO: &str = "crates/pool/src/lib.rs";
+
+/// Finds words of PostgreSQL's in crates that know no protocol.
+pub(super) fn protocols(tree: &Tree) -> Vec<String> {
+    let sources = tree.code_of(OF_NO_PROTOCOL).filter(|source| !source.path.ends_with(SAYS_SO));
+    sources.flat_map(of_postgres).collect()
+}
+
+fn of_postgres(source: &Source) -> Vec<String> {
+    let lines = source.text.lines().map(str::to_lowercase).zip(1..);
+    let found = lines.filter(|(line, _)| OF_POSTGRES.iter().any(|word| line.contains(word)));
+    found.map(|(_, number)| source.at(number)).collect()
+}
+
 /// Returns the lines of all tracked texts for which `found` is true. Files that are not text are
 /// skipped.
 fn lines_with(tree: &Tree, found: impl Fn(&str) -> bool) -> Vec<String> {
