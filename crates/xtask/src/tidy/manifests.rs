@@ -15,6 +15,7 @@ struct Room {
 /// The table of the chapter "Rooms" of `docs/ARCHITECTURE.md`.
 const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], tests_use: &[] },
+    Room { name: "mysql-wire", uses: &[], tests_use: &["xtask"] },
     Room { name: "sql", uses: &[], tests_use: &[] },
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
