@@ -196,6 +196,29 @@ impl EofPacket {
     }
 }
 
+/// Flags at the beginning of packets that end a reply, read without the rest.
+pub mod status {
+    use super::{EofPacket, Fields, Status};
+    use crate::Capabilities;
+
+    /// Returns the flags of an OK packet of which the beginning is there; `None` if it ends before
+    /// them.
+    #[inline]
+    pub fn in_ok(prefix: &[u8]) -> Option<Status> {
+        let mut fields = Fields(prefix);
+        fields.u8()?;
+        fields.integer()?;
+        fields.integer()?;
+        fields.u16().map(Status)
+    }
+
+    /// Returns the flags of an EOF packet of five bytes; `None` if it has another form.
+    #[inline]
+    pub fn in_eof(payload: &[u8]) -> Option<Status> {
+        EofPacket::read(payload, Capabilities::NONE).ok().map(|eof| eof.status)
+    }
+}
+
 /// True if a packet among rows or definitions is their end, not one of them: it begins with
 /// [`first::EOF`] and is too short for a row that does.
 ///

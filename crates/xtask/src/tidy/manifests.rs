@@ -22,6 +22,7 @@ const ROOMS: &[Room] = &[
     Room { name: "pool", uses: &["config"], tests_use: &[] },
     Room { name: "cache", uses: &[], tests_use: &[] },
     Room { name: "pg", uses: &["wire", "sql", "config", "pool", "cache"], tests_use: &[] },
+    Room { name: "mysql", uses: &["mysql-wire"], tests_use: &["xtask"] },
     Room { name: "sqlite", uses: &[], tests_use: &[] },
     Room { name: "sqlite-pg", uses: &["wire", "sql", "grammar", "sqlite"], tests_use: &[] },
     Room { name: "drive", uses: &[], tests_use: &[] },
