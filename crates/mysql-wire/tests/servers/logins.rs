@@ -82,6 +82,12 @@ fn cached_passwords(world: &World, root: &mut Session) {
     assert_eq!(more_data(), [caching_sha2::FAST_AUTH_SUCCESS]);
     root.run("FLUSH PRIVILEGES");
     assert_eq!(more_data(), [caching_sha2::PERFORM_FULL_AUTHENTICATION]);
+    // By TCP without TLS the password is encrypted.
+    root.run("FLUSH PRIVILEGES");
+    let mut session = Session::start_by_tcp(world, eve);
+    assert_eq!(session.more_data, [caching_sha2::PERFORM_FULL_AUTHENTICATION]);
+    session.run("DO 1");
+    assert_eq!(Session::start_by_tcp(world, eve).more_data, [caching_sha2::FAST_AUTH_SUCCESS]);
     let (_, end) = Session::try_start(world, Wanted { password: "Secret", ..eve });
     assert_eq!(ErrPacket::read(&end).expect("an ERR packet").number, 1045);
 }

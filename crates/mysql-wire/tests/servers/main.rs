@@ -5,24 +5,36 @@
 
 #![forbid(unsafe_code)]
 
+mod encrypted;
 mod session;
 mod logins;
 mod texts;
 mod statements;
 
 use xtask::mysql::{Flavour, Server};
+use xtask::postgres::free_port;
 
 /// A server and its flavour.
 pub(crate) struct World {
     flavour: Flavour,
     server: Server,
+    /// The port on which the server listens as well.
+    port: u16,
 }
 
 /// Runs every check with one server.
 fn check(flavour: Flavour) {
-    let settings = [("local-infile", "1"), ("max-allowed-packet", "64M")];
+    let port = free_port().expect("a port");
+    let number = port.to_string();
+    let settings = [
+        ("local-infile", "1"),
+        ("max-allowed-packet", "64M"),
+        ("skip-networking", "0"),
+        ("bind-address", "127.0.0.1"),
+        ("port", &number),
+    ];
     let server = Server::start(flavour, &settings).expect("a server");
-    let world = World { flavour, server };
+    let world = World { flavour, server, port };
     logins::check(&world);
     texts::check(&world);
     statements::check(&world);

@@ -1,6 +1,7 @@
 //! A client's session, over the server's Unix socket.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use refrain_mysql_wire::request::{Query, Request};
 use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Status};
 
-use super::World;
+use super::{World, encrypted};
 
 /// The capabilities that most tests want.
 pub(crate) const USUAL: Capabilities = Capabilities::from_bits(
@@ -54,9 +55,16 @@ pub(crate) const ROOT: Wanted<'static> = Wanted {
     capabilities: USUAL,
 };
 
+/// A connection.
+pub(crate) trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
 /// A session.
 pub(crate) struct Session {
-    stream: UnixStream,
+    stream: Box<dyn Stream>,
+    /// Whether the server takes a password as it is.
+    is_secure: bool,
     received: Vec<u8>,
     /// The sequence id of the next packet, in either direction.
     sequence: u8,
@@ -97,8 +105,23 @@ impl Session {
     pub(crate) fn try_start(world: &World, wanted: Wanted<'_>) -> (Session, End) {
         let stream = UnixStream::connect(world.server.socket()).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
+        Self::over(Box::new(stream), true, wanted)
+    }
+
+    /// Connects by TCP and logs in. Fails if the server refuses.
+    pub(crate) fn start_by_tcp(world: &World, wanted: Wanted<'_>) -> Session {
+        let stream = TcpStream::connect(("127.0.0.1", world.port)).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
+        let (session, end) = Self::over(Box::new(stream), false, wanted);
+        assert_eq!(end[0], first::OK, "{:?}", ErrPacket::read(&end));
+        session
+    }
+
+    /// Logs in over a connection.
+    fn over(stream: Box<dyn Stream>, is_secure: bool, wanted: Wanted<'_>) -> (Session, End) {
         let mut session = Session {
             stream,
+            is_secure,
             received: Vec::new(),
             sequence: 0,
             agreed: Capabilities::NONE,
@@ -158,13 +181,27 @@ impl Session {
                 AuthReply::MoreData(data) => {
                     self.more_data.push(data.to_vec());
                     if data == caching_sha2::PERFORM_FULL_AUTHENTICATION {
-                        // A Unix socket is as good as TLS: the server wants the password as it is.
-                        let clear = [password.as_bytes(), b"\0"].concat();
-                        self.send(|out| out.extend_from_slice(&clear));
+                        self.send_password(password);
                     }
                 }
             }
         }
+    }
+
+    /// Sends the password itself: as it is over a Unix socket, which is as good as TLS, or
+    /// encrypted with the server's key.
+    fn send_password(&mut self, password: &str) {
+        if self.is_secure {
+            let clear = [password.as_bytes(), b"\0"].concat();
+            return self.send(|out| out.extend_from_slice(&clear));
+        }
+        self.send(|out| out.extend_from_slice(caching_sha2::REQUEST_PUBLIC_KEY));
+        let payload = self.receive();
+        let reply = AuthReply::read(&payload, self.agreed);
+        let Ok(AuthReply::MoreData(key)) = reply else { panic!("{reply:?}") };
+        let masked = caching_sha2::masked(password.as_bytes(), &self.nonce);
+        let encrypted = encrypted::with_key(key, &masked);
+        self.send(|out| out.extend_from_slice(&encrypted));
     }
 
     /// Returns the nonce of the login.
