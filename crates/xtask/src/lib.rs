@@ -1,7 +1,8 @@
 //! Commands of the workspace, and the servers, runtimes and drivers that its tests need.
 //!
-//! Tests of other crates use [`postgres::Cluster`] and [`proxy::Refrain`]: throwaway processes on
-//! free ports that end with the process that started them. The rest is the program `cargo xtask`.
+//! Tests of other crates use [`postgres::Cluster`], [`mysql::Server`] and [`proxy::Refrain`]:
+//! throwaway processes on free ports or sockets that end with the process that started them. The
+//! rest is the program `cargo xtask`.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
@@ -12,7 +13,9 @@ pub mod provision;
 pub mod certificates;
 pub mod records;
 pub mod channel;
+mod scratch;
 pub mod postgres;
+pub mod mysql;
 pub mod proxy;
 pub mod docs;
 pub mod tidy;

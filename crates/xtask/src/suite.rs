@@ -114,6 +114,8 @@ fn doc() -> Result<Tally> {
 fn cargo_test() -> Result<Tally> {
     provision::postgres(Version::V15)?;
     provision::postgres(Version::V18)?;
+    provision::mariadb()?;
+    provision::mysql()?;
     command::tally(workspace::cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
 }
 

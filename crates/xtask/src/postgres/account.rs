@@ -1,6 +1,5 @@
 //! The user who runs PostgreSQL, and folders that this user can reach.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,6 +8,7 @@ use anyhow::{Context, Result};
 use super::Version;
 use crate::command;
 use crate::provision;
+use crate::scratch;
 
 /// The user who runs PostgreSQL in root's place.
 const USER: &str = "postgres";
@@ -34,14 +34,6 @@ pub fn own_dir(dir: &Path, mode: &str) -> Result<()> {
     command::run(install.arg(dir))
 }
 
-/// Returns the folder of all clusters of this user of the machine.
-pub(super) fn base_dir() -> Result<PathBuf> {
-    let user = command::output(Command::new("id").arg("-u"))?;
-    let base = std::env::temp_dir().join(format!("refrain-clusters-{}", user.trim()));
-    fs::create_dir_all(&base).with_context(|| format!("cannot make {}", base.display()))?;
-    Ok(base)
-}
-
 /// Returns the folder of PostgreSQL's programs, after copying it if that user cannot reach it.
 pub(super) fn reachable_bin(version: Version) -> Result<PathBuf> {
     let bin = provision::postgres(version)?;
@@ -49,7 +41,7 @@ pub(super) fn reachable_bin(version: Version) -> Result<PathBuf> {
         return Ok(bin);
     }
     let install = bin.parent().and_then(Path::parent).context("no parent folder")?;
-    let copy = base_dir()?.join(format!("programs.{}", version.name()));
+    let copy = scratch::base()?.join(format!("programs.{}", version.name()));
     let bin = copy.join(bin.strip_prefix(install)?);
     if !can_run(&bin) {
         command::run(Command::new("cp").arg("-rT").arg(install).arg(&copy))?;

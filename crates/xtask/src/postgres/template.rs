@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Version, account};
 use crate::command;
+use crate::scratch;
 
 /// The database in which `md5_user`, `scram_user` and `plain_user` need [`PASSWORD`], each by the
 /// method of its name. All other databases trust every user.
@@ -55,7 +56,7 @@ pub(super) fn of(version: Version, bin: &Path) -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     (name, SQL, HBA, CONFIGURATION).hash(&mut hasher);
     let file_name = format!("template.{}.{:016x}", version.name(), hasher.finish());
-    let template = account::base_dir()?.join(file_name);
+    let template = scratch::base()?.join(file_name);
     if !template.is_dir() {
         let unfinished = super::new_dir()?;
         make(&unfinished.join("data"), bin)?;

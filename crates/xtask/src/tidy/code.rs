@@ -7,7 +7,7 @@ use super::Tree;
 use super::tree::{attributes, is_for_tests};
 
 /// Crates that decide and so never wait.
-const DECIDING: &[&str] = &["wire", "sql", "pool", "pg"];
+const DECIDING: &[&str] = &["wire", "mysql-wire", "sql", "pool", "pg", "mysql"];
 /// Crates that handle messages but leave their letters to `wire`.
 const TAGLESS: &[&str] = &["pool", "pg", "refrain"];
 /// Files of those crates that match letters other than message tags.

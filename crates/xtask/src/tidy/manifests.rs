@@ -15,12 +15,14 @@ struct Room {
 /// The table of the chapter "Rooms" of `docs/ARCHITECTURE.md`.
 const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], tests_use: &[] },
+    Room { name: "mysql-wire", uses: &[], tests_use: &["xtask"] },
     Room { name: "sql", uses: &[], tests_use: &[] },
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
     Room { name: "pool", uses: &["config"], tests_use: &[] },
     Room { name: "cache", uses: &[], tests_use: &[] },
     Room { name: "pg", uses: &["wire", "sql", "config", "pool", "cache"], tests_use: &[] },
+    Room { name: "mysql", uses: &["mysql-wire"], tests_use: &["xtask"] },
     Room { name: "sqlite", uses: &[], tests_use: &[] },
     Room { name: "sqlite-pg", uses: &["wire", "sql", "grammar", "sqlite"], tests_use: &[] },
     Room { name: "drive", uses: &[], tests_use: &[] },

@@ -1,0 +1,83 @@
+//! The errors that Refrain sends or has to recognize: number and SQLSTATE.
+//!
+//! (MySQL, "Server Error Message Reference"; MariaDB, "MariaDB Error Code Reference".)
+
+/// A server's error: its number, and the SQLSTATE that goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCode {
+    /// The number.
+    pub number: u16,
+    /// The SQLSTATE.
+    pub sqlstate: [u8; 5],
+}
+
+/// Declares the errors of servers, and the table of them.
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $sqlstate:literal;)*) => {
+        $($(#[$doc])*
+        pub const $name: ErrorCode = ErrorCode { number: $number, sqlstate: *$sqlstate };)*
+
+        /// Every error of a server.
+        pub const ALL: &[ErrorCode] = &[$($name),*];
+    };
+}
+
+errors! {
+    /// There are as many connections as `max_connections` allows.
+    CON_COUNT = 1040, b"08004";
+    /// A packet of a login is not as it must be.
+    HANDSHAKE = 1043, b"08S01";
+    /// The user may not use the database.
+    DBACCESS_DENIED = 1044, b"42000";
+    /// The password is wrong, or there is no such user.
+    ACCESS_DENIED = 1045, b"28000";
+    /// A command that the server does not know or does not serve.
+    UNKNOWN_COM = 1047, b"08S01";
+    /// There is no such database.
+    BAD_DB = 1049, b"42000";
+    /// The server shuts down.
+    SERVER_SHUTDOWN = 1053, b"08S01";
+    /// A text that the parser refuses.
+    PARSE = 1064, b"42000";
+    /// A text without a statement.
+    EMPTY_QUERY = 1065, b"42000";
+    /// No session has the number that KILL names.
+    NO_SUCH_THREAD = 1094, b"HY000";
+    /// KILL names another user's session.
+    KILL_DENIED = 1095, b"HY000";
+    /// An error without a number of its own.
+    UNKNOWN = 1105, b"HY000";
+    /// The host may not connect.
+    HOST_NOT_PRIVILEGED = 1130, b"HY000";
+    /// The server may not be asked for the statement in this version or by this option.
+    NOT_ALLOWED_COMMAND = 1148, b"42000";
+    /// A packet is longer than `max_allowed_packet`.
+    NET_PACKET_TOO_LARGE = 1153, b"08S01";
+    /// A packet has another sequence id than it must have.
+    NET_PACKETS_OUT_OF_ORDER = 1156, b"08S01";
+    /// A user has as many connections as `max_user_connections` allows.
+    TOO_MANY_USER_CONNECTIONS = 1203, b"42000";
+    /// COM_STMT_EXECUTE does not fit its statement, such as a first one without types.
+    WRONG_ARGUMENTS = 1210, b"HY000";
+    /// The transaction was rolled back in favour of another one.
+    LOCK_DEADLOCK = 1213, b"40001";
+    /// A number that no prepared statement has.
+    UNKNOWN_STMT_HANDLER = 1243, b"HY000";
+    /// The client cannot log in by a method that the server asks for.
+    NOT_SUPPORTED_AUTH_MODE = 1251, b"08004";
+    /// KILL QUERY or a time limit has ended the statement.
+    QUERY_INTERRUPTED = 1317, b"70100";
+    /// The server has as many prepared statements as `max_prepared_stmt_count` allows.
+    MAX_PREPARED_STMT_COUNT_REACHED = 1461, b"42000";
+    /// A client without the means for them would get results of a procedure.
+    SP_BADSELECT = 1312, b"0A000";
+    /// The server prepared a statement anew three times, and it still did not fit its tables.
+    NEED_REPREPARE = 1615, b"HY000";
+    /// A packet ends before its fields do, or has values of no known types (MySQL).
+    MALFORMED_PACKET = 1835, b"HY000";
+    /// The client was idle for longer than `wait_timeout` (MySQL).
+    CLIENT_INTERACTION_TIMEOUT = 4031, b"HY000";
+}
+
+/// A client's library could not connect; a router sends it in place of a greeting.
+pub const CONN_HOST_ERROR: ErrorCode = ErrorCode { number: 2003, sqlstate: *b"HY000" };
