@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use refrain_config::{Consistency, PoolMode};
+use refrain_config::{Consistency, Options, PoolMode};
 use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, RepeatedRow};
 use refrain_pg::{Counters, Flush};
 
@@ -11,7 +11,7 @@ use super::own::ratio;
 use super::table::{Column, Listing, Pair, bigint, int, nullable, put, text};
 use super::text::{Refusal, Word};
 use super::view::Pool;
-use crate::state::State;
+use crate::pg::PgState;
 use crate::sum;
 
 /// A counter of the pool.
@@ -123,7 +123,7 @@ fn reasons(pool: &Pool) -> Vec<Bypass> {
 pub(super) const MEMORY: Listing<Pair> = Listing {
     columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
     rows: |view| {
-        let stats = view.state.shared.protocol.cache_stats();
+        let stats = view.pg.cores.shared.protocol.cache_stats();
         vec![
             Pair::new("limit_bytes", view.options.cache.options.memory),
             Pair::new("bytes", stats.bytes),
@@ -150,7 +150,7 @@ pub(super) const ENTRIES: Listing<CachedReply> = Listing {
         text("text", |row| row.text.clone()),
     ],
     rows: |view| {
-        let mut replies = refrain_pg::cached_replies(&view.state.shared, view.now);
+        let mut replies = refrain_pg::cached_replies(&view.pg.cores.shared, view.now);
         replies.sort_by_key(|reply| Reverse((reply.view.uses, reply.view.age)));
         replies
     },
@@ -163,7 +163,7 @@ pub(super) const TABLES: Listing<(String, u64, u64)> = Listing {
         bigint("replies", |row| row.1),
         bigint("bytes", |row| row.2),
     ],
-    rows: |view| refrain_pg::cached_tables(&view.state.shared, view.now),
+    rows: |view| refrain_pg::cached_tables(&view.pg.cores.shared, view.now),
 };
 
 /// `SHOW CACHE ADVICE`: the texts whose requests are repeated, whose replies can be kept, and to
@@ -188,7 +188,7 @@ pub(super) const ADVICE: Listing<RepeatedRow> = Listing {
         };
         let mut repeats = sum::repeats(&view.snapshots);
         repeats.retain(|row| !in_session_mode(row));
-        refrain_pg::advisable(&view.state.shared, &view.options, repeats)
+        refrain_pg::advisable(&view.pg.cores.shared, &view.options, repeats)
     },
 };
 
@@ -210,14 +210,14 @@ const VERDICT: &[Column<CacheVerdict>] = &[
 
 /// Appends the answer to `EXPLAIN CACHE`: for each pool with rules, whether replies to a text are
 /// kept, by which rule, and why not.
-pub(super) fn explain(state: &State, sql: &str, out: &mut Vec<u8>) {
+pub(super) fn explain(pg: &PgState, options: &Options, sql: &str, out: &mut Vec<u8>) {
     let sql = sql.trim().trim_end_matches(';');
-    put(VERDICT, &refrain_pg::explain_cache(&state.shared, &state.options(), sql), out);
+    put(VERDICT, &refrain_pg::explain_cache(&pg.cores.shared, options, sql), out);
 }
 
 /// Carries out FLUSH CACHE with these words behind it.
-pub(super) fn flush(state: &State, query: &str, words: &[Word]) -> Result<(), Refusal> {
-    let shared = &state.shared;
+pub(super) fn flush(pg: &PgState, query: &str, words: &[Word]) -> Result<(), Refusal> {
+    let shared = &pg.cores.shared;
     let (what, name, found) = match words {
         [] => ("", "", shared.protocol.flush_results(Flush::All)),
         [kind, name] if kind.is("database") => {

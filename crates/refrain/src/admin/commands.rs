@@ -10,7 +10,8 @@ use refrain_wire::write;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
-use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting, autoprepare, cache};
+use super::{Desk, PAUSE, SNAPSHOT_TIMEOUT, Waiting, autoprepare, cache};
+use crate::console::Question;
 use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
@@ -202,13 +203,13 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 
 fn pause(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.pause(database.clone());
+    desk.state.pause(database.as_ref());
     Ok(wait(desk, question, PAUSE, database))
 }
 
 fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.resume(database.clone());
+    desk.state.resume(database.as_ref());
     desk.give_up(|waiting| {
         waiting.is_pause() && (database.is_none() || waiting.database == database)
     });
@@ -217,7 +218,7 @@ fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 
 fn reconnect(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.reconnect(database);
+    desk.state.reconnect(database.as_ref());
     Ok(Some(text::done("RECONNECT")))
 }
 
@@ -228,7 +229,7 @@ fn wait_close(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answe
 
 fn kill(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.kill(database);
+    desk.state.kill(database.as_ref());
     Ok(Some(text::done("KILL")))
 }
 
@@ -239,7 +240,7 @@ fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answ
     if !desk.view().clients().any(|(_, client)| client.serial == serial) {
         return Err(Refusal::new("02000", "client not found"));
     }
-    desk.state.post.command(&Command::KillClient(serial));
+    desk.state.command(&Command::KillClient(serial));
     Ok(Some(text::done("KILL_CLIENT")))
 }
 
@@ -249,7 +250,7 @@ fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
         let most = desk.state.options().defaults.autoprepare_max_literals;
         autoprepare::explain(sql.trim(), most as usize, &mut out);
     } else if let Some(sql) = text::behind(&question.query, EXPLAIN_CACHE) {
-        cache::explain(&desk.state, sql, &mut out);
+        cache::explain(&desk.pg, &desk.state.options(), sql, &mut out);
     } else {
         let second = question.query.split_whitespace().nth(1).unwrap_or_default().to_lowercase();
         let meant = nearest(&second, ["autoprepare", "cache"]);
@@ -263,15 +264,15 @@ fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
 fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
         [what, rest @ ..] if what.is("cache") => {
-            cache::flush(&desk.state, &question.query, rest)?;
+            cache::flush(&desk.pg, &question.query, rest)?;
             Ok(Some(text::done("FLUSH")))
         }
         [what] if what.is("auth") => {
-            desk.state.shared.protocol.flush_users(desk.state.clock.now());
+            desk.pg.cores.shared.protocol.flush_users(desk.state.clock.now());
             Ok(Some(text::done("FLUSH")))
         }
         [what] if what.is("autoprepare") => {
-            desk.state.post.command(&Command::Flush);
+            desk.state.command(&Command::Flush);
             Ok(Some(text::done("FLUSH")))
         }
         [what] => {

@@ -32,12 +32,15 @@ use std::time::Duration;
 use std::{io, thread};
 
 use averages::Averages;
+use refrain_pg::requests::Answer;
 use refrain_pg::{ServerView, Snapshot};
 use refrain_pool::ids::{ClientSerial, Core};
 use text::Refusal;
 use view::View;
 
+use crate::console::Question;
 use crate::mail::Mail;
+use crate::pg::PgState;
 use crate::state::State;
 use crate::supervisor::SupervisorCommand;
 
@@ -50,18 +53,6 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// The command that waits until all servers are closed.
 const PAUSE: &str = "PAUSE";
-
-/// A query of a client of the console.
-#[derive(Debug)]
-pub(crate) struct Question {
-    /// The core that serves the client.
-    pub(crate) core: Core,
-    pub(crate) client: ClientSerial,
-    pub(crate) user: Arc<str>,
-    /// True if the user may run commands that change something.
-    pub(crate) admin: bool,
-    pub(crate) query: String,
-}
 
 /// A client whose reply waits until servers are closed.
 struct Waiting {
@@ -76,9 +67,9 @@ struct Waiting {
 impl Waiting {
     /// True if the wait is over. A PAUSE waits for the last server on any core: one may be on its
     /// way from core to core.
-    fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
+    fn is_over(&self, pg: &PgState, snapshots: &[Snapshot]) -> bool {
         if self.is_pause() {
-            return state.shared.counts.database_servers(self.database.as_deref()) == 0;
+            return pg.cores.shared.counts.database_servers(self.database.as_deref()) == 0;
         }
         let named = |server: &&ServerView| match &self.database {
             Some(database) => server.database == *database,
@@ -105,6 +96,7 @@ impl Waiting {
 /// The state of the thread that answers.
 struct Desk {
     state: Arc<State>,
+    pg: PgState,
     commands: Sender<SupervisorCommand>,
     averages: Averages,
     waiting: Vec<Waiting>,
@@ -116,11 +108,12 @@ struct Desk {
 /// If the thread cannot be started.
 pub(crate) fn open(
     state: Arc<State>,
+    pg: PgState,
     commands: Sender<SupervisorCommand>,
     questions: Receiver<Question>,
 ) -> io::Result<()> {
     let averages = Averages::new(state.clock.now());
-    let desk = Desk { state, commands, averages, waiting: Vec::new() };
+    let desk = Desk { state, pg, commands, averages, waiting: Vec::new() };
     // EXPLAIN AUTOPREPARE parses here.
     let thread =
         thread::Builder::new().name("console".to_owned()).stack_size(refrain_grammar::STACK);
@@ -154,11 +147,12 @@ impl Desk {
     }
 
     fn view(&self) -> View<'_> {
-        View::new(&self.state, &self.averages, self.state.snapshots(SNAPSHOT_TIMEOUT))
+        View::new(&self.state, &self.pg, &self.averages)
     }
 
     fn reply(&self, core: Core, client: ClientSerial, reply: Vec<u8>) {
-        self.state.post.send(core, Mail::Console { client, reply });
+        let answer = Answer::Console { client, reply };
+        self.pg.cores.post.send(core, Mail::Answered(answer));
     }
 
     /// Replies to the clients whose wait is over.
@@ -166,12 +160,12 @@ impl Desk {
         if self.waiting.is_empty() {
             return;
         }
-        let snapshots = self.state.snapshots(SNAPSHOT_TIMEOUT);
+        let snapshots = self.pg.cores.snapshots(SNAPSHOT_TIMEOUT);
         let paused = self.state.is_paused();
         let undone = |waiting: &mut Waiting| waiting.is_pause_of_all() && !paused;
         self.give_up(undone);
         let over = |waiting: &mut Waiting| {
-            waiting.is_over(&self.state, &snapshots) || waiting.is_gone(&snapshots)
+            waiting.is_over(&self.pg, &snapshots) || waiting.is_gone(&snapshots)
         };
         let done: Vec<_> = self.waiting.extract_if(.., over).collect();
         for Waiting { core, client, tag, .. } in done {

@@ -45,7 +45,7 @@ pub(super) const AUTH: Listing<AuthUser> = Listing {
             age_ms: None,
             doubted: false,
         });
-        let known = view.state.shared.protocol.looked_up().into_iter().map(|known| AuthUser {
+        let known = view.pg.cores.shared.protocol.looked_up().into_iter().map(|known| AuthUser {
             user: known.user,
             source: "auth_query",
             database: known.database,
@@ -77,8 +77,8 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         text("text", |row| row.text.clone()),
     ],
     rows: |view| {
-        let mut statements = refrain_pg::statements(&view.state.shared);
-        let clients = view.state.statement_clients(SNAPSHOT_TIMEOUT);
+        let mut statements = refrain_pg::statements(&view.pg.cores.shared);
+        let clients = view.pg.statement_clients(SNAPSHOT_TIMEOUT);
         for statement in &mut statements {
             statement.clients = clients.get(&statement.id).copied().unwrap_or(0);
         }
@@ -136,7 +136,7 @@ pub(super) const HBA: Listing<HbaRow> = Listing {
         nullable("last_database", |row| row.database.clone()),
         nullable("last_address", |row| row.host.clone()),
     ],
-    rows: |view| refrain_pg::hba_rules(&view.state.shared),
+    rows: |view| refrain_pg::hba_rules(&view.pg.cores.shared),
 };
 
 /// A counter of a pool.
@@ -196,7 +196,7 @@ pub(super) const REFRAIN: Listing<Pair> = Listing {
             Pair::new("configuration", &state.source),
             Pair::new("listen", addresses.join(", ")),
             Pair::new("driver", state.driver),
-            Pair::new("cores", state.post.cores().len()),
+            Pair::new("cores", state.core_count()),
             Pair::new("clients", clients),
             Pair::new("draining", state.is_draining()),
         ]

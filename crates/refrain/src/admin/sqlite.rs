@@ -7,7 +7,7 @@ use refrain_sqlite_pg::ConnectionView;
 
 use super::own::ratio;
 use super::table::{Listing, bigint, int, text};
-use crate::sqlite_host::CorePool;
+use crate::pg::sqlite_host::CorePool;
 
 /// A connection to SQLite.
 pub(super) struct Cache {
@@ -36,7 +36,7 @@ pub(super) const STMT_CACHE: Listing<Cache> = Listing {
         bigint("prepare_us", |row| row.connection.stats.prepare_ns / 1000),
         bigint("saved_us", |row| row.connection.stats.saved_ns / 1000),
     ],
-    rows: |view| view.state.files.pools().into_iter().flat_map(caches).collect(),
+    rows: |view| view.pg.files.pools().into_iter().flat_map(caches).collect(),
 };
 
 fn caches(pool: CorePool) -> impl Iterator<Item = Cache> {
@@ -74,7 +74,7 @@ pub(super) const STMT_CACHE_TEXTS: Listing<Text> = Listing {
     ],
     rows: |view| {
         let mut texts: BTreeMap<(String, String), Text> = BTreeMap::new();
-        for CorePool { path, view, .. } in view.state.files.pools() {
+        for CorePool { path, view, .. } in view.pg.files.pools() {
             for statement in view.statements {
                 let key = (path.clone(), statement.sql.clone());
                 let text =
