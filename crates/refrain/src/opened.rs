@@ -1,5 +1,5 @@
-//! Everything that the program opens first, whatever protocols it serves, so that errors come before
-//! a client is accepted.
+//! Everything that the program opens first, whatever protocols it serves, so that errors come
+//! before a client is accepted.
 
 use std::io;
 use std::net::SocketAddr;

@@ -10,20 +10,20 @@ use refrain_pool::{Now, Parts};
 /// Echo with transactions. Each line goes to a server, which sends it back. From `begin` to
 /// `commit` the client keeps its server.
 #[derive(Debug)]
-pub(crate) enum Echo {}
+pub enum Echo {}
 
 /// A client's session.
 #[derive(Debug)]
-pub(crate) struct ClientSession {
+pub struct ClientSession {
     /// The phase of the session.
-    pub(crate) phase: Phase,
+    pub phase: Phase,
     /// How often the pool has asked for the phase.
-    pub(crate) looks: Cell<u32>,
+    pub looks: Cell<u32>,
 }
 
 impl ClientSession {
     /// Returns the phase of the session, and counts the look.
-    pub(crate) fn look_at_phase(&self) -> Phase {
+    pub fn look_at_phase(&self) -> Phase {
         self.looks.set(self.looks.get() + 1);
         self.phase
     }
@@ -31,16 +31,16 @@ impl ClientSession {
 
 /// A server's session.
 #[derive(Debug, Default)]
-pub(crate) struct ServerSession {
+pub struct ServerSession {
     /// Number of lines that the server has not sent back yet.
-    pub(crate) owed: u32,
+    pub owed: u32,
     /// Whether a transaction is open.
-    pub(crate) in_transaction: bool,
+    pub in_transaction: bool,
 }
 
 impl ServerSession {
     /// Follows a line that the server has sent back. Returns false if the server owed no line.
-    pub(crate) fn follow(&mut self, line: &[u8]) -> bool {
+    pub fn follow(&mut self, line: &[u8]) -> bool {
         match line {
             b"begin\n" => self.in_transaction = true,
             b"commit\n" | b"rollback\n" => self.in_transaction = false,
@@ -52,25 +52,25 @@ impl ServerSession {
 
 /// A job of the proxy's own: a line that shows whether a server is still there.
 #[derive(Debug)]
-pub(crate) struct Check {
+pub struct Check {
     /// Whether the check is still to be made when its turn comes.
-    pub(crate) is_needed: bool,
+    pub is_needed: bool,
 }
 
 /// The proof that a server owes nothing.
-pub(crate) struct Idle(pub(crate) ());
+pub struct Idle(pub(crate) ());
 
 /// One core's part of a pool.
 #[derive(Debug, Default)]
-pub(crate) struct Checks {
+pub struct Checks {
     /// Number of servers that are to be checked as they come free.
-    pub(crate) due: u32,
+    pub due: u32,
     /// Number of checks made.
-    pub(crate) made: u32,
+    pub made: u32,
     /// Number of checks whose server was lost, or that got none.
-    pub(crate) lost: u32,
+    pub lost: u32,
     /// Number of ticks that visited the pool.
-    pub(crate) ticks: u32,
+    pub ticks: u32,
 }
 
 impl Parts for Echo {

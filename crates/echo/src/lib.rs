@@ -1,0 +1,17 @@
+//! A protocol of lines, made up for tests: those of the pool, without I/O, and those of the
+//! program's loop, over sockets.
+//!
+//! `crates/pool/tests/least.rs` shows the least that a protocol has to provide. `parts` and
+//! `protocol` show what most have, with the lines of a login in `login`. `checks` and `reads` show
+//! what else a protocol may provide: jobs and shared servers.
+
+#![forbid(unsafe_code)]
+
+pub mod parts;
+mod lines;
+mod login;
+mod checks;
+mod reads;
+mod protocol;
+
+pub use parts::Echo;
