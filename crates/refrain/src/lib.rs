@@ -58,6 +58,8 @@ mod check;
 mod advise;
 mod program;
 pub mod cli;
+#[cfg(test)]
+mod echo;
 
 pub use program::{Program, start};
 pub use source::{Overrides, Source};

@@ -1,7 +1,7 @@
 //! The pool with a protocol of lines, made up for tests (`crates/echo`).
 //!
-//! `tests/least.rs` shows the least that a protocol has to provide. `harness.rs` has cores, clients,
-//! servers and a clock without I/O. The other files are about one subject each.
+//! `tests/least.rs` shows the least that a protocol has to provide. `harness.rs` has cores,
+//! clients, servers and a clock without I/O. The other files are about one subject each.
 
 mod harness;
 
