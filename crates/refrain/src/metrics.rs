@@ -19,8 +19,8 @@ use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
 use refrain_sqlite::CacheStats;
 
-use crate::pg::PgState;
 use crate::pg::sqlite_host::CorePool;
+use crate::pg::{self, PgState};
 use crate::state::State;
 use crate::sum::{self, Key};
 
@@ -272,7 +272,7 @@ fn statement_caches(text: &mut Text, pools: &[CorePool]) {
 
 /// Writes the counters of the rules of the cache.
 fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
-    let rules = sum::cache_rules(snapshots);
+    let rules = pg::sum::cache_rules(snapshots);
     if rules.is_empty() {
         return;
     }

@@ -8,6 +8,8 @@ mod sqlite_session;
 mod round;
 pub(crate) mod sqlite_host;
 pub(crate) mod parser;
+mod console;
 mod served;
+pub(crate) mod sum;
 
 pub(crate) use served::{Helpers, PgState};

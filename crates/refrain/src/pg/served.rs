@@ -10,11 +10,12 @@ use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
 use refrain_pool::ids::Core;
 
+use super::console::messages;
 use super::parser::{ParserQueue, Text};
 use super::sqlite_host::{Files, SqliteHost};
-use crate::console::Question;
+use crate::console::{Question, Reply};
 use crate::cores::Cores;
-use crate::mail::Post;
+use crate::mail::{Mail, Post};
 use crate::served::Served;
 use crate::tls::{Session, Store};
 
@@ -57,7 +58,12 @@ impl Served for Pg {
     fn ask(helpers: &Helpers, core: Core, request: Request) {
         match request {
             Request::Console { client, user, admin, query } => {
-                let question = Question { core, client, user, admin, query };
+                let post = Arc::clone(&helpers.post);
+                let answer = Box::new(move |reply: Reply| {
+                    let reply = messages(&reply);
+                    post.send(core, Mail::Answered(Answer::Console { client, reply }));
+                });
+                let question = Question { client, user, admin, query, answer };
                 // The desk ends before the cores only if the program ends.
                 let _ = helpers.questions.send(question);
             }
