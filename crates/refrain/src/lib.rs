@@ -6,8 +6,8 @@
 //! scraper, a full log pipe, a PAUSE that waits for servers) can stall a client.
 //!
 //! The loop knows no protocol: it is compiled for each protocol that the program serves (`served`),
-//! and a core serves one. What the program does for PostgreSQL alone is in the folder `pg`; the
-//! console and the metrics (`admin`, `sum`, `metrics`) show the figures of PostgreSQL's cores.
+//! and a core serves one. What the program does for PostgreSQL alone is in the folders `pg` and
+//! `admin/pg`; the rest of the console, and the metrics, show the figures of PostgreSQL's cores.
 //!
 //! ```text
 //!  signals ──► supervisor ┐                 ┌── core 0 (also accepts)

@@ -7,7 +7,7 @@
 //! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts
 //! read them by position. Everything else that Refrain shows has commands of its own ([`own`]).
 //! Each listing is a row in the table [`show::LISTINGS`], each command one in
-//! [`commands::COMMANDS`].
+//! [`commands::COMMANDS`]. Listings that PostgreSQL's protocol alone has are in the folder `pg`.
 //!
 //! Not here: who may log in (in the engine), the messages of a question and a reply (each protocol
 //! that the program serves has its own, [`crate::console`]), and metrics.
