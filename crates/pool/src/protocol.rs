@@ -6,8 +6,8 @@
 //!
 //! A protocol calls the pool in turn, by the methods of [`Step`]: [`Step::lend`] when a message
 //! needs a server, [`Step::transaction_over`] when a server may go back, [`Step::end_client`] when
-//! a session has to end. `tests/least.rs` has a protocol with the least that it needs, `tests/echo`
-//! one with nearly all.
+//! a session has to end. `tests/least.rs` has a protocol with the least that it needs, the crate
+//! `echo` one with nearly all.
 //!
 //! [`Protocol`] is what a protocol has to provide. [`Background`], [`Sides`] and [`Views`] are what
 //! it may.

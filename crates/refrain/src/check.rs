@@ -9,9 +9,9 @@ use refrain_config::{Host, Options};
 
 use crate::descriptors::{self, Shares};
 use crate::exposure;
+use crate::pg::sqlite_host;
 use crate::resolve;
 use crate::source::Source;
-use crate::sqlite_host;
 use crate::tls::Setup;
 
 /// Maximum time of an attempt to connect.

@@ -16,7 +16,8 @@
 //! kernel.
 //!
 //! Not here: any decision about the meaning of bytes. TLS stands between the kernel and the engine,
-//! as a step from bytes to bytes (`tls`).
+//! as a step from bytes to bytes (`tls`). The loop is the same for each protocol that the program
+//! serves (`served`), and each has a copy of its own, made by the compiler.
 
 use std::io;
 use std::sync::Arc;
@@ -24,17 +25,13 @@ use std::time::Duration;
 
 use refrain_config::Host;
 use refrain_drive::{Driver, Kernel, Listener};
-use refrain_pg::requests::{Answer, Request};
-use refrain_pg::{Action, Event, Output};
 use refrain_pool::event::Command;
-use refrain_pool::{Conn, Now};
+use refrain_pool::{Action, Conn, Event, Now, Output};
 
-use crate::admin::Question;
 use crate::log;
 use crate::mail::Mail;
-use crate::parser::Text;
 use crate::scene::{self, Other};
-use crate::tls::Session;
+use crate::served::{LocalServers, Served};
 use crate::worker_state::{Leaving, WorkerState, token};
 
 /// Number of turns after a stop, for output that the kernel has not taken yet.
@@ -43,20 +40,20 @@ const LAST_TURNS: u32 = 5;
 const LAST_TURN: Duration = Duration::from_millis(10);
 
 /// A core: its kernel driver and its state.
-pub(crate) struct Worker {
+pub(crate) struct Worker<P: Served> {
     kernel: Kernel,
-    worker_state: WorkerState,
+    worker_state: WorkerState<P>,
     listeners: u32,
 }
 
-impl Worker {
+impl<P: Served> Worker<P> {
     /// Makes a core that accepts on `listeners`, which is empty for all cores but the first.
     ///
     /// # Errors
     /// If the kernel refuses a listener.
     pub(crate) fn new(
         mut kernel: Kernel,
-        worker_state: WorkerState,
+        worker_state: WorkerState<P>,
         listeners: Vec<Listener>,
     ) -> io::Result<Self> {
         let mut count = 0;
@@ -103,18 +100,18 @@ impl Worker {
             self.read(now, mail);
         }
         self.worker_state.tick(now);
-        self.worker_state.sqlite_host.set_alone(self.worker_state.engine.client_count() <= 1);
+        self.worker_state.local.set_alone(self.worker_state.engine.client_count() <= 1);
         self.drain_output(now);
         if self.worker_state.giving.is_some() {
             self.worker_state.give(now);
             self.drain_output(now);
         }
-        self.worker_state.sqlite_host.end_turn();
+        self.worker_state.local.end_turn();
         self.worker_state.report(now);
         Ok(now)
     }
 
-    fn read(&mut self, now: Now, mail: Mail) {
+    fn read(&mut self, now: Now, mail: Mail<P>) {
         let Self { kernel, worker_state, listeners } = self;
         match mail {
             Mail::Accepted { socket, peer } => {
@@ -149,12 +146,12 @@ impl Worker {
             Mail::Give(order) => worker_state.begin_giving(now, order),
             Mail::Moved { session, transfer } => {
                 let conn = worker_state.ports.open();
-                worker_state.sqlite_host.arrived(conn, *session);
+                worker_state.local.arrived(conn, *session);
                 scene::forget(conn);
                 worker_state.step(now, Event::Arrived { conn, transfer });
             }
             Mail::Continue(conn) => {
-                if let Some(done) = worker_state.sqlite_host.go_on(conn) {
+                if let Some(done) = worker_state.local.go_on(conn) {
                     worker_state.hear_session(now, conn, done);
                 }
             }
@@ -170,20 +167,8 @@ impl Worker {
                 worker_state.stopped |= matches!(command, Command::Stop);
                 worker_state.step(now, Event::Command(command));
             }
-            Mail::Console { client, reply } => {
-                worker_state.step(now, Event::Answered(Answer::Console { client, reply }))
-            }
-            Mail::Analysed { case, analysis } => {
-                worker_state.step(now, Event::Answered(Answer::Analysed { case, analysis }))
-            }
-            Mail::Read { case, found } => {
-                worker_state.step(now, Event::Answered(Answer::Read { case, found }))
-            }
-            // The thread that asked may have stopped waiting.
-            Mail::Snapshot(answer) => drop(answer.send(worker_state.engine.snapshot(now))),
-            Mail::StatementClients(answer) => {
-                drop(answer.send(refrain_pg::statement_clients(&worker_state.engine)))
-            }
+            Mail::Answered(answer) => worker_state.step(now, Event::Answered(answer)),
+            Mail::Look(look) => look.at(&worker_state.engine, now),
             Mail::Unlisten => (0..*listeners).for_each(|listener| kernel.unlisten(listener)),
         }
     }
@@ -197,18 +182,18 @@ impl Worker {
             if self.worker_state.do_tls(now, &mut self.kernel) {
                 continue;
             }
-            match self.worker_state.sqlite_host.next() {
+            match self.worker_state.local.next() {
                 Some((conn, done)) => self.worker_state.hear_session(now, conn, done),
                 None => return,
             }
         }
     }
 
-    fn put_out(&mut self, now: Now, output: Output) {
+    fn put_out(&mut self, now: Now, output: Output<P>) {
         let Self { kernel, worker_state, .. } = self;
         match output {
-            Output::Send { conn, bytes } if worker_state.sqlite_host.has(conn) => {
-                if let Some(done) = worker_state.sqlite_host.send(conn, bytes) {
+            Output::Send { conn, bytes } if worker_state.local.has(conn) => {
+                if let Some(done) = worker_state.local.send(conn, bytes) {
                     worker_state.hear_session(now, conn, done);
                 }
             }
@@ -223,7 +208,7 @@ impl Worker {
                 }
             }
             Output::Close { conn } => {
-                if worker_state.sqlite_host.remove(conn).is_none() {
+                if worker_state.local.remove(conn).is_none() {
                     worker_state.dialer.forget(conn);
                     worker_state.end_tls(conn, kernel);
                     kernel.close(token(conn));
@@ -233,7 +218,7 @@ impl Worker {
         }
     }
 
-    fn act(&mut self, now: Now, action: Action) {
+    fn act(&mut self, now: Now, action: Action<P>) {
         let Self { kernel, worker_state, .. } = self;
         match action {
             Action::Connect { conn, host } => {
@@ -244,17 +229,17 @@ impl Worker {
                 worker_state.start_tls(now, conn, clear, &early);
             }
             Action::Pause { conn } => {
-                if !worker_state.sqlite_host.set_paused(conn, true) {
+                if !worker_state.local.set_paused(conn, true) {
                     kernel.pause(token(conn));
                 }
             }
             Action::Resume { conn } => {
-                if !worker_state.sqlite_host.set_paused(conn, false) {
+                if !worker_state.local.set_paused(conn, false) {
                     kernel.resume(token(conn));
                 }
             }
             Action::HandOver { conn, to, transfer } => {
-                match worker_state.sqlite_host.remove(conn) {
+                match worker_state.local.remove(conn) {
                     Some(session) => {
                         worker_state.ports.release(conn);
                         worker_state
@@ -277,16 +262,8 @@ impl Worker {
                 }
             }
             Action::Tell { core, message } => worker_state.links.put(core, Mail::Message(message)),
-            Action::Ask(Request::Console { client, user, admin, query }) => {
-                let question = Question { core: worker_state.core, client, user, admin, query };
-                // The desk ends before the cores only if the program ends.
-                let _ = worker_state.links.questions.send(question);
-            }
-            Action::Ask(Request::Analyse(case)) => {
-                worker_state.links.parser_queue.put(worker_state.core, Text::Query(case))
-            }
-            Action::Ask(Request::Read(case)) => {
-                worker_state.links.parser_queue.put(worker_state.core, Text::Statement(case))
+            Action::Ask(request) => {
+                P::ask(&worker_state.links.helpers, worker_state.core, request);
             }
             Action::Note(note) => log::note(&note),
         }
@@ -296,7 +273,7 @@ impl Worker {
         let Self { kernel, worker_state, .. } = self;
         match host {
             Host::Tcp { .. } | Host::Unix { .. } => {
-                match Session::of_server(&worker_state.tls.store, host) {
+                match P::server_tls(&worker_state.tls.store, host) {
                     Ok(Some(session)) => worker_state.tls.put(conn, Box::new(session)),
                     Ok(None) => {}
                     Err(why) => {
@@ -307,7 +284,7 @@ impl Worker {
                     kernel.connect(token(conn), &address);
                 }
             }
-            Host::Sqlite(file) => match worker_state.sqlite_host.connect(conn, file) {
+            Host::Sqlite(file) => match worker_state.local.connect(conn, file) {
                 Ok(()) => worker_state.step(now, Event::Connected { conn }),
                 Err(why) => worker_state.step(now, Event::Failed { conn, why: &why }),
             },

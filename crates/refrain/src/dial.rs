@@ -12,15 +12,16 @@ use std::{io, vec};
 use refrain_config::Host;
 use refrain_drive::Address;
 use refrain_pool::Conn;
-use refrain_pool::ids::Core;
 
-use crate::mail::Addresses;
-use crate::resolve::{Asker, Resolver};
+use crate::resolve::{Addresses, Resolver};
+
+/// Sends the core mail with the addresses for an attempt: its connection and its ticket.
+type Tell = dyn Fn(Conn, u64, Addresses) + Send + Sync;
 
 /// The attempts of one core.
 pub(crate) struct Dialer {
-    core: Core,
     resolver: Arc<Resolver>,
+    tell: Arc<Tell>,
     attempts: HashMap<Conn, Attempt>,
     /// Connections whose last address failed and that have another address to try.
     again: Vec<Conn>,
@@ -45,8 +46,13 @@ impl Attempt {
 }
 
 impl Dialer {
-    pub(crate) fn new(core: Core, resolver: Arc<Resolver>) -> Self {
-        Self { core, resolver, attempts: HashMap::new(), again: Vec::new(), ticket: 0 }
+    /// Makes the attempts of a core that has none. `tell` sends the core mail with addresses.
+    pub(crate) fn new(
+        resolver: Arc<Resolver>,
+        tell: impl Fn(Conn, u64, Addresses) + Send + Sync + 'static,
+    ) -> Self {
+        let (attempts, again) = (HashMap::new(), Vec::new());
+        Self { resolver, tell: Arc::new(tell), attempts, again, ticket: 0 }
     }
 
     /// Begins an attempt. Returns the address to connect to, or `None` if the addresses will come
@@ -61,10 +67,13 @@ impl Dialer {
             Host::Sqlite(_) => return None,
         };
         self.ticket += 1;
-        let asker = Asker { core: self.core, conn, ticket: self.ticket };
         let known = match name.parse() {
             Ok(address) => Some(vec![address]),
-            Err(_) => self.resolver.ask(name, asker),
+            Err(_) => {
+                let (tell, ticket) = (Arc::clone(&self.tell), self.ticket);
+                let asker = move |addresses| tell(conn, ticket, addresses);
+                self.resolver.ask(name, Box::new(asker))
+            }
         };
         let rest = known.unwrap_or_default().into_iter();
         let mut attempt = Attempt { ticket: self.ticket, port, trying: None, rest };
@@ -127,11 +136,10 @@ impl Dialer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mail::Post;
     use refrain_config::Options;
 
     fn dialer() -> Dialer {
-        Dialer::new(Core(0), Resolver::new(Arc::new(Post::new([]))))
+        Dialer::new(Arc::default(), |_, _, _| ())
     }
 
     fn refused() -> io::Error {

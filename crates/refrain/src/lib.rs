@@ -5,6 +5,10 @@
 //! helper threads and reaches the cores by mail (`mail`), so that no slow thing (a name server, a
 //! scraper, a full log pipe, a PAUSE that waits for servers) can stall a client.
 //!
+//! The loop knows no protocol: it is compiled for each protocol that the program serves (`served`),
+//! and a core serves one. What the program does for PostgreSQL alone is in the folders `pg` and
+//! `admin/pg`; the rest of the console, and the metrics, show the figures of PostgreSQL's cores.
+//!
 //! ```text
 //!  signals ──► supervisor ┐                 ┌── core 0 (also accepts)
 //!  console ──► desk ──────┼──► mailboxes ──►├── core 1
@@ -18,40 +22,44 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod random;
+mod tls;
+mod served;
 mod scene;
 pub mod log;
-mod sqlite_session;
 mod balance;
-mod tls;
-mod mail;
 mod resolve;
+mod mail;
 mod machine;
-mod parser;
 mod descriptors;
 mod dial;
-mod round;
-mod sqlite_host;
 mod loads;
 mod listen;
+mod cores;
 mod state;
-mod sum;
 mod source;
 mod exposure;
 mod core_files;
 mod supervisor;
-mod admin;
 mod worker_state;
 mod worker_tls;
 mod worker_events;
 mod core;
+mod workers;
 mod signals;
-mod metrics;
 mod http;
+mod opened;
+mod console;
+mod pg;
+mod sum;
+mod metrics;
+mod admin;
 mod check;
 mod advise;
-mod random;
 mod program;
 pub mod cli;
+#[cfg(test)]
+mod echo;
 
 pub use program::{Program, start};
 pub use source::{Overrides, Source};

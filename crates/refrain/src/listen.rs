@@ -9,7 +9,8 @@ use std::{fs, io, thread};
 
 use refrain_config::General;
 use refrain_drive::{Address, Listener, Socket};
-use refrain_pg::Shared;
+use refrain_pool::Parts;
+use refrain_pool::shared::Shared;
 
 /// Time for which binding is tried again while the address is in use.
 const IN_USE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -102,15 +103,15 @@ fn socket_path(dir: &Path, first: Option<&Address>) -> PathBuf {
 }
 
 /// Refuses clients that would take the file descriptors kept for others.
-#[derive(Clone, Debug)]
-pub(crate) struct Door {
-    pub(crate) shared: Arc<Shared>,
+#[derive(Debug)]
+pub(crate) struct Door<P: Parts> {
+    pub(crate) shared: Arc<Shared<P>>,
     /// The first descriptor number that no client may have. The system gives out the lowest free
     /// number, so at this number all descriptors for clients are in use.
     pub(crate) gate: u32,
 }
 
-impl Door {
+impl<P: Parts> Door<P> {
     /// True if a new client's descriptor is beyond the gate. Counts that client as turned away.
     pub(crate) fn is_shut(&self, socket: &Socket) -> bool {
         let number = socket.as_fd().as_raw_fd();

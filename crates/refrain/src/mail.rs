@@ -4,29 +4,23 @@
 //! swaps it for an empty one. The sender wakes the core, and the core reads its mailbox only after
 //! it was woken. Mail from one thread arrives in the order in which it was sent.
 
-use std::net::IpAddr;
-use std::sync::mpsc::Sender;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
-use refrain_pg::requests::{Case, ReadCase, TextFindings};
-use refrain_pg::{Snapshot, Transfer};
-use refrain_pool::Conn;
 use refrain_pool::event::Command;
-use refrain_pool::ids::{ClientSerial, Core};
+use refrain_pool::ids::Core;
 use refrain_pool::message::CoreMessage;
-use refrain_sql::normalize::Analysis;
+use refrain_pool::{Conn, Engine, Now, Transfer};
 
 use crate::balance::Order;
-use crate::sqlite_session::SqliteSession;
+use crate::resolve::Addresses;
+use crate::served::{LocalSession, Served};
 use crate::tls::Session;
-
-/// The IP addresses of a host name in the resolver's order, or why there are none.
-pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
 
 /// A message to a core, which reads it after it has handled the events of its turn.
 #[derive(Debug)]
-pub(crate) enum Mail {
+pub(crate) enum Mail<P: Served> {
     /// A client for this core.
     Accepted { socket: Socket, peer: Peer },
     /// An order to give clients to another core.
@@ -35,65 +29,81 @@ pub(crate) enum Mail {
     /// detached, and its TLS.
     Arrived {
         socket: Socket,
-        transfer: Box<Transfer>,
+        transfer: Box<Transfer<P>>,
         early: Vec<u8>,
         session: Option<Box<Session>>,
     },
-    /// A server that is an SQLite session, handed over by another core's engine.
-    Moved { session: Box<SqliteSession>, transfer: Box<Transfer> },
-    /// An SQLite session may go on.
+    /// A server in this process, handed over by another core's engine.
+    Moved { session: Box<LocalSession<P>>, transfer: Box<Transfer<P>> },
+    /// The session of a server in this process may go on.
     Continue(Conn),
     /// A message of another core, for the engine.
     Message(CoreMessage),
     /// A command of the operator, for the engine.
     Command(Command),
-    /// The reply to a query on the console, for the engine.
-    Console { client: ClientSerial, reply: Vec<u8> },
-    /// The analysis of a query's literals, for the engine.
-    Analysed { case: Box<Case>, analysis: Analysis },
-    /// Findings in the text of a statement, for the engine.
-    Read { case: Box<ReadCase>, found: Box<TextFindings> },
+    /// The result of work that the engine asked for.
+    Answered(P::Answer),
     /// The addresses of the name that this attempt to connect waits for.
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
-    /// A request for a snapshot of this core.
-    Snapshot(Sender<Snapshot>),
-    /// A request for the number of clients that hold each statement.
-    StatementClients(Sender<Vec<(u64, u32)>>),
+    /// A look at this core.
+    Look(Look<P>),
     /// Stop accepting clients. Comes before a drain, or with it.
     Unlisten,
 }
 
-/// The mailboxes of all cores.
+/// A look of another thread at a core, which passes on what it has seen.
+pub(crate) struct Look<P: Served>(Box<See<P>>);
+
+type See<P> = dyn FnOnce(&Engine<P>, Now) + Send;
+
+impl<P: Served> Look<P> {
+    pub(crate) fn new(look: impl FnOnce(&Engine<P>, Now) + Send + 'static) -> Self {
+        Self(Box::new(look))
+    }
+
+    /// Looks at a core, which is between two steps.
+    pub(crate) fn at(self, engine: &Engine<P>, now: Now) {
+        (self.0)(engine, now);
+    }
+}
+
+impl<P: Served> fmt::Debug for Look<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Look")
+    }
+}
+
+/// The mailboxes of all cores that serve a protocol.
 #[derive(Debug)]
-pub(crate) struct Post {
-    boxes: Vec<Mailbox>,
+pub(crate) struct Post<P: Served> {
+    boxes: Vec<Mailbox<P>>,
 }
 
 #[derive(Debug)]
-struct Mailbox {
-    mail: Mutex<Vec<Mail>>,
+struct Mailbox<P: Served> {
+    mail: Mutex<Vec<Mail<P>>>,
     waker: Waker,
 }
 
-impl Post {
+impl<P: Served> Post<P> {
     /// Makes a mailbox for each core, in the order of the cores.
     pub(crate) fn new(wakers: impl IntoIterator<Item = Waker>) -> Self {
-        let mailbox = |waker| Mailbox { mail: Mutex::default(), waker };
+        let mailbox = |waker| Mailbox { mail: Mutex::new(Vec::new()), waker };
         Self { boxes: wakers.into_iter().map(mailbox).collect() }
     }
 
     /// Returns all cores.
-    pub(crate) fn cores(&self) -> impl ExactSizeIterator<Item = Core> + use<> {
+    pub(crate) fn cores(&self) -> impl ExactSizeIterator<Item = Core> + use<P> {
         (0..self.boxes.len()).map(|index| Core(u16::try_from(index).unwrap_or(u16::MAX)))
     }
 
     /// Gives `mail` to a core, and wakes it.
-    pub(crate) fn send(&self, to: Core, mail: Mail) {
+    pub(crate) fn send(&self, to: Core, mail: Mail<P>) {
         self.send_all(to, &mut vec![mail]);
     }
 
     /// Gives all of `mail` to a core, and wakes it once; leaves `mail` empty.
-    pub(crate) fn send_all(&self, to: Core, mail: &mut Vec<Mail>) {
+    pub(crate) fn send_all(&self, to: Core, mail: &mut Vec<Mail<P>>) {
         if !mail.is_empty() {
             let mailbox = self.mailbox(to);
             mailbox.mail.lock().unwrap_or_else(PoisonError::into_inner).append(mail);
@@ -107,12 +117,12 @@ impl Post {
     }
 
     /// Moves a core's mail to the end of `into`.
-    pub(crate) fn take(&self, core: Core, into: &mut Vec<Mail>) {
+    pub(crate) fn take(&self, core: Core, into: &mut Vec<Mail<P>>) {
         let mut mail = self.mailbox(core).mail.lock().unwrap_or_else(PoisonError::into_inner);
         into.append(&mut mail);
     }
 
-    fn mailbox(&self, core: Core) -> &Mailbox {
+    fn mailbox(&self, core: Core) -> &Mailbox<P> {
         &self.boxes[usize::from(core.0)]
     }
 }

@@ -19,7 +19,8 @@ use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
 use refrain_sqlite::CacheStats;
 
-use crate::sqlite_host::CorePool;
+use crate::pg::sqlite_host::CorePool;
+use crate::pg::{self, PgState};
 use crate::state::State;
 use crate::sum::{self, Key};
 
@@ -35,22 +36,22 @@ type Gauge = (&'static str, &'static str, fn(&PoolView) -> f64);
 type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Writes all metrics as they are now.
-pub(crate) fn text(state: &State) -> String {
-    let snapshots = state.snapshots(SNAPSHOT_TIMEOUT);
+pub(crate) fn text(state: &State, pg: &PgState) -> String {
+    let snapshots = pg.cores.snapshots(SNAPSHOT_TIMEOUT);
     let mut text = Text::default();
-    program(&mut text, state, &snapshots);
-    logins(&mut text, state);
+    program(&mut text, state, pg, &snapshots);
+    logins(&mut text, pg);
     pools(&mut text, &snapshots);
     cache_rules(&mut text, &snapshots);
-    cache_figures(&mut text, &state.shared.protocol.cache_figures());
-    statement_caches(&mut text, &state.files.pools());
+    cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
+    statement_caches(&mut text, &pg.files.pools());
     text.0
 }
 
-fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
+fn program(text: &mut Text, state: &State, pg: &PgState, snapshots: &[Snapshot]) {
     let uptime = state.clock.now().since(state.started);
     let logging_in: u32 = snapshots.iter().map(|core| core.logging_in).sum();
-    let registry = &state.shared.protocol.registry;
+    let registry = &pg.cores.shared.protocol.registry;
     let version = [("version", env!("CARGO_PKG_VERSION")), ("driver", state.driver)];
     text.family(
         "refrain_info",
@@ -58,12 +59,12 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
         "Version of Refrain, and the kernel driver that it uses (uring or epoll).",
     );
     text.sample("refrain_info", &version, 1);
-    let cache = state.shared.protocol.cache_stats();
+    let cache = pg.cores.shared.protocol.cache_stats();
     let gauges: [(&str, &str, u64); 10] = [
         ("cache_entries", "Replies in the result cache.", cache.entries),
         ("cache_bytes", "Memory used by the result cache, in bytes.", cache.bytes),
         ("uptime_seconds", "Seconds since Refrain started.", uptime / 1_000_000),
-        ("cores", "Worker threads.", state.post.cores().len() as u64),
+        ("cores", "Worker threads.", state.core_count() as u64),
         ("cores_answering", "Worker threads that answered this scrape.", snapshots.len() as u64),
         (
             "draining",
@@ -95,9 +96,9 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
 }
 
 /// Writes the counters of connections that never logged in.
-fn logins(text: &mut Text, state: &State) {
-    let lobby = &state.shared.lobby;
-    let lookups = state.shared.protocol.lookup_stats();
+fn logins(text: &mut Text, pg: &PgState) {
+    let lobby = &pg.cores.shared.lobby;
+    let lookups = pg.cores.shared.protocol.lookup_stats();
     text.family("refrain_auth_users", "gauge", "Users of whom an answer of auth_query is kept.");
     text.sample("refrain_auth_users", &[], lookups.users);
     let counters = [
@@ -271,7 +272,7 @@ fn statement_caches(text: &mut Text, pools: &[CorePool]) {
 
 /// Writes the counters of the rules of the cache.
 fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
-    let rules = sum::cache_rules(snapshots);
+    let rules = pg::sum::cache_rules(snapshots);
     if rules.is_empty() {
         return;
     }

@@ -1,36 +1,25 @@
 //! The program: opens everything first and starts it last, so that errors come before a client is
 //! accepted.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
-use refrain_config::{DriverChoice, Host, Options, Workers};
-use refrain_drive::{Address, Driver, Kernel, Kind, Listener, Sizing};
-use refrain_pg::{Engine, Ports, Shared};
+use refrain_config::{Host, Options};
+use refrain_drive::Address;
+use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 
-use crate::clock::Clock;
-use crate::core::Worker;
-use crate::descriptors::{self, Shares};
-use crate::dial::Dialer;
-use crate::listen::{self, Door, SocketFile};
-use crate::loads::{Gauge, Loads};
-use crate::machine::UserNames;
-use crate::mail::Post;
-use crate::parser::{self, ParserQueue};
-use crate::resolve::Resolver;
+use crate::listen::{Listeners, SocketFile};
+use crate::opened::Opened;
+use crate::pg::sqlite_host::Files;
+use crate::pg::{Helpers, PgState, parser};
 use crate::source::Source;
-use crate::sqlite_host::{Files, SqliteHost};
-use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
-use crate::tls::{Setup, Store, TlsHost};
-use crate::worker_state::{Links, WorkerState};
-use crate::{admin, core_files, exposure, http, random, signals};
+use crate::workers::{self, Parts};
+use crate::{admin, core_files, http, metrics, signals};
 
 /// A running program.
 pub struct Program {
@@ -87,65 +76,29 @@ impl Program {
 /// driver needs.
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
     core_files::keep_secrets(&options.general);
-    let options = Arc::new(options);
-    let cores = worker_count(options.general.workers);
-    let shares = Shares::of(&options, descriptors::limit());
-    let sizing = Sizing { gate: shares.gate(), ..Sizing::default() };
-    let kernels = open_kernels(options.general.driver, cores, sizing)?;
-    // Bound first: a client that finds the port for clients open finds this one open as well.
-    let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
-    let setup = Setup::read(&options).map_err(io::Error::other)?;
-    let mut listeners = listen::bind(&options.general)?;
-    let files = Arc::new(Files::new(cores));
-    open_files(&files, &options)?;
-    let clock = Clock::start();
-    let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));
-    let resolver = Resolver::new(Arc::clone(&post));
-    let shared = Shared::new(Arc::clone(&options), cores, &mut random::fill);
-    shared.lobby.set_room(shares.room());
-    let door = Door { shared: Arc::clone(&shared), gate: shares.gate() };
-    let loads = Loads::new(usize::from(cores), options.general.worker_load);
+    let opened = Opened::open(options)?;
+    let cores = opened.cores::<Pg>();
+    let files = Arc::new(Files::new(cores.shared.cores));
+    open_files(&files, &opened.options)?;
+    let state = opened.state(&source, vec![Arc::clone(&cores) as _]);
+    opened.announce(&source, &state);
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
-    let (parser_queue, parser) = parser::open(Arc::clone(&post))?;
-    let addresses = listeners.addresses.clone();
-    let state = Arc::new(State {
-        clock,
-        started: clock.now(),
-        post,
-        shared,
-        resolver,
-        files,
-        tls: Arc::new(Store::new(setup)),
-        addresses: addresses.clone(),
-        driver: kernels.first().map_or("", Driver::name),
-        source: source.from.to_string(),
-        flags: Flags::default(),
-    });
-    announce(&state, &kernels, metrics.as_ref().map(|bound| bound.address));
-    if let Some(warning) = shares.warning(&options.general) {
-        tracing::warn!(cause = "start", "{warning}");
+    let (parser_queue, parser) = parser::open(Arc::clone(&cores.post))?;
+    let (post, pg) = (Arc::clone(&cores.post), PgState { cores, files });
+    let helpers = Helpers { post, files: Arc::clone(&pg.files), questions, parser_queue };
+    let gate = opened.shares.gate();
+    let metrics = opened.metrics_address();
+    let Listeners { sockets, addresses, file } = opened.listeners;
+    let parts = Parts { state: &state, cores: &pg.cores, helpers, gate, commands: &commands };
+    let threads = workers::start(parts, opened.kernels, sockets)?;
+    admin::open(Arc::clone(&state), pg.clone(), commands.clone(), asked)?;
+    if let Some(bound) = opened.metrics {
+        let of = Arc::clone(&state);
+        http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg))?;
     }
-    for warning in exposure::warnings(&source, &options) {
-        tracing::warn!(cause = "start", "{warning}");
-    }
-    let parts =
-        Parts { state: &state, loads: &loads, door, questions, parser_queue, commands: &commands };
-    let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
-    admin::open(Arc::clone(&state), commands.clone(), asked)?;
-    let metrics_address = metrics.as_ref().map(|bound| bound.address);
-    if let Some(bound) = metrics {
-        http::serve(bound, &state)?;
-    }
-    let supervisor = Supervisor::new(state, source, loads, ordered, threads);
-    Ok(Program {
-        supervisor,
-        commands,
-        addresses,
-        metrics: metrics_address,
-        parser,
-        _file: listeners.file,
-    })
+    let supervisor = Supervisor::new(state, source, ordered, threads);
+    Ok(Program { supervisor, commands, addresses, metrics, parser, _file: file })
 }
 
 /// Opens the SQLite files, so that an error in one ends the start, before a client connects.
@@ -159,123 +112,13 @@ fn open_files(files: &Files, options: &Options) -> io::Result<()> {
     Ok(())
 }
 
-fn worker_count(workers: Workers) -> u16 {
-    match workers {
-        Workers::Fixed(count) => count,
-        Workers::Cores => {
-            let cores = thread::available_parallelism().map_or(1, NonZero::get);
-            u16::try_from(cores).unwrap_or(u16::MAX)
-        }
-    }
-}
-
-fn open_kernels(choice: DriverChoice, count: u16, sizing: Sizing) -> io::Result<Vec<Kernel>> {
-    let kind = match choice {
-        DriverChoice::Auto => Kind::Auto,
-        DriverChoice::Uring => Kind::Uring,
-        DriverChoice::Epoll => Kind::Epoll,
-    };
-    (0..count).map(|_| refrain_drive::open(kind, sizing)).collect()
-}
-
-fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
-    let asked = state.options().general.driver != DriverChoice::Auto;
-    let why =
-        if asked { "the configuration asks for it" } else { "this kernel has all that it needs" };
-    let why = kernels.first().and_then(Kernel::why).unwrap_or(why);
-    let addresses: Vec<_> = state.addresses.iter().map(ToString::to_string).collect();
-    tracing::info!(
-        cause = "start",
-        version = env!("CARGO_PKG_VERSION"),
-        configuration = state.source,
-        workers = kernels.len(),
-        driver = state.driver,
-        driver_because = why,
-        metrics = metrics.map(|address| format!("http://{address}/metrics")),
-        "listening on {}",
-        addresses.join(", ")
-    );
-    let options = state.options();
-    if let Some(address) = options.trusts_strangers(&options.general.listen) {
-        tracing::warn!(
-            cause = "trust",
-            "auth is trust: every client that can reach {address} can log in as any user"
-        );
-    }
-}
-
-/// Shared parts from which each worker thread gets its own.
-struct Parts<'a> {
-    state: &'a Arc<State>,
-    loads: &'a Loads,
-    door: Door,
-    questions: Sender<admin::Question>,
-    parser_queue: ParserQueue,
-    commands: &'a Sender<SupervisorCommand>,
-}
-
-/// Starts a thread for each core. The first core accepts the clients of all cores.
-fn start_workers(
-    parts: Parts<'_>,
-    kernels: Vec<Kernel>,
-    mut listeners: Vec<Listener>,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let mut threads = Vec::with_capacity(kernels.len());
-    for (core, kernel) in parts.state.post.cores().zip(kernels) {
-        let worker_state = worker_state(&parts, core);
-        let listeners = std::mem::take(&mut listeners);
-        let commands = parts.commands.clone();
-        let thread = thread::Builder::new().name(format!("core-{}", core.0));
-        threads.push(thread.spawn(move || {
-            let run = || Worker::new(kernel, worker_state(), listeners)?.run();
-            // The supervisor ends last.
-            let _ = commands.send(SupervisorCommand::Ended(core, run()));
-        })?);
-    }
-    Ok(threads)
-}
-
-/// Returns a function that makes a core's state in that core's thread: an engine does not leave its
-/// thread.
-fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState + Send + use<> {
-    let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
-    let (questions, commands) = (parts.questions.clone(), parts.commands.clone());
-    let (parser_queue, door) = (parts.parser_queue.clone(), parts.door.clone());
-    let mut supply = random::Supply::new();
-    let entropy = Box::new(move |bytes: &mut [u8]| supply.fill(bytes));
-    move || WorkerState {
-        core,
-        clock: state.clock,
-        engine: Engine::new(core, Arc::clone(&state.shared), entropy),
-        ports: Ports::default(),
-        dialer: Dialer::new(core, Arc::clone(&state.resolver)),
-        tls: TlsHost::new(Arc::clone(&state.tls)),
-        sqlite_host: SqliteHost::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
-        loads,
-        gauge: Gauge::default(),
-        giving: None,
-        door,
-        user_names: UserNames::default(),
-        links: Links {
-            outgoing: state.post.cores().map(|_| Vec::new()).collect(),
-            post: Arc::clone(&state.post),
-            questions,
-            parser_queue,
-            commands,
-        },
-        leaving: HashMap::new(),
-        inbox: Vec::new(),
-        woken: false,
-        stopped: false,
-        drained: false,
-        counted: 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::thread;
+
+    use refrain_config::Workers;
 
     use super::*;
     use crate::log;

@@ -14,23 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_pool::Conn;
-use refrain_pool::ids::Core;
-
-use crate::mail::{Addresses, Mail, Post};
-
 /// Time for which an answer is used without asking again. `getaddrinfo` does not return the
 /// record's own TTL.
 const FRESH: Duration = Duration::from_secs(15);
 
-/// An attempt to connect that waits for an answer, which it gets as [`Mail::Resolved`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
-    pub(crate) core: Core,
-    pub(crate) conn: Conn,
-    /// Distinguishes this attempt from an earlier one with the same connection number.
-    pub(crate) ticket: u64,
-}
+/// The IP addresses of a host name in the resolver's order, or why there are none.
+pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
+
+/// Passes the addresses to an attempt to connect that waits for them.
+pub(crate) type Asker = Box<dyn FnOnce(Addresses) + Send>;
 
 /// A name with its addresses, for `SHOW DNS_HOSTS`.
 #[derive(Clone, Debug)]
@@ -40,7 +32,7 @@ pub(crate) struct KnownHost {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Entry {
     addresses: Vec<IpAddr>,
     asked: Option<Instant>,
@@ -55,18 +47,14 @@ impl Entry {
 }
 
 /// The names that were asked for, with their addresses.
-#[derive(Debug)]
+#[derive(Default)]
 pub(crate) struct Resolver {
-    post: Arc<Post>,
     entries: Mutex<HashMap<String, Entry>>,
 }
 
 impl Resolver {
-    pub(crate) fn new(post: Arc<Post>) -> Arc<Self> {
-        Arc::new(Self { post, entries: Mutex::default() })
-    }
-
-    /// Returns the addresses of `name` if they are known. Otherwise the attempt gets mail.
+    /// Returns the addresses of `name` if they are known. Otherwise `asker` gets them later, from
+    /// another thread.
     pub(crate) fn ask(self: &Arc<Self>, name: &str, asker: Asker) -> Option<Vec<IpAddr>> {
         let mut entries = self.entries();
         let entry = entries.entry(name.to_owned()).or_default();
@@ -126,10 +114,7 @@ impl Resolver {
         };
         let askers = entry.askers.take().unwrap_or_default();
         drop(entries);
-        for Asker { core, conn, ticket } in askers {
-            let addresses = addresses.clone();
-            self.post.send(core, Mail::Resolved { conn, ticket, addresses });
-        }
+        askers.into_iter().for_each(|asker| asker(addresses.clone()));
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {

@@ -8,10 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use refrain_config::Host;
-use refrain_pg::Event;
-use refrain_pg::requests::Answer;
-use refrain_pool::Conn;
 use refrain_pool::ids::Peer;
+use refrain_pool::{Conn, Event};
+
+use crate::served::Served;
 
 /// The peer of a connection.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn forget(conn: Conn) {
 
 /// Notes the event that this thread begins to handle.
 #[inline]
-pub(crate) fn begin(event: &Event<'_>) {
+pub(crate) fn begin<P: Served>(event: &Event<'_, P>) {
     NOW.set(Some(match event {
         Event::Bytes { conn, .. } => ("bytes", Some(*conn)),
         Event::Drained { conn } => ("sent bytes", Some(*conn)),
@@ -58,9 +58,7 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Arrived { conn, .. } => ("a connection of another core", Some(*conn)),
         Event::Message(_) => ("mail of another core", None),
         Event::Command(_) => ("a command", None),
-        Event::Answered(Answer::Console { .. }) => ("a reply of the console", None),
-        Event::Answered(Answer::Analysed { .. }) => ("an analysis of a text", None),
-        Event::Answered(Answer::Read { .. }) => ("the names in a text", None),
+        Event::Answered(answer) => (P::name(answer), None),
         Event::GiveClients { .. } => ("an order to give clients away", None),
         Event::Tick => ("a timer tick", None),
     }));
@@ -94,6 +92,8 @@ pub(crate) fn words() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use refrain_pg::Event;
+
     use super::*;
 
     #[test]

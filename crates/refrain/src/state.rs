@@ -1,31 +1,25 @@
 //! The state of the whole program that the helper threads share.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use refrain_config::Options;
 use refrain_drive::Address;
-use refrain_pg::{Shared, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 
 use crate::clock::Clock;
-use crate::mail::{Mail, Post};
+use crate::cores::AnyCores;
 use crate::resolve::Resolver;
-use crate::sqlite_host::Files;
-use crate::tls::Store;
+use crate::tls::{Setup, Store};
 
 /// The state of the whole program that the helper threads share. Cores do not use it.
 pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) started: Now,
-    pub(crate) post: Arc<Post>,
-    pub(crate) shared: Arc<Shared>,
+    /// The cores, one entry for each protocol that is served.
+    pub(crate) cores: Vec<Arc<dyn AnyCores>>,
     pub(crate) resolver: Arc<Resolver>,
-    pub(crate) files: Arc<Files>,
     pub(crate) tls: Arc<Store>,
     /// The addresses at which clients are accepted.
     pub(crate) addresses: Vec<Address>,
@@ -33,6 +27,7 @@ pub(crate) struct State {
     pub(crate) driver: &'static str,
     /// The file or URL of the options, without a password.
     pub(crate) source: String,
+    pub(crate) options: RwLock<Arc<Options>>,
     pub(crate) flags: Flags,
 }
 
@@ -45,7 +40,31 @@ pub(crate) struct Flags {
 impl State {
     /// Returns the options in force.
     pub(crate) fn options(&self) -> Arc<Options> {
-        self.shared.options()
+        self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts new options into force, and the files that they name.
+    pub(crate) fn reload(&self, options: Options, setup: Setup) {
+        let options = Arc::new(options);
+        // Before the options: these name what is in the setup.
+        self.tls.replace(setup);
+        *self.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&options);
+        self.cores.iter().for_each(|cores| cores.reload(&options));
+    }
+
+    /// Returns the number of cores.
+    pub(crate) fn core_count(&self) -> usize {
+        self.cores.iter().map(|cores| cores.count()).sum()
+    }
+
+    /// Returns the number of clients.
+    pub(crate) fn clients(&self) -> u32 {
+        self.cores.iter().map(|cores| cores.clients()).fold(0, u32::wrapping_add)
+    }
+
+    /// Gives a command to every core.
+    pub(crate) fn command(&self, command: &Command) {
+        self.cores.iter().for_each(|cores| cores.command(command));
     }
 
     /// True if a shutdown has begun, so that new clients should go elsewhere.
@@ -57,68 +76,34 @@ impl State {
         self.flags.draining.store(true, Relaxed);
     }
 
-    /// True if all databases were paused at once. A database may be paused on its own as well.
-    pub(crate) fn is_paused(&self) -> bool {
-        self.shared.are_all_paused()
+    /// Begins a shutdown: no core accepts clients any more.
+    pub(crate) fn refuse_clients(&self) {
+        self.set_draining();
+        self.cores.iter().for_each(|cores| cores.refuse_clients());
     }
 
-    /// Pauses a database, or all. Cores with pools get a command; a core that opens a pool later
-    /// reads the pause in `shared`.
-    pub(crate) fn pause(&self, database: Option<Arc<str>>) {
-        self.shared.set_paused(database.as_ref(), true);
-        self.post.command(&Command::Pause(database));
+    /// True if all databases were paused at once. A database may be paused on its own as well.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.cores.iter().all(|cores| cores.are_all_paused())
+    }
+
+    /// Pauses a database, or all.
+    pub(crate) fn pause(&self, database: Option<&Arc<str>>) {
+        self.cores.iter().for_each(|cores| cores.pause(database));
     }
 
     /// Resumes a database, or all.
-    pub(crate) fn resume(&self, database: Option<Arc<str>>) {
-        self.shared.set_paused(database.as_ref(), false);
-        self.post.command(&Command::Resume(database));
+    pub(crate) fn resume(&self, database: Option<&Arc<str>>) {
+        self.cores.iter().for_each(|cores| cores.resume(database));
     }
 
     /// Closes all clients and servers of a database, or all, and pauses it.
-    pub(crate) fn kill(&self, database: Option<Arc<str>>) {
-        self.shared.kill(database.as_ref());
-        self.post.command(&Command::Kill(database));
+    pub(crate) fn kill(&self, database: Option<&Arc<str>>) {
+        self.cores.iter().for_each(|cores| cores.kill(database));
     }
 
     /// Makes the cores close each server of a database, or of all, once its client is done with it.
-    pub(crate) fn reconnect(&self, database: Option<Arc<str>>) {
-        self.shared.reconnect(database.as_ref());
-        self.post.command(&Command::Reconnect(database));
-    }
-
-    /// Returns a snapshot of each core, in the order of the cores.
-    pub(crate) fn snapshots(&self, timeout: Duration) -> Vec<Snapshot> {
-        let mut snapshots = self.ask(timeout, Mail::Snapshot);
-        snapshots.sort_by_key(|snapshot| snapshot.core);
-        snapshots
-    }
-
-    /// Counts the clients that hold each statement, by the statement's ID.
-    pub(crate) fn statement_clients(&self, timeout: Duration) -> HashMap<u64, u32> {
-        let mut clients = HashMap::new();
-        for (id, count) in self.ask(timeout, Mail::StatementClients).into_iter().flatten() {
-            *clients.entry(id).or_default() += count;
-        }
-        clients
-    }
-
-    /// Asks every core. The result leaves out cores that do not answer in time: for an operator who
-    /// looks for a fault, an incomplete answer is better than none.
-    fn ask<T>(&self, timeout: Duration, question: impl Fn(Sender<T>) -> Mail) -> Vec<T> {
-        let (answer, answers) = mpsc::channel();
-        let cores = self.post.cores();
-        let expected = cores.len();
-        cores.for_each(|core| self.post.send(core, question(answer.clone())));
-        drop(answer);
-        let deadline = Instant::now() + timeout;
-        let mut answered: Vec<T> = Vec::with_capacity(expected);
-        while answered.len() < expected {
-            match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(one) => answered.push(one),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        answered
+    pub(crate) fn reconnect(&self, database: Option<&Arc<str>>) {
+        self.cores.iter().for_each(|cores| cores.reconnect(database));
     }
 }

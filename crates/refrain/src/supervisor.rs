@@ -17,9 +17,7 @@ use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
 use crate::exposure;
-use crate::loads::Loads;
 use crate::log;
-use crate::mail::Mail;
 use crate::source::{Source, trusts_strangers};
 use crate::state::State;
 use crate::tls::Setup;
@@ -65,7 +63,6 @@ enum Stage {
 pub(crate) struct Supervisor {
     pub(crate) state: Arc<State>,
     pub(crate) source: Source,
-    pub(crate) loads: Loads,
     pub(crate) commands: Receiver<SupervisorCommand>,
     pub(crate) threads: Vec<JoinHandle<()>>,
     stage: Stage,
@@ -78,13 +75,12 @@ impl Supervisor {
     pub(crate) fn new(
         state: Arc<State>,
         source: Source,
-        loads: Loads,
         commands: Receiver<SupervisorCommand>,
         threads: Vec<JoinHandle<()>>,
     ) -> Self {
         let stage = Stage::Serving;
         let (drained, ended, failure) = (0, 0, None);
-        Self { state, source, loads, commands, threads, stage, drained, ended, failure }
+        Self { state, source, commands, threads, stage, drained, ended, failure }
     }
 
     /// Handles commands until all cores have ended.
@@ -96,7 +92,7 @@ impl Supervisor {
             match self.next() {
                 Ok(command) => self.handle(command),
                 Err(RecvTimeoutError::Timeout) => match self.stage {
-                    Stage::Emptying if self.loads.total() == 0 => {
+                    Stage::Emptying if self.state.clients() == 0 => {
                         self.stop("all clients have left")
                     }
                     Stage::Draining(_) => self.stop("shutdown_timeout has passed"),
@@ -189,11 +185,7 @@ impl Supervisor {
             tracing::warn!(cause = "reload", "{warning}");
         }
         log::set_level(new.general.log_level);
-        let new: Arc<Options> = Arc::new(new);
-        // Before the options: these name what is in the setup.
-        self.state.tls.replace(setup);
-        self.state.shared.reload(Arc::clone(&new));
-        self.state.post.command(&Command::Reload(new));
+        self.state.reload(new, setup);
         Ok(())
     }
 
@@ -215,32 +207,27 @@ impl Supervisor {
     fn empty(&mut self) {
         if self.stage == Stage::Serving {
             tracing::info!(cause = "shutdown", "waiting for clients to leave");
-            self.refuse_clients();
+            self.state.refuse_clients();
             self.stage = Stage::Emptying;
         }
     }
 
     fn drain(&mut self) {
         let timeout = self.state.options().general.shutdown_timeout;
-        let clients = self.loads.total();
+        let clients = self.state.clients();
         let most =
             timeout.map_or_else(String::new, |most| format!(" for {} s", most.as_secs_f64()));
         tracing::info!(cause = "shutdown", clients, "waiting for transactions to end{most}");
-        self.refuse_clients();
-        self.state.post.command(&Command::Drain);
+        self.state.refuse_clients();
+        self.state.command(&Command::Drain);
         self.stage = Stage::Draining(timeout.map(|timeout| Instant::now() + timeout));
-    }
-
-    fn refuse_clients(&self) {
-        self.state.set_draining();
-        self.state.post.send(Core(0), Mail::Unlisten);
     }
 
     fn stop(&mut self, why: &str) {
         if !matches!(self.stage, Stage::Stopping(_)) {
-            tracing::info!(cause = "shutdown", clients = self.loads.total(), "stopping: {why}");
+            tracing::info!(cause = "shutdown", clients = self.state.clients(), "stopping: {why}");
             self.state.set_draining();
-            self.state.post.command(&Command::Stop);
+            self.state.command(&Command::Stop);
             self.stage = Stage::Stopping(Instant::now() + STOP_WAIT);
         }
     }

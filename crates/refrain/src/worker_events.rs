@@ -5,13 +5,13 @@
 //! client may belong to another core, and that a connection is encrypted.
 
 use refrain_drive::{Event as Happened, Socket, Token};
-use refrain_pg::Event;
-use refrain_pool::Now;
+use refrain_pool::{Event, Now};
 
 use crate::mail::Mail;
+use crate::served::Served;
 use crate::worker_state::{Leaving, WorkerState, conn};
 
-impl WorkerState {
+impl<P: Served> WorkerState<P> {
     /// Handles a kernel event.
     pub(crate) fn handle_event(&mut self, now: Now, happened: Happened<'_>) {
         match happened {

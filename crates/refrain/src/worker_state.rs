@@ -9,11 +9,8 @@ use std::time::Duration;
 
 use refrain_drive::{Peer, Token};
 use refrain_pool::ids::{self, Core};
+use refrain_pool::{Conn, Engine, Event, Now, Ports, Transfer};
 
-use refrain_pg::{Engine, Event, Ports, Transfer};
-use refrain_pool::{Conn, Now};
-
-use crate::admin::Question;
 use crate::balance::Order;
 use crate::clock::Clock;
 use crate::dial::Dialer;
@@ -21,10 +18,8 @@ use crate::listen::Door;
 use crate::loads::{Gauge, Loads};
 use crate::machine::UserNames;
 use crate::mail::{Mail, Post};
-use crate::parser::ParserQueue;
 use crate::scene;
-use crate::sqlite_host::SqliteHost;
-use crate::sqlite_session::SessionOutput;
+use crate::served::{LocalServers, Served, SessionOutput};
 use crate::supervisor::SupervisorCommand;
 use crate::tls::{Session, TlsHost};
 
@@ -33,24 +28,25 @@ use crate::tls::{Session, TlsHost};
 pub(crate) static PLANTED: AtomicBool = AtomicBool::new(false);
 
 /// The state of a core, apart from its kernel driver.
-pub(crate) struct WorkerState {
+pub(crate) struct WorkerState<P: Served> {
     pub(crate) core: Core,
     pub(crate) clock: Clock,
-    pub(crate) engine: Engine,
-    pub(crate) ports: Ports,
+    pub(crate) engine: Engine<P>,
+    pub(crate) ports: Ports<P>,
     pub(crate) dialer: Dialer,
     pub(crate) tls: TlsHost,
-    pub(crate) sqlite_host: SqliteHost,
+    /// The servers that run in this process.
+    pub(crate) local: P::Local,
     pub(crate) loads: Loads,
     pub(crate) gauge: Gauge,
     /// Clients that are to go to another core, as soon as they do nothing.
     pub(crate) giving: Option<Giving>,
-    pub(crate) door: Door,
+    pub(crate) door: Door<P>,
     pub(crate) user_names: UserNames,
-    pub(crate) links: Links,
+    pub(crate) links: Links<P>,
     /// Servers and clients on their way to another core, until the kernel has detached them.
-    pub(crate) leaving: HashMap<Token, Leaving>,
-    pub(crate) inbox: Vec<Mail>,
+    pub(crate) leaving: HashMap<Token, Leaving<P>>,
+    pub(crate) inbox: Vec<Mail<P>>,
     pub(crate) woken: bool,
     pub(crate) stopped: bool,
     pub(crate) drained: bool,
@@ -59,12 +55,12 @@ pub(crate) struct WorkerState {
 }
 
 /// The channels to the other threads.
-pub(crate) struct Links {
-    pub(crate) post: Arc<Post>,
+pub(crate) struct Links<P: Served> {
+    pub(crate) post: Arc<Post<P>>,
     /// Mail for each core, sent at the end of the turn.
-    pub(crate) outgoing: Vec<Vec<Mail>>,
-    pub(crate) questions: Sender<Question>,
-    pub(crate) parser_queue: ParserQueue,
+    pub(crate) outgoing: Vec<Vec<Mail<P>>>,
+    /// The threads that work for the protocol.
+    pub(crate) helpers: P::Helpers,
     pub(crate) commands: Sender<SupervisorCommand>,
 }
 
@@ -82,26 +78,26 @@ const GIVING_MAX: Duration = Duration::from_millis(200);
 const GIVEN_AT_ONCE: usize = 64;
 
 /// A server or client on its way to another core.
-pub(crate) struct Leaving {
+pub(crate) struct Leaving<P: Served> {
     pub(crate) to: Core,
-    pub(crate) transfer: Box<Transfer>,
+    pub(crate) transfer: Box<Transfer<P>>,
     /// Bytes that it sent in the meantime, for the other core.
     pub(crate) early: Vec<u8>,
     /// Its TLS.
     pub(crate) session: Option<Box<Session>>,
 }
 
-impl WorkerState {
-    /// Returns how long the kernel may wait for an event: not at all while mail or SQLite sessions
-    /// wait.
+impl<P: Served> WorkerState<P> {
+    /// Returns how long the kernel may wait for an event: not at all while mail or sessions in this
+    /// process wait.
     pub(crate) fn poll_timeout(&self, now: Now) -> Option<Duration> {
-        if !self.inbox.is_empty() || self.sqlite_host.is_waited_for() {
+        if !self.inbox.is_empty() || self.local.is_waited_for() {
             return Some(Duration::ZERO);
         }
         self.engine.next_tick(&self.ports).map(|tick| Duration::from_micros(tick.since(now)))
     }
 
-    pub(crate) fn step(&mut self, now: Now, event: Event<'_>) {
+    pub(crate) fn step(&mut self, now: Now, event: Event<'_, P>) {
         scene::begin(&event);
         #[cfg(test)]
         assert!(!PLANTED.load(Relaxed) || !matches!(event, Event::Bytes { .. }), "planted");
@@ -139,7 +135,7 @@ impl WorkerState {
         }
     }
 
-    /// Passes the output of an SQLite session to the engine.
+    /// Passes the output of a session in this process to the engine.
     pub(crate) fn hear_session(&mut self, now: Now, conn: Conn, done: SessionOutput) {
         let SessionOutput { sent, bytes, closed, .. } = done;
         if let Some(buffer) = sent {
@@ -181,7 +177,7 @@ impl WorkerState {
     }
 }
 
-impl WorkerState {
+impl<P: Served> WorkerState<P> {
     /// Measures this core's load, and passes on the order if clients are to move.
     fn balance(&mut self, now: Now) {
         if self.loads.is_single() {
@@ -194,8 +190,8 @@ impl WorkerState {
     }
 }
 
-impl Links {
-    pub(crate) fn put(&mut self, to: Core, mail: Mail) {
+impl<P: Served> Links<P> {
+    pub(crate) fn put(&mut self, to: Core, mail: Mail<P>) {
         self.outgoing[usize::from(to.0)].push(mail);
     }
 

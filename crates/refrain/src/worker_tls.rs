@@ -2,13 +2,13 @@
 //! tasks go to the kernel.
 
 use refrain_drive::{Address, Driver, Kernel};
-use refrain_pg::Event;
-use refrain_pool::{Conn, Now};
+use refrain_pool::{Conn, Event, Now};
 
+use crate::served::Served;
 use crate::tls::{Heard, Session, Task};
 use crate::worker_state::{WorkerState, token};
 
-impl WorkerState {
+impl<P: Served> WorkerState<P> {
     /// Begins to encrypt a client's connection.
     pub(crate) fn start_tls(&mut self, now: Now, conn: Conn, clear: usize, early: &[u8]) {
         match Session::of_client(&self.tls.store, clear, !early.is_empty()) {

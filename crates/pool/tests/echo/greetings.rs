@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use refrain_echo::login;
+use refrain_echo::parts::Greeting;
 use refrain_pool::event::Command;
 
 use crate::harness::{ClientId, Connects, World};
-use crate::login;
-use crate::parts::Greeting;
 
 /// Greets a client that has waited for it.
 fn greet(world: &mut World, client: ClientId) {

@@ -19,7 +19,7 @@ use refrain_pool::shared::Shared;
 use refrain_pool::stats::PoolCounters;
 use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports, Step, Transfer};
 
-use crate::parts::{Checks, Echo, Greeting};
+use refrain_echo::parts::{Checks, Echo, Greeting};
 
 /// The peer of a connection.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use refrain_pool::event::Command;
 
 use crate::harness::{Connects, World};
-use crate::parts::Check;
+use refrain_echo::parts::Check;
 
 /// Puts a check in line.
 fn queue(world: &mut World) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use refrain_pool::{Conn, Now, Output};
 
-use crate::parts::Echo;
+use refrain_echo::parts::Echo;
 
 type Ports = refrain_pool::Ports<Echo>;
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use refrain_echo::parts::Greeting;
 use refrain_pool::event::Command;
 
 use crate::cancel::{cancel, client};
 use crate::harness::{ClientId, Connects, ServerId, World};
-use crate::parts::Greeting;
 
 /// Makes a world in which each client waits for its greeting until Refrain has asked the host.
 fn world_with_probes() -> World {

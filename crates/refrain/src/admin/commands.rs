@@ -5,12 +5,13 @@ use std::sync::{Arc, mpsc};
 use refrain_config::nearest;
 use refrain_pool::event::Command;
 use refrain_pool::ids::ClientSerial;
-use refrain_wire::write;
 
+use super::pg::{autoprepare, cache};
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
-use super::text::{self, Refusal, Word};
-use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting, autoprepare, cache};
+use super::words::{self, Word};
+use super::{Desk, PAUSE, SNAPSHOT_TIMEOUT, Wait};
+use crate::console::{Part, Question, Refusal, Reply, Table};
 use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
@@ -30,8 +31,19 @@ const EXPLAIN_CACHE: &[&str] = &["explain", "cache"];
 const FLUSH: &str = "FLUSH AUTH|AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|STATEMENT '<sql>'|\
                      TABLE <table>|TAG <tag>]";
 
-/// Messages to send now; `None` if the reply follows later.
-type Answer = Result<Option<Vec<u8>>, Refusal>;
+/// The outcome of a command.
+pub(super) enum Outcome {
+    Reply(Reply),
+    /// The reply follows when the wait is over.
+    Wait(Wait),
+}
+
+type Answer = Result<Outcome, Refusal>;
+
+/// Makes the reply to a command that shows nothing.
+fn done(tag: &'static str) -> Answer {
+    Ok(Outcome::Reply(vec![Part::Done(tag)]))
+}
 
 pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "show", admin: false, usage: "", run: show },
@@ -60,17 +72,20 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "suspend", admin: true, usage: "", run: unsupported },
 ];
 
-/// Carries out a command. Returns the reply, unless it follows later.
-pub(super) fn run(desk: &mut Desk, question: &Question) -> Option<Vec<u8>> {
-    answer(desk, question).unwrap_or_else(|refusal| Some(refusal.reply()))
+/// Carries out a command.
+pub(super) fn run(desk: &mut Desk, question: &Question) -> Outcome {
+    let refused = |refusal| Outcome::Reply(vec![Part::Refused(refusal)]);
+    answer(desk, question).unwrap_or_else(refused)
 }
 
 fn answer(desk: &mut Desk, question: &Question) -> Answer {
     // The text behind EXPLAIN is a query, which is not split into the console's words.
-    let explains = |beginning| text::behind(&question.query, beginning).is_some();
+    let explains = |beginning| words::behind(&question.query, beginning).is_some();
     let explained = explains(EXPLAIN_AUTOPREPARE) || explains(EXPLAIN_CACHE);
-    let words = text::words(if explained { "explain" } else { &question.query })?;
-    let Some((first, arguments)) = words.split_first() else { return Ok(Some(text::empty())) };
+    let words = words::split(if explained { "explain" } else { &question.query })?;
+    let Some((first, arguments)) = words.split_first() else {
+        return Ok(Outcome::Reply(vec![Part::Nothing]));
+    };
     let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
     let entry = entry.ok_or_else(|| unknown_command(question, first, arguments))?;
     if entry.admin {
@@ -87,22 +102,19 @@ fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     // Listings of the cache have names of two words.
     let [first, rest @ ..] = arguments else { return Err(Refusal::syntax(&question.query)) };
     let what = &rest.iter().fold(first.clone(), |name, word| name.and(word));
-    let mut out = Vec::new();
-    if what.is("help") {
-        text::notice(&mut out, "Console usage", &help());
+    let part = if what.is("help") {
+        Part::Notice { text: "Console usage", detail: help() }
     } else if what.is("all") {
-        ALL.show(&desk.view(), &mut out);
+        Part::Rows(ALL.show(&desk.view()))
     } else if let Some((name, value)) = SETTINGS.iter().find(|(name, _)| what.is(name)) {
-        write::text_columns(&mut out, &[name]);
-        write::text_row(&mut out, [Some(*value)].into_iter());
+        Part::Rows(Table::of(name, value))
     } else if let Some((_, listing)) = LISTINGS.iter().find(|(name, _)| what.is(name)) {
-        listing.show(&desk.view(), &mut out);
+        Part::Rows(listing.show(&desk.view()))
     } else {
         let meant = nearest(&what.text.to_lowercase(), shown());
         return Err(Refusal::meant(&question.query, meant.map(|meant| format!("SHOW {meant}"))));
-    }
-    out.extend_from_slice(&text::done("SHOW"));
-    Ok(Some(out))
+    };
+    Ok(Outcome::Reply(vec![part, Part::Done("SHOW")]))
 }
 
 fn help() -> String {
@@ -139,11 +151,8 @@ fn unknown_command(question: &Question, first: &Word, arguments: &[Word]) -> Ref
 fn select(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
         [number] if number.text.parse::<i64>().is_ok() => {
-            let mut out = Vec::new();
-            write::text_columns(&mut out, &["?column?"]);
-            write::text_row(&mut out, [Some(number.text.as_str())].into_iter());
-            out.extend_from_slice(&text::done("SELECT 1"));
-            Ok(Some(out))
+            let rows = Part::Rows(Table::of("?column?", &number.text));
+            Ok(Outcome::Reply(vec![rows, Part::Done("SELECT 1")]))
         }
         _ => show(desk, question, arguments),
     }
@@ -167,25 +176,23 @@ fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
         let advice = "options are changed in the configuration file, followed by RELOAD";
         return Err(Refusal::new("0A000", advice));
     }
-    let mut out = Vec::new();
-    text::notice(&mut out, "SET ignored", "");
-    out.extend_from_slice(&text::done("SET"));
-    Ok(Some(out))
+    let ignored = Part::Notice { text: "SET ignored", detail: String::new() };
+    Ok(Outcome::Reply(vec![ignored, Part::Done("SET")]))
 }
 
 /// Accepts the commands of drivers that empty a session between two of their users: one of the
 /// console has nothing to empty.
 fn reset(_: &mut Desk, _: &Question, _: &[Word]) -> Answer {
-    Ok(Some(text::done("RESET")))
+    done("RESET")
 }
 
 fn discard(_: &mut Desk, _: &Question, _: &[Word]) -> Answer {
-    Ok(Some(text::done("DISCARD ALL")))
+    done("DISCARD ALL")
 }
 
 fn deallocate(_: &mut Desk, _: &Question, arguments: &[Word]) -> Answer {
     let all = arguments.iter().any(|word| word.is("all"));
-    Ok(Some(text::done(if all { "DEALLOCATE ALL" } else { "DEALLOCATE" })))
+    done(if all { "DEALLOCATE ALL" } else { "DEALLOCATE" })
 }
 
 fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
@@ -194,7 +201,7 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     // The supervisor ends last.
     let _ = desk.commands.send(SupervisorCommand::Reload(Some(answer)));
     match outcome.recv_timeout(SNAPSHOT_TIMEOUT) {
-        Ok(Ok(())) => Ok(Some(text::done("RELOAD"))),
+        Ok(Ok(())) => done("RELOAD"),
         Ok(Err(why)) => Err(Refusal::new("F0000", format!("RELOAD failed: {why}"))),
         Err(_) => Err(Refusal::new("57P01", "the program is about to end")),
     }
@@ -202,34 +209,32 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 
 fn pause(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.pause(database.clone());
-    Ok(wait(desk, question, PAUSE, database))
+    desk.state.pause(database.as_ref());
+    Ok(Outcome::Wait(Wait { tag: PAUSE, database }))
 }
 
 fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.resume(database.clone());
-    desk.give_up(|waiting| {
-        waiting.is_pause() && (database.is_none() || waiting.database == database)
-    });
-    Ok(Some(text::done("RESUME")))
+    desk.state.resume(database.as_ref());
+    desk.give_up(|wait| wait.is_pause() && (database.is_none() || wait.database == database));
+    done("RESUME")
 }
 
 fn reconnect(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.reconnect(database);
-    Ok(Some(text::done("RECONNECT")))
+    desk.state.reconnect(database.as_ref());
+    done("RECONNECT")
 }
 
 fn wait_close(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    Ok(wait(desk, question, "WAIT_CLOSE", database))
+    Ok(Outcome::Wait(Wait { tag: "WAIT_CLOSE", database }))
 }
 
 fn kill(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.kill(database);
-    Ok(Some(text::done("KILL")))
+    desk.state.kill(database.as_ref());
+    done("KILL")
 }
 
 fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
@@ -239,40 +244,38 @@ fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answ
     if !desk.view().clients().any(|(_, client)| client.serial == serial) {
         return Err(Refusal::new("02000", "client not found"));
     }
-    desk.state.post.command(&Command::KillClient(serial));
-    Ok(Some(text::done("KILL_CLIENT")))
+    desk.state.command(&Command::KillClient(serial));
+    done("KILL_CLIENT")
 }
 
 fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
-    let mut out = Vec::new();
-    if let Some(sql) = text::behind(&question.query, EXPLAIN_AUTOPREPARE) {
+    if let Some(sql) = words::behind(&question.query, EXPLAIN_AUTOPREPARE) {
         let most = desk.state.options().defaults.autoprepare_max_literals;
-        autoprepare::explain(sql.trim(), most as usize, &mut out);
-    } else if let Some(sql) = text::behind(&question.query, EXPLAIN_CACHE) {
-        cache::explain(&desk.state, sql, &mut out);
+        Ok(Outcome::Reply(autoprepare::explain(sql.trim(), most as usize)))
+    } else if let Some(sql) = words::behind(&question.query, EXPLAIN_CACHE) {
+        let rows = Part::Rows(cache::explain(&desk.pg, &desk.state.options(), sql));
+        Ok(Outcome::Reply(vec![rows, Part::Done("EXPLAIN")]))
     } else {
         let second = question.query.split_whitespace().nth(1).unwrap_or_default().to_lowercase();
         let meant = nearest(&second, ["autoprepare", "cache"]);
         let meant = meant.map(|meant| format!("EXPLAIN {meant} …"));
-        return Err(Refusal::meant(&question.query, meant));
+        Err(Refusal::meant(&question.query, meant))
     }
-    out.extend_from_slice(&text::done("EXPLAIN"));
-    Ok(Some(out))
 }
 
 fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
         [what, rest @ ..] if what.is("cache") => {
-            cache::flush(&desk.state, &question.query, rest)?;
-            Ok(Some(text::done("FLUSH")))
+            cache::flush(&desk.pg, &question.query, rest)?;
+            done("FLUSH")
         }
         [what] if what.is("auth") => {
-            desk.state.shared.protocol.flush_users(desk.state.clock.now());
-            Ok(Some(text::done("FLUSH")))
+            desk.pg.cores.shared.protocol.flush_users(desk.state.clock.now());
+            done("FLUSH")
         }
         [what] if what.is("autoprepare") => {
-            desk.state.post.command(&Command::Flush);
-            Ok(Some(text::done("FLUSH")))
+            desk.state.command(&Command::Flush);
+            done("FLUSH")
         }
         [what] => {
             let meant = nearest(&what.text.to_lowercase(), ["auth", "autoprepare", "cache"]);
@@ -292,7 +295,7 @@ fn shutdown(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer 
     };
     // The supervisor ends last.
     let _ = desk.commands.send(command);
-    Ok(Some(text::done("SHUTDOWN")))
+    done("SHUTDOWN")
 }
 
 fn unsupported(_: &mut Desk, question: &Question, _: &[Word]) -> Answer {
@@ -317,17 +320,4 @@ fn database(
         }
         _ => Err(Refusal::syntax(&question.query)),
     }
-}
-
-/// Makes the client wait until the database has no server left that the command is about. A later
-/// look replies.
-fn wait(
-    desk: &mut Desk,
-    question: &Question,
-    tag: &'static str,
-    database: Option<Arc<str>>,
-) -> Option<Vec<u8>> {
-    let Question { core, client, .. } = *question;
-    desk.waiting.push(Waiting { core, client, tag, database });
-    None
 }

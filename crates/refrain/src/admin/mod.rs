@@ -1,4 +1,4 @@
-//! The console: the databases `refrain` and `pgbouncer`, answered with text.
+//! The console: the databases `refrain` and `pgbouncer`, answered with rows.
 //!
 //! An engine logs the client in and passes its queries on; one helper thread, the desk, answers all
 //! clients of the console. The desk asks each core for a snapshot, which the core makes between two
@@ -7,22 +7,21 @@
 //! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts
 //! read them by position. Everything else that Refrain shows has commands of its own ([`own`]).
 //! Each listing is a row in the table [`show::LISTINGS`], each command one in
-//! [`commands::COMMANDS`].
+//! [`commands::COMMANDS`]. Listings that PostgreSQL's protocol alone has are in the folder `pg`.
 //!
-//! Not here: who may log in, the wire protocol around a reply (both in the engine), and metrics.
+//! Not here: who may log in (in the engine), the messages of a question and a reply (each protocol
+//! that the program serves has its own, [`crate::console`]), and metrics.
 
-mod text;
+mod words;
 mod averages;
 mod view;
 mod table;
 mod sockets;
 mod pgbouncer;
 mod own;
-mod sqlite;
-mod autoprepare;
 mod sharing;
-mod cache;
 mod summary;
+mod pg;
 mod show;
 mod commands;
 
@@ -32,12 +31,13 @@ use std::time::Duration;
 use std::{io, thread};
 
 use averages::Averages;
+use commands::Outcome;
 use refrain_pg::{ServerView, Snapshot};
-use refrain_pool::ids::{ClientSerial, Core};
-use text::Refusal;
+use refrain_pool::ids::ClientSerial;
 use view::View;
 
-use crate::mail::Mail;
+use crate::console::{Answer, Part, Question, Refusal};
+use crate::pg::PgState;
 use crate::state::State;
 use crate::supervisor::SupervisorCommand;
 
@@ -51,34 +51,20 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The command that waits until all servers are closed.
 const PAUSE: &str = "PAUSE";
 
-/// A query of a client of the console.
-#[derive(Debug)]
-pub(crate) struct Question {
-    /// The core that serves the client.
-    pub(crate) core: Core,
-    pub(crate) client: ClientSerial,
-    pub(crate) user: Arc<str>,
-    /// True if the user may run commands that change something.
-    pub(crate) admin: bool,
-    pub(crate) query: String,
-}
-
-/// A client whose reply waits until servers are closed.
-struct Waiting {
-    core: Core,
-    client: ClientSerial,
+/// A command whose reply waits until servers are closed.
+struct Wait {
     /// The command, as its reply names it.
     tag: &'static str,
     /// The database of the command; `None` for all databases.
     database: Option<Arc<str>>,
 }
 
-impl Waiting {
+impl Wait {
     /// True if the wait is over. A PAUSE waits for the last server on any core: one may be on its
     /// way from core to core.
-    fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
+    fn is_over(&self, pg: &PgState, snapshots: &[Snapshot]) -> bool {
         if self.is_pause() {
-            return state.shared.counts.database_servers(self.database.as_deref()) == 0;
+            return pg.cores.shared.counts.database_servers(self.database.as_deref()) == 0;
         }
         let named = |server: &&ServerView| match &self.database {
             Some(database) => server.database == *database,
@@ -95,7 +81,16 @@ impl Waiting {
     fn is_pause_of_all(&self) -> bool {
         self.is_pause() && self.database.is_none()
     }
+}
 
+/// A client whose reply waits.
+struct Waiting {
+    wait: Wait,
+    client: ClientSerial,
+    answer: Answer,
+}
+
+impl Waiting {
     fn is_gone(&self, snapshots: &[Snapshot]) -> bool {
         let mut clients = snapshots.iter().flat_map(|snapshot| &snapshot.clients);
         !clients.any(|client| client.serial == self.client)
@@ -105,6 +100,7 @@ impl Waiting {
 /// The state of the thread that answers.
 struct Desk {
     state: Arc<State>,
+    pg: PgState,
     commands: Sender<SupervisorCommand>,
     averages: Averages,
     waiting: Vec<Waiting>,
@@ -116,11 +112,12 @@ struct Desk {
 /// If the thread cannot be started.
 pub(crate) fn open(
     state: Arc<State>,
+    pg: PgState,
     commands: Sender<SupervisorCommand>,
     questions: Receiver<Question>,
 ) -> io::Result<()> {
     let averages = Averages::new(state.clock.now());
-    let desk = Desk { state, commands, averages, waiting: Vec::new() };
+    let desk = Desk { state, pg, commands, averages, waiting: Vec::new() };
     // EXPLAIN AUTOPREPARE parses here.
     let thread =
         thread::Builder::new().name("console".to_owned()).stack_size(refrain_grammar::STACK);
@@ -133,7 +130,7 @@ impl Desk {
         loop {
             let poll_timeout = if self.waiting.is_empty() { IDLE } else { LOOK_EVERY };
             match questions.recv_timeout(poll_timeout) {
-                Ok(question) => self.answer(&question),
+                Ok(question) => self.answer(question),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -146,19 +143,18 @@ impl Desk {
         }
     }
 
-    fn answer(&mut self, question: &Question) {
-        let reply = commands::run(self, question);
-        if let Some(reply) = reply {
-            self.reply(question.core, question.client, reply);
+    fn answer(&mut self, question: Question) {
+        match commands::run(self, &question) {
+            Outcome::Reply(reply) => (question.answer)(reply),
+            Outcome::Wait(wait) => {
+                let Question { client, answer, .. } = question;
+                self.waiting.push(Waiting { wait, client, answer });
+            }
         }
     }
 
     fn view(&self) -> View<'_> {
-        View::new(&self.state, &self.averages, self.state.snapshots(SNAPSHOT_TIMEOUT))
-    }
-
-    fn reply(&self, core: Core, client: ClientSerial, reply: Vec<u8>) {
-        self.state.post.send(core, Mail::Console { client, reply });
+        View::new(&self.state, &self.pg, &self.averages)
     }
 
     /// Replies to the clients whose wait is over.
@@ -166,25 +162,24 @@ impl Desk {
         if self.waiting.is_empty() {
             return;
         }
-        let snapshots = self.state.snapshots(SNAPSHOT_TIMEOUT);
+        let snapshots = self.pg.cores.snapshots(SNAPSHOT_TIMEOUT);
         let paused = self.state.is_paused();
-        let undone = |waiting: &mut Waiting| waiting.is_pause_of_all() && !paused;
-        self.give_up(undone);
+        self.give_up(|wait| wait.is_pause_of_all() && !paused);
         let over = |waiting: &mut Waiting| {
-            waiting.is_over(&self.state, &snapshots) || waiting.is_gone(&snapshots)
+            waiting.wait.is_over(&self.pg, &snapshots) || waiting.is_gone(&snapshots)
         };
         let done: Vec<_> = self.waiting.extract_if(.., over).collect();
-        for Waiting { core, client, tag, .. } in done {
-            self.reply(core, client, text::done(tag));
+        for Waiting { wait, answer, .. } in done {
+            answer(vec![Part::Done(wait.tag)]);
         }
     }
 
     /// Sends an error to the clients whose PAUSE was undone by a RESUME, on the console or by
     /// signal.
-    fn give_up(&mut self, undone: impl FnMut(&mut Waiting) -> bool) {
-        let undone: Vec<_> = self.waiting.extract_if(.., undone).collect();
-        for Waiting { core, client, .. } in undone {
-            self.reply(core, client, Refusal::undone().reply());
+    fn give_up(&mut self, undone: impl Fn(&Wait) -> bool) {
+        let undone: Vec<_> = self.waiting.extract_if(.., |waiting| undone(&waiting.wait)).collect();
+        for Waiting { answer, .. } in undone {
+            answer(vec![Part::Refused(Refusal::undone())]);
         }
     }
 }

@@ -164,7 +164,7 @@ fn database_row(view: &View<'_>, entry: &Database, name: String) -> DatabaseRow 
         servers: view.servers().filter(|(_, server)| *server.database == name).count() as u64,
         max_clients: entry.max_client_connections.unwrap_or(0).into(),
         clients: view.clients().filter(|(_, client)| *client.database == name).count() as u64,
-        paused: view.state.shared.is_paused(&name),
+        paused: view.pg.cores.shared.is_paused(&name),
         name,
     }
 }
@@ -394,7 +394,7 @@ pub(super) const MEM: Listing<MemoryRow> = Listing {
         int("memtotal", |row| row.bytes),
     ],
     rows: |view| {
-        let statements = refrain_pg::statements(&view.state.shared);
+        let statements = refrain_pg::statements(&view.pg.cores.shared);
         let used = statements.len() as u64;
         let bytes = statements.iter().map(|statement| statement.bytes).sum();
         vec![MemoryRow { name: "statement", size: bytes / used.max(1), used, bytes }]

@@ -1,12 +1,13 @@
 //! The table of all listings.
 
+use super::pg::{autoprepare, cache, logins, prepared, sqlite};
 use super::table::{Listing, Pair, Show, text};
-use super::{autoprepare, cache, own, pgbouncer, sharing, sockets, sqlite, summary};
+use super::{own, pgbouncer, sharing, sockets, summary};
 
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("active_sockets", &sockets::ACTIVE_SOCKETS),
-    ("auth", &own::AUTH),
+    ("auth", &logins::AUTH),
     ("autoprepare", &autoprepare::TEMPLATES),
     ("cache", &cache::CACHE),
     ("cache advice", &cache::ADVICE),
@@ -22,7 +23,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("dns_hosts", &pgbouncer::DNS_HOSTS),
     ("dns_zones", &pgbouncer::DNS_ZONES),
     ("fds", &pgbouncer::FDS),
-    ("hba", &own::HBA),
+    ("hba", &logins::HBA),
     ("lists", &pgbouncer::LISTS),
     ("mem", &pgbouncer::MEM),
     ("options", &own::OPTIONS),
@@ -30,14 +31,14 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("peers", &pgbouncer::PEERS),
     ("pins", &sockets::PINS),
     ("pools", &pgbouncer::POOLS),
-    ("prepared", &own::PREPARED),
+    ("prepared", &prepared::PREPARED),
     ("refrain", &own::REFRAIN),
     ("servers", &sockets::SERVERS),
     ("servers_extended", &sockets::SERVERS_EXTENDED),
     ("sharing", &sharing::SHARING),
     ("sockets", &sockets::SOCKETS),
     ("state", &pgbouncer::STATE),
-    ("statements", &own::STATEMENTS),
+    ("statements", &prepared::STATEMENTS),
     ("stats", &pgbouncer::STATS),
     ("stats_averages", &pgbouncer::STATS_AVERAGES),
     ("stats_totals", &pgbouncer::STATS_TOTALS),

@@ -2,10 +2,8 @@
 //!
 //! A column's name, type and value stand together, so that they always fit each other.
 
-use refrain_wire::tag::back;
-use refrain_wire::write;
-
 use super::view::View;
+use crate::console::{Heading, Kind, Table};
 
 /// A column of rows made from `T`.
 pub(super) struct Column<T> {
@@ -16,19 +14,9 @@ pub(super) struct Column<T> {
 enum Value<T> {
     Text(fn(&T) -> String),
     Nullable(fn(&T) -> Option<String>),
-    Number(Number, fn(&T) -> u64),
+    Number(Kind, fn(&T) -> u64),
     Signed(fn(&T) -> i64),
 }
-
-/// The types of numbers, by their OID in PostgreSQL.
-#[derive(Clone, Copy)]
-enum Number {
-    Int8 = 20,
-    Int4 = 23,
-    Numeric = 1700,
-}
-
-const TEXT_OID: u32 = 25;
 
 pub(super) const fn text<T>(name: &'static str, value: fn(&T) -> String) -> Column<T> {
     Column { name, value: Value::Text(value) }
@@ -39,11 +27,11 @@ pub(super) const fn nullable<T>(name: &'static str, value: fn(&T) -> Option<Stri
 }
 
 pub(super) const fn int<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
-    Column { name, value: Value::Number(Number::Int4, value) }
+    Column { name, value: Value::Number(Kind::Int4, value) }
 }
 
 pub(super) const fn bigint<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
-    Column { name, value: Value::Number(Number::Int8, value) }
+    Column { name, value: Value::Number(Kind::Int8, value) }
 }
 
 /// Makes a column of a number that may be negative.
@@ -52,17 +40,17 @@ pub(super) const fn signed<T>(name: &'static str, value: fn(&T) -> i64) -> Colum
 }
 
 pub(super) const fn numeric<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
-    Column { name, value: Value::Number(Number::Numeric, value) }
+    Column { name, value: Value::Number(Kind::Numeric, value) }
 }
 
 impl<T> Column<T> {
-    fn oid_and_size(&self) -> (u32, i16) {
-        match self.value {
-            Value::Text(_) | Value::Nullable(_) => (TEXT_OID, -1),
-            Value::Number(Number::Int8, _) | Value::Signed(_) => (Number::Int8 as u32, 8),
-            Value::Number(Number::Int4, _) => (Number::Int4 as u32, 4),
-            Value::Number(Number::Numeric, _) => (Number::Numeric as u32, -1),
-        }
+    fn heading(&self) -> Heading {
+        let kind = match self.value {
+            Value::Text(_) | Value::Nullable(_) => Kind::Text,
+            Value::Number(kind, _) => kind,
+            Value::Signed(_) => Kind::Int8,
+        };
+        Heading { name: self.name, kind }
     }
 
     fn show(&self, row: &T) -> Option<String> {
@@ -77,8 +65,8 @@ impl<T> Column<T> {
 
 /// A listing of any kind of rows.
 pub(super) trait Show: Sync {
-    /// Appends the listing's RowDescription and DataRows.
-    fn show(&self, view: &View<'_>, out: &mut Vec<u8>);
+    /// Returns the listing's rows.
+    fn show(&self, view: &View<'_>) -> Table;
 
     /// Returns the names of the columns, for tests.
     #[cfg(test)]
@@ -92,8 +80,8 @@ pub(super) struct Listing<T: 'static> {
 }
 
 impl<T> Show for Listing<T> {
-    fn show(&self, view: &View<'_>, out: &mut Vec<u8>) {
-        put(self.columns, &(self.rows)(view), out);
+    fn show(&self, view: &View<'_>) -> Table {
+        table(self.columns, &(self.rows)(view))
     }
 
     #[cfg(test)]
@@ -102,28 +90,13 @@ impl<T> Show for Listing<T> {
     }
 }
 
-/// Appends a RowDescription and DataRows.
-pub(super) fn put<T>(columns: &[Column<T>], rows: &[T], out: &mut Vec<u8>) {
-    describe(columns, out);
-    for row in rows {
-        let values: Vec<_> = columns.iter().map(|column| column.show(row)).collect();
-        write::text_row(out, values.iter().map(Option::as_deref));
+/// Returns the values of the columns of all rows.
+pub(super) fn table<T>(columns: &[Column<T>], rows: &[T]) -> Table {
+    let values = |row| columns.iter().map(|column| column.show(row)).collect();
+    Table {
+        columns: columns.iter().map(Column::heading).collect(),
+        rows: rows.iter().map(values).collect(),
     }
-}
-
-fn describe<T>(columns: &[Column<T>], out: &mut Vec<u8>) {
-    write::message(out, back::ROW_DESCRIPTION, |out| {
-        out.extend_from_slice(&u16::try_from(columns.len()).unwrap_or(0).to_be_bytes());
-        for column in columns {
-            let (oid, size) = column.oid_and_size();
-            write::string(out, column.name.as_bytes());
-            out.extend_from_slice(&[0; 6]); // no table, no column of it
-            out.extend_from_slice(&oid.to_be_bytes());
-            out.extend_from_slice(&size.to_be_bytes());
-            out.extend_from_slice(&(-1_i32).to_be_bytes()); // no modifier
-            out.extend_from_slice(&0_u16.to_be_bytes()); // as text
-        }
-    });
 }
 
 /// A name with a value, for listings that have nothing else.
@@ -135,5 +108,13 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn new(name: impl Into<String>, value: impl ToString) -> Self {
         Self { name: name.into(), value: value.to_string() }
+    }
+}
+
+/// Returns the share of hits with four digits, or nothing if there were neither hits nor misses.
+pub(super) fn ratio(hits: u64, misses: u64) -> String {
+    match hits.saturating_add(misses) {
+        0 => String::new(),
+        all => format!("{:.4}", hits as f64 / all as f64),
     }
 }

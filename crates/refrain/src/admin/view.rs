@@ -9,13 +9,16 @@ use refrain_pool::Now;
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 
+use super::SNAPSHOT_TIMEOUT;
 use super::averages::{self, Averages, Figures, Sums, Totals};
+use crate::pg::PgState;
 use crate::state::State;
 use crate::sum::{self, Key};
 
 /// The whole program at about one moment.
 pub(super) struct View<'a> {
     pub(super) state: &'a State,
+    pub(super) pg: &'a PgState,
     pub(super) averages: &'a Averages,
     pub(super) options: Arc<Options>,
     pub(super) now: Now,
@@ -53,8 +56,10 @@ impl Pool {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(state: &'a State, averages: &'a Averages, snapshots: Vec<Snapshot>) -> Self {
-        Self { state, averages, options: state.options(), now: state.clock.now(), snapshots }
+    /// Takes a snapshot of every core.
+    pub(super) fn new(state: &'a State, pg: &'a PgState, averages: &'a Averages) -> Self {
+        let snapshots = pg.cores.snapshots(SNAPSHOT_TIMEOUT);
+        Self { state, pg, averages, options: state.options(), now: state.clock.now(), snapshots }
     }
 
     /// Returns the clients that are logged in, with the core that serves each.

@@ -28,7 +28,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::listen;
-use crate::metrics;
 use crate::state::State;
 
 use exchange::{Exchange, OK, UNAVAILABLE, Wanted};
@@ -71,11 +70,15 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
     Ok(Bound { listener, address })
 }
 
-/// Answers requests from now on.
+/// Answers requests from now on. `metrics` writes the metrics as they are when it is called.
 ///
 /// # Errors
 /// If the system refuses a thread or a file descriptor.
-pub(crate) fn serve(bound: Bound, state: &Arc<State>) -> io::Result<()> {
+pub(crate) fn serve(
+    bound: Bound,
+    state: Arc<State>,
+    metrics: impl Fn() -> String + Send + 'static,
+) -> io::Result<()> {
     let (bell, rope) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
     rope.set_nonblocking(true)?;
@@ -92,11 +95,10 @@ pub(crate) fn serve(bound: Bound, state: &Arc<State>) -> io::Result<()> {
         written,
         is_writing: false,
         texts: Vec::new(),
-        state: Arc::clone(state),
+        state,
         callers: Vec::new(),
     };
-    let state = Arc::clone(state);
-    let writer = move || write_metrics(&asked, &texts, &rope, &state);
+    let writer = move || write_metrics(&asked, &texts, &rope, &metrics);
     thread::Builder::new().name("metrics".to_owned()).spawn(writer)?;
     thread::Builder::new().name("http".to_owned()).spawn(move || server.run())?;
     Ok(())
@@ -108,10 +110,10 @@ fn write_metrics(
     asked: &Receiver<()>,
     texts: &Sender<Arc<str>>,
     mut rope: &UnixStream,
-    state: &State,
+    metrics: &dyn Fn() -> String,
 ) {
     for () in asked {
-        if texts.send(metrics::text(state).into()).is_err() {
+        if texts.send(metrics().into()).is_err() {
             return;
         }
         // If the socket is full, the other thread has not read the earlier bytes yet: it will wake.

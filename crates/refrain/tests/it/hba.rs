@@ -1,7 +1,7 @@
 //! Logins by the rules of `pg_hba.conf`: PostgreSQL with the same rules says what is right.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -88,7 +88,10 @@ pub(crate) fn knock(stream: &mut (impl Read + Write), user: &str, database: &str
             break end;
         }
         let mut more = [0; 1024];
-        let read = stream.read(&mut more).unwrap();
+        let read = match stream.read(&mut more) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read.unwrap(),
+        };
         assert!(read > 0, "the connection was closed without a message");
         bytes.extend_from_slice(&more[..read]);
     };

@@ -19,7 +19,8 @@ const ROOMS: &[Room] = &[
     Room { name: "sql", uses: &[], tests_use: &[] },
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
-    Room { name: "pool", uses: &["config"], tests_use: &[] },
+    Room { name: "pool", uses: &["config"], tests_use: &["echo"] },
+    Room { name: "echo", uses: &["config", "pool"], tests_use: &[] },
     Room { name: "cache", uses: &[], tests_use: &[] },
     Room { name: "pg", uses: &["wire", "sql", "config", "pool", "cache"], tests_use: &[] },
     Room { name: "mysql", uses: &["mysql-wire"], tests_use: &["xtask"] },
@@ -29,7 +30,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "refrain",
         uses: &["wire", "sql", "grammar", "config", "pool", "pg", "sqlite", "sqlite-pg", "drive"],
-        tests_use: &["differ", "xtask"],
+        tests_use: &["echo", "differ", "xtask"],
     },
     Room { name: "sim", uses: &["wire", "sql", "grammar", "config", "pool", "pg"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },

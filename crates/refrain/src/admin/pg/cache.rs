@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use refrain_config::{Consistency, PoolMode};
+use refrain_config::{Consistency, Options, PoolMode};
 use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, RepeatedRow};
 use refrain_pg::{Counters, Flush};
 
-use super::own::ratio;
-use super::table::{Column, Listing, Pair, bigint, int, nullable, put, text};
-use super::text::{Refusal, Word};
-use super::view::Pool;
-use crate::state::State;
+use crate::admin::table::{Column, Listing, Pair, bigint, int, nullable, ratio, table, text};
+use crate::admin::view::Pool;
+use crate::admin::words::Word;
+use crate::console::{Refusal, Table};
+use crate::pg::{PgState, sum as own};
 use crate::sum;
 
 /// A counter of the pool.
@@ -30,7 +30,7 @@ const REASONS: &[(&str, Count)] = &[
 ];
 
 /// `SHOW CACHE`: what the cache does for each pool.
-pub(super) const CACHE: Listing<Pool> = Listing {
+pub(in crate::admin) const CACHE: Listing<Pool> = Listing {
     columns: &[
         text("database", |pool| pool.sum.database.to_string()),
         text("user", |pool| pool.sum.user.to_string()),
@@ -54,7 +54,7 @@ pub(super) const CACHE: Listing<Pool> = Listing {
 };
 
 /// `SHOW CACHE RULES`: the rules that apply to each pool, in order, and what they do.
-pub(super) const RULES: Listing<CacheRuleRow> = Listing {
+pub(in crate::admin) const RULES: Listing<CacheRuleRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
         text("user", |row| row.user.to_string()),
@@ -75,7 +75,7 @@ pub(super) const RULES: Listing<CacheRuleRow> = Listing {
         bigint("fills_refused", |row| row.counts.counters.fills_refused),
         bigint("saved_us", |row| row.counts.counters.saved_us),
     ],
-    rows: |view| sum::cache_rules(&view.snapshots),
+    rows: |view| own::cache_rules(&view.snapshots),
 };
 
 fn consistency(of: Consistency) -> &'static str {
@@ -91,7 +91,7 @@ fn ms(time: Duration) -> u64 {
 }
 
 /// A reason for which requests of a pool go past the cache.
-pub(super) struct Bypass {
+pub(in crate::admin) struct Bypass {
     database: String,
     user: String,
     reason: &'static str,
@@ -99,7 +99,7 @@ pub(super) struct Bypass {
 }
 
 /// `SHOW CACHE BYPASS`: why requests go past the cache.
-pub(super) const BYPASS: Listing<Bypass> = Listing {
+pub(in crate::admin) const BYPASS: Listing<Bypass> = Listing {
     columns: &[
         text("database", |row| row.database.clone()),
         text("user", |row| row.user.clone()),
@@ -120,10 +120,10 @@ fn reasons(pool: &Pool) -> Vec<Bypass> {
 }
 
 /// `SHOW CACHE MEMORY`: what the cache holds, over all pools.
-pub(super) const MEMORY: Listing<Pair> = Listing {
+pub(in crate::admin) const MEMORY: Listing<Pair> = Listing {
     columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
     rows: |view| {
-        let stats = view.state.shared.protocol.cache_stats();
+        let stats = view.pg.cores.shared.protocol.cache_stats();
         vec![
             Pair::new("limit_bytes", view.options.cache.options.memory),
             Pair::new("bytes", stats.bytes),
@@ -138,7 +138,7 @@ pub(super) const MEMORY: Listing<Pair> = Listing {
 };
 
 /// `SHOW CACHE ENTRIES`: replies in the cache, a sample if there are many.
-pub(super) const ENTRIES: Listing<CachedReply> = Listing {
+pub(in crate::admin) const ENTRIES: Listing<CachedReply> = Listing {
     columns: &[
         text("rule", |row| row.rule.clone()),
         bigint("age_ms", |row| row.view.age / 1000),
@@ -150,26 +150,26 @@ pub(super) const ENTRIES: Listing<CachedReply> = Listing {
         text("text", |row| row.text.clone()),
     ],
     rows: |view| {
-        let mut replies = refrain_pg::cached_replies(&view.state.shared, view.now);
+        let mut replies = refrain_pg::cached_replies(&view.pg.cores.shared, view.now);
         replies.sort_by_key(|reply| Reverse((reply.view.uses, reply.view.age)));
         replies
     },
 };
 
 /// `SHOW CACHE TABLES`: the tables that replies in the cache read.
-pub(super) const TABLES: Listing<(String, u64, u64)> = Listing {
+pub(in crate::admin) const TABLES: Listing<(String, u64, u64)> = Listing {
     columns: &[
         text("table", |row| row.0.clone()),
         bigint("replies", |row| row.1),
         bigint("bytes", |row| row.2),
     ],
-    rows: |view| refrain_pg::cached_tables(&view.state.shared, view.now),
+    rows: |view| refrain_pg::cached_tables(&view.pg.cores.shared, view.now),
 };
 
 /// `SHOW CACHE ADVICE`: the texts whose requests are repeated, whose replies can be kept, and to
 /// which no rule applies, those first of which a rule would save most time. It is an estimate: one
 /// second in thirty is looked at.
-pub(super) const ADVICE: Listing<RepeatedRow> = Listing {
+pub(in crate::admin) const ADVICE: Listing<RepeatedRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
         text("user", |row| row.user.to_string()),
@@ -186,9 +186,9 @@ pub(super) const ADVICE: Listing<RepeatedRow> = Listing {
             let pool = pools.get(&(row.database.clone(), row.user.clone()));
             pool.is_some_and(|pool| pool.mode == PoolMode::Session)
         };
-        let mut repeats = sum::repeats(&view.snapshots);
+        let mut repeats = own::repeats(&view.snapshots);
         repeats.retain(|row| !in_session_mode(row));
-        refrain_pg::advisable(&view.state.shared, &view.options, repeats)
+        refrain_pg::advisable(&view.pg.cores.shared, &view.options, repeats)
     },
 };
 
@@ -208,16 +208,16 @@ const VERDICT: &[Column<CacheVerdict>] = &[
     text("reason", |row| row.reason.clone()),
 ];
 
-/// Appends the answer to `EXPLAIN CACHE`: for each pool with rules, whether replies to a text are
+/// Returns the answer to `EXPLAIN CACHE`: for each pool with rules, whether replies to a text are
 /// kept, by which rule, and why not.
-pub(super) fn explain(state: &State, sql: &str, out: &mut Vec<u8>) {
+pub(in crate::admin) fn explain(pg: &PgState, options: &Options, sql: &str) -> Table {
     let sql = sql.trim().trim_end_matches(';');
-    put(VERDICT, &refrain_pg::explain_cache(&state.shared, &state.options(), sql), out);
+    table(VERDICT, &refrain_pg::explain_cache(&pg.cores.shared, options, sql))
 }
 
 /// Carries out FLUSH CACHE with these words behind it.
-pub(super) fn flush(state: &State, query: &str, words: &[Word]) -> Result<(), Refusal> {
-    let shared = &state.shared;
+pub(in crate::admin) fn flush(pg: &PgState, query: &str, words: &[Word]) -> Result<(), Refusal> {
+    let shared = &pg.cores.shared;
     let (what, name, found) = match words {
         [] => ("", "", shared.protocol.flush_results(Flush::All)),
         [kind, name] if kind.is("database") => {

@@ -17,14 +17,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, fs};
 
 use refrain_config::{Sqlite, StatementAdmission, Synchronous};
+use refrain_pg::parts::Pg;
 use refrain_pool::Conn;
 use refrain_pool::ids::Core;
 use refrain_sqlite::{Admit, CacheOptions, Database, OpenOptions, Synchronous as Durability};
 use refrain_sqlite_pg::{Backend, Pool, PoolView};
 
+use super::round::Round;
+use super::sqlite_session::SqliteSession;
 use crate::mail::{Mail, Post};
-use crate::round::Round;
-use crate::sqlite_session::{SessionOutput, SqliteSession};
+use crate::served::{LocalServers, SessionOutput};
 
 /// The database name of a session that gives none; the engine always gives one.
 const NAMELESS: &str = "refrain";
@@ -190,7 +192,7 @@ fn open_options(file: &Sqlite) -> OpenOptions {
 /// The SQLite sessions of one core.
 pub(crate) struct SqliteHost {
     core: Core,
-    post: Arc<Post>,
+    post: Arc<Post<Pg>>,
     files: Arc<Files>,
     /// A small map, as a pool has few servers; it is searched several times for each query.
     sessions: BTreeMap<Conn, SqliteSession>,
@@ -203,73 +205,9 @@ pub(crate) struct SqliteHost {
 }
 
 impl SqliteHost {
-    pub(crate) fn new(core: Core, post: Arc<Post>, files: Arc<Files>) -> Self {
+    pub(crate) fn new(core: Core, post: Arc<Post<Pg>>, files: Arc<Files>) -> Self {
         let (sessions, round, busy) = (BTreeMap::new(), Round::new(), Vec::new());
         Self { core, post, files, sessions, round, busy, alone: false }
-    }
-
-    /// Starts a session under a connection's number.
-    ///
-    /// # Errors
-    /// Why the file cannot be opened.
-    pub(crate) fn connect(&mut self, conn: Conn, file: &Arc<Sqlite>) -> Result<(), String> {
-        let pool = self.files.open(file, self.core)?;
-        let post = Arc::clone(&self.post);
-        let tell = move |(core, conn)| post.send(core, Mail::Continue(conn));
-        self.sessions.insert(conn, SqliteSession::new(pool, (self.core, conn), tell));
-        Ok(())
-    }
-
-    /// True if a connection is an SQLite session of this core.
-    pub(crate) fn has(&self, conn: Conn) -> bool {
-        self.sessions.contains_key(&conn)
-    }
-
-    /// Sets whether the core has at most one client.
-    pub(crate) fn set_alone(&mut self, alone: bool) {
-        self.alone = alone;
-    }
-
-    /// Gives a session what the engine sent, and returns the session's output.
-    pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) -> Option<SessionOutput> {
-        let session = self.sessions.get_mut(&conn)?;
-        let done = session.receive(bytes, self.alone);
-        if !self.busy.iter().any(|pool| Arc::ptr_eq(pool, session.pool())) {
-            self.busy.push(Arc::clone(session.pool()));
-        }
-        Some(self.note(conn, done))
-    }
-
-    /// Ends the turn.
-    pub(crate) fn end_turn(&mut self) {
-        self.busy.drain(..).for_each(|pool| pool.end_turn());
-        self.round.begin();
-    }
-
-    /// True if a session has more output at once.
-    pub(crate) fn is_waited_for(&self) -> bool {
-        !self.round.is_empty()
-    }
-
-    /// Resumes a session that was woken; in the next turn, if this turn's share of output is used
-    /// up.
-    pub(crate) fn go_on(&mut self, conn: Conn) -> Option<SessionOutput> {
-        if self.round.is_over() {
-            self.round.join(conn);
-            return None;
-        }
-        let done = self.sessions.get_mut(&conn)?.go_on()?;
-        Some(self.note(conn, done))
-    }
-
-    /// Resumes the next session that has more output.
-    pub(crate) fn next(&mut self) -> Option<(Conn, SessionOutput)> {
-        while let Some(conn) = self.round.next() {
-            if let Some(done) = self.sessions.get_mut(&conn).and_then(SqliteSession::say_more) {
-                return Some((conn, self.note(conn, done)));
-            }
-        }
-        None
     }
 
     fn note(&mut self, conn: Conn, done: SessionOutput) -> SessionOutput {
@@ -279,10 +217,64 @@ impl SqliteHost {
         }
         done
     }
+}
 
-    /// Pauses or resumes the output of a session. Returns false if the connection is no SQLite
-    /// session.
-    pub(crate) fn set_paused(&mut self, conn: Conn, paused: bool) -> bool {
+impl LocalServers for SqliteHost {
+    type Session = SqliteSession;
+
+    fn connect(&mut self, conn: Conn, file: &Arc<Sqlite>) -> Result<(), String> {
+        let pool = self.files.open(file, self.core)?;
+        let post = Arc::clone(&self.post);
+        let tell = move |(core, conn)| post.send(core, Mail::Continue(conn));
+        self.sessions.insert(conn, SqliteSession::new(pool, (self.core, conn), tell));
+        Ok(())
+    }
+
+    fn has(&self, conn: Conn) -> bool {
+        self.sessions.contains_key(&conn)
+    }
+
+    fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
+    }
+
+    fn send(&mut self, conn: Conn, bytes: Vec<u8>) -> Option<SessionOutput> {
+        let session = self.sessions.get_mut(&conn)?;
+        let done = session.receive(bytes, self.alone);
+        if !self.busy.iter().any(|pool| Arc::ptr_eq(pool, session.pool())) {
+            self.busy.push(Arc::clone(session.pool()));
+        }
+        Some(self.note(conn, done))
+    }
+
+    fn end_turn(&mut self) {
+        self.busy.drain(..).for_each(|pool| pool.end_turn());
+        self.round.begin();
+    }
+
+    fn is_waited_for(&self) -> bool {
+        !self.round.is_empty()
+    }
+
+    fn go_on(&mut self, conn: Conn) -> Option<SessionOutput> {
+        if self.round.is_over() {
+            self.round.join(conn);
+            return None;
+        }
+        let done = self.sessions.get_mut(&conn)?.go_on()?;
+        Some(self.note(conn, done))
+    }
+
+    fn next(&mut self) -> Option<(Conn, SessionOutput)> {
+        while let Some(conn) = self.round.next() {
+            if let Some(done) = self.sessions.get_mut(&conn).and_then(SqliteSession::say_more) {
+                return Some((conn, self.note(conn, done)));
+            }
+        }
+        None
+    }
+
+    fn set_paused(&mut self, conn: Conn, paused: bool) -> bool {
         let Some(session) = self.sessions.get_mut(&conn) else { return false };
         if session.set_paused(paused) {
             self.round.join(conn);
@@ -290,13 +282,11 @@ impl SqliteHost {
         true
     }
 
-    /// Removes a session: it ends, or leaves for another core.
-    pub(crate) fn remove(&mut self, conn: Conn) -> Option<SqliteSession> {
+    fn remove(&mut self, conn: Conn) -> Option<SqliteSession> {
         self.sessions.remove(&conn)
     }
 
-    /// Takes a session from another core.
-    pub(crate) fn arrived(&mut self, conn: Conn, session: SqliteSession) {
+    fn arrived(&mut self, conn: Conn, session: SqliteSession) {
         session.settle((self.core, conn));
         self.sessions.insert(conn, session);
     }

@@ -10,29 +10,29 @@ use refrain_pool::{Conn, Now, Parts};
 /// Echo with transactions. Each line goes to a server, which sends it back. From `begin` to
 /// `commit` the client keeps its server.
 #[derive(Debug)]
-pub(crate) enum Echo {}
+pub enum Echo {}
 
 /// A client's session.
 #[derive(Debug)]
-pub(crate) struct ClientSession {
+pub struct ClientSession {
     /// The phase of the session.
-    pub(crate) phase: Phase,
+    pub phase: Phase,
     /// How often the pool has asked for the phase.
-    pub(crate) looks: Cell<u32>,
+    pub looks: Cell<u32>,
     /// Number of lines that the client has got, if lines of Refrain's own have numbers.
-    pub(crate) lines: Option<u32>,
+    pub lines: Option<u32>,
 }
 
 impl ClientSession {
     /// Returns the phase of the session, and counts the look.
-    pub(crate) fn look_at_phase(&self) -> Phase {
+    pub fn look_at_phase(&self) -> Phase {
         self.looks.set(self.looks.get() + 1);
         self.phase
     }
 
     /// Counts a line that the client gets, if lines of Refrain's own have numbers. Returns the
     /// line's number.
-    pub(crate) fn count_line(&mut self) -> Option<u32> {
+    pub fn count_line(&mut self) -> Option<u32> {
         let number = self.lines?;
         self.lines = Some(number + 1);
         Some(number)
@@ -41,18 +41,18 @@ impl ClientSession {
 
 /// The peculiarities of a world, and the fate of its side connections.
 #[derive(Debug, Default)]
-pub(crate) struct CorePart {
+pub struct CorePart {
     /// The party that speaks first with the clients that come.
-    pub(crate) greeting: Greeting,
+    pub greeting: Greeting,
     /// Whether a cancel request to a server that is connected from now on takes several lines.
-    pub(crate) kills: bool,
+    pub kills: bool,
     /// The ends of side connections that the protocol has not ended itself.
-    pub(crate) ends: Vec<String>,
+    pub ends: Vec<String>,
 }
 
 /// The party that speaks first with a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub enum Greeting {
     /// The client.
     #[default]
     Never,
@@ -66,18 +66,18 @@ pub(crate) enum Greeting {
 
 /// A server's session.
 #[derive(Debug, Default)]
-pub(crate) struct ServerSession {
+pub struct ServerSession {
     /// Number of lines that the server has not sent back yet.
-    pub(crate) owed: u32,
+    pub owed: u32,
     /// Whether a transaction is open.
-    pub(crate) in_transaction: bool,
+    pub in_transaction: bool,
     /// Whether a cancel request to the server takes several lines.
-    pub(crate) kills: bool,
+    pub kills: bool,
 }
 
 impl ServerSession {
     /// Follows a line that the server has sent back. Returns false if the server owed no line.
-    pub(crate) fn follow(&mut self, line: &[u8]) -> bool {
+    pub fn follow(&mut self, line: &[u8]) -> bool {
         match line {
             b"begin\n" => self.in_transaction = true,
             b"commit\n" | b"rollback\n" => self.in_transaction = false,
@@ -89,14 +89,14 @@ impl ServerSession {
 
 /// A job of the proxy's own: a line that shows whether a server is still there.
 #[derive(Debug)]
-pub(crate) struct Check {
+pub struct Check {
     /// Whether the check is still to be made when its turn comes.
-    pub(crate) is_needed: bool,
+    pub is_needed: bool,
 }
 
 /// The purpose of a side connection.
 #[derive(Debug)]
-pub(crate) enum SideTask {
+pub enum SideTask {
     /// It sends a cancel request of one line, and the server closes it.
     Cancel(String),
     /// It logs in, sends such a line, and waits for the answer.
@@ -106,19 +106,19 @@ pub(crate) enum SideTask {
 }
 
 /// The proof that a server owes nothing.
-pub(crate) struct Idle(pub(crate) ());
+pub struct Idle(pub ());
 
 /// One core's part of a pool.
 #[derive(Debug, Default)]
-pub(crate) struct Checks {
+pub struct Checks {
     /// Number of servers that are to be checked as they come free.
-    pub(crate) due: u32,
+    pub due: u32,
     /// Number of checks made.
-    pub(crate) made: u32,
+    pub made: u32,
     /// Number of checks whose server was lost, or that got none.
-    pub(crate) lost: u32,
+    pub lost: u32,
     /// Number of ticks that visited the pool.
-    pub(crate) ticks: u32,
+    pub ticks: u32,
 }
 
 impl Parts for Echo {

@@ -13,7 +13,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 
 use refrain_grammar::{PgGrammar, STACK};
-use refrain_pg::requests::{Case, ReadCase, TextFindings};
+use refrain_pg::parts::Pg;
+use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
 use refrain_pool::ids::Core;
 use refrain_sql::normalize::{Analysis, Grammar, Reason};
 use refrain_sql::reads::Objection;
@@ -58,20 +59,20 @@ impl ParserQueue {
 ///
 /// # Errors
 /// If the thread cannot be started.
-pub(crate) fn open(post: Arc<Post>) -> io::Result<(ParserQueue, JoinHandle<()>)> {
+pub(crate) fn open(post: Arc<Post<Pg>>) -> io::Result<(ParserQueue, JoinHandle<()>)> {
     let (queue, requests) = mpsc::sync_channel(WAITING_MAX);
     let thread = thread::Builder::new().name("parser".to_owned()).stack_size(STACK);
     let thread = thread.spawn(move || run(&post, requests))?;
     Ok((ParserQueue(queue), thread))
 }
 
-fn run(post: &Post, requests: Receiver<ParseRequest>) {
+fn run(post: &Post<Pg>, requests: Receiver<ParseRequest>) {
     for (core, text) in requests {
-        let mail = match text {
-            Text::Query(case) => Mail::Analysed { analysis: analyse(&case), case },
-            Text::Statement(case) => Mail::Read { found: Box::new(read(&case)), case },
+        let answer = match text {
+            Text::Query(case) => Answer::Analysed { analysis: analyse(&case), case },
+            Text::Statement(case) => Answer::Read { found: Box::new(read(&case)), case },
         };
-        post.send(core, mail);
+        post.send(core, Mail::Answered(answer));
     }
 }
 

@@ -11,10 +11,11 @@ use refrain_pg::Snapshot;
 use refrain_pg::snapshot::NormalizedQueryRow;
 use refrain_sql::normalize::Reason;
 
-use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
+use crate::admin::table::{Column, Listing, bigint, int, nullable, signed, table, text};
+use crate::console::{Part, Reply};
 
 /// `SHOW AUTOPREPARE`: normalized queries, the most seen first.
-pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
+pub(in crate::admin) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
         text("user", |row| row.user.to_string()),
@@ -63,20 +64,23 @@ const OUTCOME: &[Column<Outcome>] = &[
     text("reason", |row| row.reason.clone()),
 ];
 
-/// Appends the answer to `EXPLAIN AUTOPREPARE`: the decision on each literal of a text, and then
+/// Returns the reply to `EXPLAIN AUTOPREPARE`: the decision on each literal of a text, and then
 /// the one on the text. A server has the last word about whether it can prepare the text in this
 /// form.
-pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
+pub(in crate::admin) fn explain(sql: &str, literals_max: usize) -> Reply {
+    let mut reply = Reply::new();
     let outcome = match refrain_grammar::explain(sql, literals_max) {
         Ok(explanation) => {
-            put(&literals(), &explanation.literals, out);
-            out.extend_from_slice(&super::text::done("EXPLAIN"));
+            reply.push(Part::Rows(table(&literals(), &explanation.literals)));
+            reply.push(Part::Done("EXPLAIN"));
             let reason = "if its verification by a server succeeds".to_owned();
             Outcome { template: Some(explanation.normalized), decision: "prepare", reason }
         }
         Err(why) => Outcome { template: None, decision: "run as sent", reason: reason_text(why) },
     };
-    put(OUTCOME, &[outcome], out);
+    reply.push(Part::Rows(table(OUTCOME, &[outcome])));
+    reply.push(Part::Done("EXPLAIN"));
+    reply
 }
 
 fn merged(snapshots: &[Snapshot]) -> Vec<NormalizedQueryRow> {

@@ -12,6 +12,8 @@ use refrain_pool::Conn;
 use refrain_pool::ids::Core;
 use refrain_sqlite_pg::{Pool, Progress, Session};
 
+use crate::served::SessionOutput;
+
 /// Initial capacity of a reply, in bytes: most replies are one row and the messages around it.
 const ANSWER: usize = 512;
 
@@ -25,19 +27,6 @@ pub(crate) struct SqliteSession {
     has_more: bool,
     /// True if the engine has paused receiving.
     paused: bool,
-}
-
-/// The output of one step of a session.
-#[derive(Debug)]
-pub(crate) struct SessionOutput {
-    /// The send that is done with this step.
-    pub(crate) sent: Option<Vec<u8>>,
-    /// Bytes for the engine.
-    pub(crate) bytes: Vec<u8>,
-    /// True if the session goes on once the engine has these bytes.
-    pub(crate) has_more: bool,
-    /// True if the session is over.
-    pub(crate) closed: bool,
 }
 
 /// The core and connection to wake for a session. It changes when the session moves.

@@ -5,19 +5,18 @@ use std::collections::BTreeMap;
 use refrain_sqlite::StatementStats;
 use refrain_sqlite_pg::ConnectionView;
 
-use super::own::ratio;
-use super::table::{Listing, bigint, int, text};
-use crate::sqlite_host::CorePool;
+use crate::admin::table::{Listing, bigint, int, ratio, text};
+use crate::pg::sqlite_host::CorePool;
 
 /// A connection to SQLite.
-pub(super) struct Cache {
+pub(in crate::admin) struct Cache {
     path: String,
     core: u16,
     connection: ConnectionView,
 }
 
 /// `SHOW STMT_CACHE`: counters of each connection's statement cache.
-pub(super) const STMT_CACHE: Listing<Cache> = Listing {
+pub(in crate::admin) const STMT_CACHE: Listing<Cache> = Listing {
     columns: &[
         text("path", |row| row.path.clone()),
         int("core", |row| row.core.into()),
@@ -36,7 +35,7 @@ pub(super) const STMT_CACHE: Listing<Cache> = Listing {
         bigint("prepare_us", |row| row.connection.stats.prepare_ns / 1000),
         bigint("saved_us", |row| row.connection.stats.saved_ns / 1000),
     ],
-    rows: |view| view.state.files.pools().into_iter().flat_map(caches).collect(),
+    rows: |view| view.pg.files.pools().into_iter().flat_map(caches).collect(),
 };
 
 fn caches(pool: CorePool) -> impl Iterator<Item = Cache> {
@@ -46,7 +45,7 @@ fn caches(pool: CorePool) -> impl Iterator<Item = Cache> {
 }
 
 /// A text that connections to a file keep compiled.
-pub(super) struct Text {
+pub(in crate::admin) struct Text {
     path: String,
     text: String,
     connections: u64,
@@ -59,7 +58,7 @@ pub(super) struct Text {
 }
 
 /// `SHOW STMT_CACHE_TEXTS`: texts that connections keep compiled, the most used first.
-pub(super) const STMT_CACHE_TEXTS: Listing<Text> = Listing {
+pub(in crate::admin) const STMT_CACHE_TEXTS: Listing<Text> = Listing {
     columns: &[
         text("path", |row| row.path.clone()),
         text("text", |row| row.text.clone()),
@@ -74,7 +73,7 @@ pub(super) const STMT_CACHE_TEXTS: Listing<Text> = Listing {
     ],
     rows: |view| {
         let mut texts: BTreeMap<(String, String), Text> = BTreeMap::new();
-        for CorePool { path, view, .. } in view.state.files.pools() {
+        for CorePool { path, view, .. } in view.pg.files.pools() {
             for statement in view.statements {
                 let key = (path.clone(), statement.sql.clone());
                 let text =

@@ -8,7 +8,7 @@ use refrain_pool::{Conn, Protocol, Step};
 use crate::parts::Echo;
 
 /// Greets a client.
-pub(crate) fn greet(step: &mut Step<'_, Echo>, client: Conn) {
+pub fn greet(step: &mut Step<'_, Echo>, client: Conn) {
     let Some(c) = step.engine.connections.client(client) else { return };
     let number = c.session.count_line().expect("this client's lines are counted");
     step.ports.out(client).extend(format!("hello {number}\n").bytes());

@@ -1,0 +1,7 @@
+//! Listings that PostgreSQL's protocol alone has.
+
+pub(super) mod logins;
+pub(super) mod prepared;
+pub(super) mod autoprepare;
+pub(super) mod cache;
+pub(super) mod sqlite;

@@ -1,0 +1,348 @@
+//! The program's loop with another protocol than PostgreSQL's: clients and servers that send each
+//! other lines (`crates/echo`), over sockets.
+
+use std::convert::Infallible;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use refrain_config::Host;
+use refrain_drive::Address;
+use refrain_echo::Echo;
+use refrain_pg::parts::Pg;
+use refrain_pool::ids::Core;
+use refrain_pool::snapshot::Snapshot;
+
+use crate::balance::Order;
+use crate::cores::{AnyCores, Cores};
+use crate::mail::Mail;
+use crate::opened::Opened;
+use crate::pg::sqlite_host::Files;
+use crate::pg::{Helpers, parser};
+use crate::served::{LocalServers, Served};
+use crate::source::{From, Overrides, Source};
+use crate::state::State;
+use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::tls::{Session, Store};
+use crate::workers::{self, Parts};
+
+/// No servers in this process: all are behind sockets.
+pub(crate) struct Nowhere;
+
+impl LocalServers for Nowhere {
+    type Session = Infallible;
+}
+
+impl Served for Echo {
+    type Helpers = ();
+    type Local = Nowhere;
+
+    fn local((): &(), _core: Core) -> Nowhere {
+        Nowhere
+    }
+    fn ask((): &(), _core: Core, (): ()) {}
+    fn name((): &()) -> &'static str {
+        "nothing"
+    }
+    fn server_tls(_store: &Store, _host: &Host) -> Result<Option<Session>, String> {
+        Ok(None)
+    }
+}
+
+/// The time in which everything has to happen that a test waits for.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Waits until something is so.
+fn soon(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < SOON, "it does not become so");
+        thread::sleep(SOON / 1000);
+    }
+}
+
+/// A server that sends each line back.
+struct EchoServer {
+    address: SocketAddr,
+    /// Connections that are open now, and the most that ever were.
+    open: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    /// All lines, of all connections.
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl EchoServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server =
+            Self { address, open: Arc::default(), most: Arc::default(), lines: Arc::default() };
+        let (open, most, lines) =
+            (Arc::clone(&server.open), Arc::clone(&server.most), Arc::clone(&server.lines));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (open, lines) = (Arc::clone(&open), Arc::clone(&lines));
+                most.fetch_max(open.fetch_add(1, Relaxed) + 1, Relaxed);
+                thread::spawn(move || {
+                    // Refrain may close the connection at any time.
+                    let _ = answer(&stream, &lines);
+                    open.fetch_sub(1, Relaxed);
+                });
+            }
+        });
+        server
+    }
+
+    fn has_seen(&self, line: &str) -> bool {
+        self.lines.lock().unwrap().iter().any(|seen| seen == line)
+    }
+}
+
+/// Answers one connection of Refrain's until it is over.
+fn answer(mut stream: &TcpStream, lines: &Mutex<Vec<String>>) -> io::Result<()> {
+    for line in BufReader::new(stream).lines() {
+        let line = line?;
+        lines.lock().unwrap().push(line.clone());
+        match line.split(' ').next() {
+            Some("hello") => stream.write_all(b"welcome 7 secret\n")?,
+            Some("quit" | "cancel") => return Ok(()),
+            _ => stream.write_all(format!("{line}\n").as_bytes())?,
+        }
+    }
+    Ok(())
+}
+
+/// A client of Refrain's.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        let mut client = Self(BufReader::new(stream));
+        client.send("shop app");
+        assert!(client.line().starts_with("welcome "));
+        client
+    }
+
+    fn send(&mut self, line: &str) {
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// Returns the next line, which is empty at the end of the stream.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        match self.0.read_line(&mut line) {
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => String::new(),
+            read => read.map(|_| line.trim_end().to_owned()).unwrap(),
+        }
+    }
+
+    fn says(&mut self, line: &str) {
+        self.send(line);
+        assert_eq!(self.line(), line);
+    }
+}
+
+/// The program, as far as it knows no protocol, with cores that serve lines, and with others that
+/// serve PostgreSQL's protocol.
+struct Running {
+    address: SocketAddr,
+    /// The address at which PostgreSQL's protocol is spoken.
+    postgres: SocketAddr,
+    cores: Arc<Cores<Echo>>,
+    commands: Sender<SupervisorCommand>,
+    supervisor: JoinHandle<io::Result<()>>,
+    file: PathBuf,
+}
+
+impl Running {
+    /// Starts two cores of each kind, with these options of a pool.
+    fn start(name: &str, server: &EchoServer, pool: &str) -> Self {
+        let file = format!("refrain-echo-{name}-{}.toml", std::process::id());
+        let file = std::env::temp_dir().join(file);
+        write_options(&file, server, pool);
+        let from = From::File(file.clone());
+        let source = Source { from, overrides: Overrides::default() };
+        let [lines, pg] = [(); 2].map(|()| Opened::open(source.load().unwrap()).unwrap());
+        let (address, postgres) = (address(&lines), address(&pg));
+        let (cores, pg_cores) = (lines.cores::<Echo>(), pg.cores::<Pg>());
+        let all: Vec<Arc<dyn AnyCores>> = vec![cores.clone(), pg_cores.clone()];
+        let state = lines.state(&source, all);
+        let (commands, ordered) = mpsc::channel();
+        let mut threads = start(lines, &state, &cores, (), &commands);
+        let (questions, _) = mpsc::channel();
+        let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
+        let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
+        let helpers = Helpers { post, files, questions, parser_queue };
+        threads.extend(start(pg, &state, &pg_cores, helpers, &commands));
+        let supervisor = Supervisor::new(state, source, ordered, threads);
+        let supervisor = thread::spawn(move || supervisor.run());
+        Self { address, postgres, cores, commands, supervisor, file }
+    }
+
+    fn reload(&self) {
+        let (answer, answered) = mpsc::channel();
+        self.commands.send(SupervisorCommand::Reload(Some(answer))).unwrap();
+        answered.recv_timeout(SOON).unwrap().unwrap();
+    }
+
+    /// Waits until the snapshots of the cores show something.
+    fn wait_until(&self, is_there: impl Fn(&[Snapshot<Echo>]) -> bool) {
+        soon(|| is_there(&self.cores.snapshots(SOON)));
+    }
+
+    /// Waits for the end that a command leads to.
+    fn end(self) {
+        self.supervisor.join().unwrap().unwrap();
+        fs::remove_file(self.file).unwrap();
+    }
+}
+
+fn address(opened: &Opened) -> SocketAddr {
+    let Address::Tcp(address) = opened.listeners.addresses[0] else { panic!("it is of TCP") };
+    address
+}
+
+/// Starts the cores of a protocol.
+fn start<P: Served>(
+    opened: Opened,
+    state: &State,
+    cores: &Arc<Cores<P>>,
+    helpers: P::Helpers,
+    commands: &Sender<SupervisorCommand>,
+) -> Vec<JoinHandle<()>> {
+    let parts = Parts { state, cores, helpers, gate: opened.shares.gate(), commands };
+    workers::start(parts, opened.kernels, opened.listeners.sockets).unwrap()
+}
+
+fn write_options(file: &PathBuf, server: &EchoServer, pool: &str) {
+    let address = server.address;
+    let text = format!(
+        "listen = [\"127.0.0.1:0\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\nworkers = 2\n\
+         [pool]\n{pool}\n[databases.\"*\"]\nurl = \"postgres://u@{address}\"\n"
+    );
+    fs::write(file, text).unwrap();
+}
+
+#[test]
+fn many_clients_share_few_servers() {
+    let server = EchoServer::start();
+    let running = Running::start("many", &server, "pool_size = 2");
+    let clients: Vec<_> = (0..8).map(|_| Client::connect(running.address)).collect();
+    let talk = |(number, mut client): (usize, Client)| {
+        thread::spawn(move || {
+            for round in 0..50 {
+                client.says("begin");
+                client.says(&format!("line {round} of {number}"));
+                client.says("commit");
+            }
+        })
+    };
+    let talks: Vec<_> = clients.into_iter().enumerate().map(talk).collect();
+    talks.into_iter().for_each(|talk| talk.join().unwrap());
+    assert!((1..=2).contains(&server.most.load(Relaxed)));
+    let transactions = |cores: &[Snapshot<Echo>]| {
+        let pools = cores.iter().flat_map(|core| &core.pools);
+        pools.map(|pool| pool.counters.pool.xacts).sum::<u64>() == 8 * 50
+    };
+    running.wait_until(transactions);
+    running.commands.send(SupervisorCommand::Stop).unwrap();
+    running.end();
+}
+
+#[test]
+fn one_process_serves_two_protocols() {
+    let server = EchoServer::start();
+    let running = Running::start("two", &server, "pool_size = 1");
+    let mut anna = Client::connect(running.address);
+    let mut postgres = TcpStream::connect(running.postgres).unwrap();
+    postgres.set_read_timeout(Some(SOON)).unwrap();
+    postgres.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
+    let mut no = [0];
+    postgres.read_exact(&mut no).unwrap();
+    assert_eq!(&no, b"N", "to a request for TLS");
+    anna.says("mine");
+    let addresses = [running.address, running.postgres];
+    running.commands.send(SupervisorCommand::Drain).unwrap();
+    assert_eq!(anna.line(), "error shutdown");
+    running.end();
+    assert!(addresses.into_iter().all(|address| TcpStream::connect(address).is_err()));
+}
+
+#[test]
+fn a_client_that_leaves_gives_its_server_back() {
+    let server = EchoServer::start();
+    let running = Running::start("leaves", &server, "pool_size = 1");
+    let [mut anna, mut bob] = [(); 2].map(|()| Client::connect(running.address));
+    anna.says("begin");
+    bob.send("mine");
+    drop(anna);
+    assert_eq!(bob.line(), "mine");
+    assert!(server.has_seen("rollback"));
+    assert_eq!(server.most.load(Relaxed), 1);
+    running.commands.send(SupervisorCommand::Stop).unwrap();
+    assert_eq!(bob.line(), "error shutdown");
+    running.end();
+}
+
+#[test]
+fn clients_and_servers_go_from_core_to_core() {
+    let server = EchoServer::start();
+    let running = Running::start("moves", &server, "pool_size = 1");
+    let [mut anna, mut bob] = [(); 2].map(|()| Client::connect(running.address));
+    anna.says("one");
+    bob.says("two");
+    let order = Order { from: Core(0), to: Core(1), share: 500 };
+    running.cores.post.send(order.from, Mail::Give(order));
+    running.wait_until(|cores| cores.iter().all(|core| core.clients.len() == 1));
+    for _ in 0..3 {
+        anna.says("three");
+        bob.says("four");
+    }
+    assert_eq!(server.most.load(Relaxed), 1);
+    running.commands.send(SupervisorCommand::Stop).unwrap();
+    running.end();
+}
+
+#[test]
+fn a_reload_reaches_the_cores() {
+    let server = EchoServer::start();
+    let running = Running::start("reload", &server, "pool_size = 1");
+    let [mut anna, mut bob] = [(); 2].map(|()| Client::connect(running.address));
+    anna.says("begin");
+    bob.send("mine");
+    running.wait_until(|cores| {
+        cores.iter().flat_map(|core| &core.pools).any(|pool| pool.waiting == 1)
+    });
+    write_options(&running.file, &server, "pool_size = 2");
+    running.reload();
+    assert_eq!(bob.line(), "mine");
+    assert_eq!(server.most.load(Relaxed), 2);
+    running.commands.send(SupervisorCommand::Stop).unwrap();
+    running.end();
+}
+
+#[test]
+fn a_drain_waits_for_transactions() {
+    let server = EchoServer::start();
+    let running = Running::start("drain", &server, "pool_size = 2");
+    let [mut anna, mut bob] = [(); 2].map(|()| Client::connect(running.address));
+    anna.says("begin");
+    bob.says("mine");
+    running.commands.send(SupervisorCommand::Drain).unwrap();
+    assert_eq!(bob.line(), "error shutdown");
+    anna.says("still here");
+    anna.says("commit");
+    assert_eq!(anna.line(), "error shutdown");
+    let address = running.address;
+    running.end();
+    assert!(TcpStream::connect(address).is_err());
+    soon(|| server.open.load(Relaxed) == 0);
+}

@@ -1,0 +1,15 @@
+//! The work of the program for PostgreSQL's protocol alone.
+//!
+//! The engine of `refrain-pg` asks for three things: a parse by PostgreSQL's grammar, which the
+//! parser thread makes; a command at the console, which the desk (`admin`) carries out; and servers
+//! that are SQLite in this process.
+
+mod sqlite_session;
+mod round;
+pub(crate) mod sqlite_host;
+pub(crate) mod parser;
+mod console;
+mod served;
+pub(crate) mod sum;
+
+pub(crate) use served::{Helpers, PgState};

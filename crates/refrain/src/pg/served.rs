@@ -1,0 +1,87 @@
+//! PostgreSQL's protocol, as the program serves it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use refrain_config::Host;
+use refrain_pg::parts::Pg;
+use refrain_pg::requests::{Answer, Request};
+use refrain_pool::ids::Core;
+
+use super::console::messages;
+use super::parser::{ParserQueue, Text};
+use super::sqlite_host::{Files, SqliteHost};
+use crate::console::{Question, Reply};
+use crate::cores::Cores;
+use crate::mail::{Mail, Post};
+use crate::served::Served;
+use crate::tls::{Session, Store};
+
+/// The state of PostgreSQL's cores that the helper threads share.
+#[derive(Clone)]
+pub(crate) struct PgState {
+    pub(crate) cores: Arc<Cores<Pg>>,
+    pub(crate) files: Arc<Files>,
+}
+
+impl PgState {
+    /// Counts the clients that hold each statement, by the statement's ID.
+    pub(crate) fn statement_clients(&self, timeout: Duration) -> HashMap<u64, u32> {
+        let held = self.cores.look(timeout, |engine, _| refrain_pg::statement_clients(engine));
+        let mut clients = HashMap::new();
+        for (id, count) in held.into_iter().flatten() {
+            *clients.entry(id).or_default() += count;
+        }
+        clients
+    }
+}
+
+/// The way from a core to the threads that work for PostgreSQL's protocol.
+#[derive(Clone)]
+pub(crate) struct Helpers {
+    pub(crate) post: Arc<Post<Pg>>,
+    pub(crate) files: Arc<Files>,
+    pub(crate) questions: Sender<Question>,
+    pub(crate) parser_queue: ParserQueue,
+}
+
+impl Served for Pg {
+    type Helpers = Helpers;
+    type Local = SqliteHost;
+
+    fn local(helpers: &Helpers, core: Core) -> SqliteHost {
+        SqliteHost::new(core, Arc::clone(&helpers.post), Arc::clone(&helpers.files))
+    }
+
+    fn ask(helpers: &Helpers, core: Core, request: Request) {
+        match request {
+            Request::Console { client, user, admin, query } => {
+                let post = Arc::clone(&helpers.post);
+                let answer = Box::new(move |reply: Reply| {
+                    let reply = messages(&reply);
+                    post.send(core, Mail::Answered(Answer::Console { client, reply }));
+                });
+                let question = Question { client, user, admin, query, answer };
+                // The desk ends before the cores only if the program ends.
+                let _ = helpers.questions.send(question);
+            }
+            Request::Analyse(case) => helpers.parser_queue.put(core, Text::Query(case)),
+            Request::Read(case) => helpers.parser_queue.put(core, Text::Statement(case)),
+        }
+    }
+
+    fn name(answer: &Answer) -> &'static str {
+        match answer {
+            Answer::Console { .. } => "a reply of the console",
+            Answer::Analysed { .. } => "an analysis of a text",
+            Answer::Read { .. } => "the names in a text",
+        }
+    }
+
+    // PostgreSQL's servers are asked for TLS before anything else.
+    fn server_tls(store: &Store, host: &Host) -> Result<Option<Session>, String> {
+        Session::of_server(store, host)
+    }
+}
