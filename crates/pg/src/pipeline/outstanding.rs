@@ -259,6 +259,15 @@ impl Outstanding {
         Ok(Settled { entry, seq, done })
     }
 
+    /// True if the turn of a fake reply, or of a mark, has come.
+    #[inline]
+    pub(crate) fn is_fake_due(&self) -> bool {
+        let due = |entry: &OutstandingRequest| {
+            matches!(entry.action, ReplyAction::Fake(_)) || entry.kind.is_mark()
+        };
+        self.entries.front().is_some_and(due)
+    }
+
     /// Takes the next fake reply, if the client is to get it now.
     #[inline]
     pub(crate) fn take_fake_reply(&mut self) -> Option<(Seq, FakeReply)> {

@@ -271,6 +271,13 @@ pub(crate) trait Reader<'a> {
     /// Sends the fake replies whose turn has come.
     #[inline]
     fn fake_due(&mut self, run: &mut ServerInput<'_>) {
+        if self.pipe().server.session.outstanding.is_fake_due() {
+            self.fake_all_due(run);
+        }
+    }
+
+    #[inline(never)]
+    fn fake_all_due(&mut self, run: &mut ServerInput<'_>) {
         while let Some((seq, reply)) = self.pipe().server.session.outstanding.take_fake_reply() {
             self.flush(run);
             self.fake_reply(reply);

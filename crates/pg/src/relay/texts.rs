@@ -32,8 +32,8 @@ pub(crate) fn with_results<T>(
             let (settings, shared) = (pool.settings.clone(), pool.shared.clone());
             let protocol = &core_state.shared.protocol;
             let (store, seed) = (&protocol.results, protocol.registry.seed());
-            let (database, before) = (shared.protocol.database(), before.as_deref());
-            Box::new(PoolResults::new(settings, store, seed, database, before))
+            let (place, before) = (shared.protocol.place(), before.as_deref());
+            Box::new(PoolResults::new(settings, store, seed, place, before))
         }
     };
     let result = run(&mut results, core_state, client);

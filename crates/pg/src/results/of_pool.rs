@@ -15,10 +15,11 @@ use refrain_sql::reads::{Unkept, may_be_read};
 
 use crate::ground::stats::RuleCounts;
 use crate::reads::question::oids;
+use crate::results::places::Place;
 use crate::results::rule::{Asks, Rule};
 use crate::results::store::{ResultStore, text_topic};
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
-use crate::results::topics::{DatabaseTopics, flush_topic};
+use crate::results::topics::flush_topic;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 use crate::statements::statement::Statement;
@@ -110,7 +111,7 @@ pub(crate) struct PoolResults {
     settings: Arc<PoolSettings>,
     store: Arc<ResultStore>,
     seed: Seed,
-    database: DatabaseTopics,
+    place: Arc<Place>,
     rules: Vec<Rc<Rule>>,
     /// The counts of replies that are kept by a hint alone.
     hinted: Rc<RefCell<RuleCounts>>,
@@ -130,13 +131,13 @@ impl PoolResults {
         settings: Arc<PoolSettings>,
         store: &Arc<ResultStore>,
         seed: &Seed,
-        database: &DatabaseTopics,
+        place: &Arc<Place>,
         before: Option<&Self>,
     ) -> Self {
         let rules = settings.cache.rules.iter().map(|rule| {
             let known = before.and_then(|before| before.counts(&rule.name));
             let counts = known.cloned().unwrap_or_default();
-            Rc::new(Rule::new(store, seed, rule, &settings, database, counts))
+            Rc::new(Rule::new(store, seed, rule, &settings, &place.topics, counts))
         });
         let rules: Vec<_> = rules.collect();
         Self {
@@ -147,7 +148,7 @@ impl PoolResults {
             settings,
             store: store.clone(),
             seed: seed.clone(),
-            database: database.clone(),
+            place: place.clone(),
             plans: HashMap::default(),
             texts: TextStatements::default(),
         }
@@ -182,9 +183,14 @@ impl PoolResults {
         &self.store
     }
 
+    /// Returns the count of possible changes of the schema.
+    pub(crate) fn schema_changes(&self) -> u64 {
+        self.place.schema.schema_changes()
+    }
+
     /// Returns the number of the database.
     pub(crate) fn place(&self) -> u64 {
-        self.database.place
+        self.place.topics.place
     }
 
     /// Remembers the statement that stands for a text.
@@ -257,7 +263,7 @@ impl PoolResults {
             topics.extend(reads.iter().flat_map(|table| table.topics.clone()));
             topics.extend(statement.relations().above().iter().cloned());
             // Nobody knows which tables a function reads.
-            topics.extend(trusted.then(|| self.database.every_write.clone()));
+            topics.extend(trusted.then(|| self.place.topics.every_write.clone()));
         } else {
             topics.extend(reads.iter().map(|table| flush_topic(store, table)));
         }
@@ -288,7 +294,7 @@ impl PoolResults {
         let made = rule_of_hint(base, hint);
         let counts = rule.map_or(&self.hinted, |rule| rule.counts()).clone();
         let (store, seed, settings) = (&self.store, &self.seed, &self.settings);
-        Some(Rc::new(Rule::new(store, seed, &made, settings, &self.database, counts)))
+        Some(Rc::new(Rule::new(store, seed, &made, settings, &self.place.topics, counts)))
     }
 }
 

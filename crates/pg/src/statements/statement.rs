@@ -430,19 +430,23 @@ pub(crate) fn spread(id: u64) -> u64 {
 /// Appends `value` in base 36.
 pub fn base36(out: &mut Vec<u8>, mut value: u64) {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let start = out.len();
-    out.resize(start + base36_digits(value), b'0');
-    for digit in out[start..].iter_mut().rev() {
-        *digit = DIGITS[(value % 36) as usize];
+    let mut digits = [0; 13];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = DIGITS[(value % 36) as usize];
         value /= 36;
+        if value == 0 {
+            return out.extend_from_slice(&digits[first..]);
+        }
     }
 }
 
 #[inline]
-fn base36_digits(value: u64) -> usize {
-    let (mut digits, mut limit) = (1, 36);
-    while u128::from(value) >= limit {
-        (digits, limit) = (digits + 1, limit * 36);
+fn base36_digits(mut value: u64) -> usize {
+    let mut digits = 1;
+    while value >= 36 {
+        (digits, value) = (digits + 1, value / 36);
     }
     digits
 }

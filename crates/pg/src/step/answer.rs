@@ -9,6 +9,7 @@ use refrain_cache::{Asker, Fill, Found, Hit};
 use refrain_config::PoolMode;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::Conn;
+use refrain_pool::stats::Counters;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -106,7 +107,7 @@ impl Step<'_, '_> {
         core_state.protocol.result_key = key;
         let (wanted, found) = found?;
         let counters = &mut core_state.pool_in_use(client.pool()).counters;
-        count(&found, &wanted.plan.rule, &mut counters.protocol);
+        count(&found, &wanted.plan.rule, counters);
         Ok(match found {
             Found::Hit(had) => self.give(conn, wanted, had, segment.bytes),
             Found::Miss(fill) => self.fetch(conn, wanted, fill),
@@ -146,7 +147,6 @@ impl Step<'_, '_> {
         }
         write::ready(out, Status::Idle);
         client.note_reply(now);
-        self.step.engine.core_state.pool_in_use(client.pool()).counters.pool.queries += 1;
         Answered::Now(bytes)
     }
 
@@ -289,9 +289,11 @@ impl Step<'_, '_> {
 
 /// Counts the outcome of a look for a pool and for the rule.
 #[inline]
-fn count(found: &Found, rule: &Rule, pool: &mut StatementCounters) {
+fn count(found: &Found, rule: &Rule, counters: &mut Counters<StatementCounters>) {
+    let pool = &mut counters.protocol;
     rule.count(|rule| match found {
         Found::Hit(Hit { took, stale, .. }) | Found::Stale(Hit { took, stale, .. }, _) => {
+            counters.pool.queries += 1;
             pool.cache_hits += 1;
             pool.cache_stale_hits += u64::from(*stale);
             pool.cache_saved_us += took;

@@ -27,8 +27,10 @@ impl Step<'_, '_> {
     pub(crate) fn watch(&mut self, conn: Conn, input: &[u8]) {
         let (now, core_state) = (self.step.now, &mut self.step.engine.core_state);
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let looks = core_state.pool_in_use(client.pool()).protocol.repeats.looks();
-        if !looks || client.session.results.is_awaited() || !client.session.may_share() {
+        if client.session.results.is_awaited() || !client.session.may_share() {
+            return;
+        }
+        if !core_state.pool_in_use(client.pool()).protocol.repeats.looks() {
             return;
         }
         let Some(segment) = Segment::read(input) else { return };

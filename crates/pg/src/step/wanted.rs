@@ -48,18 +48,10 @@ pub(crate) fn wanted<'a>(
     form: Form<'a>,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
-    let pool = core_state.pool_in_use(client.pool());
-    let schema_changes = pool.shared.protocol.schema_changes();
     with_results(core_state, client, |results, core_state, client| match form {
-        Form::Query(text) => {
-            of_query(results, core_state, client, (text, form), schema_changes, key)
-        }
-        Form::Extended { .. } => {
-            of_statement(results, core_state, client, form, schema_changes, key)
-        }
-        Form::Several(several) => {
-            of_several(results, core_state, client, several, schema_changes, key)
-        }
+        Form::Query(text) => of_query(results, core_state, client, (text, form), key),
+        Form::Extended { .. } => of_statement(results, core_state, client, form, key),
+        Form::Several(several) => of_several(results, core_state, client, several, key),
     })
 }
 
@@ -80,9 +72,10 @@ fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
 
 /// Returns what decides how the reply to a client's request is kept, its text aside.
 #[inline]
-fn about(client: &Client, scope: Scope, schema_changes: u64) -> About<'_> {
+fn about<'a>(results: &PoolResults, client: &'a Client, scope: Scope) -> About<'a> {
     let settings = client.session.settings.expected();
     let name = settings.get(b"application_name").unwrap_or_default();
+    let schema_changes = results.schema_changes();
     About { schema_changes, text: None, application: (name, scope.application) }
 }
 
@@ -102,7 +95,6 @@ fn of_query<'a>(
     core_state: &mut CoreState,
     client: &mut Client,
     (text, form): (&[u8], Form<'a>),
-    schema_changes: u64,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
     let hint = if results.takes_hints() { hint::hint_of(text) } else { None };
@@ -120,7 +112,7 @@ fn of_query<'a>(
         let known = text_statement(results, core_state, client, seen)?;
         let scope = scope(results, client)?;
         let text_of = Some((known.number, hint));
-        let about = About { text: text_of, ..about(client, scope, schema_changes) };
+        let about = About { text: text_of, ..about(results, client, scope) };
         let plan = results.plan(&known.cached, about)?;
         begin_key(scope, &plan, SIMPLE, key);
         for span in &spans {
@@ -145,7 +137,6 @@ fn of_statement<'a>(
     core_state: &mut CoreState,
     client: &mut Client,
     form: Form<'a>,
-    schema_changes: u64,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
     let Form::Extended { parse, name, values, describes } = form else { return Err(Bypass::Form) };
@@ -177,7 +168,7 @@ fn of_statement<'a>(
         return Err(Bypass::Rule);
     }
     let scope = scope(results, client)?;
-    let plan = results.plan(&cached, about(client, scope, schema_changes))?;
+    let plan = results.plan(&cached, about(results, client, scope))?;
     if binds_moment(values, plan.suspects) {
         return Err(Bypass::Moment);
     }
@@ -201,7 +192,6 @@ fn of_several<'a>(
     core_state: &mut CoreState,
     client: &mut Client,
     several: Several<'a>,
-    schema_changes: u64,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
     key.extend_from_slice(&SEVERAL.to_le_bytes());
@@ -209,7 +199,7 @@ fn of_several<'a>(
     for part in several.parts() {
         let begins = key.len();
         key.extend_from_slice(&[0; size_of::<u64>()]);
-        let wanted = of_statement(results, core_state, client, part, schema_changes, key)?;
+        let wanted = of_statement(results, core_state, client, part, key)?;
         // The length in front keeps the end of one part from being taken for the begin of the next.
         let length = (key.len() - begins) as u64;
         key[begins..begins + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
