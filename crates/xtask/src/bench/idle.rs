@@ -29,7 +29,8 @@ pub(super) fn clients() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// Runs the benchmark and returns the table in Markdown.
 pub(super) fn run(clients: u32) -> Result<String> {
-    process::allow_open_files(clients + 1000)?;
+    // The proxy keeps some for servers, logins and itself.
+    process::allow_open_files(clients + 3000)?;
     let contenders = [
         Contender::refrain(Driver::Uring, 1),
         Contender::refrain(Driver::Epoll, 1),
