@@ -93,6 +93,26 @@ fn a_name_that_a_segment_lends_in_vain_is_there_if_a_later_one_lends_it() {
 }
 
 #[test]
+fn a_statement_that_comes_back_has_its_name_on_the_server_as_before() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares(&server, "s", WRITE);
+    let executes = parse("", "execute s");
+    alice.sends([executes.clone(), sync()]);
+    server.gets([close_statement("s"), parse("s", WRITE), executes.clone(), sync()]);
+    server.answers([close_complete(), parse_complete(), parse_complete(), ready()]);
+    alice.gets([parse_complete(), ready()]);
+    // The server skips all of this, so it still has the statement by its name.
+    let skipped = [close_statement("s"), parse("s", "delete from t"), executes.clone()];
+    alice.sends([bind("", "q")].into_iter().chain(skipped).chain([sync()]));
+    server.forgets();
+    server.answers([error("26000", "no"), ready()]);
+    alice.gets([error("26000", "no"), ready()]);
+    alice.sends([executes.clone(), sync()]);
+    server.gets([executes, sync()]);
+}
+
+#[test]
 fn several_commands_with_an_execute_wait_until_the_server_has_the_statement() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));

@@ -29,6 +29,8 @@ impl ClientStatements {
             match undo {
                 ClientUndo::Named(name) => {
                     drop(self.named.remove(&name));
+                    // What was lent under the name was this statement, not one from before it.
+                    unlent.retain(|(later, _)| *later != name);
                     never.push(name);
                 }
                 ClientUndo::Closed(name, old) => {
