@@ -17,6 +17,19 @@ fn prepared_elsewhere(talk: &Conversation, names: &[&str]) -> (Party, Party) {
     (alice, bob)
 }
 
+/// Has alice run her statement on the second server, whose copies return other columns. Returns the
+/// server.
+fn finds_other_columns(talk: &Conversation, alice: &Party, binds: Line) -> Party {
+    alice.sends([binds, execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", READ), describe_statement(""), flush()]);
+    let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
+    second.answers(other.clone());
+    // The schema has changed unseen: no older copy is used any more.
+    second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+    second
+}
+
 #[test]
 fn a_bind_waits_until_the_columns_of_a_new_copy_are_known() {
     let talk = two_servers();
@@ -34,13 +47,7 @@ fn a_bind_waits_until_the_columns_of_a_new_copy_are_known() {
 fn a_copy_with_other_columns_is_refused_as_a_stale_plan() {
     let talk = two_servers();
     let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
-    alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
-    let second = talk.server(2);
-    second.gets([parse("", READ), describe_statement(""), flush()]);
-    let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
-    second.answers(other.clone());
-    // The schema has changed unseen: no older copy is used any more.
-    second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+    let second = finds_other_columns(&talk, &alice, bind_value("", "s", "1"));
     second.gets([bind_value("", "~1.1", "1"), describe_statement("~none"), execute(""), sync()]);
     let none = error("26000", "prepared statement \"~none\" does not exist");
     second.answers([bind_complete(), none, ready()]);
@@ -51,12 +58,7 @@ fn a_copy_with_other_columns_is_refused_as_a_stale_plan() {
 fn an_error_of_the_parameters_comes_before_that_of_a_stale_plan() {
     let talk = two_servers();
     let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
-    alice.sends([bind("", "s"), execute(""), sync()]);
-    let second = talk.server(2);
-    second.gets([parse("", READ), describe_statement(""), flush()]);
-    let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
-    second.answers(other.clone());
-    second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+    let second = finds_other_columns(&talk, &alice, bind("", "s"));
     second.gets([bind("", "~1.1"), describe_statement("~none"), execute(""), sync()]);
     let said = "bind message supplies 0 parameters, but prepared statement \"~1.1\" requires 1";
     second.answers([error("08P01", said), ready()]);
@@ -70,12 +72,7 @@ fn an_error_of_rights_or_of_constants_comes_behind_that_of_a_stale_plan() {
     {
         let talk = two_servers();
         let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
-        alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
-        let second = talk.server(2);
-        second.gets([parse("", READ), describe_statement(""), flush()]);
-        let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
-        second.answers(other.clone());
-        second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+        let second = finds_other_columns(&talk, &alice, bind_value("", "s", "1"));
         second.forgets();
         second.answers([said, ready()]);
         alice.gets([error("0A000", "cached plan must not change result type"), ready()]);

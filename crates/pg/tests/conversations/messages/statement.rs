@@ -62,9 +62,7 @@ fn deallocate_behind_the_rollback_of_a_failed_block_finds_its_statement() {
     let (alice, server) = (talk.client(), talk.server(1));
     alice.prepares(&server, "s", WRITE);
     alice.opens_block(&server);
-    alice.sends([query("no")]);
-    server.gets([query("no")]).answers([error("42601", "no"), ready_failed()]);
-    alice.gets([error("42601", "no"), ready_failed()]);
+    alice.asks(&server, "no", [error("42601", "no"), ready_failed()]);
     let runs = |text| [parse("", text), bind("", ""), execute("")];
     let lends = [close_statement("s"), parse("s", "")];
     let (rollback, deallocate) = (runs("rollback"), runs("deallocate s"));
@@ -91,9 +89,7 @@ fn deallocate_that_a_failed_block_refuses_leaves_the_statement() {
     alice.prepares(&server, "s", WRITE);
     alice.prepares(&server, "d", "deallocate s");
     alice.opens_block(&server);
-    alice.sends([query("no")]);
-    server.gets([query("no")]).answers([error("42601", "no"), ready_failed()]);
-    alice.gets([error("42601", "no"), ready_failed()]);
+    alice.asks(&server, "no", [error("42601", "no"), ready_failed()]);
     alice.sends([bind("", "d"), execute(""), sync()]);
     server.gets([
         parse("", "deallocate s"),

@@ -72,13 +72,14 @@ impl ClientStatements {
     fn undo_lent(&mut self, name: &Name, lent: ByName) {
         let mut lent = Some(lent);
         self.undos.retain(|undo| {
-            match undo {
-                ClientUndo::Lent(later, before) if later == name => {
-                    *before = lent.take().unwrap_or(*before);
+            match (undo, lent) {
+                (ClientUndo::Lent(later, before), Some(now)) if later == name => {
+                    *before = now;
+                    lent = None;
                 }
-                ClientUndo::Closed(later, old) if later == name => {
-                    let before = old.lent();
-                    old.lend(lent.take().unwrap_or(before));
+                (ClientUndo::Closed(later, old), Some(now)) if later == name => {
+                    old.lend(now);
+                    lent = None;
                 }
                 _ => {}
             }
