@@ -49,18 +49,14 @@ impl Header {
 /// byte.
 #[inline]
 pub fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    split_at(bytes, bytes.iter().position(|&b| b == 0)?)
+    let end = bytes.iter().position(|&b| b == 0)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
 
 /// Does the same with an SQL text: it is longer than names and values are.
 #[inline]
 pub fn split_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    split_at(bytes, memchr(0, bytes)?)
-}
-
-/// Splits bytes at a zero byte, which belongs to neither part.
-#[inline]
-fn split_at(bytes: &[u8], end: usize) -> Option<(&[u8], &[u8])> {
+    let end = memchr(0, bytes)?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
 
