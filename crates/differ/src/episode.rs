@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Stop, Tally};
 use crate::generate::{Generator, opens_transaction, pins};
-use crate::guard::{executed_names, harms, resets_amid};
+use crate::guard::{executed_names, harms, resets_amid, resets_unseen_amid};
 use crate::msg::Msg;
 use crate::plan::{Plan, Step};
 use crate::queries::Queries;
@@ -144,6 +144,9 @@ impl<'a> Episode<'a> {
         let mut envs = Vec::new();
         for (client, msgs) in sends {
             if !self.plan.features.has("resets") && msgs.iter().any(resets_amid) {
+                return Ok(false);
+            }
+            if resets_unseen_amid(msgs) {
                 return Ok(false);
             }
             let Some(client) = &mut self.clients[*client] else { return Ok(false) };

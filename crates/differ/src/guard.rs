@@ -99,6 +99,26 @@ pub fn resets_amid(msg: &Msg) -> bool {
         .any(|at| !resets(at))
 }
 
+/// The comment at the end of texts whose code resets settings.
+pub const RESETS: &[u8] = b"/*reset*/";
+
+/// True if code that resets settings has something behind it in its segment, or may run later. The
+/// proxy can restore the client's start-up parameters only behind the segment.
+#[must_use]
+pub fn resets_unseen_amid(msgs: &[Msg]) -> bool {
+    let has = |sql: &[u8]| sql.windows(RESETS.len()).any(|part| part == RESETS);
+    msgs.iter().enumerate().any(|(at, msg)| match (msg, &msgs[at + 1..]) {
+        (Msg::Query(sql), rest) => has(sql) && !(sql.ends_with(RESETS) && rest.is_empty()),
+        (
+            Msg::Parse(name, sql, _),
+            [Msg::Bind(_), Msg::Execute(..), Msg::Sync]
+            | [Msg::Bind(_), Msg::DescribePortal(_), Msg::Execute(..), Msg::Sync],
+        ) => has(sql) && !(name.is_empty() && sql.ends_with(RESETS)),
+        (Msg::Parse(_, sql, _), _) => has(sql),
+        _ => false,
+    })
+}
+
 /// True if the step uses an unnamed portal that a failed Query may have left behind.
 ///
 /// A simple Query that fails while it runs in a transaction block leaves its portal in the aborted
@@ -272,6 +292,7 @@ pub fn changes_settings(sql: &[u8]) -> bool {
     let words =
         ["set", "reset", "discard", "commit", "end", "rollback", "abort", "release", "prepare"];
     text.contains("set_config")
+        || sql.ends_with(RESETS)
         || text.split(';').any(|command| {
             bare(command).split_whitespace().next().is_some_and(|word| words.contains(&word))
         })

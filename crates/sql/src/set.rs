@@ -102,6 +102,8 @@ pub(crate) struct Call<'a> {
     name: Option<&'a [u8]>,
     /// True if it ends with the transaction.
     local: bool,
+    /// True if the value may be NULL.
+    resets: bool,
 }
 
 impl<'a> Call<'a> {
@@ -114,8 +116,16 @@ impl<'a> Call<'a> {
         let mut arguments = ahead.clone();
         let first = arguments.take().filter(|_| arguments.at(TokenKind::Comma));
         let name = first.and_then(|token| plain(ahead.of(token)));
+        let resets = name.is_none() || !Call::has_constant(arguments);
         let local = Call::is_local(ahead);
-        Some(Call { name, local })
+        Some(Call { name, local, resets })
+    }
+
+    /// True if the second argument, in front of which `arguments` has a comma, is just a string.
+    fn has_constant(mut arguments: Ahead<'_>) -> bool {
+        arguments.take();
+        let value = arguments.take().filter(|_| arguments.at(TokenKind::Comma));
+        value.is_some_and(|token| plain(arguments.of(token)).is_some())
     }
 
     /// True if the third and last argument is just `true`.
@@ -210,6 +220,24 @@ pub fn reset_locally(text: &[u8]) -> Vec<Cow<'_, [u8]>> {
         (_, Some(span)) => vec![parameter_name(span.of(text))],
         _ => Vec::new(),
     }
+}
+
+/// Returns the names of the parameters that a call of `set_config` in `text` may reset for the
+/// session, since its value is more than a constant and may be NULL. [`ANY_PARAMETER`] stands for
+/// names that cannot be read from the text.
+pub fn reset_by_call(text: &[u8]) -> Vec<&[u8]> {
+    let mut lexer = Lexer::new(text, false);
+    let mut names = Vec::new();
+    while let Some(token) = lexer.significant() {
+        if let Some(Mention::SetConfig) = mention_of(token, text)
+            && let Some(call) = Call::read(Ahead::new(&lexer))
+            && call.resets
+            && !call.local
+        {
+            names.push(call.name.unwrap_or(ANY_PARAMETER));
+        }
+    }
+    names
 }
 
 /// The iterator of [`set_names`].

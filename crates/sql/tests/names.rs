@@ -143,3 +143,25 @@ fn parameters_of_a_transaction_leave_placeholders() {
         assert_eq!(found, *names, "{text}");
     }
 }
+
+#[test]
+fn parameters_that_a_call_may_reset() {
+    let rows: &[(&str, &[&str])] = &[
+        ("select set_config('datestyle', null, false)", &["datestyle"]),
+        ("select set_config('a.b', $1, false), set_config('c.d', 'x', false)", &["a.b"]),
+        ("select set_config('timezone', lower('X'), x)", &["timezone"]),
+        ("select \"set_config\" ( 'work_mem' , E'1MB', false)", &["work_mem"]),
+        ("select set_config($1, 'x', false)", &["ALL"]),
+        ("select 1; select set_config('a' || 'b', 'x', false)", &["ALL"]),
+        ("select set_config('datestyle', null, true)", &[]),
+        ("select set_config('datestyle', 'iso', false)", &[]),
+        ("select 'set_config(''datestyle'', null, false)'", &[]),
+        ("select set_config", &[]),
+        ("select set_config(", &["ALL"]),
+    ];
+    for (text, names) in rows {
+        let found = refrain_sql::reset_by_call(text.as_bytes());
+        let found: Vec<_> = found.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        assert_eq!(found, *names, "{text}");
+    }
+}

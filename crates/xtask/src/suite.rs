@@ -134,6 +134,9 @@ fn sim() -> Result<Tally> {
     check(sim.args(["--seeds", "5000"]))
 }
 
+/// Features of the differential test that it does not have by default.
+const MORE: &str = "encoded,long-texts,startup-unreported";
+
 /// Runs the differential test with random messages, with each version of PostgreSQL.
 fn differ() -> Result<Tally> {
     let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
@@ -141,10 +144,12 @@ fn differ() -> Result<Tally> {
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
         let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 2))?;
-        let mut differ = Command::new(&differ);
-        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
-        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-        tally += check(differ.args(["--segments", "10000"]))?;
+        for more in [&["--segments", "10000"][..], &["--segments", "5000", "--with", MORE]] {
+            let mut differ = Command::new(&differ);
+            differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
+            differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+            tally += check(differ.args(more))?;
+        }
     }
     Ok(tally)
 }

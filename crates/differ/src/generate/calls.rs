@@ -19,6 +19,10 @@ pub(crate) const FUNCTIONS: &str = "
         as 'begin execute ''listen '' || $1; return 1; end';
     create procedure shr.leave_by_call(int) language plpgsql
         as 'begin perform set_config(''work_mem'', $1 || ''8MB'', false); end';
+    create function shr.leave_default(int) returns int language plpgsql
+        as 'begin reset all; return $1; end';
+    create procedure shr.reset_by_call(int) language plpgsql
+        as 'begin reset datestyle; reset work_mem; end';
     create function shr.hook() returns trigger language plpgsql
         as 'begin set statement_timeout = ''25s''; return null; end';";
 
@@ -40,6 +44,17 @@ pub(super) const CALLS: &[&str] = &[
     "do $$ begin perform set_config('work_mem', '{n}9MB', false); end $$",
     "select coalesce(current_setting('my.tenant', true), ''), current_setting('work_mem')",
     "select coalesce(current_setting('my.tenant', true), ''), current_setting('statement_timeout')",
+];
+
+/// Texts that give settings the values with which the session began, though they do not say so. The
+/// proxy restores these values behind the segment: see [`crate::guard::resets_unseen_amid`].
+pub(super) const RESETTING: &[&str] = &[
+    "select shr.leave_default({n}) /*reset*/",
+    "call shr.reset_by_call({n}) /*reset*/",
+    "do $$ begin reset timezone; reset datestyle; end $$ /*reset*/",
+    "do $$ begin execute 'reset all'; end $$ /*reset*/",
+    "select set_config('DateStyle', null, false) is null /*reset*/",
+    "select set_config('TimeZone', nullif('a', 'a'), false) is null /*reset*/",
 ];
 
 /// Texts that leave session state that ties a client to its server, and texts that show it.

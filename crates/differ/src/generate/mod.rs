@@ -147,6 +147,7 @@ impl Generator {
             10 => *self.rng.pick(texts::FUNCTIONS),
             11 => return Some(self.session_text(draft)),
             _ if pins > 0 && self.rng.chance(40) => *self.rng.pick(calls::LEAVING),
+            _ if self.rng.chance(20) => *self.rng.pick(calls::RESETTING),
             _ => *self.rng.pick(calls::CALLS),
         };
         Some(texts::fill(text, draft.client, &mut self.rng))

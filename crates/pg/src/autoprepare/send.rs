@@ -61,6 +61,10 @@ impl Link<'_> {
         if !self.stands_alone(message) || !is_plain(scan) || !self.is_read_plainly() {
             return Ok(None);
         }
+        // Startup settings that the text resets out of sight are restored behind a query string.
+        if self.client.session.settings.have_startup() && self.is_suspect(scan) {
+            return Ok(None);
+        }
         let mut spans = std::mem::take(&mut self.pipe.core_state.protocol.spans);
         let most = self.pipe.pool().settings.options.autoprepare_max_literals as usize;
         let key = normalize::normalize(

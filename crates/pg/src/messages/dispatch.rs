@@ -126,8 +126,7 @@ impl Link<'_> {
                 let calls = self.suspect_function(message.body());
                 let seq = self.pipe.server.session.outstanding.next_seq();
                 self.client.session.evidence.send(calls, seq..seq + 1);
-                self.pipe
-                    .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
+                self.owe_restoring(RequestKind::FunctionCall);
                 Ok(self.pass(message))
             }
             front::COPY_DATA => Ok(self.pass(message)),
@@ -167,8 +166,24 @@ impl Link<'_> {
         {
             return Err(Stop::End(DisconnectReason::ClientProtocol));
         }
-        self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        if self.client.session.reading.resets_unseen() {
+            self.owe_restoring(RequestKind::Sync);
+        } else {
+            self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        }
         Ok(self.pass(message))
+    }
+
+    /// Records a request that the server answers with ReadyForQuery, behind which startup settings
+    /// are restored that may have been reset out of sight.
+    #[cold]
+    fn owe_restoring(&mut self, kind: RequestKind) {
+        // Amid COPY data the server ignores a Sync.
+        let copies = self.pipe.server.session.outstanding.may_copy();
+        let first = if copies { None } else { self.take_unseen() };
+        let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
+        let seq = self.pipe.owe(OutstandingRequest::new(kind, action));
+        self.bar(seq, Traits::NONE, 0, first);
     }
 
     /// Handles Execute.

@@ -73,6 +73,7 @@ impl Link<'_> {
         let first = first.filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
+        let first = Restores::both(first, self.take_unseen_behind_query());
         self.note_drained(text, &scan);
         self.ends_early();
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
@@ -354,7 +355,8 @@ impl Link<'_> {
         }
         let segment = self.pipe.server.session.outstanding.segment();
         let first = self.first_settings_of(scan.kind, folded);
-        let first = first.filter(|_| message.complete);
+        let first =
+            Restores::both(first.filter(|_| message.complete), self.take_unseen_behind_query());
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action)

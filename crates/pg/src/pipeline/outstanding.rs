@@ -330,6 +330,19 @@ impl Outstanding {
         }
     }
 
+    /// Whether a request that is outstanding may begin a COPY.
+    pub(crate) fn may_copy(&self) -> bool {
+        self.entries.iter().any(|entry| entry.traits.contains(Traits::COPY))
+    }
+
+    /// Has the client get the ReadyForQuery of a request later.
+    pub(crate) fn hold(&mut self, seq: Seq) {
+        let at = seq.checked_sub(self.head).and_then(|at| usize::try_from(at).ok());
+        if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
+            entry.action = ReplyAction::Held;
+        }
+    }
+
     /// True if no request is outstanding.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -22,6 +22,7 @@ impl Link<'_> {
         self.pipe.server.session.settings.may_stick(sets || runs_prepared(text, scan.kind));
         if sets {
             self.claim(text, scan.traits);
+            self.note_resets(text, scan);
         }
         let local = scan.traits.contains(Traits::LOCAL) && self.note_local(text);
         let hides = local
@@ -46,6 +47,20 @@ impl Link<'_> {
         let decides = reads || local || refrain_sql::set_names(text).any(|name| decides(&name));
         let segment = self.pipe.server.session.outstanding.segment();
         self.settings_change(Since { segment, reads, hidden: hides, decides });
+    }
+
+    /// Notes a text that may reset settings of the startup packet, though it does not say so.
+    fn note_resets(&mut self, text: &[u8], scan: &Scan) {
+        let settings = &self.client.session.settings;
+        if !settings.have_startup() {
+            return;
+        }
+        let own = |name| name == refrain_sql::ANY_PARAMETER || settings.begin_with(name);
+        if refrain_sql::reset_by_call(text).into_iter().any(own)
+            || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan)
+        {
+            self.client.session.reading.may_reset_unseen();
+        }
     }
 
     /// Notes a text that sets something for its transaction. True if that may decide how constants

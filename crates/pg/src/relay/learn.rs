@@ -1,19 +1,12 @@
-//! The settings of a client, as Refrain learns them: it asks the server, restores those of the
-//! client's startup packet behind a RESET, and tells the client.
-
-use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::write;
+//! The settings of a client, as Refrain learns them: when it asks the server, and for which names.
 
 use crate::ground::ids::Segment;
-use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
+use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::{Link, Stop};
 use crate::settings::placeholders::is_placeholder;
-use crate::settings::queries::Restores;
 use crate::settings::session::Since;
 use crate::settings::value;
 use crate::state::client::pins::Pins;
-use crate::state::client::reading::Restoring;
-use crate::state::parts::intern_settings;
 
 impl Link<'_> {
     /// Asks the server which settings the client has made.
@@ -27,85 +20,6 @@ impl Link<'_> {
         let names = self.client.session.settings.names();
         let text = self.pipe.server.session.settings.read(names);
         self.pipe.run_reading(&text, self.client.session.settings.are_hurried());
-    }
-
-    /// Returns the client's startup settings that a text may reset. The server would go back to its
-    /// own defaults, since it was connected without the client's startup packet.
-    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<Restores>> {
-        // The text may start a COPY, and no query can be sent while one is under way.
-        let local = matches!(scan.kind, Kind::SetLocal { .. });
-        let resets = local || scan.traits.contains(Traits::RESET);
-        if !resets || scan.traits.contains(Traits::COPY) {
-            return None;
-        }
-        let mut settings = *self.client.session.settings.startup()?;
-        let names: Vec<_> = match local {
-            true => refrain_sql::reset_locally(text),
-            false => refrain_sql::set_names(text).collect(),
-        };
-        let has = |name: &[u8]| names.iter().any(|set| set.eq_ignore_ascii_case(name));
-        let (all, discards) =
-            (has(refrain_sql::ANY_PARAMETER), scan.traits.contains(Traits::DISCARD_ALL));
-        settings.retain(|name| match name {
-            // RESET ALL leaves the role as it is. One comes back with the user of the session.
-            b"role" => discards || has(name) || has(b"session_authorization"),
-            _ => discards || all || has(name),
-        });
-        (!settings.is_empty()).then(|| Box::new(Restores { settings, local }))
-    }
-
-    /// Restores the startup settings behind a Query, unless it has failed; true if it does. The
-    /// client gets ParameterStatus and ReadyForQuery once that is done: see
-    /// [`Self::tell_settings`].
-    pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
-        let Some(first) = self.client.session.reading.take_restores(seq) else { return false };
-        self.restore(Restoring::new(first), ReplyAction::Forward);
-        true
-    }
-
-    /// Restores the startup settings in a separate transaction, so that an error in the client's
-    /// next message cannot roll them back. The message waits for it.
-    pub(crate) fn restore_apart(&mut self, first: Box<Restores>) {
-        if self.pipe.server.session.outstanding.is_open() {
-            self.pipe.end_segment(Purpose::Restore);
-        }
-        self.restore(Restoring::new(first), ReplyAction::Skip(Purpose::Restore));
-    }
-
-    fn restore(&mut self, restoring: Restoring, end: ReplyAction) {
-        let seq = self.pipe.restore_then(&restoring.settings, end);
-        self.client.session.reading.bar_restoring(seq, restoring);
-    }
-
-    /// Ends the restoring of settings up to a Sync, or begins it again if a cancel request has hit
-    /// it; true if so.
-    pub(crate) fn restores_again(&mut self, sync: &OutstandingRequest, seq: Seq) -> bool {
-        let restoring = self.client.session.reading.take_restoring(seq);
-        let Some(again) = restoring.and_then(Restoring::again) else { return false };
-        self.restore(again, sync.action);
-        true
-    }
-
-    /// Sends ParameterStatus for the client's startup settings whose values have changed.
-    pub(crate) fn tell_settings(&mut self) {
-        let Some(server_parameters) = self.pipe.pool().shared.protocol.server_parameters() else {
-            return;
-        };
-        let settings = &self.client.session.settings;
-        if !settings.have_startup() {
-            return;
-        }
-        let mut edit = settings.expected().edit();
-        // The names of PostgreSQL's reports, since `Settings` has them in lower case.
-        for (name, _) in server_parameters.iter().filter(|(name, _)| settings.begin_with(name)) {
-            let value = self.pipe.server.session.settings.current().get(name);
-            if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
-                let out = self.pipe.ports.out(self.client.conn());
-                write::parameter_status(out, name, value::bytes(value));
-                edit.set(name, value);
-            }
-        }
-        self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
     }
 
     /// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).

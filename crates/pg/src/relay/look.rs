@@ -185,11 +185,13 @@ impl Link<'_> {
     pub(crate) fn suspect_anything(&mut self) {
         if tracks(self.pipe.pool()) != TrackFunctions::Off {
             self.client.session.suspicion.look_later();
+            self.may_reset_unseen();
         }
     }
 
     fn look_later(&mut self, calls: u64) -> Option<u64> {
         self.client.session.suspicion.look_later();
+        self.may_reset_unseen();
         let vague = calls == 0 || calls == VAGUE;
         (!vague).then(|| self.here(calls))
     }
@@ -203,11 +205,19 @@ impl Link<'_> {
 
     /// Returns the hash of these calls in a session like this one. Calls that leave nothing new
     /// here may leave something in another session, so a finding is only valid for sessions with
-    /// the same unreported settings and pins.
+    /// the same beginning, unreported settings and pins.
     fn here(&self, calls: u64) -> u64 {
         calls
             ^ self.client.session.settings.expected().hidden
             ^ u64::from(self.client.session.pins.bits()) << 48
+            ^ self.client.session.settings.beginning()
+    }
+
+    /// Whether a text may run code that leaves something in the session.
+    pub(crate) fn is_suspect(&mut self, scan: &Scan) -> bool {
+        scan.calls != 0
+            && tracks(self.pipe.pool()) != TrackFunctions::Off
+            && self.repute(scan.calls) != Repute::Harmless
     }
 
     /// Whether a single command that hides what it does (CALL) is known to leave nothing.
@@ -284,7 +294,8 @@ impl Link<'_> {
         own.for_each(|name| self.note_name(name));
         let said = self.client.session.settings.are_to_be_read();
         let expected = self.client.session.settings.expected();
-        let changed = !said && before.is_none_or(|before| !Arc::ptr_eq(before, expected));
+        let changed =
+            !said && before.is_none_or(|before| !Arc::ptr_eq(before, expected)) || answer.restored;
         let pool = self.pipe.core_state.pool(self.pipe.server.pool());
         if let Some((parameters, code)) = answer.parameters {
             pool.protocol.calls.learn_parameters(parameters, code, now);

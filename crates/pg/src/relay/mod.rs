@@ -12,6 +12,7 @@ pub(crate) mod turn;
 pub(crate) mod resend;
 pub(crate) mod follow;
 pub(crate) mod learn;
+pub(crate) mod restore;
 pub(crate) mod look;
 pub(crate) mod beside;
 pub(crate) mod knowledge;

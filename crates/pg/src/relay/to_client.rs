@@ -222,6 +222,7 @@ impl<'a> Reader<'a> for Link<'a> {
                 (RequestKind::Execute, ReplyAction::Skip(Purpose::ReadSettings)) => {
                     self.read_settings_ends()
                 }
+                (RequestKind::Execute, ReplyAction::Skip(Purpose::Restore)) => self.restored(body),
                 // The server has counted the Syncs that a failed COPY did not skip (E42).
                 (RequestKind::Syncs, _) => {
                     self.flush(run);

@@ -65,8 +65,16 @@ impl Link<'_> {
         if looks_back(self.pipe.pool()) {
             self.client.session.suspicion.look_later();
         }
-        if !self.client.session.reading.has_barrier() {
-            self.client.session.reading.bar(seq, ANY_COMMANDS, None);
+        self.may_reset_unseen();
+        let first = self.take_unseen();
+        if first.is_some() {
+            self.pipe.server.session.outstanding.hold(seq);
+        }
+        let reading = &mut self.client.session.reading;
+        match first {
+            Some(first) if reading.has_barrier() => reading.restore_when_lifted(first),
+            None if reading.has_barrier() => {}
+            first => reading.bar(seq, ANY_COMMANDS, first),
         }
     }
 }

@@ -5,13 +5,15 @@
 use crate::settings::session::{Settings, SettingsMut};
 use crate::settings::value;
 
-/// Settings of a startup packet that a text has reset.
+/// Settings of a startup packet that a text has reset, or may have.
 #[derive(Debug)]
 pub(crate) struct Restores {
     /// The settings.
     pub(crate) settings: SettingsMut,
     /// Whether the text has reset them until the transaction ends.
     pub(crate) local: bool,
+    /// Whether no text says so: code out of Refrain's sight may have reset them.
+    pub(crate) unseen: bool,
 }
 
 impl Restores {
@@ -21,6 +23,7 @@ impl Restores {
         match (one, other) {
             (Some(mut one), Some(other)) if one.local == other.local => {
                 one.settings.fill(&other.settings);
+                one.unseen |= other.unseen;
                 Some(one)
             }
             (Some(one), Some(other)) => Some(if one.local { other } else { one }),

@@ -80,6 +80,9 @@ pub(crate) struct Reading {
     skipping: bool,
     /// The Parse in front of the query string, which waits for the reply.
     ahead: Ahead,
+    /// Whether a request of the open segment may have reset startup settings, though no text says
+    /// so.
+    resets_unseen: bool,
     /// The request for whose reply the next message waits.
     barrier: Option<Box<Barrier>>,
     /// Number of servers in a row that could not be used.
@@ -117,8 +120,26 @@ impl Reading {
     pub(crate) fn failed(&mut self, failed: &Failed) {
         self.skipping |= failed.open;
         if let Some(barrier) = self.barrier.as_mut().filter(|barrier| failed.struck(barrier.seq)) {
-            barrier.restores = None;
+            // Code out of sight may have committed before it failed.
+            let ran = barrier.seq == failed.seq && !failed.open;
+            barrier.restores.take_if(|restores| !(ran && restores.unseen));
         }
+    }
+
+    /// Notes a request that may reset startup settings, though no text says so.
+    pub(crate) fn may_reset_unseen(&mut self) {
+        self.resets_unseen = true;
+    }
+
+    /// Whether there is one in the open segment.
+    #[inline]
+    pub(crate) fn resets_unseen(&self) -> bool {
+        self.resets_unseen
+    }
+
+    /// Returns the same, and begins anew.
+    pub(crate) fn take_resets_unseen(&mut self) -> bool {
+        std::mem::take(&mut self.resets_unseen)
     }
 
     /// Returns the state of the Parse in front of a query string.
@@ -183,6 +204,12 @@ impl Reading {
         if let Some(barrier) = &mut self.barrier {
             barrier.restoring = Some(restoring);
         }
+    }
+
+    /// Whether settings are being restored that no text has reset for certain.
+    pub(crate) fn is_restoring_unseen(&self) -> bool {
+        let restoring = self.barrier.as_ref().and_then(|barrier| barrier.restoring.as_ref());
+        restoring.is_some_and(|restoring| restoring.settings.unseen)
     }
 
     /// Whether settings are being restored.

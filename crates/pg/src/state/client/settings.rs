@@ -28,6 +28,15 @@ const TRIES_MAX: u8 = 5;
 /// Bytes of such a name.
 const PROBE_NAME_BYTES_MAX: usize = 128;
 
+/// The beginning of a session.
+#[derive(Debug)]
+struct Startup {
+    /// The settings of the startup packet.
+    settings: SettingsMut,
+    /// The parse environment of the session then.
+    env: EnvId,
+}
+
 /// A client's settings.
 #[derive(Debug)]
 pub(crate) struct ClientSettings {
@@ -38,7 +47,7 @@ pub(crate) struct ClientSettings {
     /// Settings that it has set itself, though their values may be the defaults.
     claims: Option<Box<Claims>>,
     /// The settings of its startup packet, to which RESET goes back.
-    startup: Option<Box<SettingsMut>>,
+    startup: Option<Box<Startup>>,
     /// The knowledge about the settings under which its next text is read.
     knowledge: SettingsKnowledge,
     /// Whether it may have changed settings since its last transaction ended.
@@ -148,19 +157,28 @@ impl ClientSettings {
         }
         let placeholders = startup.iter().filter(|(name, _)| is_placeholder(name));
         placeholders.for_each(|(name, _)| self.placeholders.add(name));
-        self.startup = (!startup.is_empty()).then(|| Box::new(startup));
+        self.startup = (!startup.is_empty())
+            .then(|| Box::new(Startup { settings: startup, env: EnvId::default() }));
     }
 
     /// Gives the settings of the startup packet the values that servers make of them.
     pub(crate) fn startup_is_accepted(&mut self) {
         if let Some(startup) = &mut self.startup {
-            startup.take_values(&self.expected);
+            startup.settings.take_values(&self.expected);
+            startup.env = self.expected.env;
         }
+    }
+
+    /// Returns a number for the settings with which the session began, 0 if the startup packet had
+    /// none: code that resets settings leaves something only where they were others.
+    #[inline]
+    pub(crate) fn beginning(&self) -> u64 {
+        self.startup.as_ref().map_or(0, |startup| !startup.env.settings)
     }
 
     /// Whether the startup packet has this setting.
     pub(crate) fn begin_with(&self, name: &[u8]) -> bool {
-        self.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
+        self.startup.as_ref().is_some_and(|startup| startup.settings.get(name).is_some())
     }
 
     /// Whether there are settings in the startup packet.
@@ -169,14 +187,14 @@ impl ClientSettings {
     }
 
     /// Returns a copy of the settings of the startup packet.
-    pub(crate) fn startup(&self) -> Option<Box<SettingsMut>> {
-        self.startup.clone()
+    pub(crate) fn startup(&self) -> Option<SettingsMut> {
+        self.startup.as_ref().map(|startup| startup.settings.clone())
     }
 
     /// Adds the settings of the startup packet that have no value in `edit`.
     fn fill(&self, edit: &mut SettingsMut) {
         if let Some(startup) = &self.startup {
-            edit.fill(startup);
+            edit.fill(&startup.settings);
         }
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Answer {
     pub(crate) found: Pins,
     /// Whether the database has functions of users'.
     pub(crate) has_code: bool,
+    /// Whether the calls have reset startup settings, which were restored before the look.
+    pub(crate) restored: bool,
     /// The names of parameters in the texts of functions, if the look has searched for them and no
     /// function has changed since; and the count of changes of code that they belong to.
     pub(crate) parameters: Option<(Vec<Name>, u64)>,
@@ -61,6 +63,8 @@ pub(crate) struct Suspicion {
     prepared: u64,
     /// Whether one of them may do what no hash tells.
     prepared_anything: bool,
+    /// Whether startup settings had to be restored behind the calls since the last look.
+    restored: bool,
 }
 
 impl Suspicion {
@@ -86,6 +90,11 @@ impl Suspicion {
         if self.is_clear() {
             self.look = Look::Due(Try::First);
         }
+    }
+
+    /// Notes that startup settings had to be restored behind the calls.
+    pub(crate) fn restored(&mut self) {
+        self.restored = true;
     }
 
     /// Notes a PREPARE of SQL with these calls.
@@ -161,7 +170,9 @@ impl Suspicion {
         let (is_current, learns) = (asked == code, asked == code && searches);
         let again = !is_current || learns && !parameters.is_empty();
         self.look = if again { Look::Due(Try::First) } else { Look::Needless };
-        Some(Answer { found, has_code, parameters: learns.then_some((parameters, asked)) })
+        let restored = std::mem::take(&mut self.restored);
+        let parameters = learns.then_some((parameters, asked));
+        Some(Answer { found, has_code, restored, parameters })
     }
 
     /// Ends a look that has failed. A look that was merely `interrupted` is repeated once: true if

@@ -12,6 +12,7 @@ mod learn;
 mod look;
 mod refused;
 mod reports;
+mod restore;
 mod texts;
 mod to_client;
 mod to_nobody;

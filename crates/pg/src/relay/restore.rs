@@ -1,0 +1,146 @@
+//! Startup settings behind a RESET. PostgreSQL goes back to the values of the client's startup
+//! packet, but a server was connected without that packet: it goes back to its own defaults. So a
+//! query restores the startup settings behind whatever may have reset any, and the client hears of
+//! them, and gets ReadyForQuery, once that is done.
+//!
+//! What resets settings is a text that says so, or code out of Refrain's sight: a function, DO, the
+//! rest of a long text. Behind such code the query restores all startup settings that the session
+//! does not have as its own, at the end of the segment.
+
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::{self as read, Status};
+use refrain_wire::write;
+
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
+use crate::relay::link::Link;
+use crate::settings::queries::Restores;
+use crate::settings::value;
+use crate::state::client::reading::Restoring;
+use crate::state::parts::intern_settings;
+
+impl Link<'_> {
+    /// Returns the client's startup settings that a text may reset. The server would go back to its
+    /// own defaults, since it was connected without the client's startup packet.
+    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<Restores>> {
+        // The text may start a COPY, and no query can be sent while one is under way.
+        let local = matches!(scan.kind, Kind::SetLocal { .. });
+        let resets = local || scan.traits.contains(Traits::RESET);
+        if !resets || scan.traits.contains(Traits::COPY) {
+            return None;
+        }
+        let mut settings = self.client.session.settings.startup()?;
+        let names: Vec<_> = match local {
+            true => refrain_sql::reset_locally(text),
+            false => refrain_sql::set_names(text).collect(),
+        };
+        let has = |name: &[u8]| names.iter().any(|set| set.eq_ignore_ascii_case(name));
+        let (all, discards) =
+            (has(refrain_sql::ANY_PARAMETER), scan.traits.contains(Traits::DISCARD_ALL));
+        settings.retain(|name| match name {
+            // RESET ALL leaves the role as it is. One comes back with the user of the session.
+            b"role" => discards || has(name) || has(b"session_authorization"),
+            _ => discards || all || has(name),
+        });
+        let unseen = false;
+        (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
+    }
+
+    /// Notes that a request runs code out of Refrain's sight, which may reset startup settings.
+    pub(crate) fn may_reset_unseen(&mut self) {
+        if self.client.session.settings.have_startup() {
+            self.client.session.reading.may_reset_unseen();
+        }
+    }
+
+    /// Returns the client's startup settings if a request of the segment may have reset any out of
+    /// sight. The role is not among them: SET ROLE NONE would be taken for a RESET. Nor is a
+    /// setting to which the client has given the server's default: servers have it as if it were
+    /// reset.
+    pub(crate) fn take_unseen(&mut self) -> Option<Box<Restores>> {
+        if !self.client.session.reading.take_resets_unseen() {
+            return None;
+        }
+        let mut settings = self.client.session.settings.startup()?;
+        let own = &self.client.session.settings;
+        let is_default = |name: &[u8]| {
+            own.defaults().get(name).is_some_and(|value| own.current().get(name) == Some(value))
+        };
+        settings.retain(|name| name != b"role" && !is_default(name));
+        let (local, unseen) = (false, true);
+        (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
+    }
+
+    /// Returns the same behind a Query. One in an open segment leaves them for the Sync: the status
+    /// of its ReadyForQuery is not that of a segment in which they are restored (E38).
+    pub(crate) fn take_unseen_behind_query(&mut self) -> Option<Box<Restores>> {
+        let open = self.pipe.server.session.outstanding.is_open();
+        if open { None } else { self.take_unseen() }
+    }
+
+    /// Restores the startup settings behind a Query, unless it has failed; true if it does. The
+    /// client gets ParameterStatus and ReadyForQuery once that is done: see
+    /// [`Self::tell_settings`].
+    pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
+        let Some(first) = self.client.session.reading.take_restores(seq) else { return false };
+        // A block that has failed takes everything back.
+        if self.pipe.server.session.outstanding.status() == Status::Failed {
+            return false;
+        }
+        self.restore(Restoring::new(first), ReplyAction::Forward);
+        true
+    }
+
+    /// Restores the startup settings in a separate transaction, so that an error in the client's
+    /// next message cannot roll them back. The message waits for it.
+    pub(crate) fn restore_apart(&mut self, first: Box<Restores>) {
+        if self.pipe.server.session.outstanding.is_open() {
+            self.pipe.end_segment(Purpose::Restore);
+        }
+        self.restore(Restoring::new(first), ReplyAction::Skip(Purpose::Restore));
+    }
+
+    fn restore(&mut self, restoring: Restoring, end: ReplyAction) {
+        let seq = self.pipe.restore_then(&restoring.settings, end);
+        self.client.session.reading.bar_restoring(seq, restoring);
+    }
+
+    /// Notes the end of a query that restores settings. If it restored any that code had reset out
+    /// of sight, the code is not harmless, though a look finds nothing behind it.
+    pub(crate) fn restored(&mut self, body: &[u8]) {
+        let restored = read::command_tag(body) != b"SELECT 0";
+        if restored && self.client.session.reading.is_restoring_unseen() {
+            self.client.session.suspicion.restored();
+        }
+    }
+
+    /// Ends the restoring of settings up to a Sync, or begins it again if a cancel request has hit
+    /// it; true if so.
+    pub(crate) fn restores_again(&mut self, sync: &OutstandingRequest, seq: Seq) -> bool {
+        let restoring = self.client.session.reading.take_restoring(seq);
+        let Some(again) = restoring.and_then(Restoring::again) else { return false };
+        self.restore(again, sync.action);
+        true
+    }
+
+    /// Sends ParameterStatus for the client's startup settings whose values have changed.
+    pub(crate) fn tell_settings(&mut self) {
+        let Some(server_parameters) = self.pipe.pool().shared.protocol.server_parameters() else {
+            return;
+        };
+        let settings = &self.client.session.settings;
+        if !settings.have_startup() {
+            return;
+        }
+        let mut edit = settings.expected().edit();
+        // The names of PostgreSQL's reports, since `Settings` has them in lower case.
+        for (name, _) in server_parameters.iter().filter(|(name, _)| settings.begin_with(name)) {
+            let value = self.pipe.server.session.settings.current().get(name);
+            if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
+                let out = self.pipe.ports.out(self.client.conn());
+                write::parameter_status(out, name, value::bytes(value));
+                edit.set(name, value);
+            }
+        }
+        self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
+    }
+}
