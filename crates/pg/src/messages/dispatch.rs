@@ -121,12 +121,16 @@ impl Link<'_> {
             }
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
+                let calls = self.suspect_function(message.body());
                 self.ends_early();
                 self.pipe.sends_unknown();
-                let calls = self.suspect_function(message.body());
                 let seq = self.pipe.server.session.outstanding.next_seq();
                 self.client.session.evidence.send(calls, seq..seq + 1);
-                self.owe_restoring(RequestKind::FunctionCall);
+                self.pipe
+                    .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
+                if self.client.session.reading.resets_unseen {
+                    self.restore_unseen(seq);
+                }
                 Ok(self.pass(message))
             }
             front::COPY_DATA => Ok(self.pass(message)),
@@ -157,33 +161,26 @@ impl Link<'_> {
     /// Handles Sync.
     #[inline]
     pub(crate) fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        // PostgreSQL refuses a Sync with a body, except amid a COPY. Replies to come tell whether a
-        // COPY is under way.
-        if message.header.body > 0 && !self.pipe.server.session.outstanding.is_empty() {
-            return Err(Stop::Replies);
-        } else if message.header.body > 0
-            && self.pipe.server.session.outstanding.copying() != Copying::No
-        {
-            return Err(Stop::End(DisconnectReason::ClientProtocol));
+        if message.header.body > 0 {
+            self.check_sync_with_body()?;
         }
-        if self.client.session.reading.resets_unseen() {
-            self.owe_restoring(RequestKind::Sync);
-        } else {
-            self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        let seq = self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        if self.client.session.reading.resets_unseen {
+            self.restore_unseen(seq);
         }
         Ok(self.pass(message))
     }
 
-    /// Records a request that the server answers with ReadyForQuery, behind which startup settings
-    /// are restored that may have been reset out of sight.
+    /// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come
+    /// tell whether a COPY is under way.
     #[cold]
-    fn owe_restoring(&mut self, kind: RequestKind) {
-        // Amid COPY data the server ignores a Sync.
-        let copies = self.pipe.server.session.outstanding.may_copy();
-        let first = if copies { None } else { self.take_unseen() };
-        let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
-        let seq = self.pipe.owe(OutstandingRequest::new(kind, action));
-        self.bar(seq, Traits::NONE, 0, first);
+    fn check_sync_with_body(&self) -> Result<(), Stop> {
+        let outstanding = &self.pipe.server.session.outstanding;
+        match outstanding.copying() {
+            _ if !outstanding.is_empty() => Err(Stop::Replies),
+            Copying::No => Ok(()),
+            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
+        }
     }
 
     /// Handles Execute.

@@ -73,7 +73,6 @@ impl Link<'_> {
         let first = first.filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
-        let first = Restores::both(first, self.take_unseen_behind_query());
         self.note_drained(text, &scan);
         self.ends_early();
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
@@ -87,16 +86,21 @@ impl Link<'_> {
         }
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
+        if self.client.session.reading.resets_unseen {
+            self.restore_unseen(seq);
+        }
         let used = self.pass(message);
         Ok(used)
     }
 
     /// Marks the server to be closed after a Query or FunctionCall behind extended messages without
     /// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
-    /// next command with XX000. That command must not be another client's (E38).
+    /// next command with XX000. That command must not be another client's (E38). Nor is it a query
+    /// that restores settings: the status of its ReadyForQuery would be another.
     pub(crate) fn ends_early(&mut self) {
         if self.pipe.server.session.outstanding.is_open() {
             self.pipe.server.close_later();
+            self.client.session.reading.resets_unseen = false;
         }
     }
 
@@ -355,8 +359,7 @@ impl Link<'_> {
         }
         let segment = self.pipe.server.session.outstanding.segment();
         let first = self.first_settings_of(scan.kind, folded);
-        let first =
-            Restores::both(first.filter(|_| message.complete), self.take_unseen_behind_query());
+        let first = first.filter(|_| message.complete);
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action)
@@ -369,6 +372,9 @@ impl Link<'_> {
             self.watch_rest(message.body(), scan, (seq, segment));
         }
         self.bar(seq, scan.traits, 1, first);
+        if self.client.session.reading.resets_unseen {
+            self.restore_unseen(seq);
+        }
         self.pass_missing(message)
     }
 

@@ -324,23 +324,27 @@ impl Outstanding {
 
     /// Adds traits to request `seq`, of whose text more has become known.
     pub(crate) fn add_traits(&mut self, seq: Seq, traits: Traits) {
-        let at = seq.checked_sub(self.head).and_then(|at| usize::try_from(at).ok());
-        if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
+        if let Some(entry) = self.request(seq) {
             entry.traits |= traits;
         }
     }
 
-    /// Whether a request that is outstanding may begin a COPY.
-    pub(crate) fn may_copy(&self) -> bool {
-        self.entries.iter().any(|entry| entry.traits.contains(Traits::COPY))
+    /// Whether a request that is outstanding before this one may begin a COPY.
+    pub(crate) fn may_copy_before(&self, seq: Seq) -> bool {
+        let mut before = (self.head..seq).zip(&self.entries);
+        before.any(|(_, entry)| entry.traits.contains(Traits::COPY))
     }
 
     /// Has the client get the ReadyForQuery of a request later.
     pub(crate) fn hold(&mut self, seq: Seq) {
-        let at = seq.checked_sub(self.head).and_then(|at| usize::try_from(at).ok());
-        if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
+        if let Some(entry) = self.request(seq) {
             entry.action = ReplyAction::Held;
         }
+    }
+
+    fn request(&mut self, seq: Seq) -> Option<&mut OutstandingRequest> {
+        let at = usize::try_from(seq.checked_sub(self.head)?).ok()?;
+        self.entries.get_mut(at)
     }
 
     /// True if no request is outstanding.

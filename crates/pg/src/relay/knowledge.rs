@@ -59,7 +59,7 @@ impl Link<'_> {
         if refrain_sql::reset_by_call(text).into_iter().any(own)
             || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan)
         {
-            self.client.session.reading.may_reset_unseen();
+            self.client.session.reading.resets_unseen = true;
         }
     }
 

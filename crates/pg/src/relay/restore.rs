@@ -48,33 +48,37 @@ impl Link<'_> {
     /// Notes that a request runs code out of Refrain's sight, which may reset startup settings.
     pub(crate) fn may_reset_unseen(&mut self) {
         if self.client.session.settings.have_startup() {
-            self.client.session.reading.may_reset_unseen();
+            self.client.session.reading.resets_unseen = true;
         }
     }
 
-    /// Returns the client's startup settings if a request of the segment may have reset any out of
-    /// sight. The role is not among them: SET ROLE NONE would be taken for a RESET. Nor is a
-    /// setting to which the client has given the server's default: servers have it as if it were
-    /// reset.
-    pub(crate) fn take_unseen(&mut self) -> Option<Box<Restores>> {
-        if !self.client.session.reading.take_resets_unseen() {
-            return None;
+    /// Has the startup settings restored behind request `seq`, which ends a segment with a request
+    /// that may have reset any out of sight.
+    #[cold]
+    pub(crate) fn restore_unseen(&mut self, seq: Seq) {
+        // Amid COPY data the server ignores a Sync.
+        if self.pipe.server.session.outstanding.may_copy_before(seq) {
+            return;
         }
-        let mut settings = self.client.session.settings.startup()?;
+        self.client.session.reading.resets_unseen = false;
+        if let Some(first) = self.unseen() {
+            self.pipe.server.session.outstanding.hold(seq);
+            self.client.session.reading.restore_behind(seq, first);
+        }
+    }
+
+    /// Returns the startup settings that may have been reset out of sight. The role is not among
+    /// them: SET ROLE NONE would be taken for a RESET. Nor is a setting to which the client has
+    /// given the server's default: servers have it as if it were reset.
+    fn unseen(&self) -> Option<Box<Restores>> {
         let own = &self.client.session.settings;
+        let mut settings = own.startup()?;
         let is_default = |name: &[u8]| {
             own.defaults().get(name).is_some_and(|value| own.current().get(name) == Some(value))
         };
         settings.retain(|name| name != b"role" && !is_default(name));
         let (local, unseen) = (false, true);
         (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
-    }
-
-    /// Returns the same behind a Query. One in an open segment leaves them for the Sync: the status
-    /// of its ReadyForQuery is not that of a segment in which they are restored (E38).
-    pub(crate) fn take_unseen_behind_query(&mut self) -> Option<Box<Restores>> {
-        let open = self.pipe.server.session.outstanding.is_open();
-        if open { None } else { self.take_unseen() }
     }
 
     /// Restores the startup settings behind a Query, unless it has failed; true if it does. The

@@ -65,16 +65,12 @@ impl Link<'_> {
         if looks_back(self.pipe.pool()) {
             self.client.session.suspicion.look_later();
         }
-        self.may_reset_unseen();
-        let first = self.take_unseen();
-        if first.is_some() {
-            self.pipe.server.session.outstanding.hold(seq);
+        if !self.client.session.reading.has_barrier() {
+            self.client.session.reading.bar(seq, ANY_COMMANDS, None);
         }
-        let reading = &mut self.client.session.reading;
-        match first {
-            Some(first) if reading.has_barrier() => reading.restore_when_lifted(first),
-            None if reading.has_barrier() => {}
-            first => reading.bar(seq, ANY_COMMANDS, first),
+        self.may_reset_unseen();
+        if self.client.session.reading.resets_unseen {
+            self.restore_unseen(seq);
         }
     }
 }

@@ -82,7 +82,7 @@ pub(crate) struct Reading {
     ahead: Ahead,
     /// Whether a request of the open segment may have reset startup settings, though no text says
     /// so.
-    resets_unseen: bool,
+    pub(crate) resets_unseen: bool,
     /// The request for whose reply the next message waits.
     barrier: Option<Box<Barrier>>,
     /// Number of servers in a row that could not be used.
@@ -124,22 +124,6 @@ impl Reading {
             let ran = barrier.seq == failed.seq && !failed.open;
             barrier.restores.take_if(|restores| !(ran && restores.unseen));
         }
-    }
-
-    /// Notes a request that may reset startup settings, though no text says so.
-    pub(crate) fn may_reset_unseen(&mut self) {
-        self.resets_unseen = true;
-    }
-
-    /// Whether there is one in the open segment.
-    #[inline]
-    pub(crate) fn resets_unseen(&self) -> bool {
-        self.resets_unseen
-    }
-
-    /// Returns the same, and begins anew.
-    pub(crate) fn take_resets_unseen(&mut self) -> bool {
-        std::mem::take(&mut self.resets_unseen)
     }
 
     /// Returns the state of the Parse in front of a query string.
@@ -244,6 +228,16 @@ impl Reading {
     pub(crate) fn restore_when_lifted(&mut self, restores: Box<Restores>) {
         if let Some(barrier) = &mut self.barrier {
             barrier.restores = Some(restores);
+        }
+    }
+
+    /// Makes the next message wait for request `seq`, and for the restoring of settings behind it.
+    pub(crate) fn restore_behind(&mut self, seq: Seq, restores: Box<Restores>) {
+        if !self.is_barred_by(seq) {
+            self.bar(seq, 0, None);
+        }
+        if let Some(barrier) = &mut self.barrier {
+            barrier.restores = Restores::both(barrier.restores.take(), Some(restores));
         }
     }
 
