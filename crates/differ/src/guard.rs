@@ -201,6 +201,11 @@ impl Walk {
                 name.clone()
             }
             Msg::Bind(bind) => bind.stmt.clone(),
+            // A malformed Bind may name a statement all the same, behind the name of a portal.
+            Msg::Raw(b'B', body) => match body.split(|byte| *byte == 0).nth(1) {
+                Some(name) => name.to_vec(),
+                None => return true,
+            },
             // Describe analyses a text again if its plan has been invalidated.
             Msg::DescribeStatement(name) => {
                 // The columns of a FETCH are those of the cursor that was open at its Parse.

@@ -329,12 +329,6 @@ impl Outstanding {
         }
     }
 
-    /// Whether a request that is outstanding before this one may begin a COPY.
-    pub(crate) fn may_copy_before(&self, seq: Seq) -> bool {
-        let mut before = (self.head..seq).zip(&self.entries);
-        before.any(|(_, entry)| entry.traits.contains(Traits::COPY))
-    }
-
     /// Has the client get the ReadyForQuery of a request later.
     pub(crate) fn hold(&mut self, seq: Seq) {
         if let Some(entry) = self.request(seq) {

@@ -5,14 +5,21 @@
 //! has seen the COPY begin cannot know whether the server answers them, and neither can Refrain
 //! where the COPY fails: PostgreSQL does not say how much of the data it had read.
 
+use refrain_sql::Traits;
 use refrain_wire::tag::back;
 
-use super::{Copying, Outstanding};
+use super::{Copying, Outstanding, Seq};
 use crate::pipeline::request_kinds::{
     FakeReply, OutstandingRequest, ReplyAction, RequestKind, Syncs,
 };
 
 impl Outstanding {
+    /// Whether a request that is outstanding before this one may begin a COPY.
+    pub(crate) fn may_copy_before(&self, seq: Seq) -> bool {
+        let mut before = (self.head..seq).zip(&self.entries);
+        before.any(|(_, entry)| entry.traits.contains(Traits::COPY))
+    }
+
     /// Follows a COPY from its beginning to its end by the replies of its statement.
     pub(super) fn follow_copy(&mut self, tag: u8, kind: RequestKind) {
         match tag {
