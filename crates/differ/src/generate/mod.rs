@@ -229,7 +229,8 @@ fn names(sql: &[u8], words: &[&str]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     text.split(';').any(|command| {
         // No client has a statement of that name.
-        let command = bare(command.trim_end_matches("execute nosuch"));
+        let command = command.trim_end_matches("execute nosuch");
+        let command = bare(command.trim_end_matches("deallocate nosuch"));
         let explained = ["explain", "create table"].iter().any(|word| command.starts_with(word));
         words.iter().any(|word| command.starts_with(word))
             || explained && command.contains("execute ")
