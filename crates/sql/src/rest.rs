@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use crate::lex::{Lexer, TokenKind, is_word};
 use crate::scan::{Kind, Scan};
-use crate::set::{Custom, custom_behind};
+use crate::set::{ANY_PARAMETER, Custom, custom_behind};
 
 /// Bytes that are kept of what has arrived: a name may begin there and end in the next piece.
 const KEPT: usize = 1024;
@@ -37,6 +37,9 @@ pub enum Behind {
         names: Vec<Vec<u8>>,
         /// True if it may set others, whose names cannot be read.
         unreadable: bool,
+        /// The parameters behind the word RESET, in lower case; [`crate::ANY_PARAMETER`] for RESET
+        /// ALL and DISCARD ALL.
+        resets: Vec<Vec<u8>>,
     },
 }
 
@@ -65,6 +68,7 @@ pub struct Rest {
     kept: Vec<u8>,
     names: Vec<Vec<u8>>,
     unreadable: bool,
+    resets: Vec<Vec<u8>>,
 }
 
 impl Rest {
@@ -86,6 +90,7 @@ impl Rest {
             kept: Vec::new(),
             names: Vec::new(),
             unreadable: false,
+            resets: Vec::new(),
         };
         rest.keep(beginning);
         rest
@@ -103,7 +108,7 @@ impl Rest {
         if self.is_values {
             return Behind::Values;
         }
-        Behind::Anything { names: self.names, unreadable: self.unreadable }
+        Behind::Anything { names: self.names, unreadable: self.unreadable, resets: self.resets }
     }
 
     fn read(&mut self, piece: &[u8], is_last: bool) {
@@ -162,10 +167,15 @@ impl Rest {
             false => window.len().saturating_sub(SET_BYTES_MAX),
         };
         for at in 0..judged {
-            if window[at] | 0x20 != b's' || at > 0 && is_word(window[at - 1]) {
+            let first = window[at] | 0x20;
+            if !matches!(first, b's' | b'r' | b'd') || at > 0 && is_word(window[at - 1]) {
                 continue;
             }
             let end = window.len().min(at + SET_BYTES_MAX);
+            if first != b's' {
+                self.find_reset(&window[at..end]);
+                continue;
+            }
             match custom_behind(&window[at..end], is_last && end == window.len()) {
                 Custom::Nothing => {}
                 Custom::Unreadable => self.unreadable = true,
@@ -178,6 +188,30 @@ impl Rest {
             }
         }
     }
+
+    /// Notes the parameter that bytes reset, if they begin with RESET or DISCARD ALL.
+    fn find_reset(&mut self, bytes: &[u8]) {
+        let (word, rest) = first_word(bytes);
+        let name = first_word(rest).0.to_ascii_lowercase();
+        let all = name == b"all";
+        let name = match word.to_ascii_lowercase().as_slice() {
+            _ if name.is_empty() => return,
+            b"reset" if name == b"time" => b"timezone".to_vec(),
+            b"reset" if !all => name,
+            b"reset" | b"discard" if all => ANY_PARAMETER.to_vec(),
+            _ => return,
+        };
+        if self.resets.len() < NAMES_MAX && !self.resets.contains(&name) {
+            self.resets.push(name);
+        }
+    }
+}
+
+/// Returns the word at the beginning of bytes, and what stands behind it and blanks.
+fn first_word(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.iter().position(|byte| !is_word(*byte) && *byte != b'.');
+    let (word, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+    (word, rest.trim_ascii_start())
 }
 
 /// Returns where the place behind a text is, if the text ends among values: not in a comment, and
@@ -273,7 +307,11 @@ mod tests {
             ("; do 'begin perform set_config(''app.x'', ''1'', false); end'", "app.x"),
             ("; set session.x = 1", "session.x"),
         ] {
-            let due = Behind::Anything { names: vec![name.as_bytes().to_vec()], unreadable: false };
+            let due = Behind::Anything {
+                names: vec![name.as_bytes().to_vec()],
+                unreadable: false,
+                resets: vec![],
+            };
             for_every_cut(text, |found| *found == due);
         }
     }
@@ -291,8 +329,28 @@ mod tests {
             for_every_cut(text, |found| matches!(found, Behind::Anything { unreadable: true, .. }));
         }
         for text in ["; set role r", "; update t set \"a\" = 1", "; select 'the set', sets(1)"] {
-            let nothing = Behind::Anything { names: Vec::new(), unreadable: false };
+            let nothing = Behind::Anything { names: Vec::new(), unreadable: false, resets: vec![] };
             for_every_cut(text, |found| *found == nothing || *found == Behind::Values);
+        }
+    }
+
+    #[test]
+    fn what_is_reset_by_name_is_seen_wherever_it_is_cut() {
+        let rows: &[(&str, &[&str])] = &[
+            ("select 1; reset DateStyle", &["datestyle"]),
+            ("select 1; RESET  time zone; reset my.x;", &["timezone", "my.x"]),
+            ("select 1; discard\nALL", &["ALL"]),
+            ("select 1; reset all; reset x", &["ALL", "x"]),
+            ("select 1; discard plans; presets all; reset", &[]),
+        ];
+        for (text, names) in rows {
+            for at in 0..text.find(';').unwrap() {
+                let Behind::Anything { resets, .. } = behind(text.as_bytes(), at, 3) else {
+                    panic!("{text:?} cut at {at}")
+                };
+                let named: Vec<_> = resets.iter().map(|it| String::from_utf8_lossy(it)).collect();
+                assert_eq!(named, *names, "{text:?} cut at {at}");
+            }
         }
     }
 }

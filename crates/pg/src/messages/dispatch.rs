@@ -129,7 +129,7 @@ impl Link<'_> {
                 self.pipe
                     .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 if self.client.session.reading.resets_unseen {
-                    self.restore_unseen(seq);
+                    self.restore_unseen(seq, &[]);
                 }
                 Ok(self.pass(message))
             }
@@ -166,7 +166,7 @@ impl Link<'_> {
         }
         let seq = self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq);
+            self.restore_unseen(seq, &[]);
         }
         Ok(self.pass(message))
     }

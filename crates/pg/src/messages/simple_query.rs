@@ -68,9 +68,7 @@ impl Link<'_> {
             self.client.session.evidence.send(calls, sent);
             return Ok(used);
         }
-        // A text of which just the beginning has arrived may reset more settings than can be seen.
         let first = Restores::both(self.first_settings(text, &scan), lent.first.take());
-        let first = first.filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
         self.note_drained(text, &scan);
@@ -87,7 +85,7 @@ impl Link<'_> {
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
         if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq);
+            self.restore_unseen(seq, &[]);
         }
         let used = self.pass(message);
         Ok(used)
@@ -359,7 +357,6 @@ impl Link<'_> {
         }
         let segment = self.pipe.server.session.outstanding.segment();
         let first = self.first_settings_of(scan.kind, folded);
-        let first = first.filter(|_| message.complete);
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action)
@@ -373,7 +370,7 @@ impl Link<'_> {
         }
         self.bar(seq, scan.traits, 1, first);
         if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq);
+            self.restore_unseen(seq, &[]);
         }
         self.pass_missing(message)
     }

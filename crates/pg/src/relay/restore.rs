@@ -7,7 +7,7 @@
 //! rest of a long text. Behind such code the query restores all startup settings that the session
 //! does not have as its own, at the end of the segment.
 
-use refrain_sql::{Kind, Scan, Traits};
+use refrain_sql::{ANY_PARAMETER, Kind, Scan, Traits};
 use refrain_wire::back::{self as read, Status};
 use refrain_wire::write;
 
@@ -34,8 +34,7 @@ impl Link<'_> {
             false => refrain_sql::set_names(text).collect(),
         };
         let has = |name: &[u8]| names.iter().any(|set| set.eq_ignore_ascii_case(name));
-        let (all, discards) =
-            (has(refrain_sql::ANY_PARAMETER), scan.traits.contains(Traits::DISCARD_ALL));
+        let (all, discards) = (has(ANY_PARAMETER), scan.traits.contains(Traits::DISCARD_ALL));
         settings.retain(|name| match name {
             // RESET ALL leaves the role as it is. One comes back with the user of the session.
             b"role" => discards || has(name) || has(b"session_authorization"),
@@ -53,15 +52,15 @@ impl Link<'_> {
     }
 
     /// Has the startup settings restored behind request `seq`, which ends a segment with a request
-    /// that may have reset any out of sight.
+    /// that may have reset any out of sight. `named` are parameters that a text has reset.
     #[cold]
-    pub(crate) fn restore_unseen(&mut self, seq: Seq) {
+    pub(crate) fn restore_unseen(&mut self, seq: Seq, named: &[Vec<u8>]) {
         // Amid COPY data the server ignores a Sync.
         if self.pipe.server.session.outstanding.may_copy_before(seq) {
             return;
         }
         self.client.session.reading.resets_unseen = false;
-        if let Some(first) = self.unseen() {
+        if let Some(first) = self.unseen(named) {
             self.pipe.server.session.outstanding.hold(seq);
             self.client.session.reading.restore_behind(seq, first);
         }
@@ -69,14 +68,15 @@ impl Link<'_> {
 
     /// Returns the startup settings that may have been reset out of sight. The role is not among
     /// them: SET ROLE NONE would be taken for a RESET. Nor is a setting to which the client has
-    /// given the server's default: servers have it as if it were reset.
-    fn unseen(&self) -> Option<Box<Restores>> {
+    /// given the server's default, unless it is `named`: servers have it as if it were reset.
+    fn unseen(&self, named: &[Vec<u8>]) -> Option<Box<Restores>> {
         let own = &self.client.session.settings;
         let mut settings = own.startup()?;
         let is_default = |name: &[u8]| {
             own.defaults().get(name).is_some_and(|value| own.current().get(name) == Some(value))
         };
-        settings.retain(|name| name != b"role" && !is_default(name));
+        let is_named = |name: &[u8]| named.iter().any(|it| it == name || it == ANY_PARAMETER);
+        settings.retain(|name| name != b"role" && (is_named(name) || !is_default(name)));
         let (local, unseen) = (false, true);
         (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
     }

@@ -47,9 +47,13 @@ impl Link<'_> {
         }
         let Some(unread) = self.client.session.unread.take() else { return };
         let query = unread.query;
-        let Behind::Anything { names, unreadable } = unread.end() else { return };
+        let Behind::Anything { names, unreadable, resets } = unread.end() else { return };
         if let Some((seq, segment)) = query {
             self.may_do_anything(seq, segment);
+            self.may_reset_unseen();
+            if self.client.session.reading.resets_unseen {
+                self.restore_unseen(seq, &resets);
+            }
         }
         names.iter().for_each(|name| self.note_name(name));
         if unreadable && looks_back(self.pipe.pool()) {
@@ -67,10 +71,6 @@ impl Link<'_> {
         }
         if !self.client.session.reading.has_barrier() {
             self.client.session.reading.bar(seq, ANY_COMMANDS, None);
-        }
-        self.may_reset_unseen();
-        if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq);
         }
     }
 }
