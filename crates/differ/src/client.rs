@@ -94,12 +94,22 @@ struct Expected {
     params: Params,
 }
 
+/// The servers' defaults of settings that start-up packets have.
+const DEFAULTS: [(&str, &str); 4] = [
+    ("DateStyle", "ISO, MDY"),
+    ("TimeZone", "UTC"),
+    ("application_name", ""),
+    ("client_encoding", "UTF8"),
+];
+
 /// A client with its two sessions.
 #[derive(Debug)]
 pub struct Client {
     direct: Conn,
     proxied: Conn,
     proxied_params: Params,
+    /// The settings with which the direct session began.
+    first_params: Params,
     /// The direct session's state.
     pub ledger: Ledger,
     /// Whether the direct session's settings are known.
@@ -147,6 +157,7 @@ impl Client {
             direct,
             proxied,
             proxied_params: Rc::default(),
+            first_params: Rc::default(),
             ledger: Ledger::default(),
             guard: Guard::default(),
             pinned: false,
@@ -156,7 +167,18 @@ impl Client {
         };
         client.ledger.sent(&Msg::Sync, 0);
         client.settle(tally, features)?;
+        client.first_params = Rc::clone(&client.ledger.params);
         Ok(client)
+    }
+
+    /// True if the client has given a setting of its start-up packet the server's default. To the
+    /// proxy's servers that is the same as a RESET, whose code the proxy has not seen.
+    #[must_use]
+    pub fn went_to_default(&self) -> bool {
+        DEFAULTS.iter().any(|(name, default)| {
+            let now = self.ledger.params.get(*name);
+            now.is_some_and(|now| now == default) && now != self.first_params.get(*name)
+        })
     }
 
     /// Notes messages that are about to be sent on both sides.

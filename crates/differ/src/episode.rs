@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Stop, Tally};
 use crate::generate::{Generator, opens_transaction, pins};
-use crate::guard::{executed_names, harms, resets_amid, resets_unseen_amid};
+use crate::guard::{executed_names, harms, resets_amid, resets_unseen, resets_unseen_amid};
 use crate::msg::Msg;
 use crate::plan::{Plan, Step};
 use crate::queries::Queries;
@@ -146,10 +146,10 @@ impl<'a> Episode<'a> {
             if !self.plan.features.has("resets") && msgs.iter().any(resets_amid) {
                 return Ok(false);
             }
-            if resets_unseen_amid(msgs) {
+            let Some(client) = &mut self.clients[*client] else { return Ok(false) };
+            if resets_unseen_amid(msgs) || resets_unseen(msgs) && client.went_to_default() {
                 return Ok(false);
             }
-            let Some(client) = &mut self.clients[*client] else { return Ok(false) };
             let frozen = self.plan.features.has("frozen") && !harms(&client.ledger, msgs);
             match client.guard.check(&client.ledger, msgs) {
                 Some(list) => envs.push(list),

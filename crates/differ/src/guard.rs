@@ -102,19 +102,32 @@ pub fn resets_amid(msg: &Msg) -> bool {
 /// The comment at the end of texts whose code resets settings.
 pub const RESETS: &[u8] = b"/*reset*/";
 
-/// True if code that resets settings has something behind it in its segment, or may run later. The
-/// proxy can restore the client's start-up parameters only behind the segment.
+fn has_reset(sql: &[u8]) -> bool {
+    sql.windows(RESETS.len()).any(|part| part == RESETS)
+}
+
+/// True if a text of a step runs code that resets settings.
+#[must_use]
+pub fn resets_unseen(msgs: &[Msg]) -> bool {
+    msgs.iter().any(|msg| match msg {
+        Msg::Query(sql) | Msg::Parse(_, sql, _) => has_reset(sql),
+        _ => false,
+    })
+}
+
+/// True if code that resets settings has something beside it in its segment, or may run later. The
+/// proxy can restore the client's start-up parameters only behind the segment, and not where it may
+/// have a COPY.
 #[must_use]
 pub fn resets_unseen_amid(msgs: &[Msg]) -> bool {
-    let has = |sql: &[u8]| sql.windows(RESETS.len()).any(|part| part == RESETS);
     msgs.iter().enumerate().any(|(at, msg)| match (msg, &msgs[at + 1..]) {
-        (Msg::Query(sql), rest) => has(sql) && !(sql.ends_with(RESETS) && rest.is_empty()),
+        (Msg::Query(sql), rest) => has_reset(sql) && !(sql.ends_with(RESETS) && rest.is_empty()),
         (
             Msg::Parse(name, sql, _),
             [Msg::Bind(_), Msg::Execute(..), Msg::Sync]
             | [Msg::Bind(_), Msg::DescribePortal(_), Msg::Execute(..), Msg::Sync],
-        ) => has(sql) && !(name.is_empty() && sql.ends_with(RESETS)),
-        (Msg::Parse(_, sql, _), _) => has(sql),
+        ) => has_reset(sql) && !(name.is_empty() && sql.ends_with(RESETS) && at == 0),
+        (Msg::Parse(_, sql, _), _) => has_reset(sql),
         _ => false,
     })
 }

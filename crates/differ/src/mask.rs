@@ -25,7 +25,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order in which they are applied.
-pub const MASKS: [Mask; 11] = [
+pub const MASKS: [Mask; 12] = [
     Mask {
         name: "table-oid",
         reason: "tables have different OIDs in the two databases (RowDescription)",
@@ -96,6 +96,16 @@ pub const MASKS: [Mask; 11] = [
                  which may be the proxy's, came before in the pipeline",
         apply: |frame, _| {
             if frame.has_fields() && frame.field(b'C') == b"25P01" {
+                hide_place(frame);
+            }
+        },
+    },
+    Mask {
+        name: "options-place",
+        reason: "the proxy refuses the options of a startup packet as PostgreSQL does, but without \
+                 PostgreSQL's place in the code",
+        apply: |frame, _| {
+            if frame.tag == b'E' && frame.field(b'S') == b"FATAL" && frame.field(b'C') == b"42601" {
                 hide_place(frame);
             }
         },

@@ -135,7 +135,7 @@ fn sim() -> Result<Tally> {
 }
 
 /// Features of the differential test that it does not have by default.
-const MORE: &str = "encoded,long-texts,startup-unreported";
+const MORE: &str = "encoded,long-texts,startup-unreported,startup-options,startup-role";
 
 /// Runs the differential test with random messages, with each version of PostgreSQL.
 fn differ() -> Result<Tally> {
@@ -143,12 +143,18 @@ fn differ() -> Result<Tally> {
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
-        let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 2))?;
-        for more in [&["--segments", "10000"][..], &["--segments", "5000", "--with", MORE]] {
+        // Where the end of what the proxy reads of a text cuts a name, a client keeps its server.
+        let runs = [
+            (2, &["--segments", "10000"][..]),
+            (4, &["--segments", "5000", "--pool-size", "4", "--with", MORE]),
+        ];
+        for (pool_size, args) in runs {
+            let config = proxy::over(&cluster, "transaction", pool_size);
+            let proxy = Refrain::start_as(&program, &config)?;
             let mut differ = Command::new(&differ);
             differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
             differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-            tally += check(differ.args(more))?;
+            tally += check(differ.args(args))?;
         }
     }
     Ok(tally)

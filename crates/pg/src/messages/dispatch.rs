@@ -128,8 +128,8 @@ impl Link<'_> {
                 self.client.session.evidence.send(calls, seq..seq + 1);
                 self.pipe
                     .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
-                if self.client.session.reading.resets_unseen {
-                    self.restore_unseen(seq, &[]);
+                if self.client.session.reading.unseen.is_some() {
+                    self.restore_unseen(seq);
                 }
                 Ok(self.pass(message))
             }
@@ -165,8 +165,8 @@ impl Link<'_> {
             self.check_sync_with_body()?;
         }
         let seq = self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
-        if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq, &[]);
+        if self.client.session.reading.unseen.is_some() {
+            self.restore_unseen(seq);
         }
         Ok(self.pass(message))
     }

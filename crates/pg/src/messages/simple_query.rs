@@ -84,8 +84,8 @@ impl Link<'_> {
         }
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
-        if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq, &[]);
+        if self.client.session.reading.unseen.is_some() {
+            self.restore_unseen(seq);
         }
         let used = self.pass(message);
         Ok(used)
@@ -98,7 +98,7 @@ impl Link<'_> {
     pub(crate) fn ends_early(&mut self) {
         if self.pipe.server.session.outstanding.is_open() {
             self.pipe.server.close_later();
-            self.client.session.reading.resets_unseen = false;
+            self.client.session.reading.unseen = None;
         }
     }
 
@@ -369,8 +369,8 @@ impl Link<'_> {
             self.watch_rest(message.body(), scan, (seq, segment));
         }
         self.bar(seq, scan.traits, 1, first);
-        if self.client.session.reading.resets_unseen {
-            self.restore_unseen(seq, &[]);
+        if self.client.session.reading.unseen.is_some() {
+            self.restore_unseen(seq);
         }
         self.pass_missing(message)
     }

@@ -51,15 +51,20 @@ impl Link<'_> {
 
     /// Notes a text that may reset settings of the startup packet, though it does not say so.
     fn note_resets(&mut self, text: &[u8], scan: &Scan) {
-        let settings = &self.client.session.settings;
-        if !settings.have_startup() {
+        if !self.client.session.settings.have_startup() {
             return;
         }
-        let own = |name| name == refrain_sql::ANY_PARAMETER || settings.begin_with(name);
-        if refrain_sql::reset_by_call(text).into_iter().any(own)
-            || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan)
-        {
-            self.client.session.reading.resets_unseen = true;
+        for name in refrain_sql::reset_by_call(text) {
+            match name == refrain_sql::ANY_PARAMETER {
+                true => self.may_reset_unseen([]),
+                false if self.client.session.settings.begin_with(name) => {
+                    self.may_reset_unseen([name]);
+                }
+                false => {}
+            }
+        }
+        if scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan) {
+            self.may_reset_unseen([]);
         }
     }
 

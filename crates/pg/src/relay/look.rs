@@ -185,13 +185,13 @@ impl Link<'_> {
     pub(crate) fn suspect_anything(&mut self) {
         if tracks(self.pipe.pool()) != TrackFunctions::Off {
             self.client.session.suspicion.look_later();
-            self.may_reset_unseen();
+            self.may_reset_unseen([]);
         }
     }
 
     fn look_later(&mut self, calls: u64) -> Option<u64> {
         self.client.session.suspicion.look_later();
-        self.may_reset_unseen();
+        self.may_reset_unseen([]);
         let vague = calls == 0 || calls == VAGUE;
         (!vague).then(|| self.here(calls))
     }

@@ -15,7 +15,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq
 use crate::relay::link::Link;
 use crate::settings::queries::Restores;
 use crate::settings::value;
-use crate::state::client::reading::Restoring;
+use crate::state::client::reading::{Restoring, Unseen};
 use crate::state::parts::intern_settings;
 
 impl Link<'_> {
@@ -44,23 +44,25 @@ impl Link<'_> {
         (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
     }
 
-    /// Notes that a request runs code out of Refrain's sight, which may reset startup settings.
-    pub(crate) fn may_reset_unseen(&mut self) {
+    /// Notes that a request runs code out of Refrain's sight, which may reset startup settings, and
+    /// resets those that are `named` if it resets any.
+    pub(crate) fn may_reset_unseen<'n>(&mut self, named: impl IntoIterator<Item = &'n [u8]>) {
         if self.client.session.settings.have_startup() {
-            self.client.session.reading.resets_unseen = true;
+            let unseen = self.client.session.reading.unseen.get_or_insert_default();
+            unseen.named.extend(named.into_iter().map(<[u8]>::to_vec));
         }
     }
 
     /// Has the startup settings restored behind request `seq`, which ends a segment with a request
-    /// that may have reset any out of sight. `named` are parameters that a text has reset.
+    /// that may have reset any out of sight.
     #[cold]
-    pub(crate) fn restore_unseen(&mut self, seq: Seq, named: &[Vec<u8>]) {
+    pub(crate) fn restore_unseen(&mut self, seq: Seq) {
         // Amid COPY data the server ignores a Sync.
         if self.pipe.server.session.outstanding.may_copy_before(seq) {
             return;
         }
-        self.client.session.reading.resets_unseen = false;
-        if let Some(first) = self.unseen(named) {
+        let unseen = self.client.session.reading.unseen.take();
+        if let Some(first) = unseen.and_then(|unseen| self.reset_unseen(&unseen)) {
             self.pipe.server.session.outstanding.hold(seq);
             self.client.session.reading.restore_behind(seq, first);
         }
@@ -68,14 +70,17 @@ impl Link<'_> {
 
     /// Returns the startup settings that may have been reset out of sight. The role is not among
     /// them: SET ROLE NONE would be taken for a RESET. Nor is a setting to which the client has
-    /// given the server's default, unless it is `named`: servers have it as if it were reset.
-    fn unseen(&self, named: &[Vec<u8>]) -> Option<Box<Restores>> {
+    /// given the server's default, unless it is named: servers have it as if it were reset.
+    fn reset_unseen(&self, unseen: &Unseen) -> Option<Box<Restores>> {
         let own = &self.client.session.settings;
         let mut settings = own.startup()?;
         let is_default = |name: &[u8]| {
             own.defaults().get(name).is_some_and(|value| own.current().get(name) == Some(value))
         };
-        let is_named = |name: &[u8]| named.iter().any(|it| it == name || it == ANY_PARAMETER);
+        let is_named = |name: &[u8]| {
+            let is = |it: &Vec<u8>| it.eq_ignore_ascii_case(name) || it == ANY_PARAMETER;
+            unseen.named.iter().any(is)
+        };
         settings.retain(|name| name != b"role" && (is_named(name) || !is_default(name)));
         let (local, unseen) = (false, true);
         (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))

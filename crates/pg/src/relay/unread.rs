@@ -50,9 +50,9 @@ impl Link<'_> {
         let Behind::Anything { names, unreadable, resets } = unread.end() else { return };
         if let Some((seq, segment)) = query {
             self.may_do_anything(seq, segment);
-            self.may_reset_unseen();
-            if self.client.session.reading.resets_unseen {
-                self.restore_unseen(seq, &resets);
+            self.may_reset_unseen(resets.iter().map(Vec::as_slice));
+            if self.client.session.reading.unseen.is_some() {
+                self.restore_unseen(seq);
             }
         }
         names.iter().for_each(|name| self.note_name(name));

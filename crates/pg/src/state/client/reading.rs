@@ -24,6 +24,14 @@ struct Barrier {
     restoring: Option<Restoring>,
 }
 
+/// Startup settings that may have been reset out of sight: all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Unseen {
+    /// Names among them of which it is known that they are not as they were if the server has its
+    /// default: [`refrain_sql::ANY_PARAMETER`] for all.
+    pub(crate) named: Vec<Vec<u8>>,
+}
+
 /// Startup settings that are being restored. A cancel request may hit the query, though it was
 /// meant for the client's RESET.
 #[derive(Debug)]
@@ -80,9 +88,8 @@ pub(crate) struct Reading {
     skipping: bool,
     /// The Parse in front of the query string, which waits for the reply.
     ahead: Ahead,
-    /// Whether a request of the open segment may have reset startup settings, though no text says
-    /// so.
-    pub(crate) resets_unseen: bool,
+    /// What a request of the open segment may have reset, though no text says that it does.
+    pub(crate) unseen: Option<Box<Unseen>>,
     /// The request for whose reply the next message waits.
     barrier: Option<Box<Barrier>>,
     /// Number of servers in a row that could not be used.

@@ -326,18 +326,24 @@ fn a_setting_that_the_client_has_set_to_the_default_is_not_taken_for_reset() {
 }
 
 #[test]
-fn a_setting_with_the_default_is_restored_if_the_rest_of_a_text_resets_it_by_name() {
-    for (reset, may) in [("reset all", true), ("discard all", true), ("reset a", false)] {
+fn a_setting_with_the_default_is_restored_if_a_text_resets_it_by_name() {
+    let padded = |reset: &str| format!("/*{}*/ {reset}", "x".repeat(70_000));
+    for (text, may) in [
+        (padded("reset all"), true),
+        (padded("discard all"), true),
+        (padded("reset a"), false),
+        ("select set_config('TimeZone', a, false)".to_owned(), true),
+    ] {
         let talk = one_server();
         let (alice, server) = in_tokyo(&talk);
         alice.sends([query("set timezone = 'UTC'")]);
         let set = [complete("SET"), parameter("TimeZone", "UTC"), ready()];
         server.gets([query("set timezone = 'UTC'")]).answers(set.clone());
         alice.gets(set);
-        let text = format!("/*{}*/ {reset}", "x".repeat(70_000));
         let bytes = query(&text).bytes;
-        alice.sends_bytes(&bytes[..66_000]);
-        alice.sends_bytes(&bytes[66_000..]);
+        let (one, other) = bytes.split_at(bytes.len().min(66_000));
+        alice.sends_bytes(one);
+        alice.sends_bytes(other);
         server.gets([query_with("'timezone',NULL,false"), query(&text)]);
         server.answers(synced(&["UTF8", "on", "UTC"]));
         server.answers([complete("RESET"), ready()]);
