@@ -88,7 +88,7 @@ pub(crate) struct Reading {
     skipping: bool,
     /// The Parse in front of the query string, which waits for the reply.
     ahead: Ahead,
-    /// What a request of the open segment may have reset, though no text says that it does.
+    /// Startup settings that a request of the open segment may have reset, though no text says so.
     pub(crate) unseen: Option<Box<Unseen>>,
     /// The request for whose reply the next message waits.
     barrier: Option<Box<Barrier>>,
