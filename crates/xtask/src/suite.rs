@@ -135,7 +135,7 @@ fn sim() -> Result<Tally> {
 }
 
 /// Features of the differential test that it does not have by default.
-const MORE: &str = "encoded,long-texts,startup-unreported,startup-options";
+const MORE: &str = "encoded,long-texts,startup-unreported";
 
 /// Runs the differential test with random messages, with each version of PostgreSQL.
 fn differ() -> Result<Tally> {

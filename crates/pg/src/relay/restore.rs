@@ -40,8 +40,8 @@ impl Link<'_> {
             b"role" => discards || has(name) || has(b"session_authorization"),
             _ => discards || all || has(name),
         });
-        let unseen = false;
-        (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
+        let restores = Restores { settings, local, unseen: false, named: true };
+        (!restores.settings.is_empty()).then(|| Box::new(restores))
     }
 
     /// Notes that a request runs code out of Refrain's sight, which may reset startup settings, and
@@ -82,8 +82,9 @@ impl Link<'_> {
             unseen.named.iter().any(is)
         };
         settings.retain(|name| name != b"role" && (is_named(name) || !is_default(name)));
-        let (local, unseen) = (false, true);
-        (!settings.is_empty()).then(|| Box::new(Restores { settings, local, unseen }))
+        let named = !unseen.named.is_empty();
+        let restores = Restores { settings, local: false, unseen: true, named };
+        (!restores.settings.is_empty()).then(|| Box::new(restores))
     }
 
     /// Restores the startup settings behind a Query, unless it has failed; true if it does. The

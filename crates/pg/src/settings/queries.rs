@@ -14,6 +14,8 @@ pub(crate) struct Restores {
     pub(crate) local: bool,
     /// Whether no text says so: code out of Refrain's sight may have reset them.
     pub(crate) unseen: bool,
+    /// Whether there are some that have been reset only if the text succeeds.
+    pub(crate) named: bool,
 }
 
 impl Restores {
@@ -24,6 +26,7 @@ impl Restores {
             (Some(mut one), Some(other)) if one.local == other.local => {
                 one.settings.fill(&other.settings);
                 one.unseen |= other.unseen;
+                one.named |= other.named;
                 Some(one)
             }
             (Some(one), Some(other)) => Some(if one.local { other } else { one }),

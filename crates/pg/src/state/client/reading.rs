@@ -129,7 +129,7 @@ impl Reading {
         if let Some(barrier) = self.barrier.as_mut().filter(|barrier| failed.struck(barrier.seq)) {
             // Code out of sight may have committed before it failed.
             let ran = barrier.seq == failed.seq && !failed.open;
-            barrier.restores.take_if(|restores| !(ran && restores.unseen));
+            barrier.restores.take_if(|restores| !ran || restores.named);
         }
     }
 

@@ -357,3 +357,23 @@ fn a_setting_with_the_default_is_restored_if_a_text_resets_it_by_name() {
         server.forgets();
     }
 }
+
+#[test]
+fn a_text_that_failed_has_not_reset_what_it_names() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    alice.sends([query("set timezone = 'UTC'")]);
+    let set = [complete("SET"), parameter("TimeZone", "UTC"), ready()];
+    server.gets([query("set timezone = 'UTC'")]).answers(set.clone());
+    alice.gets(set);
+    let text = format!("select '{}'; discard all", "x".repeat(70_000));
+    let bytes = query(&text).bytes;
+    alice.sends_bytes(&bytes[..66_000]);
+    alice.sends_bytes(&bytes[66_000..]);
+    server.gets([query_with("'timezone',NULL,false"), query(&text)]);
+    server.answers(synced(&["UTF8", "on", "UTC"]));
+    let fails = [error("25001", "DISCARD ALL cannot run inside a transaction block"), ready()];
+    server.answers(fails.clone());
+    alice.gets(fails);
+    server.forgets();
+}
