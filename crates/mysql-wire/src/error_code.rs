@@ -95,7 +95,7 @@ errors! {
     SERVER_OFFLINE_MODE = 3032, b"HY000";
     /// The session was killed (MySQL).
     SESSION_WAS_KILLED = 3169, b"HY000";
-    /// What the session asks for is not there where connections are shared (MySQL Router).
+    /// A server's connection is shared, so that it cannot serve the text (MySQL Router).
     CONNECTION_IS_SHARED = 3566, b"HY000";
     /// The client was idle for longer than `wait_timeout` (MySQL).
     CLIENT_INTERACTION_TIMEOUT = 4031, b"HY000";

@@ -10,8 +10,8 @@
 //! Refrain holds the password, so every proof can be checked at once: a client is never asked for
 //! the password itself, and Refrain needs no RSA key of its own.
 
-mod flavour;
 mod secret;
+mod flavour;
 mod encrypted;
 mod of_client;
 mod of_server;

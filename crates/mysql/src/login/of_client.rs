@@ -79,7 +79,7 @@ pub struct Agreed {
     pub secret: ServerSecret,
 }
 
-/// What a client's packet leads to.
+/// The consequence of a client's packet.
 #[derive(Debug)]
 pub enum ClientStep {
     /// The client's next packet is waited for.
@@ -105,7 +105,7 @@ pub struct ClientLogin {
     host: Box<str>,
     is_tls: bool,
     stage: Stage,
-    /// What the client has said.
+    /// The result so far: all that the client has said.
     agreed: Agreed,
 }
 

@@ -1,4 +1,5 @@
-//! The login of Refrain to a server: greeting, TLS, and the proof that the server's plugin asks for.
+//! The login of Refrain to a server: greeting, TLS, and the proof that the server's plugin asks
+//! for.
 //!
 //! The server chooses the plugin. Refrain has `mysql_native_password` and `caching_sha2_password`;
 //! any other one is refused by name, and so is whatever would send the password itself over a
@@ -67,7 +68,7 @@ pub struct LoggedIn {
     pub capabilities: Capabilities,
     /// The flags of the session.
     pub status: Status,
-    /// What the server said of the session's state, for [`refrain_mysql_wire::track::Changes`].
+    /// The changes of the session's state that the server reports, for [`refrain_mysql_wire::track::Changes`].
     pub changes: Box<[u8]>,
 }
 
@@ -82,7 +83,7 @@ pub struct Failure {
     pub is_outage: bool,
 }
 
-/// What a server's packet leads to.
+/// The consequence of a server's packet.
 #[derive(Debug)]
 pub enum ServerStep {
     /// The server's next packet is waited for.
@@ -110,7 +111,7 @@ pub struct ServerLogin {
     greeted: Option<Greeted>,
 }
 
-/// What the greeting said, and what follows from it.
+/// The greeting, and the capabilities that follow from it.
 #[derive(Debug)]
 struct Greeted {
     flavour: Flavour,
