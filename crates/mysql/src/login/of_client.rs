@@ -46,7 +46,7 @@ pub struct Welcome<'a> {
 pub struct Change<'a> {
     /// The server that the client was greeted as.
     pub flavour: &'a Flavour,
-    /// What the session's login agreed on.
+    /// The result of the session's login.
     pub agreed: &'a Agreed,
     /// Random bytes.
     pub random: [u8; NONCE_BYTES],
