@@ -9,7 +9,7 @@ use refrain_mysql::errors::Brand;
 use refrain_mysql::login::{
     Failure, Flavour, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
-use refrain_mysql_wire::{Capabilities, Status, packet};
+use refrain_mysql_wire::{Capabilities, Status, command, packet};
 
 use super::encrypted;
 
@@ -106,20 +106,26 @@ impl Session {
         }
     }
 
-    /// Sends bytes.
+    /// Sends bytes. A peer that has closed does not take them.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).expect("the peer takes it");
+        let _ = self.stream.write_all(bytes);
+        let _ = self.stream.flush();
     }
 
     /// Runs a statement. Returns the first packet of the reply.
     pub(crate) fn query(&mut self, text: &str) -> Vec<u8> {
+        self.try_query(text).expect("a reply")
+    }
+
+    /// Runs a statement. `None` if the server has closed.
+    pub(crate) fn try_query(&mut self, text: &str) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         packet::message(&mut out, 0, |out| {
-            out.push(refrain_mysql_wire::command::QUERY);
+            out.push(command::QUERY);
             out.extend_from_slice(text.as_bytes());
         });
         self.send(&out);
-        self.packet().expect("a reply").1
+        self.packet().map(|(_, payload)| payload)
     }
 }
 
