@@ -19,7 +19,7 @@ use super::wire::{flavour, wanted};
 const STORED: &str = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7";
 const NONE: [u8; NONCE_BYTES] = [0; NONCE_BYTES];
 
-/// Who the client is, for the side that is asked.
+/// The answer to the question of who a client is.
 #[derive(Clone, Debug)]
 enum Known {
     Trusted,
@@ -31,7 +31,7 @@ enum Known {
 #[derive(Default)]
 struct Pipe {
     sent: Vec<u8>,
-    /// What has arrived, and is no whole packet yet.
+    /// Bytes that have arrived, and are no whole packet yet.
     arrived: Vec<u8>,
 }
 

@@ -18,7 +18,7 @@ use xtask::mysql::{Flavour, Server};
 use xtask::postgres::free_port;
 
 use super::hostile::response;
-use super::wire::{Place, Session, log_in, wanted};
+use super::wire::{Entered, Place, Session, log_in, wanted};
 
 /// A server, and both ways to it.
 struct World {
@@ -77,8 +77,8 @@ impl World {
         Self { flavour, _server: server, port: Place::Port(port), socket }
     }
 
-    /// Returns the ways that lead to the server. MySQL 8.0.15 is built with a library that exchanges
-    /// keys of TLS by no method that the tests' library has.
+    /// Returns the ways that lead to the server. MySQL 8.0.15 is built with a library that
+    /// exchanges keys of TLS by no method that the tests' library has.
     fn ways(&self) -> &'static [Way] {
         match self.flavour {
             Flavour::MariaDb => &[Way::Clear, Way::Tls, Way::Socket],
@@ -86,11 +86,7 @@ impl World {
         }
     }
 
-    fn log_in(
-        &self,
-        way: Way,
-        login: Wanted,
-    ) -> (Result<(LoggedIn, Session), Failure>, Vec<Vec<u8>>) {
+    fn log_in(&self, way: Way, login: Wanted) -> (Result<Entered, Failure>, Vec<Vec<u8>>) {
         let tls = if way == Way::Tls { Tls::Always } else { Tls::Never };
         let is_local = way == Way::Socket;
         let place = if is_local { &self.socket } else { &self.port };

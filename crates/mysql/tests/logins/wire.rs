@@ -129,11 +129,11 @@ impl Session {
     }
 }
 
+/// A session that has begun.
+pub(crate) type Entered = (LoggedIn, Session);
+
 /// Logs in to a server, and reports the exchange: the payloads of the server's packets.
-pub(crate) fn log_in(
-    place: &Place,
-    wanted: Wanted,
-) -> (Result<(LoggedIn, Session), Failure>, Vec<Vec<u8>>) {
+pub(crate) fn log_in(place: &Place, wanted: Wanted) -> (Result<Entered, Failure>, Vec<Vec<u8>>) {
     let mut session = Session::new(place.connect());
     let mut login = ServerLogin::new(wanted, [9; 20]);
     let mut payloads = Vec::new();
