@@ -9,7 +9,7 @@ use refrain_mysql::errors::Brand;
 use refrain_mysql::login::{
     Failure, Flavour, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
-use refrain_mysql_wire::{Capabilities, Status, command, packet};
+use refrain_mysql_wire::{Capabilities, Header, Status, command, packet};
 
 use super::encrypted;
 
@@ -97,8 +97,11 @@ impl Session {
                 self.received.drain(..packet.header.packet_bytes());
                 return Some(taken);
             }
-            // Few bytes at a time, so that packets come in pieces.
-            let mut buffer = [0; 7];
+            // Few bytes at a time, so that packets come in pieces; and none behind a packet, since a
+            // record of TLS may follow.
+            let header = Header::parse(&self.received).map(Header::packet_bytes);
+            let missing = header.unwrap_or(packet::HEADER_BYTES) - self.received.len();
+            let mut buffer = vec![0; missing.min(7)];
             match self.stream.read(&mut buffer) {
                 Ok(0) | Err(_) => return None,
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
