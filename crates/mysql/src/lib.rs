@@ -6,6 +6,8 @@
 
 mod table;
 mod reply;
+pub mod parts;
+mod protocol;
 
 pub use reply::{PREFIX_BYTES, Part, Reply, Taken, UnexpectedPacket};
 pub use table::Kind;
