@@ -225,8 +225,8 @@ impl<P: Served> Worker<P> {
                 scene::meet(conn, Other::Server(Arc::clone(&host)));
                 self.connect(now, conn, &host);
             }
-            Action::StartTls { conn, clear, early } => {
-                worker_state.start_tls(now, conn, clear, &early);
+            Action::StartTls { conn, with, clear, early } => {
+                worker_state.start_tls(now, conn, &with, clear, &early);
             }
             Action::Pause { conn } => {
                 if !worker_state.local.set_paused(conn, true) {
