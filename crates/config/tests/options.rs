@@ -257,7 +257,7 @@ fn a_url_without_a_password_trusts() {
 fn messages_for_urls() {
     let table = [
         ("postgres://", "host: is missing: set the name or address of the server, or `url`"),
-        ("http://h", "expected a URL that begins with postgres://, postgresql:// or sqlite:"),
+        ("http://h", "expected a URL that begins with postgres://, postgresql://, mysql://, mariadb:// or sqlite:"),
         ("postgres://:pw@h", "expected a user as well as a password"),
         ("postgres://h:0/d", "port: expected a whole number from 1 to 65535, found \"0\""),
         ("postgres://h?pool_sise=5", "pool_sise: no such option; did you mean pool_size?"),
@@ -460,7 +460,7 @@ fn a_file_is_no_server() {
     for (keys, expected) in [
         ("backend = \"sqlite\"", "path: is missing"),
         ("backend = \"sqlite\"\npath = \"\"", "path: is missing"),
-        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is for PostgreSQL only"),
+        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is for servers only"),
         ("path = \"a\"\nhost = \"h\"", "path: is for SQLite only"),
     ] {
         let found = errors(&format!("[databases.a]\n{keys}"));

@@ -272,7 +272,7 @@ impl<P: Served> Worker<P> {
     fn connect(&mut self, now: Now, conn: Conn, host: &Host) {
         let Self { kernel, worker_state, .. } = self;
         match host {
-            Host::Tcp { .. } | Host::Unix { .. } => {
+            Host::Tcp { .. } | Host::Unix { .. } | Host::Socket(_) => {
                 match P::server_tls(&worker_state.tls.store, host) {
                     Ok(Some(session)) => worker_state.tls.put(conn, Box::new(session)),
                     Ok(None) => {}

@@ -182,7 +182,7 @@ impl Source {
         })?;
         read_userlist(&mut options, &place)?;
         self.overrides.apply(&mut options);
-        match trusts_strangers(&options, &options.general.listen) {
+        match trusts_strangers(&options, &options.addresses()) {
             Some(why) => Err(format!("{place}{why}")),
             None => Ok(options),
         }
