@@ -318,8 +318,8 @@ fn messages_name_line_option_and_what_was_expected() {
         ("[users.x]\npassword = \"\"", "line 2: users.x.password: is empty"),
         (
             "[users.x]\npassword = 12345",
-            "line 2: users.x.password: expected a password, \"md5…\" or a whole \"SCRAM-SHA-256$…\" \
-             verifier, found something else",
+            "line 2: users.x.password: expected a password, \"md5…\", a whole \"SCRAM-SHA-256$…\" \
+             verifier or \"*\" and 40 digits, found something else",
         ),
         (
             "[databases.x]\nurl = \"postgres://u:p/w@h\"",

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use refrain_config::Host;
+use refrain_config::{Backend, General, Host};
 use refrain_drive::Address;
 use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
@@ -47,6 +47,16 @@ impl LocalServers for Nowhere {
 }
 
 impl Served for Echo {
+    const THREADS: &'static str = "echo";
+
+    fn serves(_backend: Backend) -> bool {
+        true
+    }
+    fn places(general: &General) -> Places<'_> {
+        let addresses = &general.mysql_listen;
+        Places { addresses, socket: None, client_speaks_first: false }
+    }
+
     type Helpers = ();
     type Local = Nowhere;
 

@@ -24,6 +24,7 @@
 pub mod clock;
 mod random;
 mod tls;
+mod listen;
 mod served;
 mod scene;
 pub mod log;
@@ -34,7 +35,6 @@ mod machine;
 mod descriptors;
 mod dial;
 mod loads;
-mod listen;
 mod cores;
 mod state;
 mod source;

@@ -28,8 +28,8 @@ pub struct Program {
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
     parser: JoinHandle<()>,
-    /// The file is removed at the end.
-    _file: SocketFile,
+    /// The files are removed at the end.
+    _files: Vec<SocketFile>,
 }
 
 impl Program {
@@ -77,7 +77,7 @@ impl Program {
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
     core_files::keep_secrets(&options.general);
     let opened = Opened::open(options)?;
-    let cores = opened.cores::<Pg>();
+    let Opening { cores, kernels, listeners } = opened.protocol::<Pg>()?;
     let files = Arc::new(Files::new(cores.shared.cores));
     open_files(&files, &opened.options)?;
     let state = opened.state(&source, vec![Arc::clone(&cores) as _]);

@@ -48,7 +48,7 @@ pub(crate) fn start<P: Served>(
         let worker_state = worker_state(&parts, core);
         let listeners = std::mem::take(&mut listeners);
         let commands = parts.commands.clone();
-        let thread = thread::Builder::new().name(format!("core-{}", core.0));
+        let thread = thread::Builder::new().name(format!("{}-{}", P::THREADS, core.0));
         threads.push(thread.spawn(move || {
             let run = || Worker::new(kernel, worker_state(), listeners)?.run();
             // The supervisor ends last.
