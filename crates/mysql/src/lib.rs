@@ -1,4 +1,4 @@
-//! The protocol of MySQL and MariaDB for a pool: which replies a server owes, and where they end.
+//! The protocol of MySQL and MariaDB for a pool: logins, and the replies that a server owes.
 //!
 //! This is the beginning of what `pg` is for PostgreSQL. It decides and does no I/O.
 
@@ -6,6 +6,15 @@
 
 mod table;
 mod reply;
+pub mod errors;
+pub mod login;
+mod variant;
+mod settings;
+mod pins;
+mod text;
+mod commands;
+pub mod parts;
+mod protocol;
 
 pub use reply::{PREFIX_BYTES, Part, Reply, Taken, UnexpectedPacket};
 pub use table::Kind;

@@ -141,15 +141,27 @@ impl<P: Parts> Shared<P> {
 
     /// Returns the pool of a user of a database, if the process has made that pool.
     pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
-        let key = (Arc::from(database), Arc::from(user));
+        let key = (Arc::from(database), Arc::from(user), 0);
         lock(&self.pools).find(&key).cloned()
     }
 
     /// Returns the pool of a user of a database, and makes the pool on first use. Returns `None` if
     /// there is no such database or user, or if there are too many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
+        self.pool_of_variant(database, user, 0)
+    }
+
+    /// Returns the pool of a user of a database whose servers are of a variant, and makes the pool
+    /// on first use. A protocol has variants if clients agree on something at their login that a
+    /// server has to agree on as well. Each variant is a pool of its own, with the same settings.
+    pub fn pool_of_variant(
+        &self,
+        database: &str,
+        user: &str,
+        variant: u16,
+    ) -> Option<Arc<PoolShared<P>>> {
         let mut pools = lock(&self.pools);
-        let key = (Arc::from(database), Arc::from(user));
+        let key = (Arc::from(database), Arc::from(user), variant);
         if let Some(pool) = pools.find(&key) {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }

@@ -23,7 +23,7 @@ const ROOMS: &[Room] = &[
     Room { name: "echo", uses: &["config", "pool"], tests_use: &[] },
     Room { name: "cache", uses: &[], tests_use: &[] },
     Room { name: "pg", uses: &["wire", "sql", "config", "pool", "cache"], tests_use: &[] },
-    Room { name: "mysql", uses: &["mysql-wire"], tests_use: &["xtask"] },
+    Room { name: "mysql", uses: &["mysql-wire", "config", "pool"], tests_use: &["xtask"] },
     Room { name: "sqlite", uses: &[], tests_use: &[] },
     Room { name: "sqlite-pg", uses: &["wire", "sql", "grammar", "sqlite"], tests_use: &[] },
     Room { name: "drive", uses: &[], tests_use: &[] },
