@@ -27,17 +27,17 @@ use rustls::{
 use xtask::certificates::Authority;
 
 use crate::balance::Order;
-use crate::cores::{AnyCores, Cores};
+use crate::cores::Cores;
+use crate::listen::Places;
 use crate::mail::Mail;
-use crate::opened::Opened;
+use crate::opened::{Opened, Opening};
 use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, parser};
 use crate::served::{LocalServers, Served};
 use crate::source::{From, Overrides, Source};
-use crate::state::State;
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::tls::{Session, Store};
-use crate::workers::{self, Parts};
+use crate::workers::{Shared, Threads};
 
 /// No servers in this process: all are behind sockets.
 pub(crate) struct Nowhere;
@@ -276,18 +276,21 @@ impl Running {
         write_options(&file, server, pool);
         let from = From::File(file.clone());
         let source = Source { from, overrides: Overrides::default() };
-        let [lines, pg] = [(); 2].map(|()| Opened::open(source.load().unwrap()).unwrap());
+        let opened = Opened::open(source.load().unwrap()).unwrap();
+        let (lines, pg) = (opened.protocol::<Echo>().unwrap(), opened.protocol::<Pg>().unwrap());
         let (address, postgres) = (address(&lines), address(&pg));
-        let (cores, pg_cores) = (lines.cores::<Echo>(), pg.cores::<Pg>());
-        let all: Vec<Arc<dyn AnyCores>> = vec![cores.clone(), pg_cores.clone()];
-        let state = lines.state(&source, all);
+        let (cores, pg_cores) = (Arc::clone(&lines.cores), Arc::clone(&pg.cores));
+        let state = opened.state(&source, None, vec![lines.front(), pg.front()]);
         let (commands, ordered) = mpsc::channel();
-        let mut threads = start(lines, &state, &cores, (), &commands);
         let (questions, _) = mpsc::channel();
         let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
         let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
         let helpers = Helpers { post, files, questions, parser_queue };
-        threads.extend(start(pg, &state, &pg_cores, helpers, &commands));
+        let mut threads = Threads::default();
+        let shared = Shared { state: &state, gate: opened.shares.gate(), commands: &commands };
+        threads.start(shared, lines, ()).unwrap();
+        threads.start(shared, pg, helpers).unwrap();
+        let threads = threads.threads;
         let supervisor = Supervisor::new(state, source, ordered, threads);
         let supervisor = thread::spawn(move || supervisor.run());
         Self { address, postgres, cores, commands, supervisor, file }
@@ -311,21 +314,9 @@ impl Running {
     }
 }
 
-fn address(opened: &Opened) -> SocketAddr {
-    let Address::Tcp(address) = opened.listeners.addresses[0] else { panic!("it is of TCP") };
+fn address<P: Served>(opening: &Opening<P>) -> SocketAddr {
+    let Address::Tcp(address) = opening.listeners.addresses[0] else { panic!("it is of TCP") };
     address
-}
-
-/// Starts the cores of a protocol.
-fn start<P: Served>(
-    opened: Opened,
-    state: &State,
-    cores: &Arc<Cores<P>>,
-    helpers: P::Helpers,
-    commands: &Sender<SupervisorCommand>,
-) -> Vec<JoinHandle<()>> {
-    let parts = Parts { state, cores, helpers, gate: opened.shares.gate(), commands };
-    workers::start(parts, opened.kernels, opened.listeners.sockets).unwrap()
 }
 
 /// Writes the options of a pool. If `pool` has tables, they are options of the whole configuration.
@@ -336,7 +327,7 @@ fn write_options(file: &PathBuf, server: &EchoServer, pool: &str) {
         false => format!("[pool]\n{pool}\n[databases.\"*\"]"),
     };
     let text = format!(
-        "listen = [\"127.0.0.1:0\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\nworkers = 2\n\
+        "listen = [\"127.0.0.1:0\"]\nmysql_listen = [\"127.0.0.1:0\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\nworkers = 2\n\
          {pool}\nurl = \"postgres://u@{address}\"\n"
     );
     fs::write(file, text).unwrap();
