@@ -3,7 +3,6 @@
 //! Locks protect this state, here and in the files of its parts. A message of a client that has a
 //! server takes none of these locks.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use refrain_config::Options;
@@ -17,6 +16,7 @@ use crate::parts::Parts;
 use crate::pauses::Pauses;
 use crate::pool_shared::PoolShared;
 use crate::pools::Pools;
+use crate::process::Process;
 use crate::settings::PoolSettings;
 
 /// The state that the cores share.
@@ -37,15 +37,25 @@ pub struct Shared<P: Parts> {
     options: RwLock<Arc<Options>>,
     pools: Mutex<Pools<P>>,
     pauses: Mutex<Pauses>,
-    serials: AtomicU64,
+    process: Arc<Process>,
 }
 
 impl<P: Parts> Shared<P> {
     /// Makes the state that `cores` engines share at the start.
     pub fn new(options: Arc<Options>, cores: u16, entropy: &mut dyn FnMut(&mut [u8])) -> Arc<Self> {
+        Self::in_process(Arc::default(), options, cores, entropy)
+    }
+
+    /// Makes that state in a process that may serve other protocols as well.
+    pub fn in_process(
+        process: Arc<Process>,
+        options: Arc<Options>,
+        cores: u16,
+        entropy: &mut dyn FnMut(&mut [u8]),
+    ) -> Arc<Self> {
         Arc::new(Self {
             cores,
-            lobby: Lobby::default(),
+            lobby: Lobby::of(Arc::clone(&process)),
             counts: Counts::default(),
             moved: Moved::default(),
             lost_hosts: LostHosts::default(),
@@ -53,7 +63,7 @@ impl<P: Parts> Shared<P> {
             options: RwLock::new(options),
             pools: Mutex::default(),
             pauses: Mutex::default(),
-            serials: AtomicU64::new(1),
+            process,
         })
     }
 
@@ -126,7 +136,7 @@ impl<P: Parts> Shared<P> {
 
     /// Returns a number that was never given before.
     pub fn serial(&self) -> u64 {
-        self.serials.fetch_add(1, Relaxed)
+        self.process.serial()
     }
 
     /// Returns the pool of a user of a database, if the process has made that pool.
