@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use crate::access;
 use crate::cache::{Cache, CacheOptions, CacheRule};
-use crate::database::{Database, DatabaseKeys};
+use crate::database::{Backend, Database, DatabaseKeys};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
 use crate::hba::{Groups, Hba};
 use crate::machine::{Machine, NoMachine};
+use crate::mysql;
 use crate::options::Options;
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::UserSecret;
@@ -205,10 +206,17 @@ impl Builder<'_> {
         let of_databases = self.named(&sections, DATABASES);
         let databases: Vec<Database> =
             of_databases.iter().filter_map(|s| self.database(s, &defaults)).collect();
-        let elsewhere = are_elsewhere(&general, &databases);
+        let elsewhere = access::are_elsewhere(&general, &databases);
+        if !databases.is_empty() && databases.iter().all(Database::is_mysql) {
+            self.refuse_for_mysql(&top);
+            let pools = self.sections("", &sections).into_iter().filter(|s| s.name == POOL);
+            pools.for_each(|section| self.refuse_for_mysql(&section));
+        }
         let of_users = self.named(&sections, USERS);
-        let users: Vec<User> =
-            of_users.iter().map(|s| self.user(s, general.auth, elsewhere)).collect();
+        let users: Vec<User> = of_users
+            .iter()
+            .map(|s| self.user(s, general.auth, elsewhere, &databases))
+            .collect();
 
         self.user_rules(&of_users, &users, &databases);
         self.something(&general, &of_databases, &databases);
@@ -235,6 +243,13 @@ impl Builder<'_> {
     fn rules(&mut self, section: &Section<'_>, broken: Vec<(&str, &str)>) {
         for (name, rule) in broken {
             self.fail(section.line_of(name), dotted(&section.path, name), rule);
+        }
+    }
+
+    /// Refuses the options of a section that a database of MySQL cannot have.
+    fn refuse_for_mysql(&mut self, section: &Section<'_>) {
+        for (name, line, why) in mysql::refused(section.entries) {
+            self.fail(line, dotted(&section.path, name), why);
         }
     }
 
@@ -329,12 +344,12 @@ impl Builder<'_> {
             let section = Section { path: path.clone(), name: RULES, line, entries };
             let rule = self.keys::<CacheRule>(&section, None);
             // A look into SQLite costs no more than one into the cache.
-            let sqlite = |it: &&Database| !it.server.host.is_remote();
+            let postgres = |it: &Database| it.server.backend == Backend::Postgres;
             let named =
                 |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
             let mut meant = databases.iter().filter(named).peekable();
-            if meant.peek().is_some() && meant.all(|it| sqlite(&it)) {
-                let message = "applies to SQLite databases, whose replies are not cached";
+            if meant.peek().is_some() && !meant.any(postgres) {
+                let message = "applies to databases of SQLite or MySQL, whose replies are not cached";
                 self.fail(section.line_of("database"), dotted(&path, "database"), message);
             }
             rules.push(rule);
@@ -367,6 +382,9 @@ impl Builder<'_> {
         let mut overrides = PoolOverrides::default();
         let keys: DatabaseKeys = self.keys(section, Some(&mut overrides));
         let pool = overrides.over(defaults);
+        if keys.backend == Backend::Mysql {
+            self.refuse_for_mysql(section);
+        }
         if !overrides.is_empty() {
             self.rules(section, pool.conflicts());
         }
@@ -404,11 +422,18 @@ impl Builder<'_> {
             }
         }
         entries.extend_from_slice(section.entries);
+        mysql::put_port(&mut entries);
         entries
     }
 
     /// Reads a user; with `elsewhere`, the password may come from there.
-    fn user(&mut self, section: &Section<'_>, auth: AuthMethod, elsewhere: bool) -> User {
+    fn user(
+        &mut self,
+        section: &Section<'_>,
+        auth: AuthMethod,
+        elsewhere: bool,
+        databases: &[Database],
+    ) -> User {
         let mut pool = PoolOverrides::default();
         let keys: UserKeys = self.keys(section, Some(&mut pool));
         let failed = self.errors.iter().any(|e| e.option == dotted(&section.path, "password"));
@@ -418,7 +443,7 @@ impl Builder<'_> {
             _ if section.name == User::ANY => {
                 Some("is for one user: \"*\" stands for all users without an entry")
             }
-            secret => unfit(secret, auth),
+            secret => access::unfit(secret, auth, databases),
         };
         if let Some(message) = message.filter(|_| !failed) {
             let line = section.line_of("password");
@@ -466,31 +491,15 @@ impl Builder<'_> {
         let own = own.map(|(path, it)| (path, it.auth_query.dbname.as_deref()));
         let all = [("auth_dbname".to_owned(), general.auth_dbname.as_deref())];
         for (path, name) in all.into_iter().chain(own) {
-            if name.is_some_and(|name| !reached(name)) {
+            let Some(name) = name else { continue };
+            let own = databases.iter().find(|it| it.name == name);
+            let asked = own.or_else(|| databases.iter().find(|it| it.name == Database::ANY));
+            if !reached(name) {
                 self.fail(None, path, missing);
+            } else if asked.is_some_and(Database::is_mysql) {
+                self.fail(None, path, "is a database of MySQL, which is not asked for users");
             }
         }
-    }
-}
-
-/// Whether passwords may come from elsewhere than the table of users.
-fn are_elsewhere(general: &General, databases: &[Database]) -> bool {
-    general.auth_file.is_some()
-        || general.auth_user.is_some()
-        || databases.iter().any(|database| database.auth_query.user.is_some())
-}
-
-/// Returns the reason why a user with this secret can never log in by this method.
-fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
-    match (auth, secret) {
-        (AuthMethod::Trust, _) | (AuthMethod::Hba, UserSecret::None) => None,
-        (_, UserSecret::None) => Some("is missing: without a password the user cannot log in"),
-        // PostgreSQL refuses empty passwords as well.
-        (_, UserSecret::Plain(secret)) if secret.expose().is_empty() => Some("is empty"),
-        (AuthMethod::Scram, UserSecret::Md5(_)) => {
-            Some("is an MD5 hash, which auth = \"scram\" cannot use")
-        }
-        (AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram | AuthMethod::Hba, _) => None,
     }
 }
 

@@ -42,9 +42,10 @@ table! {
     /// A user's own keys, as they stand in the file.
     pub(crate) struct UserKeys;
 
-    /// The user's password, in plain text or as PostgreSQL stores it.
+    /// The user's password, in plain text or as PostgreSQL or MySQL stores it.
     ///
-    /// Copy `SCRAM-SHA-256$…` and `md5…` from `pg_authid.rolpassword`. Refrain can log in to
+    /// For clients of MySQL alone, it may be the hash of `mysql_native_password`: `*` and 40
+    /// hexadecimal digits. Copy `SCRAM-SHA-256$…` and `md5…` from `pg_authid.rolpassword`. Refrain can log in to
     /// servers with a plain password, or if the database has a `password` of its own. A user
     /// without one is looked up in `auth_file` and by `auth_query`.
     password: UserSecret,

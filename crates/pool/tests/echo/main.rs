@@ -6,6 +6,7 @@
 mod harness;
 
 mod greetings;
+mod encryption;
 mod lending;
 mod limits;
 mod timeouts;
