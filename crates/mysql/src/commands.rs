@@ -51,6 +51,8 @@ pub(crate) enum Purpose {
     Reset,
     /// It asks for the values of all variables.
     Variables,
+    /// It asks for the names of all collations.
+    Collations,
     /// It has the server report changes.
     Tracking,
     /// It gives the session the client's settings.
@@ -68,7 +70,7 @@ pub(crate) enum Purpose {
 impl Purpose {
     /// Whether the rows are looked at.
     fn has_rows(self) -> bool {
-        matches!(self, Self::Variables | Self::Collation | Self::Wishes)
+        matches!(self, Self::Variables | Self::Collations | Self::Collation | Self::Wishes)
     }
 }
 
@@ -114,6 +116,8 @@ pub(crate) struct ReadPacket<'a> {
     pub(crate) payload: &'a [u8],
     /// Its meaning.
     pub(crate) taken: Taken,
+    /// Whether it is a row.
+    pub(crate) is_row: bool,
 }
 
 impl ReadPacket<'_> {
@@ -157,14 +161,9 @@ impl Commands {
         self.queue.front()
     }
 
-    /// Returns the command that was sent last.
-    pub(crate) fn last_mut(&mut self) -> Option<&mut Command> {
-        self.queue.back_mut()
-    }
-
-    /// Whether the server waits for a file of the client.
-    pub(crate) fn is_file(&self) -> bool {
-        self.queue.front().is_some_and(|command| command.reply.is_file())
+    /// Whether the server owes a client a reply.
+    pub(crate) fn has_client_command(&self) -> bool {
+        self.queue.iter().any(|command| matches!(command.goes, Goes::On(_)))
     }
 
     /// Whether the next packet goes on with a message.
@@ -202,14 +201,15 @@ impl Commands {
             let payload = &there[..there.len().min(header.payload as usize)];
             if !self.boundaries.is_within() {
                 let reads = command.is_read();
-                let mut reply = command.reply;
+                let (mut reply, was_rows) = (command.reply, command.reply.is_rows());
                 let Some(taken) = reply.take(header, payload, agreed)? else { break };
                 if reads || taken.part != Part::Within || has_changes(taken, header) {
                     if payload.len() < header.payload as usize || header.is_continued() {
                         break;
                     }
                     command.reply = reply;
-                    run.packet = Some(ReadPacket { header, payload, taken });
+                    let is_row = reply.is_rows() && was_rows;
+                    run.packet = Some(ReadPacket { header, payload, taken, is_row });
                     break;
                 }
                 command.reply = reply;

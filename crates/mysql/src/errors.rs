@@ -178,6 +178,12 @@ const ROWS: &[Row] = &[
     both(DisconnectReason::Shutdown, error_code::SERVER_SHUTDOWN, "Server shutdown in progress"),
 ];
 
+/// Returns the error of MySQL for a reason, for the log.
+pub(crate) fn of_static(reason: DisconnectReason) -> Option<&'static Fixed> {
+    let (_, mysql, _) = ROWS.iter().find(|(its, ..)| *its == reason)?;
+    mysql.as_ref()
+}
+
 /// Returns the error of a session that ends for a reason; `None` if its client is told nothing.
 pub fn of(reason: DisconnectReason, brand: Brand) -> Option<Fixed> {
     let (_, mysql, mariadb) = ROWS.iter().find(|(its, ..)| *its == reason)?;

@@ -13,7 +13,18 @@ mod settings;
 mod pins;
 mod text;
 mod commands;
+mod row;
+mod wishes;
 pub mod parts;
+mod train;
+mod learn;
+mod entering;
+mod preparing;
+mod probe;
+mod own;
+mod replies;
+mod requests;
+mod release;
 mod protocol;
 
 pub use reply::{PREFIX_BYTES, Part, Reply, Taken, UnexpectedPacket};

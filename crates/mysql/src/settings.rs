@@ -9,10 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The value of each session variable as a session begins with it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Base {
     variables: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    /// The collations by number: name, and character set.
+    collations: BTreeMap<u16, Collation>,
 }
+
+/// A collation's name, and its character set.
+type Collation = (Box<[u8]>, Box<[u8]>);
 
 /// The settings of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +52,11 @@ const UNTRACKED: &[&str] = &[
 /// Beginnings of the names of such variables.
 const UNTRACKED_PREFIXES: &[&str] = &["rand_seed", "pseudo_", "in_", "server_audit_"];
 
+/// Character sets that no client can have.
+const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
+/// Character sets in which a byte of a character may be a backslash or a quote.
+const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
+
 /// Whether a variable is one whose changes follow the client.
 fn is_tracked(name: &[u8]) -> bool {
     let prefixed = UNTRACKED_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()));
@@ -57,6 +67,14 @@ impl Base {
     /// Takes in a row of SHOW SESSION VARIABLES.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         self.variables.insert(name.into(), value.into());
+    }
+
+    /// Takes in a row of SHOW COLLATION: name, character set, number.
+    pub(crate) fn add_collation(&mut self, row: &[Box<[u8]>]) {
+        let [name, character_set, number, ..] = row else { return };
+        if let Some(number) = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()) {
+            self.collations.insert(number, (name.clone(), character_set.clone()));
+        }
     }
 
     /// Returns a variable's value.
@@ -88,6 +106,11 @@ impl Base {
 }
 
 impl Settings {
+    /// Makes settings with all variables as in the base.
+    pub(crate) fn new(schema: Option<&[u8]>, has_several: bool) -> Self {
+        Self { schema: schema.map(Into::into), has_several, ..Self::default() }
+    }
+
     /// Notes the value of a variable.
     pub(crate) fn set(&mut self, base: &Base, name: &[u8], value: &[u8]) {
         if base.value(name) == Some(value) {
@@ -97,10 +120,40 @@ impl Settings {
         }
     }
 
+    /// Sets the collation that a client named at its login. Servers take their own for one that
+    /// they do not know, or that no client can have.
+    pub(crate) fn set_collation(&mut self, base: &Base, number: u16) {
+        let Some((name, character_set)) = base.collations.get(&number) else { return };
+        if NO_CLIENT_HAS.iter().any(|other| other.as_bytes() == &**character_set) {
+            return;
+        }
+        for variable in
+            ["character_set_client", "character_set_connection", "character_set_results"]
+        {
+            self.set(base, variable.as_bytes(), character_set);
+        }
+        self.set(base, b"collation_connection", name);
+    }
+
+    /// Adds IGNORE_SPACE to `sql_mode`.
+    pub(crate) fn ignore_space(&mut self, base: &Base) {
+        let mode = base.value(b"sql_mode").unwrap_or_default();
+        if mode.split(|&byte| byte == b',').any(|part| part == b"IGNORE_SPACE") {
+            return;
+        }
+        let comma = if mode.is_empty() { &b""[..] } else { b"," };
+        self.set(base, b"sql_mode", &[mode, comma, b"IGNORE_SPACE"].concat());
+    }
+
+    /// Whether a byte of a character in the client's texts may be a quote or a backslash.
+    pub(crate) fn has_multibyte_quotes(&self) -> bool {
+        let set = self.changed.get(&b"character_set_client"[..]);
+        set.is_some_and(|set| MULTIBYTE_QUOTES.iter().any(|other| other.as_bytes() == &**set))
+    }
+
     /// Returns the settings of a session that was reset: it keeps its schema, and the option.
     pub(crate) fn reset(&self) -> Self {
-        let Self { schema, has_several, .. } = self;
-        Self { schema: schema.clone(), has_several: *has_several, changed: BTreeMap::new() }
+        Self::new(self.schema.as_deref(), self.has_several)
     }
 
     /// Returns the statement that gives a session with the settings `from` the variables of these;
@@ -108,8 +161,8 @@ impl Settings {
     pub(crate) fn statement(&self, from: &Self, base: &Base) -> Option<Vec<u8>> {
         let undone = from.changed.keys().filter(|name| !self.changed.contains_key(*name));
         let undone = undone.filter_map(|name| Some((&**name, base.value(name)?)));
-        let differs = |(name, value): &(&Box<[u8]>, &Box<[u8]>)| from.changed.get(*name) != Some(value);
-        let set = self.changed.iter().filter(differs).map(|(name, value)| (&**name, &**value));
+        let set = self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
+        let set = set.map(|(name, value)| (&**name, &**value));
         let mut all: Vec<_> = undone.chain(set).collect();
         // A character set sets its default collation, so it comes before the collation.
         all.sort_unstable();

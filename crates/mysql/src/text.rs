@@ -21,8 +21,6 @@ pub(crate) struct Facts {
     pub(crate) wishes: bool,
     /// Whether it may ask about the statement before it.
     pub(crate) asks_back: bool,
-    /// Whether it has a variable of the user.
-    pub(crate) has_user_variable: bool,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -142,9 +140,8 @@ impl Reader<'_> {
                     self.at += 1;
                     continue;
                 }
-                b'@' => self.variable(),
+                b'@' => self.variable(matches!(verb, Some(Meaning::Verb(Verb::Set)))),
                 b':' if self.text.get(begins + 1) == Some(&b'=') => {
-                    self.facts.has_user_variable = true;
                     self.facts.pins.add(Pins::VARIABLES);
                     self.at += 2;
                 }
@@ -231,16 +228,16 @@ impl Reader<'_> {
     }
 
     /// Passes `@`, or the two of them that begin the name of a system variable.
-    fn variable(&mut self) {
+    fn variable(&mut self, in_set: bool) {
         self.at += 1;
         if self.text.get(self.at) == Some(&b'@') {
             self.at += 1;
             return;
         }
-        self.facts.has_user_variable = true;
-        // A variable behind INTO is set, wherever it stands in the list.
         let before = self.text[..self.at - 1].trim_ascii_end();
-        if before.len() >= 4 && before[before.len() - 4..].eq_ignore_ascii_case(b"into") {
+        let behind_into =
+            before.len() >= 4 && before[before.len() - 4..].eq_ignore_ascii_case(b"into");
+        if behind_into || in_set {
             self.facts.pins.add(Pins::VARIABLES);
         }
     }
@@ -293,6 +290,8 @@ mod tests {
             ("SELECT 1 INTO @a", Pins::VARIABLES),
             ("SELECT @b := 2", Pins::VARIABLES),
             ("SELECT @b, @@sql_mode", Pins::NONE),
+            ("SET @a = 1", Pins::VARIABLES),
+            ("SET @@a = 1", Pins::NONE),
             ("handler t open", Pins::HANDLER),
             ("(SELECT handler FROM t)", Pins::NONE),
             ("SELECT 1; FLUSH TABLES WITH READ LOCK", Pins::GLOBAL_LOCK),
@@ -311,7 +310,6 @@ mod tests {
         assert!(of("SHOW WARNINGS").asks_back && of("select last_insert_id()").asks_back);
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
-        assert!(of("SET @a = 1").has_user_variable && !of("SET @@a = 1").has_user_variable);
         let plain = Reads { plain_backslash: true, ..Reads::default() };
         assert_eq!(facts(b"select '\\', get_lock('a', 1)", plain).pins, Pins::USER_LOCK);
     }

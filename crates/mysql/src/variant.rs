@@ -8,7 +8,7 @@
 use refrain_mysql_wire::Capabilities;
 
 /// The capabilities that a client and its server have in common, each a bit of a [`Variant`].
-const SHARED: [Capabilities; 6] = [
+const SHARED: [Capabilities; 5] = [
     // Affected rows are those found, or those changed.
     Capabilities::FOUND_ROWS,
     // The server may ask for a file.
@@ -18,8 +18,6 @@ const SHARED: [Capabilities; 6] = [
     Capabilities::PS_MULTI_RESULTS,
     // Rows end with an OK packet, and no packet ends definitions.
     Capabilities::DEPRECATE_EOF,
-    // `sql_mode` begins with IGNORE_SPACE.
-    Capabilities::IGNORE_SPACE,
 ];
 
 /// The bit of clients that named no schema: a session that has one cannot be without one again.
@@ -42,10 +40,10 @@ impl Variant {
         self.0 & WITHOUT_SCHEMA != 0
     }
 
-    /// Returns the capabilities to agree on with a server, of all that it is asked for otherwise.
-    pub(crate) fn of_server(self, asked: Capabilities) -> Capabilities {
-        SHARED.iter().enumerate().fold(asked, |asked, (at, &capability)| {
-            if self.0 >> at & 1 == 1 { asked | capability } else { asked - capability }
+    /// Returns the capabilities that a server has to agree on.
+    pub(crate) fn capabilities(self) -> Capabilities {
+        SHARED.iter().enumerate().fold(Capabilities::NONE, |all, (at, &capability)| {
+            if self.0 >> at & 1 == 1 { all | capability } else { all }
         })
     }
 }
@@ -58,9 +56,8 @@ mod tests {
     fn a_server_agrees_on_what_its_clients_have() {
         let agreed = Capabilities::FOUND_ROWS | Capabilities::DEPRECATE_EOF | Capabilities::ODBC;
         let variant = Variant::of(agreed, true);
-        let asked = Capabilities::LOCAL_FILES | Capabilities::SESSION_TRACK;
         let due = Capabilities::FOUND_ROWS | Capabilities::DEPRECATE_EOF;
-        assert_eq!(variant.of_server(asked), due | Capabilities::SESSION_TRACK);
+        assert_eq!(variant.capabilities(), due);
         assert!(!variant.is_without_schema());
         assert!(Variant::of(agreed, false).is_without_schema());
     }

@@ -51,17 +51,13 @@ const OFFERED: Capabilities = set(&[
 const ASKED: Capabilities = set(&[
     Capabilities::CLIENT_MYSQL,
     Capabilities::LONG_FLAG,
-    Capabilities::LOCAL_FILES,
     Capabilities::PROTOCOL_41,
     Capabilities::TRANSACTIONS,
     Capabilities::SECURE_CONNECTION,
-    Capabilities::MULTI_RESULTS,
-    Capabilities::PS_MULTI_RESULTS,
     Capabilities::PLUGIN_AUTH,
     Capabilities::CONNECT_ATTRS,
     Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA,
     Capabilities::SESSION_TRACK,
-    Capabilities::DEPRECATE_EOF,
 ]);
 
 /// Returns a set of these capabilities.

@@ -1,0 +1,375 @@
+//! Input of clients that are logged in: commands go to servers, or are answered here.
+
+use std::sync::Arc;
+
+use refrain_mysql_wire::error_code::ErrorCode;
+use refrain_mysql_wire::packet::{self, HEADER_BYTES};
+use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
+use refrain_mysql_wire::request::MULTI_STATEMENTS_ON;
+use refrain_mysql_wire::{Capabilities, Header, Status, command};
+use refrain_pool::client::WaitingFor;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::inbox::Rest;
+use refrain_pool::{Conn, Linked, Step};
+
+use crate::commands::Command;
+use crate::errors::{self, Brand, Fixed};
+use crate::parts::{ClientSession, My, Place, Reading};
+use crate::pins::Pins;
+use crate::settings::Settings;
+use crate::text::{self, Facts, Reads, Verb};
+use crate::train;
+
+/// What is done with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handling {
+    /// The session ends.
+    Quit,
+    /// A server gets it. Its text says what it may do.
+    Text,
+    /// A server gets it, when all of it is there.
+    Whole,
+    /// A server gets it, as it comes.
+    Stream,
+    /// It is answered here if the client has no server, and a server gets it otherwise.
+    Local,
+    /// It is not served.
+    Refuse,
+}
+
+/// Returns what is done with a command.
+fn handling(command: u8) -> Handling {
+    match command {
+        command::QUIT => Handling::Quit,
+        command::QUERY | command::STMT_PREPARE => Handling::Text,
+        command::INIT_DB
+        | command::FIELD_LIST
+        | command::STATISTICS
+        | command::DEBUG
+        | command::REFRESH
+        | command::PROCESS_INFO
+        | command::STMT_CLOSE
+        | command::STMT_RESET
+        | command::STMT_FETCH => Handling::Whole,
+        command::STMT_EXECUTE | command::STMT_SEND_LONG_DATA => Handling::Stream,
+        command::PING | command::RESET_CONNECTION | command::SET_OPTION => Handling::Local,
+        _ => Handling::Refuse,
+    }
+}
+
+/// Reads a client's input, as far as it can. Returns the number of bytes handled.
+pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize {
+    let mut used = 0;
+    while used < input.len() {
+        match next(step, conn, &input[used..]) {
+            Some(bytes) => used += bytes,
+            None => break,
+        }
+    }
+    step.leave_if_ended(conn);
+    used
+}
+
+/// Handles the next part of a client's input. Returns the number of bytes handled; `None` if the
+/// client has to wait, or is gone.
+fn next(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
+    let client = step.engine.connections.client(conn)?;
+    if client.inbox.rest > 0 {
+        let bytes = client.inbox.take_rest(input);
+        if client.inbox.rest_goes == Rest::On {
+            pass(step, conn, &input[..bytes]);
+        }
+        return Some(bytes);
+    }
+    if client.waiting_for() != WaitingFor::Nothing {
+        return None;
+    }
+    let header = Header::parse(input)?;
+    match client.session.reading {
+        Reading::Commands => begin(step, conn, header, input),
+        Reading::Continuation => {
+            let goes = client.inbox.rest_goes;
+            client.session.reading = continued(header);
+            client.session.place.sequence = header.sequence.wrapping_add(1);
+            part(step, conn, (header, goes), input)
+        }
+        Reading::File => {
+            if header.payload == 0 {
+                client.session.reading = Reading::Commands;
+            }
+            client.session.place.sequence = header.sequence.wrapping_add(1);
+            part(step, conn, (header, Rest::On), input)
+        }
+    }
+}
+
+/// Returns what the packet behind one is.
+fn continued(header: Header) -> Reading {
+    if header.is_continued() { Reading::Continuation } else { Reading::Commands }
+}
+
+/// Handles a packet that is no command: as much of it as is here goes to the server, or nowhere.
+fn part(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    (header, goes): (Header, Rest),
+    input: &[u8],
+) -> Option<usize> {
+    let here = header.packet_bytes().min(input.len());
+    let client = step.engine.connections.client(conn)?;
+    client.inbox.expect(header.packet_bytes() - here, goes);
+    if goes == Rest::On {
+        pass(step, conn, &input[..here]);
+    }
+    Some(here)
+}
+
+/// Passes bytes on to a client's server.
+fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8]) {
+    if let Some(server) = step.server_of(conn) {
+        step.ports.out(server).extend_from_slice(bytes);
+        step.push_back_on_client(conn, server);
+    }
+}
+
+/// Handles the beginning of a command.
+fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> Option<usize> {
+    if header.sequence != 0 {
+        step.end_client(conn, DisconnectReason::Synchronization);
+        return None;
+    }
+    if header.payload == 0 {
+        return refuse(step, conn, errors::UNKNOWN_COMMAND.into(), (header, HEADER_BYTES));
+    }
+    let command = *input.get(HEADER_BYTES)?;
+    let here = header.packet_bytes().min(input.len());
+    let body = &input[HEADER_BYTES + 1..here];
+    let is_whole = here == header.packet_bytes();
+    let handling = handling(command);
+    if !is_whole && matches!(handling, Handling::Text | Handling::Whole | Handling::Local) {
+        return None;
+    }
+    match handling {
+        Handling::Quit => {
+            step.end_client(conn, DisconnectReason::Terminated);
+            None
+        }
+        Handling::Refuse => refuse(step, conn, errors::UNKNOWN_COMMAND.into(), (header, here)),
+        Handling::Local if step.server_of(conn).is_none() => {
+            answer(step, conn, command, body);
+            Some(here)
+        }
+        Handling::Local | Handling::Whole | Handling::Stream => {
+            let packet = Incoming { header, command, body, bytes: &input[..here] };
+            send(step, conn, &packet, Facts::default())
+        }
+        Handling::Text => {
+            let client = step.engine.connections.client(conn)?;
+            let facts = text::facts(body, reads(&client.session));
+            if facts.verb == Verb::Kill {
+                let brand = client.session.brand.unwrap_or(Brand::MySql);
+                let words = errors::not_supported("KILL behind a proxy", brand);
+                let code = refrain_mysql_wire::error_code::NOT_SUPPORTED_YET;
+                return refuse(step, conn, Told { code, words: &words }, (header, here));
+            }
+            let packet = Incoming { header, command, body, bytes: &input[..here] };
+            send(step, conn, &packet, facts)
+        }
+    }
+}
+
+/// Returns how a client's texts are to be read.
+fn reads(session: &ClientSession) -> Reads {
+    Reads {
+        plain_backslash: session.status.has(Status::NO_BACKSLASH_ESCAPES),
+        is_multibyte: session.settings.has_multibyte_quotes(),
+    }
+}
+
+/// A command, as far as it is here.
+struct Incoming<'a> {
+    header: Header,
+    command: u8,
+    body: &'a [u8],
+    bytes: &'a [u8],
+}
+
+/// Sends a command to a server, and notes what the server owes for it.
+fn send(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: &Incoming<'_>,
+    facts: Facts,
+) -> Option<usize> {
+    let server = match step.server_of(conn) {
+        Some(server) => server,
+        None => lend(step, conn, facts)?,
+    };
+    if train::waits(step, conn, server) {
+        return None;
+    }
+    step.request_begins(server);
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    ports.out(server).extend_from_slice(packet.bytes);
+    let missing = packet.header.packet_bytes() - packet.bytes.len();
+    client.inbox.expect(missing, Rest::On);
+    let session = &mut client.session;
+    session.reading = continued(packet.header);
+    session.pins.add(facts.pins);
+    note_verb(session, facts);
+    if let Some(command) = Command::of_client(packet.command, facts) {
+        if !s.session.commands.has_client_command() {
+            session.place = Place { sequence: 1, ..Place::default() };
+        }
+        s.session.commands.push(command);
+    }
+    s.session.last_client = Some(client.serial());
+    client.session.last_server = s.serial();
+    note_effects(step, (conn, server), packet, facts);
+    step.push_back_on_client(conn, server);
+    Some(packet.bytes.len())
+}
+
+/// Gives a client a server for a command. One that asks about the statement before it needs the
+/// server of that statement, which nobody else may have had since.
+fn lend(step: &mut Step<'_, My>, conn: Conn, facts: Facts) -> Option<Conn> {
+    let server = step.lend(conn)?;
+    let _ = facts;
+    Some(server)
+}
+
+/// Notes what follows from the beginning of a text.
+fn note_verb(session: &mut ClientSession, facts: Facts) {
+    match facts.verb {
+        Verb::Unlock => session.pins.remove(Pins::GLOBAL_LOCK),
+        Verb::Savepoint if !session.status.has(Status::AUTOCOMMIT) => {
+            session.pins.add(Pins::SAVEPOINT);
+        }
+        _ => {}
+    }
+}
+
+/// Does what has to follow a command at once.
+fn note_effects(
+    step: &mut Step<'_, My>,
+    (conn, server): (Conn, Conn),
+    packet: &Incoming<'_>,
+    facts: Facts,
+) {
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    let session = &mut client.session;
+    match packet.command {
+        command::STMT_CLOSE => {
+            if let Some((number, _)) = refrain_mysql_wire::prepared::statement(packet.body) {
+                session.statements.retain(|statement| *statement != number);
+            }
+        }
+        command::RESET_CONNECTION => {
+            session.statements.clear();
+            session.pins = Pins::NONE;
+            session.settings = Arc::new(session.settings.reset());
+            s.session.settings = session.settings.clone();
+            train::track(&mut s.session, ports.out(server));
+        }
+        command::SET_OPTION => {
+            if let Some(has_several) = option(packet.body) {
+                crate::settings::edit(&mut session.settings, |s| s.has_several = has_several);
+                s.session.settings = session.settings.clone();
+            }
+        }
+        _ => {}
+    }
+    if facts.wishes {
+        train::ask_wishes(&mut s.session, ports.out(server));
+    }
+    // Behind a statement that loads a file comes the file.
+    if facts.loads && session_has_files(&client.session) {
+        client.await_replies();
+    }
+}
+
+fn session_has_files(session: &ClientSession) -> bool {
+    session.capabilities().has(Capabilities::LOCAL_FILES)
+}
+
+/// Reads the option of COM_SET_OPTION.
+fn option(body: &[u8]) -> Option<bool> {
+    let (&option, _) = body.split_first_chunk::<2>()?;
+    Some(u16::from_le_bytes(option) == MULTI_STATEMENTS_ON)
+}
+
+/// Answers a command of a client that has no server.
+fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u8]) {
+    let Some(client) = step.engine.connections.client(conn) else { return };
+    let session = &mut client.session;
+    let status = session.status;
+    let out = step.ports.out(conn);
+    match command {
+        command::SET_OPTION => {
+            let Some(has_several) = option(body) else {
+                errors::MALFORMED.write(out, 1);
+                return;
+            };
+            crate::settings::edit(&mut session.settings, |s| s.has_several = has_several);
+            packet::message(out, 1, |out| {
+                // Servers send the OK packet of DEPRECATE_EOF, and else the short one.
+                if session.capabilities().has(Capabilities::DEPRECATE_EOF) {
+                    let ok = OkPacket { status, ..OkPacket::default() };
+                    ok.write(out, first::EOF, Capabilities::NONE);
+                } else {
+                    EofPacket { warnings: 0, status }.write(out);
+                }
+            });
+        }
+        command::RESET_CONNECTION => {
+            session.settings = Arc::new(Settings::reset(&session.settings));
+            session.status = Status::AUTOCOMMIT;
+            packet::message(out, 1, |out| {
+                let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
+                ok.write(out, first::OK, Capabilities::NONE);
+            });
+        }
+        _ => {
+            let ok = OkPacket { status, ..OkPacket::default() };
+            packet::message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
+        }
+    }
+    let now = step.now;
+    client.note_reply(now);
+    step.reads_slowly(conn);
+}
+
+/// An error that a client is told.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    code: ErrorCode,
+    words: &'a str,
+}
+
+impl From<Fixed> for Told<'static> {
+    fn from(Fixed { code, words }: Fixed) -> Self {
+        Self { code, words }
+    }
+}
+
+/// Refuses a command with an error, and drops it. Returns the number of bytes handled; `None` if
+/// replies to the commands before it are still to come, which the error may not overtake.
+fn refuse(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    told: Told<'_>,
+    (header, here): (Header, usize),
+) -> Option<usize> {
+    if let Some(server) = step.server_of(conn) {
+        let Linked { client, server, .. } = step.linked(conn, server);
+        if !server.session.commands.is_empty() {
+            client.await_replies();
+            return None;
+        }
+    }
+    errors::write(step.ports.out(conn), 1, told.code, told.words.as_bytes());
+    let client = step.engine.connections.client(conn)?;
+    client.session.reading = continued(header);
+    client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
+    Some(here)
+}
