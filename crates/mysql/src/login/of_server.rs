@@ -68,7 +68,8 @@ pub struct LoggedIn {
     pub capabilities: Capabilities,
     /// The flags of the session.
     pub status: Status,
-    /// The changes of the session's state that the server reports, for [`refrain_mysql_wire::track::Changes`].
+    /// The changes of the session's state that the server reports, for
+    /// [`refrain_mysql_wire::track::Changes`].
     pub changes: Box<[u8]>,
 }
 
