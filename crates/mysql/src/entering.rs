@@ -210,7 +210,7 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
         Method::Reject => login.refuse(DisconnectReason::Login, out),
         Method::Secret => {
             let known = options.secret(&user).and_then(secret_of);
-            let secret = known.unwrap_or_else(|| Secret::unknown(Like::Password, random));
+            let secret = known.unwrap_or_else(|| Secret::unknown(stranger(&options), random));
             login.prove(&secret, out)
         }
     })
@@ -218,7 +218,21 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
 
 /// Returns a user's secret as MySQL's logins need it.
 fn secret_of(secret: &UserSecret) -> Option<Secret> {
-    secret.plain().and_then(|secret| Secret::parse(secret.expose()))
+    match secret {
+        UserSecret::Plain(secret) => Secret::of_password(secret.expose().as_bytes()),
+        UserSecret::Native(hash) => Some(Secret::of_hash(hash.0)),
+        UserSecret::None | UserSecret::Md5(_) | UserSecret::Scram(_) => None,
+    }
+}
+
+/// Returns the kind of secret that an unknown user seems to have: that of most users.
+fn stranger(options: &Options) -> Like {
+    let count = |is_such: fn(&UserSecret) -> bool| {
+        options.users.iter().filter(|user| is_such(&user.secret)).count()
+    };
+    let hashes = count(|secret| matches!(secret, UserSecret::Native(_)));
+    let passwords = count(|secret| matches!(secret, UserSecret::Plain(_)));
+    if hashes > passwords { Like::Native } else { Like::Password }
 }
 
 fn address(client: &Client<My>) -> Option<IpAddr> {

@@ -10,8 +10,8 @@ use refrain_pool::{Conn, Linked, Step};
 use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
-use crate::preparing;
 use crate::parts::{My, Place, Reading, Transaction};
+use crate::preparing;
 use crate::reply::Part;
 
 /// Bytes that a server may send for a client that has left, before its connection is closed.
