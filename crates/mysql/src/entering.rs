@@ -8,7 +8,7 @@ use refrain_mysql_wire::packet;
 use refrain_mysql_wire::{Capabilities, Status, command};
 use refrain_pool::client::Client;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
+use refrain_pool::event::{Level, TlsPeer};
 use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
 use refrain_pool::{ClientNote, Conn, Linked, Step};
@@ -119,7 +119,7 @@ fn packet(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
             if let ClientState::LoggingIn(login) = state {
                 client.session.state = ClientState::Securing(login);
             }
-            step.ports.start_tls(conn, whole.rest.to_vec());
+            step.ports.start_tls(conn, TlsPeer::Client, whole.rest.to_vec());
             Some(input.len())
         }
         ClientStep::Refused(reason) => {
