@@ -208,7 +208,7 @@ impl Commands {
                         break;
                     }
                     command.reply = reply;
-                    let is_row = reply.is_rows() && was_rows;
+                    let is_row = was_rows && taken.part == Part::Within && reply.is_rows();
                     run.packet = Some(ReadPacket { header, payload, taken, is_row });
                     break;
                 }

@@ -22,13 +22,13 @@ pub(crate) fn read(
 ) -> Option<()> {
     let server = step.engine.connections.server(conn)?;
     if packet.is_row {
-        let Some(row) = row::strings(packet.payload) else { return broken(step, conn) };
+        let Some(row) = row::strings(packet.payload) else { return preparing::broken(step, conn) };
         server.session.rows.push(row);
         return Some(());
     }
     match packet.taken.part {
         Part::Within => return Some(()),
-        Part::File => return broken(step, conn),
+        Part::File => return preparing::broken(step, conn),
         Part::End => {}
     }
     server.session.commands.pop();
@@ -51,12 +51,6 @@ pub(crate) fn read(
             Some(())
         }
     }
-}
-
-/// Ends a server that does not answer as it has to.
-fn broken(step: &mut Step<'_, My>, conn: Conn) -> Option<()> {
-    step.end_server(conn, DisconnectReason::ServerProtocol);
-    None
 }
 
 /// Ends a server that refuses what Refrain needs. What its client has sent behind that may have run
@@ -92,18 +86,18 @@ fn for_client(
             let learned =
                 ok.and_then(|ok| learn::learn_settings(&mut c.session, &mut server.session, &ok));
             if learned.is_err() {
-                return broken(step, conn);
+                return preparing::broken(step, conn);
             }
         }
         Purpose::Collation => {
-            let [collation] = first else { return broken(step, conn) };
+            let [collation] = first else { return preparing::broken(step, conn) };
             let base = server.session.base.clone();
             let name = b"collation_connection";
             edit(&mut c.session.settings, |settings| settings.set(&base, name, collation));
             server.session.settings = c.session.settings.clone();
         }
         Purpose::Wishes => {
-            let [a, b, c_, d] = first else { return broken(step, conn) };
+            let [a, b, c_, d] = first else { return preparing::broken(step, conn) };
             c.session.wishes = Wishes::of([a, b, c_, d]);
         }
         Purpose::Schema => return checked(step, (client, conn), packet),

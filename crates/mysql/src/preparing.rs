@@ -1,6 +1,6 @@
 //! Logins to servers: the exchange, and then all that Refrain has to know of the session.
 
-use refrain_config::Host;
+use refrain_config::{Host, SslMode};
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::ErrPacket;
 use refrain_mysql_wire::{Capabilities, Header, command};
@@ -32,7 +32,7 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         user: settings.user.as_deref().unwrap_or(&pool.shared.user).as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: Tls::Never,
+        tls: tls(&pool.settings.host),
         is_local: !matches!(*pool.settings.host, Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         collation: None,
@@ -50,6 +50,28 @@ pub(crate) fn is_proving(server: &Server<My>) -> bool {
     }
 }
 
+/// Returns whether connections to a host are encrypted.
+fn tls(host: &Host) -> Tls {
+    match host {
+        Host::Tcp { tls, .. } => match tls.mode {
+            SslMode::Disable => Tls::Never,
+            SslMode::Allow | SslMode::Prefer => Tls::IfOffered,
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Tls::Always,
+        },
+        _ => Tls::Never,
+    }
+}
+
+/// Goes on with an exchange within TLS.
+pub(crate) fn secured(step: &mut Step<'_, My>, conn: Conn) {
+    let Some(server) = step.engine.connections.server(conn) else { return };
+    let Some(LoggingIn::Proving(login)) = server.login_mut() else { return };
+    let result = login.secured(step.ports.out(conn));
+    if let ServerStep::Failed(failure) = result {
+        failed(step, conn, &failure);
+    }
+}
+
 /// Handles one packet of an exchange. Returns the number of bytes handled; `None` if it is not all
 /// there, or the server is gone.
 pub(crate) fn packet(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Option<usize> {
@@ -64,10 +86,7 @@ pub(crate) fn packet(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Opti
     let result = login.input(whole.payload, header.sequence, step.ports.out(conn));
     match result {
         ServerStep::More => {}
-        ServerStep::StartTls => {
-            My::connect_failed(step, conn, "Refrain did not ask for TLS");
-            return None;
-        }
+        ServerStep::StartTls => step.start_tls(conn),
         ServerStep::Failed(failure) => {
             failed(step, conn, &failure);
             return None;
@@ -75,6 +94,16 @@ pub(crate) fn packet(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Opti
         ServerStep::LoggedIn(logged_in) => prepare(step, conn, *logged_in),
     }
     Some(header.packet_bytes())
+}
+
+/// Ends a server that has broken the protocol: another is tried later, if it has not logged in.
+/// Returns `None`, as the server is gone.
+pub(crate) fn broken(step: &mut Step<'_, My>, conn: Conn) -> Option<()> {
+    match step.engine.connections.server(conn)?.is_new() {
+        true => My::connect_failed(step, conn, "the server has broken the protocol"),
+        false => step.end_server(conn, DisconnectReason::ServerProtocol),
+    }
+    None
 }
 
 /// Handles a login that has failed. Clients that wait get the server's own error.

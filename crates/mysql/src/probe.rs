@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use refrain_config::Backend;
 use refrain_mysql_wire::handshake::Greeting;
 use refrain_mysql_wire::packet;
 use refrain_pool::disconnect::DisconnectReason;
@@ -32,7 +33,9 @@ pub(crate) fn greet(step: &mut Step<'_, My>, client: Conn) {
         return;
     }
     let options = step.engine.core_state.shared.options();
-    let host = options.databases.first().map(|database| database.server.host.clone());
+    let mut databases = options.databases.iter();
+    let served = databases.find(|database| database.server.backend == Backend::Mysql);
+    let host = served.map(|database| database.server.host.clone());
     let begun = host.and_then(|host| step.open_side(host.into(), Some(PROBE_TIME), Probe));
     if begun.is_none() {
         over(step, None);

@@ -78,6 +78,10 @@ impl Protocol for My {
         preparing::begin(step, server);
     }
 
+    fn secured(step: &mut Step<'_, Self>, server: Conn) {
+        preparing::secured(step, server);
+    }
+
     fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize {
         let mut used = 0;
         while used < output.len() {

@@ -10,6 +10,7 @@ use refrain_pool::{Conn, Linked, Step};
 use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
+use crate::preparing;
 use crate::parts::{My, Place, Reading, Transaction};
 use crate::reply::Part;
 
@@ -30,7 +31,7 @@ pub(crate) fn next(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Option
     }
     let agreed = server.session.agreed;
     let Ok(run) = server.session.commands.follow(output, agreed) else {
-        step.end_server(conn, DisconnectReason::ServerProtocol);
+        preparing::broken(step, conn)?;
         return None;
     };
     let Run { bytes, missing, sequence, packet } = run;
@@ -120,12 +121,10 @@ fn to_client(
     sent: &Sent,
 ) -> Option<()> {
     if packet.taken.part == Part::File && !may_ask_for_file(step, client, sent) {
-        step.end_server(conn, DisconnectReason::ServerProtocol);
-        return None;
+        return preparing::broken(step, conn);
     }
     let Ok(asks_for_collation) = write(step, (client, conn), packet, sent) else {
-        step.end_server(conn, DisconnectReason::ServerProtocol);
-        return None;
+        return preparing::broken(step, conn);
     };
     if asks_for_collation {
         let Linked { server, ports, .. } = step.linked(client, conn);
