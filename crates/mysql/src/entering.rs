@@ -232,7 +232,8 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
     let Some(pool) = shared.pool_of_variant(database, &user, variant.0) else {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     };
-    let admitted = step.count_as(conn, Counted::Client) && shared.counts.admit_client(&pool).is_ok();
+    let admitted =
+        step.count_as(conn, Counted::Client) && shared.counts.admit_client(&pool).is_ok();
     if !admitted {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     }

@@ -195,12 +195,7 @@ struct Incoming<'a> {
 }
 
 /// Sends a command to a server, and notes what the server owes for it.
-fn send(
-    step: &mut Step<'_, My>,
-    conn: Conn,
-    packet: &Incoming<'_>,
-    facts: Facts,
-) -> Option<usize> {
+fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts) -> Option<usize> {
     let server = match step.server_of(conn) {
         Some(server) => server,
         None => lend(step, conn, facts)?,
