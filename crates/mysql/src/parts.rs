@@ -1,5 +1,6 @@
 //! The parts of the protocol, for each thing that the pool has.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
@@ -172,6 +173,8 @@ pub struct Quiescent(());
 pub enum LoggingIn {
     /// The server lets Refrain in.
     Proving(Box<ServerLogin>),
+    /// The loop shakes hands with the server, in the middle of that.
+    Securing(Box<ServerLogin>),
     /// Refrain asks for what it has to know of the session.
     Preparing,
 }
@@ -217,9 +220,21 @@ impl SharedPart {
 pub struct PoolPart {
     base: Mutex<Option<Arc<Base>>>,
     secret: Mutex<Option<ServerSecret>>,
+    /// Whether the next login stays in the clear, as TLS has failed.
+    stays_clear: AtomicBool,
 }
 
 impl PoolPart {
+    /// Has the next login stay in the clear.
+    pub(crate) fn stay_clear(&self) {
+        self.stays_clear.store(true, Relaxed);
+    }
+
+    /// Whether this login is the one that stays in the clear.
+    pub(crate) fn takes_clear(&self) -> bool {
+        self.stays_clear.swap(false, Relaxed)
+    }
+
     /// Returns the values with which sessions of the pool begin.
     pub(crate) fn base(&self) -> Option<Arc<Base>> {
         lock(&self.base).clone()
