@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::text::{self, Facts, Reads, Verb};
 use crate::{entering, train};
 
-/// What is done with a command.
+/// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
     /// The session ends.
@@ -351,8 +351,8 @@ impl From<Fixed> for Told<'static> {
     }
 }
 
-/// Has a client log in again. Returns the number of bytes handled; `None` if replies to the commands
-/// before it are still to come.
+/// Has a client log in again. Returns the number of bytes handled; `None` if replies to the
+/// commands before it are still to come.
 fn change_user(
     step: &mut Step<'_, My>,
     conn: Conn,
