@@ -56,7 +56,7 @@ pub(crate) fn wanted(user: &str, password: &str) -> Wanted {
         schema: Box::default(),
         tls: Tls::Never,
         is_local: false,
-        capabilities: Capabilities::NONE,
+        capabilities: Capabilities::DEPRECATE_EOF,
         collation: None,
         program_name: b"refrain"[..].into(),
     }
