@@ -232,7 +232,8 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
     let Some(pool) = shared.pool_of_variant(database, &user, variant.0) else {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     };
-    let admitted = step.count_as(conn, Counted::Client) && shared.counts.admit_client(&pool).is_ok();
+    let admitted =
+        step.count_as(conn, Counted::Client) && shared.counts.admit_client(&pool).is_ok();
     if !admitted {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     }
@@ -279,7 +280,8 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
     if client.session.settings.schema.is_none() {
         return welcome(step, conn);
     }
-    check(step, conn);
+    // The server that has been reached is free at the end of the step.
+    step.read_on(conn);
 }
 
 /// Returns the settings with which a client begins.

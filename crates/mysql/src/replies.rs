@@ -10,8 +10,8 @@ use refrain_pool::{Conn, Linked, Step};
 use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
-use crate::preparing;
 use crate::parts::{My, Place, Reading, Transaction};
+use crate::preparing;
 use crate::reply::Part;
 
 /// Bytes that a server may send for a client that has left, before its connection is closed.
@@ -75,8 +75,7 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
     ports.out(client).extend_from_slice(bytes);
     if let Some(sequence) = sequence {
         let is_within = server.session.commands.is_within();
-        c.session.place =
-            Place { sequence: sequence.wrapping_add(1), has_begun: true, is_within };
+        c.session.place = Place { sequence: sequence.wrapping_add(1), has_begun: true, is_within };
     }
     step.push_back_on_server(client, conn);
 }
@@ -164,11 +163,8 @@ fn write(
     let (session, agreed) = (&mut c.session, server.session.agreed);
     let ReadPacket { header, payload, taken, .. } = *packet;
     let out = ports.out(client);
-    session.place = Place {
-        sequence: header.sequence.wrapping_add(1),
-        has_begun: true,
-        is_within: false,
-    };
+    session.place =
+        Place { sequence: header.sequence.wrapping_add(1), has_begun: true, is_within: false };
     if let Some(status) = taken.status {
         learn::learn_flags(session, status);
     }
