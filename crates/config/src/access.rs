@@ -1,5 +1,5 @@
-//! Who may log in: reads the rules by which clients log in, from the options themselves or from
-//! files, and judges the secrets of users.
+//! Logins of clients: the rules for them, read from the options themselves or from files, and the
+//! secrets of users that may be of no use.
 
 use std::path::Path;
 

@@ -5,13 +5,12 @@
 //! known. All errors are collected, so that the user can correct a file in one go. A URL is first
 //! turned into the entries of an equivalent file.
 
-use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::access;
 use crate::cache::{Cache, CacheOptions, CacheRule};
 use crate::database::{Backend, Database, DatabaseKeys};
+use crate::equivalent::{self, DATABASES, POOL, USERS};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
@@ -27,10 +26,7 @@ use crate::url;
 use crate::user::{User, UserKeys};
 use crate::value::{self, Entry, Given};
 
-/// The sections of a file; all other keys stand at its top.
-const POOL: &str = "pool";
-const DATABASES: &str = "databases";
-const USERS: &str = "users";
+/// The other sections of a file; all other keys stand at its top.
 const CACHE: &str = "cache";
 const GROUPS: &str = "groups";
 /// The rules within the table of the cache.
@@ -79,8 +75,9 @@ impl Options {
     ///
     /// Every error in the URL and the files.
     pub fn from_url_on(url: &str, machine: &dyn Machine) -> Result<Self, Errors> {
-        let root =
-            url::parse(url, None).and_then(|entries| as_file(&entries)).map_err(|message| {
+        let root = url::parse(url, None)
+            .and_then(|entries| equivalent::as_file(&entries))
+            .map_err(|message| {
                 Errors(vec![Error {
                     line: None,
                     option: String::new(),
@@ -100,59 +97,6 @@ fn checked(root: &[Entry], machine: &dyn Machine) -> Result<Options, Errors> {
     }
     errors.sort_by_key(|error| error.line.unwrap_or(usize::MAX));
     Err(Errors(errors))
-}
-
-/// Returns the entries of the file that is equivalent to a URL.
-fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
-    let text = |name: &str| {
-        let mut found = entries.iter().rev().filter(|entry| entry.name == name);
-        found.find_map(|entry| entry.given.text())
-    };
-    let (mut server, rest): (Vec<_>, Vec<_>) =
-        entries.iter().cloned().partition(|entry| is_key_of::<DatabaseKeys>(&entry.name));
-    let (pool, mut root): (Vec<_>, Vec<_>) =
-        rest.into_iter().partition(|entry| is_key_of::<PoolOptions>(&entry.name));
-
-    server.retain(|entry| entry.name != "dbname");
-    let mut databases = Vec::new();
-    if text("backend") == Some("sqlite") {
-        let name = text("dbname").unwrap_or_else(|| name_of(text("path").unwrap_or_default()));
-        root.insert(0, entry("default_database", Given::Text(name.to_owned())));
-        databases.push(table(name, server));
-    } else {
-        databases.push(table(Database::ANY, server.clone()));
-        databases.extend(text("dbname").map(|name| table(name, server)));
-    }
-    match (text("user"), text("password")) {
-        (Some(name), Some(password)) => {
-            let user = table(name, vec![entry("password", Given::Text(password.to_owned()))]);
-            root.push(table(USERS, vec![user]));
-        }
-        (None, Some(_)) => return Err("expected a user as well as a password"),
-        // Inserted at the front, so that an `auth` in the query takes precedence.
-        (_, None) => root.insert(0, entry("auth", Given::Text("trust".to_owned()))),
-    }
-    root.push(table(POOL, pool));
-    root.push(table(DATABASES, databases));
-    Ok(root)
-}
-
-/// Returns the name of the database in an SQLite file: the file's name without its ending.
-fn name_of(path: &str) -> &str {
-    let stem = Path::new(path).file_stem().and_then(OsStr::to_str).unwrap_or_default();
-    if stem.is_empty() || Database::CONSOLES.contains(&stem) { Database::USUAL } else { stem }
-}
-
-fn is_key_of<T: Table>(name: &str) -> bool {
-    T::row(name).is_some()
-}
-
-fn entry(name: &str, given: Given) -> Entry {
-    Entry { name: name.to_owned(), line: None, given }
-}
-
-fn table(name: &str, entries: Vec<Entry>) -> Entry {
-    entry(name, Given::Table(entries))
 }
 
 /// Names the options as they stand in a URL, where there are no sections, and removes repeated
@@ -213,10 +157,8 @@ impl Builder<'_> {
             pools.for_each(|section| self.refuse_for_mysql(&section));
         }
         let of_users = self.named(&sections, USERS);
-        let users: Vec<User> = of_users
-            .iter()
-            .map(|s| self.user(s, general.auth, elsewhere, &databases))
-            .collect();
+        let users: Vec<User> =
+            of_users.iter().map(|s| self.user(s, general.auth, elsewhere, &databases)).collect();
 
         self.user_rules(&of_users, &users, &databases);
         self.something(&general, &of_databases, &databases);
@@ -349,7 +291,8 @@ impl Builder<'_> {
                 |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
             let mut meant = databases.iter().filter(named).peekable();
             if meant.peek().is_some() && !meant.any(postgres) {
-                let message = "applies to databases of SQLite or MySQL, whose replies are not cached";
+                let message =
+                    "applies to databases of SQLite or MySQL, whose replies are not cached";
                 self.fail(section.line_of("database"), dotted(&path, "database"), message);
             }
             rules.push(rule);

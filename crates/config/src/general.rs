@@ -308,7 +308,8 @@ table! {
     /// Whether clients from other machines may be trusted.
     ///
     /// If false, Refrain refuses `trust` when `listen` or `mysql_listen` has an address that is not
-    /// a loopback address. The Unix socket is exempt: the permissions of its directory decide who can connect.
+    /// a loopback address. The Unix socket is exempt: the permissions of its directory decide who
+    /// can connect.
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 

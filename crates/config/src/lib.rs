@@ -31,12 +31,14 @@ mod general;
 mod pool;
 mod sqlite;
 mod cache;
+mod host;
 mod database;
 mod user;
 mod error;
 mod file;
 mod url;
 mod mysql;
+mod equivalent;
 mod access;
 mod options;
 mod userlist;
@@ -48,12 +50,13 @@ mod reference;
 mod tests;
 
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
-pub use crate::database::{AuthQueryKeys, Backend, Database, Host, Server};
+pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{
     AuthMethod, DriverChoice, General, LogFormat, LogLevel, Unavailable, Workers,
 };
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
+pub use crate::host::Host;
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;

@@ -177,7 +177,14 @@ mod tests {
         let native = UserSecret::parse("*7FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A");
         let Some(UserSecret::Native(hash)) = native else { panic!() };
         assert_eq!((hash.0[0], hash.0[19]), (0x7f, 0x9a));
-        for plain in ["secret", "*7FC8", "*+FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A", "md5short", "md5D41D8CD98F00B204E9800998ECF8427E", ""] {
+        for plain in [
+            "secret",
+            "*7FC8",
+            "*+FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A",
+            "md5short",
+            "md5D41D8CD98F00B204E9800998ECF8427E",
+            "",
+        ] {
             assert_eq!(UserSecret::parse(plain), Some(UserSecret::Plain(Secret::new(plain))));
         }
         for damaged in ["SCRAM-SHA-256$", "SCRAM-SHA-256$4096:AA==$AA==:AA==", &scram[..60]] {

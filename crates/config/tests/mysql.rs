@@ -71,7 +71,9 @@ fn a_database_of_mysql_refuses_what_it_cannot_have() {
         ("sqlite_readers = 3", ""),
     ] {
         let file = |line: &str| {
-            format!("auth = \"trust\"\n[databases.d]\nurl = \"mysql://h?sslmode=require\"\n{line}\n")
+            format!(
+                "auth = \"trust\"\n[databases.d]\nurl = \"mysql://h?sslmode=require\"\n{line}\n"
+            )
         };
         let name = option.split(' ').next().expect("it has a name");
         let told = errors(&file(option));

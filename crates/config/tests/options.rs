@@ -257,7 +257,10 @@ fn a_url_without_a_password_trusts() {
 fn messages_for_urls() {
     let table = [
         ("postgres://", "host: is missing: set the name or address of the server, or `url`"),
-        ("http://h", "expected a URL that begins with postgres://, postgresql://, mysql://, mariadb:// or sqlite:"),
+        (
+            "http://h",
+            "expected a URL that begins with postgres://, postgresql://, mysql://, mariadb:// or sqlite:",
+        ),
         ("postgres://:pw@h", "expected a user as well as a password"),
         ("postgres://h:0/d", "port: expected a whole number from 1 to 65535, found \"0\""),
         ("postgres://h?pool_sise=5", "pool_sise: no such option; did you mean pool_size?"),

@@ -17,11 +17,7 @@ pub(crate) const TLS: &[u8] = b"tls\n";
 
 /// Has the loop encrypt a client's connection if the client asks for it. Returns the number of
 /// bytes handled, the beginning of the handshake among them.
-pub(crate) fn asks_for_tls(
-    step: &mut Step<'_, Echo>,
-    client: Conn,
-    input: &[u8],
-) -> Option<usize> {
+pub(crate) fn asks_for_tls(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]) -> Option<usize> {
     if let Some(early) = step.ports.starting(client) {
         early.extend_from_slice(input);
         return Some(input.len());

@@ -237,3 +237,54 @@ pub fn not_supported(what: &str, brand: Brand) -> String {
     };
     format!("This version of {name} doesn't yet support '{what}'")
 }
+
+#[cfg(test)]
+mod tests {
+    use refrain_mysql_wire::packet;
+
+    use super::*;
+
+    const BRANDS: [Brand; 2] = [Brand::MySql, Brand::MariaDb];
+
+    #[test]
+    fn each_reason_has_one_row() {
+        for (index, (reason, ..)) in ROWS.iter().enumerate() {
+            assert_eq!(*reason as usize, index, "{reason:?}");
+        }
+        assert_eq!(ROWS.len(), DisconnectReason::Shutdown as usize + 1);
+    }
+
+    #[test]
+    fn an_error_is_what_a_server_of_the_brand_says() {
+        let number = |reason, brand| of(reason, brand).map(|error| error.code.number);
+        for (reason, mysql, mariadb) in [
+            (DisconnectReason::QueryTimeout, 3024, 1969),
+            (DisconnectReason::TransactionTimeout, 3024, 1969),
+            (DisconnectReason::ClientIdleTimeout, 4031, 1927),
+            (DisconnectReason::Killed, 3169, 1927),
+            (DisconnectReason::Shutdown, 1053, 1053),
+            (DisconnectReason::TooManyClients, 1040, 1040),
+            (DisconnectReason::ServerDown, 2003, 2003),
+            (DisconnectReason::ClientVersion, 1251, 1251),
+        ] {
+            assert_eq!(BRANDS.map(|brand| number(reason, brand)), [Some(mysql), Some(mariadb)]);
+        }
+        assert_eq!(number(DisconnectReason::Terminated, Brand::MySql), None);
+        assert_eq!(in_login(DisconnectReason::ClientProtocol, Brand::MySql), Some(BAD_HANDSHAKE));
+    }
+
+    #[test]
+    fn words_fit_a_packet_and_its_place() {
+        for (reason, ..) in ROWS {
+            for error in BRANDS.into_iter().filter_map(|brand| of(*reason, brand)) {
+                let mut out = Vec::new();
+                assert_eq!(error.write(&mut out, 255), 0);
+                let packet = packet::split(&out).expect("a packet");
+                assert_eq!(packet.header.sequence, 255);
+                let read = ErrPacket::read(packet.payload).expect("an error");
+                assert_eq!(read, ErrPacket::new(error.code, error.words.as_bytes()));
+                assert!(error.words.len() < 512, "MYSQL_ERRMSG_SIZE");
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use refrain_config::Options;
 use refrain_mysql_wire::{Capabilities, Status};
 use refrain_pool::client::Phase;
-use refrain_pool::ids::ClientSerial;
+use refrain_pool::ids::{ClientSerial, PoolId};
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Conn, Now, Parts};
 
@@ -188,6 +188,8 @@ pub struct CorePart {
     pub(crate) is_probing: bool,
     /// The clients that wait to be greeted.
     pub(crate) ungreeted: Vec<(Conn, ClientSerial)>,
+    /// The pools whose next server is connected in the clear, since TLS with one has failed.
+    pub(crate) in_clear: Vec<PoolId>,
 }
 
 /// The part that the cores share.

@@ -5,6 +5,7 @@ use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::ErrPacket;
 use refrain_mysql_wire::{Capabilities, Header, command};
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_pool::event::Level;
 use refrain_pool::server::{Server, ServerState};
 use refrain_pool::{Conn, Protocol, Step};
 
@@ -20,6 +21,9 @@ use crate::variant::Variant;
 pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
     let seed = step.engine.core_state.random();
     let Some(server) = step.engine.connections.server(conn) else { return };
+    let in_clear = &mut step.engine.core_state.protocol.in_clear;
+    let clear = in_clear.iter().position(|pool| *pool == server.pool());
+    let tls_failed = clear.map(|at| in_clear.swap_remove(at)).is_some();
     let pool = step.engine.core_state.pool(server.pool());
     let settings = &pool.settings.server;
     let password = settings.password.as_ref().map(|password| password.expose().as_bytes());
@@ -32,7 +36,7 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         user: settings.user.as_deref().unwrap_or(&pool.shared.user).as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: tls(&pool.settings.host),
+        tls: if tls_failed { Tls::Never } else { tls(&pool.settings.host) },
         is_local: !matches!(*pool.settings.host, Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         collation: None,
@@ -68,7 +72,7 @@ pub(crate) fn secured(step: &mut Step<'_, My>, conn: Conn) {
     let Some(LoggingIn::Proving(login)) = server.login_mut() else { return };
     let result = login.secured(step.ports.out(conn));
     if let ServerStep::Failed(failure) = result {
-        failed(step, conn, &failure);
+        refused(step, conn, &failure);
     }
 }
 
@@ -88,7 +92,7 @@ pub(crate) fn packet(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Opti
         ServerStep::More => {}
         ServerStep::StartTls => step.start_tls(conn),
         ServerStep::Failed(failure) => {
-            failed(step, conn, &failure);
+            refused(step, conn, &failure);
             return None;
         }
         ServerStep::LoggedIn(logged_in) => prepare(step, conn, *logged_in),
@@ -106,19 +110,43 @@ pub(crate) fn broken(step: &mut Step<'_, My>, conn: Conn) -> Option<()> {
     None
 }
 
-/// Handles a login that has failed. Clients that wait get the server's own error.
-fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
+/// Handles a server that could not be connected, or with which TLS has failed. Where it need not be
+/// encrypted, another one is connected in the clear.
+pub(crate) fn connect_failed(step: &mut Step<'_, My>, conn: Conn, why: &str) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     let pool = server.pool();
-    let Failure { why, is_outage, .. } = failure;
-    let cause = DisconnectReason::ServerLogin;
-    let failure = ConnectFailure { cause, why, is_outage: *is_outage };
+    let host = step.engine.core_state.pool(pool).settings.host.clone();
+    let is_securing = match server.login_mut() {
+        Some(LoggingIn::Proving(login)) => login.is_securing(),
+        _ => false,
+    };
+    if is_securing && tls(&host) == Tls::IfOffered {
+        let told = format!("{host}: {why}; Refrain goes on in the clear, as sslmode is prefer");
+        step.note_pool(pool, Level::Warn, DisconnectReason::Tls, told);
+        step.engine.core_state.protocol.in_clear.push(pool);
+        return step.connect_anew(conn);
+    }
+    let cause = DisconnectReason::ServerDown;
+    failed(step, conn, ConnectFailure { cause, why, is_outage: true });
+}
+
+/// Handles a login that has failed. Clients that wait get an error if the pool has no other server.
+fn failed(step: &mut Step<'_, My>, conn: Conn, failure: ConnectFailure<'_>) {
+    let Some(server) = step.engine.connections.server(conn) else { return };
+    let (pool, cause) = (server.pool(), failure.cause);
     if step.drop_failed(conn, &failure) {
         step.fail_waiting(pool, &failure, |client, out| {
             My::tell(client, out, cause);
             My::code(cause).map(std::borrow::Cow::Borrowed)
         });
     }
+}
+
+/// Handles a server that does not let Refrain in.
+fn refused(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
+    let Failure { why, is_outage, .. } = failure;
+    let cause = DisconnectReason::ServerLogin;
+    failed(step, conn, ConnectFailure { cause, why, is_outage: *is_outage });
 }
 
 /// Asks a server that has let Refrain in for all that Refrain has to know.

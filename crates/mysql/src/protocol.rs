@@ -78,6 +78,10 @@ impl Protocol for My {
         preparing::begin(step, server);
     }
 
+    fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str) {
+        preparing::connect_failed(step, server, why);
+    }
+
     fn secured(step: &mut Step<'_, Self>, server: Conn) {
         preparing::secured(step, server);
     }

@@ -1,5 +1,5 @@
-//! The things that a process has once, whatever protocols it serves: numbers of clients and servers,
-//! and the count of clients.
+//! The things that a process has once, whatever protocols it serves: numbers of clients and
+//! servers, and the count of clients.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -91,8 +91,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let (questions, asked) = mpsc::channel();
     let (parser_queue, parser) = parser::open(Arc::clone(&pg.cores.post))?;
     let post = Arc::clone(&pg.cores.post);
-    let pg_state =
-        PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
+    let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
     let helpers = Helpers { post, files, questions, parser_queue };
     let (gate, metrics) = (opened.shares.gate(), opened.metrics_address());
     let shared = Shared { state: &state, gate, commands: &commands };

@@ -46,7 +46,7 @@ pub struct Welcome<'a> {
 pub struct Change<'a> {
     /// The server that the client was greeted as.
     pub flavour: &'a Flavour,
-    /// What the session's login agreed on.
+    /// The result of the session's login.
     pub agreed: &'a Agreed,
     /// Random bytes.
     pub random: [u8; NONCE_BYTES],
@@ -117,8 +117,8 @@ enum Stage {
     Securing,
     /// The caller looks for the client's secret.
     Named(Proof),
-    /// The client was asked for another plugin's proof.
-    Asked(Plugin, Secret),
+    /// The client was asked for a plugin's proof, which is checked by the secret if there is one.
+    Asked(Plugin, Option<Secret>),
     /// The login is over.
     Over,
 }
@@ -126,9 +126,9 @@ enum Stage {
 /// The proof that a client came with.
 #[derive(Debug)]
 enum Proof {
-    /// One by a plugin, which Refrain may not have.
-    Of(Option<Plugin>, Vec<u8>),
-    /// None yet. The client names the plugin that it would begin with.
+    /// One by this plugin.
+    By(Plugin, Vec<u8>),
+    /// None yet. The client names the plugin that it would begin with, if Refrain has it.
     Due(Option<Plugin>),
 }
 
@@ -160,7 +160,7 @@ impl ClientLogin {
         let named = capabilities.has(Capabilities::PLUGIN_AUTH);
         let proof = match named {
             true => Proof::Due(Plugin::named(request.plugin)),
-            false => Proof::Of(Some(Plugin::Native), request.proof.to_vec()),
+            false => Proof::By(Plugin::Native, request.proof.to_vec()),
         };
         let agreed = Agreed {
             capabilities,
@@ -216,7 +216,7 @@ impl ClientLogin {
         self.agreed.sequence = sequence.wrapping_add(1);
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Greeted => self.response(payload, out),
-            Stage::Asked(plugin, secret) => self.check(plugin, payload, &secret, out),
+            Stage::Asked(plugin, secret) => self.check(plugin, payload, secret.as_ref(), out),
             Stage::Securing | Stage::Named(_) | Stage::Over => {
                 self.fail(out, DisconnectReason::ClientProtocol)
             }
@@ -231,40 +231,40 @@ impl ClientLogin {
 
     /// Ends the login of a client that needs no proof.
     pub fn trust(&mut self, out: &mut Vec<u8>) -> ClientStep {
-        // A client that has sent this plugin's proof waits for the plugin's answer.
-        if let Stage::Named(Proof::Of(Some(Plugin::CachingSha2), proof)) = &self.stage
-            && !is_empty(proof)
-        {
-            self.accept_fast(out);
-        }
-        self.authenticated(ServerSecret::None)
+        self.settle(None, out)
     }
 
     /// Checks the client's proof by a secret, or asks for a proof that can be checked by it.
     pub fn prove(&mut self, secret: &Secret, out: &mut Vec<u8>) -> ClientStep {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Named(proof) = stage else {
-            return self.fail(out, DisconnectReason::ClientProtocol);
-        };
-        let serving = |plugin: Option<Plugin>| plugin.filter(|&plugin| secret.serves(plugin));
-        let plugin = match proof {
-            Proof::Of(plugin, proof) => match serving(plugin) {
-                Some(plugin) => return self.check(plugin, &proof, secret, out),
-                None => None,
-            },
-            Proof::Due(plugin) => serving(plugin),
-        };
-        let plugin = plugin.or(serving(Some(self.plugin))).unwrap_or(Plugin::Native);
-        let nonce = self.agreed.nonce;
-        let switch = AuthSwitchRequest { plugin: plugin.name(), data: &nonce };
-        self.reply(out, &AuthReply::Switch(switch));
-        self.stage = Stage::Asked(plugin, secret.clone());
-        ClientStep::More
+        self.settle(Some(secret), out)
     }
 
     /// Ends the login of a client that may not log in, for this reason.
     pub fn refuse(&mut self, reason: DisconnectReason, out: &mut Vec<u8>) -> ClientStep {
         self.fail(out, reason)
+    }
+
+    /// Checks the client's proof, or asks for one that can be checked.
+    fn settle(&mut self, secret: Option<&Secret>, out: &mut Vec<u8>) -> ClientStep {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let Stage::Named(proof) = stage else {
+            return self.fail(out, DisconnectReason::ClientProtocol);
+        };
+        let serves = |plugin: &Plugin| secret.is_none_or(|secret| secret.serves(*plugin));
+        let preferred = match proof {
+            Proof::By(plugin, proof) if serves(&plugin) => {
+                return self.check(plugin, &proof, secret, out);
+            }
+            Proof::By(..) => None,
+            Proof::Due(plugin) => plugin,
+        };
+        let plugin = [preferred, Some(self.plugin)].into_iter().flatten().find(serves);
+        let plugin = plugin.unwrap_or(Plugin::Native);
+        let nonce = self.agreed.nonce;
+        let switch = AuthSwitchRequest { plugin: plugin.name(), data: &nonce };
+        self.reply(out, &AuthReply::Switch(switch));
+        self.stage = Stage::Asked(plugin, secret.cloned());
+        ClientStep::More
     }
 
     /// Takes a client's response, or its request for TLS.
@@ -289,38 +289,39 @@ impl ClientLogin {
         self.agreed.user = response.user.into();
         self.agreed.schema = response.database.into();
         self.agreed.attributes = response.attributes.0.into();
-        let named = response.capabilities.has(Capabilities::PLUGIN_AUTH);
-        let plugin = if named { Plugin::named(response.plugin) } else { Some(Plugin::Native) };
-        self.stage = Stage::Named(Proof::Of(plugin, response.proof.to_vec()));
+        let proof = match Plugin::named(response.plugin) {
+            _ if !response.capabilities.has(Capabilities::PLUGIN_AUTH) => {
+                Proof::By(Plugin::Native, response.proof.to_vec())
+            }
+            // Clients leave out the proof of a plugin that they have not been greeted with, since
+            // the nonce is not for it. They wait to be asked.
+            Some(plugin) if plugin == self.plugin || !response.proof.is_empty() => {
+                Proof::By(plugin, response.proof.to_vec())
+            }
+            plugin => Proof::Due(plugin),
+        };
+        self.stage = Stage::Named(proof);
         ClientStep::WhoIs
     }
 
-    /// Checks a proof.
+    /// Checks a proof by a secret; without one, any proof is right.
     fn check(
         &mut self,
         plugin: Plugin,
         proof: &[u8],
-        secret: &Secret,
+        secret: Option<&Secret>,
         out: &mut Vec<u8>,
     ) -> ClientStep {
-        let Some(secret) = secret.check(plugin, &self.agreed.nonce, proof) else {
-            return self.deny(!is_empty(proof), out);
+        let secret = match secret.map(|secret| secret.check(plugin, &self.agreed.nonce, proof)) {
+            None => ServerSecret::None,
+            Some(Some(secret)) => secret,
+            Some(None) => return self.deny(!is_empty(proof), out),
         };
-        if plugin == Plugin::CachingSha2 {
-            self.accept_fast(out);
+        // A client with such a proof waits for the plugin's answer.
+        if plugin == Plugin::CachingSha2 && !is_empty(proof) {
+            self.reply(out, &AuthReply::MoreData(caching_sha2::FAST_AUTH_SUCCESS));
         }
-        self.authenticated(secret)
-    }
-
-    fn authenticated(&mut self, secret: ServerSecret) -> ClientStep {
-        self.stage = Stage::Over;
-        let agreed = Agreed { secret, ..self.agreed.clone() };
-        ClientStep::Authenticated(agreed)
-    }
-
-    /// Says that a proof by `caching_sha2_password` is right.
-    fn accept_fast(&mut self, out: &mut Vec<u8>) {
-        self.reply(out, &AuthReply::MoreData(caching_sha2::FAST_AUTH_SUCCESS));
+        ClientStep::Authenticated(Agreed { secret, ..self.agreed.clone() })
     }
 }
 
@@ -337,7 +338,7 @@ impl ClientLogin {
     fn fail(&mut self, out: &mut Vec<u8>, reason: DisconnectReason) -> ClientStep {
         if reason == DisconnectReason::Login {
             let with_password = match &self.stage {
-                Stage::Named(Proof::Of(_, proof)) => !is_empty(proof),
+                Stage::Named(Proof::By(_, proof)) => !is_empty(proof),
                 _ => true,
             };
             return self.deny(with_password, out);

@@ -68,7 +68,8 @@ pub struct LoggedIn {
     pub capabilities: Capabilities,
     /// The flags of the session.
     pub status: Status,
-    /// The changes of the session's state that the server reports, for [`refrain_mysql_wire::track::Changes`].
+    /// The changes of the session's state that the server reports, for
+    /// [`refrain_mysql_wire::track::Changes`].
     pub changes: Box<[u8]>,
 }
 
@@ -161,6 +162,11 @@ impl ServerLogin {
     pub fn secured(&mut self, out: &mut Vec<u8>) -> ServerStep {
         self.is_private = true;
         self.respond(out)
+    }
+
+    /// True if the connection goes over to TLS.
+    pub fn is_securing(&self) -> bool {
+        self.stage == Stage::Securing
     }
 
     /// Returns the sequence id of the next packet.

@@ -1,4 +1,5 @@
-//! Encryption that the protocol asks for in its own words, of clients, servers and side connections.
+//! Encryption that the protocol asks for in its own words, of clients, servers and side
+//! connections.
 
 use refrain_echo::parts::Greeting;
 use refrain_pool::event::TlsPeer;

@@ -29,7 +29,10 @@ pub(super) struct Shaking {
 }
 
 pub(super) enum Party {
-    Client { end_point: Option<Box<[u8]>>, is_direct: bool },
+    Client {
+        end_point: Option<Box<[u8]>>,
+        is_direct: bool,
+    },
     Server(Box<Target>),
     /// A server that the engine has asked for TLS.
     Asked(Arc<ServerTls>),

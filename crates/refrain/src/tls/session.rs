@@ -24,9 +24,6 @@ use std::sync::Arc;
 use refrain_config::{Host, SslMode, SslNegotiation};
 use refrain_drive::Address;
 use refrain_pool::secured::Secured;
-use rustls::ClientConfig;
-use rustls::client::UnbufferedClientConnection;
-use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 
 use super::configs::{Acceptor, Store};
@@ -95,7 +92,7 @@ pub(crate) struct Session {
     queued: Option<Queued>,
     /// Whether the kernel has a buffer.
     in_kernel: bool,
-    /// Who has sent that buffer.
+    /// The sender of that buffer.
     sender: Sender,
     /// Whether the peer has ended its stream.
     has_ended: bool,
@@ -128,11 +125,7 @@ impl Session {
     ///
     /// # Errors
     /// If clients may not encrypt any more.
-    pub(crate) fn of_client(
-        store: &Store,
-        clear: usize,
-        is_direct: bool,
-    ) -> Result<Self, String> {
+    pub(crate) fn of_client(store: &Store, clear: usize, is_direct: bool) -> Result<Self, String> {
         let acceptor = store.of_clients().ok_or("clients may not encrypt any more")?;
         let Acceptor { config, end_point } = &*acceptor;
         let records = UnbufferedServerConnection::new(Arc::clone(config));
@@ -147,14 +140,18 @@ impl Session {
     ///
     /// # Errors
     /// If the host cannot have a certificate, or its options are not in force any more.
-    pub(crate) fn of_asked_server(store: &Store, host: &Host, clear: usize) -> Result<Self, String> {
+    pub(crate) fn of_asked_server(
+        store: &Store,
+        host: &Host,
+        clear: usize,
+    ) -> Result<Self, String> {
         let Host::Tcp { host, tls, .. } = host else {
             return Err("a connection without an address is not encrypted".to_owned());
         };
         let mut config = (*store.of_server(tls).ok_or("its options have been reloaded")?).clone();
         // The name there is that of PostgreSQL's protocol.
         config.alpn_protocols.clear();
-        let mut records = of_server(Arc::new(config), host)?;
+        let mut records = Records::of_server(Arc::new(config), host)?;
         let mut outgoing = Vec::new();
         let begun = records.read(&mut [], &mut outgoing, &mut |_| ());
         begun.map_err(|error| error.to_string())?;
@@ -292,7 +289,7 @@ impl Session {
 
     /// Begins a handshake with a server.
     fn begin(&mut self, target: Box<Target>, sink: &mut dyn FnMut(Heard<'_>)) -> Phase {
-        match of_server(Arc::clone(&target.config), &target.name) {
+        match Records::of_server(Arc::clone(&target.config), &target.name) {
             Ok(records) => {
                 let shaking = Box::new(Shaking { records, with: Party::Server(target) });
                 self.shake(shaking, &mut [], sink).0
@@ -491,13 +488,6 @@ impl Session {
         }
         Some(self.outgoing).filter(|bytes| !bytes.is_empty())
     }
-}
-
-/// Makes the records of a connection to the server of this name.
-fn of_server(config: Arc<ClientConfig>, name: &str) -> Result<Records, String> {
-    let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
-    let made = UnbufferedClientConnection::new(config, name);
-    Ok(Records::OfServer(Box::new(made.map_err(|error| error.to_string())?)))
 }
 
 /// Shows no bytes and no keys.
