@@ -1,11 +1,12 @@
 //! The parts of the protocol, for each thing that the pool has.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
 use refrain_mysql_wire::{Capabilities, Status};
 use refrain_pool::client::Phase;
-use refrain_pool::ids::{ClientSerial, PoolId};
+use refrain_pool::ids::ClientSerial;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Conn, Now, Parts};
 
@@ -172,6 +173,8 @@ pub struct Quiescent(());
 pub enum LoggingIn {
     /// The server lets Refrain in.
     Proving(Box<ServerLogin>),
+    /// The loop shakes hands with the server, in the middle of that.
+    Securing(Box<ServerLogin>),
     /// Refrain asks for what it has to know of the session.
     Preparing,
 }
@@ -188,8 +191,6 @@ pub struct CorePart {
     pub(crate) is_probing: bool,
     /// The clients that wait to be greeted.
     pub(crate) ungreeted: Vec<(Conn, ClientSerial)>,
-    /// The pools whose next server is connected in the clear, since TLS with one has failed.
-    pub(crate) in_clear: Vec<PoolId>,
 }
 
 /// The part that the cores share.
@@ -219,9 +220,21 @@ impl SharedPart {
 pub struct PoolPart {
     base: Mutex<Option<Arc<Base>>>,
     secret: Mutex<Option<ServerSecret>>,
+    /// Whether the next login stays in the clear, as TLS has failed.
+    stays_clear: AtomicBool,
 }
 
 impl PoolPart {
+    /// Has the next login stay in the clear.
+    pub(crate) fn stay_clear(&self) {
+        self.stays_clear.store(true, Relaxed);
+    }
+
+    /// Whether this login is the one that stays in the clear.
+    pub(crate) fn takes_clear(&self) -> bool {
+        self.stays_clear.swap(false, Relaxed)
+    }
+
     /// Returns the values with which sessions of the pool begin.
     pub(crate) fn base(&self) -> Option<Arc<Base>> {
         lock(&self.base).clone()

@@ -6,6 +6,7 @@ use refrain_mysql_wire::reply::ErrPacket;
 use refrain_mysql_wire::{Capabilities, Header, command};
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
 use refrain_pool::event::Level;
+use refrain_pool::ids::PoolId;
 use refrain_pool::server::{Server, ServerState};
 use refrain_pool::{Conn, Protocol, Step};
 
@@ -13,7 +14,7 @@ use crate::commands::{self, Purpose, ReadPacket};
 use crate::login::{
     Failure, LOGIN_BYTES_MAX, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
-use crate::parts::{LoggingIn, My, Transaction};
+use crate::parts::{LoggingIn, My, PoolPart, Transaction};
 use crate::settings::Base;
 use crate::variant::Variant;
 
@@ -21,9 +22,6 @@ use crate::variant::Variant;
 pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
     let seed = step.engine.core_state.random();
     let Some(server) = step.engine.connections.server(conn) else { return };
-    let in_clear = &mut step.engine.core_state.protocol.in_clear;
-    let clear = in_clear.iter().position(|pool| *pool == server.pool());
-    let tls_failed = clear.map(|at| in_clear.swap_remove(at)).is_some();
     let pool = step.engine.core_state.pool(server.pool());
     let settings = &pool.settings.server;
     let password = settings.password.as_ref().map(|password| password.expose().as_bytes());
@@ -36,7 +34,7 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         user: settings.user.as_deref().unwrap_or(&pool.shared.user).as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: if tls_failed { Tls::Never } else { tls(&pool.settings.host) },
+        tls: tls(&pool.settings.host, &pool.shared.protocol),
         is_local: !matches!(*pool.settings.host, Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         collation: None,
@@ -49,16 +47,19 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
 pub(crate) fn is_proving(server: &Server<My>) -> bool {
     match server.state() {
         ServerState::Connecting => true,
-        ServerState::Login(login) => matches!(**login, LoggingIn::Proving(_)),
+        ServerState::Login(login) => {
+            matches!(**login, LoggingIn::Proving(_) | LoggingIn::Securing(_))
+        }
         _ => false,
     }
 }
 
-/// Returns whether connections to a host are encrypted.
-fn tls(host: &Host) -> Tls {
+/// Returns whether the next connection to a host is encrypted.
+fn tls(host: &Host, pool: &PoolPart) -> Tls {
     match host {
         Host::Tcp { tls, .. } => match tls.mode {
             SslMode::Disable => Tls::Never,
+            SslMode::Prefer if pool.takes_clear() => Tls::Never,
             SslMode::Allow | SslMode::Prefer => Tls::IfOffered,
             SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Tls::Always,
         },
@@ -66,13 +67,64 @@ fn tls(host: &Host) -> Tls {
     }
 }
 
+/// Has the loop encrypt a server's connection.
+fn secure(step: &mut Step<'_, My>, conn: Conn) {
+    let Some(login) = step.engine.connections.server(conn).and_then(Server::login_mut) else {
+        return;
+    };
+    if let LoggingIn::Proving(inner) = std::mem::replace(login, LoggingIn::Preparing) {
+        *login = LoggingIn::Securing(inner);
+    }
+    step.start_tls(conn);
+}
+
+/// Leaves a server with which the loop could not agree on TLS, if the next attempt may stay in the
+/// clear, as libpq and MySQL's clients have it with `prefer`. Returns false if it may not.
+pub(crate) fn leaves_tls(step: &mut Step<'_, My>, conn: Conn, why: &str) -> bool {
+    let Some(server) = step.engine.connections.server(conn) else { return false };
+    let is_securing = matches!(server.login_mut(), Some(LoggingIn::Securing(_)));
+    let id = server.pool();
+    let pool = step.engine.core_state.pool(id);
+    let host = &pool.settings.host;
+    let prefers = matches!(&**host, Host::Tcp { tls, .. } if tls.mode == SslMode::Prefer);
+    if !is_securing || !prefers {
+        return false;
+    }
+    pool.shared.protocol.stay_clear();
+    let told = format!("{host}: {why}; Refrain goes on in the clear, as sslmode is prefer");
+    step.note_pool(id, Level::Warn, DisconnectReason::ServerDown, told);
+    step.close_server(conn);
+    true
+}
+
+/// Handles a server that could not be connected or logged in to. The clients that wait for one get
+/// an error, if the pool has no other.
+pub(crate) fn connect_failed(step: &mut Step<'_, My>, conn: Conn, why: &str) {
+    if leaves_tls(step, conn, why) {
+        return;
+    }
+    let Some(server) = step.engine.connections.server(conn) else { return };
+    let pool = server.pool();
+    fail(
+        step,
+        conn,
+        pool,
+        &ConnectFailure { cause: DisconnectReason::ServerDown, why, is_outage: true },
+    );
+}
+
 /// Goes on with an exchange within TLS.
 pub(crate) fn secured(step: &mut Step<'_, My>, conn: Conn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
+    if let Some(login) = server.login_mut()
+        && let LoggingIn::Securing(inner) = std::mem::replace(login, LoggingIn::Preparing)
+    {
+        *login = LoggingIn::Proving(inner);
+    }
     let Some(LoggingIn::Proving(login)) = server.login_mut() else { return };
     let result = login.secured(step.ports.out(conn));
     if let ServerStep::Failed(failure) = result {
-        refused(step, conn, &failure);
+        failed(step, conn, &failure);
     }
 }
 
@@ -90,9 +142,9 @@ pub(crate) fn packet(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Opti
     let result = login.input(whole.payload, header.sequence, step.ports.out(conn));
     match result {
         ServerStep::More => {}
-        ServerStep::StartTls => step.start_tls(conn),
+        ServerStep::StartTls => secure(step, conn),
         ServerStep::Failed(failure) => {
-            refused(step, conn, &failure);
+            failed(step, conn, &failure);
             return None;
         }
         ServerStep::LoggedIn(logged_in) => prepare(step, conn, *logged_in),
@@ -110,43 +162,25 @@ pub(crate) fn broken(step: &mut Step<'_, My>, conn: Conn) -> Option<()> {
     None
 }
 
-/// Handles a server that could not be connected, or with which TLS has failed. Where it need not be
-/// encrypted, another one is connected in the clear.
-pub(crate) fn connect_failed(step: &mut Step<'_, My>, conn: Conn, why: &str) {
+/// Handles a login that has failed. Clients that wait get the server's own error.
+fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     let pool = server.pool();
-    let host = step.engine.core_state.pool(pool).settings.host.clone();
-    let is_securing = match server.login_mut() {
-        Some(LoggingIn::Proving(login)) => login.is_securing(),
-        _ => false,
-    };
-    if is_securing && tls(&host) == Tls::IfOffered {
-        let told = format!("{host}: {why}; Refrain goes on in the clear, as sslmode is prefer");
-        step.note_pool(pool, Level::Warn, DisconnectReason::Tls, told);
-        step.engine.core_state.protocol.in_clear.push(pool);
-        return step.connect_anew(conn);
-    }
-    let cause = DisconnectReason::ServerDown;
-    failed(step, conn, ConnectFailure { cause, why, is_outage: true });
+    let Failure { why, is_outage, .. } = failure;
+    let cause = DisconnectReason::ServerLogin;
+    let failure = ConnectFailure { cause, why, is_outage: *is_outage };
+    fail(step, conn, pool, &failure);
 }
 
-/// Handles a login that has failed. Clients that wait get an error if the pool has no other server.
-fn failed(step: &mut Step<'_, My>, conn: Conn, failure: ConnectFailure<'_>) {
-    let Some(server) = step.engine.connections.server(conn) else { return };
-    let (pool, cause) = (server.pool(), failure.cause);
-    if step.drop_failed(conn, &failure) {
-        step.fail_waiting(pool, &failure, |client, out| {
+/// Removes a server that could not be logged in to, and tells the clients that wait for one.
+fn fail(step: &mut Step<'_, My>, conn: Conn, pool: PoolId, failure: &ConnectFailure<'_>) {
+    if step.drop_failed(conn, failure) {
+        let cause = failure.cause;
+        step.fail_waiting(pool, failure, |client, out| {
             My::tell(client, out, cause);
             My::code(cause).map(std::borrow::Cow::Borrowed)
         });
     }
-}
-
-/// Handles a server that does not let Refrain in.
-fn refused(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
-    let Failure { why, is_outage, .. } = failure;
-    let cause = DisconnectReason::ServerLogin;
-    failed(step, conn, ConnectFailure { cause, why, is_outage: *is_outage });
 }
 
 /// Asks a server that has let Refrain in for all that Refrain has to know.

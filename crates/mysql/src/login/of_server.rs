@@ -164,11 +164,6 @@ impl ServerLogin {
         self.respond(out)
     }
 
-    /// True if the connection goes over to TLS.
-    pub fn is_securing(&self) -> bool {
-        self.stage == Stage::Securing
-    }
-
     /// Returns the sequence id of the next packet.
     pub fn sequence(&self) -> u8 {
         self.sequence

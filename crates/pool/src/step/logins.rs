@@ -24,14 +24,6 @@ impl<P: Protocol> Step<'_, P> {
         self.ports.start_tls(conn, TlsPeer::Server(host), Vec::new());
     }
 
-    /// Closes a server that is being connected, and connects another one in its place.
-    pub fn connect_anew(&mut self, conn: Conn) {
-        if let Connection::Server(server) = self.engine.connections.take(conn) {
-            self.ports.close(conn);
-            self.forget_server(&server);
-        }
-    }
-
     /// Takes in a server that has logged in, and frees it. `news` is true if the other cores have
     /// to know of the login, even if the pool has another server.
     pub fn logged_in(&mut self, conn: Conn, news: bool) {
