@@ -328,7 +328,8 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
     if client.session.settings.schema.is_none() {
         return welcome(step, conn);
     }
-    check(step, conn);
+    // The server that has been reached is free at the end of the step.
+    step.read_on(conn);
 }
 
 /// Returns the settings with which a client begins.

@@ -18,7 +18,7 @@ use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
 use crate::settings::Settings;
 use crate::text::{self, Facts, Reads, Verb};
-use crate::{entering, train};
+use crate::{entering, replies, train};
 
 /// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +200,12 @@ struct Incoming<'a> {
 
 /// Sends a command to a server, and notes what the server owes for it.
 fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts) -> Option<usize> {
-    let server = match step.server_of(conn) {
+    let linked = step.server_of(conn);
+    if !linked.is_some_and(|server| owes(step, conn, server)) {
+        let client = step.engine.connections.client(conn)?;
+        client.session.place = Place { sequence: 1, ..Place::default() };
+    }
+    let server = match linked {
         Some(server) => server,
         None => lend(step, conn, facts)?,
     };
@@ -216,17 +221,27 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     session.reading = continued(packet.header);
     session.pins.add(facts.pins);
     note_verb(session, facts);
-    if let Some(command) = Command::of_client(packet.command, facts) {
-        if !s.session.commands.has_client_command() {
-            session.place = Place { sequence: 1, ..Place::default() };
-        }
-        s.session.commands.push(command);
+    let command = Command::of_client(packet.command, facts);
+    let is_silent = command.is_none() && missing == 0;
+    match command {
+        Some(command) => s.session.commands.push(command),
+        None if !s.session.commands.has_client_command() => session.place = Place::default(),
+        None => {}
     }
     s.session.last_client = Some(client.serial());
     client.session.last_server = s.serial();
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
+    if is_silent {
+        // Nothing comes that would give the server back.
+        replies::settle(step, conn, server);
+    }
     Some(packet.bytes.len())
+}
+
+/// Whether a server owes a client a reply.
+fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
+    step.linked(client, server).server.session.commands.has_client_command()
 }
 
 /// Gives a client a server for a command. One that asks about the statement before it needs the
