@@ -199,7 +199,7 @@ fn sessions(world: &World) {
     let (logged_in, mut session, _) = world.enter(Way::Clear, login.clone());
     let changes: Vec<_> = Changes(&logged_in.changes).iter().collect();
     assert_eq!(changes, [Ok(Change::Schema(b"shop"))]);
-    assert!(logged_in.capabilities.has(Capabilities::SESSION_TRACK | Capabilities::DEPRECATE_EOF));
+    assert!(logged_in.capabilities.has(Capabilities::SESSION_TRACK));
     assert!(!logged_in.capabilities.has(Capabilities::FOUND_ROWS));
     let brand = logged_in.flavour.brand();
     assert_eq!(brand == Brand::MariaDb, world.flavour == Flavour::MariaDb);
