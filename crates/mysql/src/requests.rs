@@ -207,8 +207,14 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     }
     let server = match linked {
         Some(server) => server,
-        None => lend(step, conn, facts)?,
+        None => step.lend(conn)?,
     };
+    if facts.asks_back && !remembers(step, conn, server) {
+        let told = errors::DIAGNOSTICS_GONE.into();
+        let bytes = refuse(step, conn, told, (packet.header, packet.bytes.len()))?;
+        replies::settle(step, conn, server);
+        return Some(bytes);
+    }
     if train::waits(step, conn, server) {
         return None;
     }
@@ -244,12 +250,11 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Gives a client a server for a command. One that asks about the statement before it needs the
-/// server of that statement, which nobody else may have had since.
-fn lend(step: &mut Step<'_, My>, conn: Conn, facts: Facts) -> Option<Conn> {
-    let server = step.lend(conn)?;
-    let _ = facts;
-    Some(server)
+/// Whether a client's server still has what the client's last statement has left to ask about.
+fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+    let Linked { client, server, .. } = step.linked(conn, server);
+    let is_last = server.session.last_client == Some(client.serial());
+    is_last && client.session.last_server == server.serial()
 }
 
 /// Notes what follows from the beginning of a text.
@@ -410,6 +415,7 @@ fn refuse(
     }
     errors::write(step.ports.out(conn), 1, told.code, told.words.as_bytes());
     let client = step.engine.connections.client(conn)?;
+    client.session.place = Place::default();
     client.session.reading = continued(header);
     client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
     Some(here)
