@@ -19,6 +19,7 @@ use xtask::postgres::free_port;
 
 use super::hostile::response;
 use super::wire::{Entered, Place, Session, log_in, wanted};
+use super::words;
 
 /// A server, and both ways to it.
 struct World {
@@ -125,6 +126,8 @@ fn check(flavour: Flavour) {
     sessions(&world);
     changes_of_user(&world);
     same_words(&world);
+    let (logged_in, session, _) = world.enter(Way::Socket, wanted("root", ""));
+    words::check(session, logged_in.flavour.brand());
     refusals(&world);
 }
 

@@ -22,12 +22,12 @@ struct World {
 impl World {
     fn start(flavour: Flavour, sslmode: &str) -> Self {
         let (own, port) = (free_port().unwrap(), free_port().unwrap());
-        let (number, listen) = (own.to_string(), free_port().unwrap());
+        let number = own.to_string();
         let settings =
             [("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", &*number)];
         let server = Server::start(flavour, &settings).unwrap();
         let config = format!(
-            "listen = [\"127.0.0.1:{listen}\"]\nmysql_listen = [\"127.0.0.1:{port}\"]\n\
+            "mysql_listen = [\"127.0.0.1:{port}\"]\n\
              auth = \"password\"\n[databases.\"*\"]\n\
              url = \"mysql://127.0.0.1:{own}/?sslmode={sslmode}\"\n\
              [users.ann]\npassword = \"secret\"\n[users.bob]\npassword = \"{STORED}\"\n\
@@ -123,8 +123,10 @@ fn refusals_have_the_servers_words() {
             let words = world.refused(&arguments);
             assert!(words.contains(&due), "{flavour:?} {arguments:?}: {words}");
         }
-        // A user of the configuration whom the server does not know. The reason is in the log.
+        // A user of the configuration whom the server does not know. The reason is in the log. The
+        // client takes 2003, which a server of MySQL is behind, for a number of its own library.
         let words = world.refused(&["-ulost", "-psecret", "shop"]);
-        assert!(words.starts_with("ERROR 2003 (HY000)"), "{words}");
+        let due = if flavour == Flavour::MariaDb { "ERROR 1429" } else { "ERROR 2027" };
+        assert!(words.starts_with(due), "{words}");
     }
 }
