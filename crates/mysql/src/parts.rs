@@ -30,11 +30,11 @@ pub struct ClientSession {
     pub(crate) brand: Option<Brand>,
     /// The place of the next packet that the client gets.
     pub(crate) place: Place,
-    /// What the client's next packet is.
+    /// The kind of the client's next packet.
     pub(crate) reading: Reading,
     /// The settings, which follow the client.
     pub(crate) settings: Arc<Settings>,
-    /// What only the client's server has.
+    /// The things that only the client's server has.
     pub(crate) pins: Pins,
     /// The numbers of the prepared statements that the client's server has.
     pub(crate) statements: Vec<u32>,
@@ -109,7 +109,7 @@ pub(crate) struct Place {
     pub(crate) is_within: bool,
 }
 
-/// What a client's next packet is.
+/// The kind of a client's next packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// A command.

@@ -1,4 +1,4 @@
-//! What a text may do that no reply tells.
+//! The effects of a text that no reply tells.
 //!
 //! Servers report nearly all that a statement leaves behind in its session. The rest is read from
 //! the text: a word of a table, outside of strings and comments. A word says that the text *may* do
@@ -6,12 +6,12 @@
 
 use crate::pins::Pins;
 
-/// What a text may do.
+/// The effects that a text may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// What it may leave behind.
+    /// The things that it may leave behind.
     pub(crate) pins: Pins,
-    /// What begins its first statement.
+    /// The beginning of its first statement.
     pub(crate) verb: Verb,
     /// Whether it has several statements.
     pub(crate) has_several: bool,

@@ -8,7 +8,7 @@ use refrain_mysql_wire::{Capabilities, Status, command, error_code, packet};
 
 use crate::packets::lossy;
 
-/// What the model offers.
+/// The capabilities that the model offers.
 const OFFERED: Capabilities = Capabilities::from_bits(0x01FF_F7FF);
 
 /// A server's session.

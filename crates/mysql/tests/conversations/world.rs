@@ -16,7 +16,7 @@ use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
 use crate::model::Model;
 use crate::packets::{self, command, split};
 
-/// What a client of most libraries agrees on.
+/// The capabilities that a client of most libraries agrees on.
 pub(crate) const USUAL: Capabilities = Capabilities::from_bits(
     Capabilities::PROTOCOL_41.bits()
         | Capabilities::SECURE_CONNECTION.bits()
