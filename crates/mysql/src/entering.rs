@@ -153,6 +153,13 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
     let client = step.engine.connections.client(conn)?;
     let (address, encrypted) = (address(client), client.secured().is_some());
     let ClientState::LoggingIn(login) = &mut client.session.state else { return None };
+    // Nothing is encrypted on the Unix socket.
+    let must_encrypt = options.general.client_tls_sslmode.is_required() && address.is_some();
+    if must_encrypt && !encrypted {
+        client.session.place.sequence = login.sequence();
+        step.end_client(conn, DisconnectReason::Tls);
+        return None;
+    }
     let user = String::from_utf8_lossy(login.user()).into_owned();
     let schema = String::from_utf8_lossy(login.schema()).into_owned();
     let database = database(&options, &schema).unwrap_or(&schema);
@@ -184,7 +191,11 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
 
 /// Returns a user's secret as MySQL's logins need it.
 fn secret_of(secret: &UserSecret) -> Option<Secret> {
-    secret.plain().and_then(|secret| Secret::parse(secret.expose()))
+    match secret {
+        UserSecret::Plain(secret) => Secret::of_password(secret.expose().as_bytes()),
+        UserSecret::Native(hash) => Secret::parse(hash.expose()),
+        UserSecret::None | UserSecret::Md5(_) | UserSecret::Scram(_) => None,
+    }
 }
 
 fn address(client: &Client<My>) -> Option<IpAddr> {
