@@ -65,7 +65,7 @@ pub use crate::pool::{
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};
-pub use crate::secret::{ScramVerifier, Secret, UserSecret};
+pub use crate::secret::{NativeHash, ScramVerifier, Secret, UserSecret};
 pub use crate::spelling::nearest;
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 pub use crate::table::When;

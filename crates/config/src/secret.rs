@@ -52,9 +52,8 @@ pub enum UserSecret {
     Md5(Secret),
     /// A SCRAM-SHA-256 verifier. Works with `scram`, `md5` (SCRAM is used instead) and `password`.
     Scram(ScramVerifier),
-    /// `*` and 40 hexadecimal digits: the hash of `mysql_native_password`. Works for clients of
-    /// MySQL only.
-    Native(Secret),
+    /// The hash of `mysql_native_password`. Works for clients of MySQL only.
+    Native(NativeHash),
 }
 
 impl UserSecret {
@@ -66,19 +65,15 @@ impl UserSecret {
         if text.starts_with(ScramVerifier::PREFIX) {
             return ScramVerifier::parse(text).map(Self::Scram);
         }
-        let is_native = text.strip_prefix('*').is_some_and(|digits| {
-            digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit())
-        });
+        if let Some(hash) = NativeHash::parse(text) {
+            return Some(Self::Native(hash));
+        }
         let is_md5 = text.strip_prefix("md5").is_some_and(|digits| {
             digits.len() == 32
                 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         });
         let secret = Secret::new(text);
-        Some(match (is_native, is_md5) {
-            (true, _) => Self::Native(secret),
-            (_, true) => Self::Md5(secret),
-            _ => Self::Plain(secret),
-        })
+        Some(if is_md5 { Self::Md5(secret) } else { Self::Plain(secret) })
     }
 
     /// Returns the kind of the secret, in PostgreSQL's word for the method that needs it.
@@ -98,6 +93,30 @@ impl UserSecret {
             Self::Plain(secret) => Some(secret),
             Self::None | Self::Md5(_) | Self::Scram(_) | Self::Native(_) => None,
         }
+    }
+}
+
+/// The hash with which `mysql_native_password` checks a login: the SHA-1 of the SHA-1 of the
+/// password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NativeHash(pub [u8; 20]);
+
+impl NativeHash {
+    /// Reads `*` and 40 hexadecimal digits, as `mysql.user` has it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('*').filter(|digits| digits.len() == 40)?;
+        let mut hash = [0; 20];
+        for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = str::from_utf8(pair).ok()?;
+            *byte = u8::from_str_radix(pair, 16).ok().filter(|_| !pair.starts_with('+'))?;
+        }
+        Some(Self(hash))
+    }
+}
+
+impl fmt::Debug for NativeHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
     }
 }
 
@@ -155,8 +174,9 @@ mod tests {
 
         let md5 = "md5d41d8cd98f00b204e9800998ecf8427e";
         assert_eq!(UserSecret::parse(md5), Some(UserSecret::Md5(Secret::new(md5))));
-        let native = "*7FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A";
-        assert_eq!(UserSecret::parse(native), Some(UserSecret::Native(Secret::new(native))));
+        let native = UserSecret::parse("*7FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A");
+        let Some(UserSecret::Native(hash)) = native else { panic!() };
+        assert_eq!((hash.0[0], hash.0[19]), (0x7f, 0x9a));
         for plain in [
             "secret",
             "*7FC8",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use refrain_config::{AuthMethod, Database, HbaMethod, Options, SslMode, UserSecret};
 use refrain_mysql_wire::packet;
+use refrain_mysql_wire::request::ChangeUser;
 use refrain_mysql_wire::{Capabilities, Status, command};
 use refrain_pool::client::Client;
 use refrain_pool::disconnect::DisconnectReason;
@@ -16,9 +17,10 @@ use refrain_pool::{ClientNote, Conn, Linked, Step};
 use crate::commands::{self, Purpose};
 use crate::errors;
 use crate::login::{
-    Agreed, ClientLogin, ClientStep, Flavour, LOGIN_BYTES_MAX, Like, Secret, ServerSecret, Welcome,
+    Agreed, Change, ClientLogin, ClientStep, Flavour, LOGIN_BYTES_MAX, Like, Secret, ServerSecret,
+    Welcome,
 };
-use crate::parts::{ClientState, My, Place};
+use crate::parts::{ClientSession, ClientState, My, Place};
 use crate::settings::{Base, Settings};
 use crate::variant::Variant;
 use crate::wishes::Wishes;
@@ -108,29 +110,61 @@ fn packet(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
     if matches!(result, ClientStep::WhoIs) {
         result = prove(step, conn)?;
     }
+    let is_handshake = matches!(result, ClientStep::StartTls);
+    follow(step, conn, result, whole.rest)?;
+    Some(if is_handshake { input.len() } else { used })
+}
+
+/// Begins the login of a client that changes its user: what it leaves behind is as if it had gone.
+pub(crate) fn change_user(step: &mut Step<'_, My>, conn: Conn, request: &ChangeUser<'_>) {
+    let random = step.engine.core_state.random();
+    let Some(flavour) = step.engine.core_state.shared.protocol.flavour() else { return };
+    let Some(client) = step.engine.connections.client(conn) else { return };
+    let Some(agreed) = client.session.agreed() else { return };
+    let change = Change {
+        flavour: &flavour,
+        agreed,
+        random,
+        is_tls: client.secured().is_some(),
+        host: &host(client.peer()),
+        sequence: 1,
+    };
+    let login = ClientLogin::change_user(&change, request);
+    step.leave_pool(conn);
+    let Some(client) = step.engine.connections.client(conn) else { return };
+    client.session = ClientSession {
+        state: ClientState::LoggingIn(Box::new(login)),
+        brand: client.session.brand,
+        ..ClientSession::default()
+    };
+    if let Some(result) = prove(step, conn) {
+        follow(step, conn, result, b"");
+    }
+}
+
+/// Follows a step of a login. `rest` has the bytes behind the client's packet. `None` if the client
+/// is gone.
+fn follow(step: &mut Step<'_, My>, conn: Conn, result: ClientStep, rest: &[u8]) -> Option<()> {
     let client = step.engine.connections.client(conn)?;
     if let ClientState::LoggingIn(login) = &client.session.state {
         client.session.place.sequence = login.sequence();
     }
     match result {
-        ClientStep::More | ClientStep::WhoIs => Some(used),
+        ClientStep::More | ClientStep::WhoIs => {}
         ClientStep::StartTls => {
             let state = std::mem::take(&mut client.session.state);
             if let ClientState::LoggingIn(login) = state {
                 client.session.state = ClientState::Securing(login);
             }
-            step.ports.start_tls(conn, TlsPeer::Client, whole.rest.to_vec());
-            Some(input.len())
+            step.ports.start_tls(conn, TlsPeer::Client, rest.to_vec());
         }
         ClientStep::Refused(reason) => {
             refused(step, conn, reason);
-            None
+            return None;
         }
-        ClientStep::Authenticated(agreed) => {
-            enter(step, conn, agreed);
-            Some(used)
-        }
+        ClientStep::Authenticated(agreed) => enter(step, conn, agreed),
     }
+    Some(())
 }
 
 /// Notes a login that has failed, whose error is written, and closes the connection.
@@ -183,7 +217,7 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
         Method::Reject => login.refuse(DisconnectReason::Login, out),
         Method::Secret => {
             let known = options.secret(&user).and_then(secret_of);
-            let secret = known.unwrap_or_else(|| Secret::unknown(Like::Password, random));
+            let secret = known.unwrap_or_else(|| Secret::unknown(stranger(&options), random));
             login.prove(&secret, out)
         }
     })
@@ -193,9 +227,19 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
 fn secret_of(secret: &UserSecret) -> Option<Secret> {
     match secret {
         UserSecret::Plain(secret) => Secret::of_password(secret.expose().as_bytes()),
-        UserSecret::Native(hash) => Secret::parse(hash.expose()),
+        UserSecret::Native(hash) => Some(Secret::of_hash(hash.0)),
         UserSecret::None | UserSecret::Md5(_) | UserSecret::Scram(_) => None,
     }
+}
+
+/// Returns the kind of secret that an unknown user seems to have: that of most users.
+fn stranger(options: &Options) -> Like {
+    let count = |is_such: fn(&UserSecret) -> bool| {
+        options.users.iter().filter(|user| is_such(&user.secret)).count()
+    };
+    let hashes = count(|secret| matches!(secret, UserSecret::Native(_)));
+    let passwords = count(|secret| matches!(secret, UserSecret::Plain(_)));
+    if hashes > passwords { Like::Native } else { Like::Password }
 }
 
 fn address(client: &Client<My>) -> Option<IpAddr> {
@@ -291,7 +335,8 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
     if client.session.settings.schema.is_none() {
         return welcome(step, conn);
     }
-    check(step, conn);
+    // The server that has been reached is free at the end of the step.
+    step.read_on(conn);
 }
 
 /// Returns the settings with which a client begins.

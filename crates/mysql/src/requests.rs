@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_mysql_wire::error_code::ErrorCode;
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
 use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
-use refrain_mysql_wire::request::MULTI_STATEMENTS_ON;
+use refrain_mysql_wire::request::{MULTI_STATEMENTS_ON, Request};
 use refrain_mysql_wire::{Capabilities, Header, Status, command};
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
@@ -18,7 +18,7 @@ use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
 use crate::settings::Settings;
 use crate::text::{self, Facts, Reads, Verb};
-use crate::train;
+use crate::{entering, replies, train};
 
 /// What is done with a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ enum Handling {
     Stream,
     /// It is answered here if the client has no server, and a server gets it otherwise.
     Local,
+    /// The client logs in again.
+    ChangeUser,
     /// It is not served.
     Refuse,
 }
@@ -53,6 +55,7 @@ fn handling(command: u8) -> Handling {
         | command::STMT_FETCH => Handling::Whole,
         command::STMT_EXECUTE | command::STMT_SEND_LONG_DATA => Handling::Stream,
         command::PING | command::RESET_CONNECTION | command::SET_OPTION => Handling::Local,
+        command::CHANGE_USER => Handling::ChangeUser,
         _ => Handling::Refuse,
     }
 }
@@ -146,7 +149,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     let body = &input[HEADER_BYTES + 1..here];
     let is_whole = here == header.packet_bytes();
     let handling = handling(command);
-    if !is_whole && matches!(handling, Handling::Text | Handling::Whole | Handling::Local) {
+    if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Stream) {
         return None;
     }
     match handling {
@@ -155,6 +158,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             None
         }
         Handling::Refuse => refuse(step, conn, errors::UNKNOWN_COMMAND.into(), (header, here)),
+        Handling::ChangeUser => change_user(step, conn, (header, here), &input[HEADER_BYTES..here]),
         Handling::Local if step.server_of(conn).is_none() => {
             answer(step, conn, command, body);
             Some(here)
@@ -196,7 +200,12 @@ struct Incoming<'a> {
 
 /// Sends a command to a server, and notes what the server owes for it.
 fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts) -> Option<usize> {
-    let server = match step.server_of(conn) {
+    let linked = step.server_of(conn);
+    if !linked.is_some_and(|server| owes(step, conn, server)) {
+        let client = step.engine.connections.client(conn)?;
+        client.session.place = Place { sequence: 1, ..Place::default() };
+    }
+    let server = match linked {
         Some(server) => server,
         None => lend(step, conn, facts)?,
     };
@@ -212,17 +221,27 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     session.reading = continued(packet.header);
     session.pins.add(facts.pins);
     note_verb(session, facts);
-    if let Some(command) = Command::of_client(packet.command, facts) {
-        if !s.session.commands.has_client_command() {
-            session.place = Place { sequence: 1, ..Place::default() };
-        }
-        s.session.commands.push(command);
+    let command = Command::of_client(packet.command, facts);
+    let is_silent = command.is_none() && missing == 0;
+    match command {
+        Some(command) => s.session.commands.push(command),
+        None if !s.session.commands.has_client_command() => session.place = Place::default(),
+        None => {}
     }
     s.session.last_client = Some(client.serial());
     client.session.last_server = s.serial();
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
+    if is_silent {
+        // Nothing comes that would give the server back.
+        replies::settle(step, conn, server);
+    }
     Some(packet.bytes.len())
+}
+
+/// Whether a server owes a client a reply.
+fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
+    step.linked(client, server).server.session.commands.has_client_command()
 }
 
 /// Gives a client a server for a command. One that asks about the statement before it needs the
@@ -347,6 +366,37 @@ impl From<Fixed> for Told<'static> {
     }
 }
 
+/// Has a client log in again. Returns the number of bytes handled; `None` if replies to the commands
+/// before it are still to come.
+fn change_user(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: (Header, usize),
+    payload: &[u8],
+) -> Option<usize> {
+    if has_to_wait(step, conn) {
+        return None;
+    }
+    let capabilities = step.engine.connections.client(conn)?.session.capabilities();
+    let Ok(Request::ChangeUser(request)) = Request::read(payload, capabilities) else {
+        return refuse(step, conn, errors::UNKNOWN_COMMAND.into(), packet);
+    };
+    entering::change_user(step, conn, &request);
+    let (_, here) = packet;
+    Some(here)
+}
+
+/// Whether a client has to wait until its server owes nothing. Then it waits for the replies.
+fn has_to_wait(step: &mut Step<'_, My>, conn: Conn) -> bool {
+    let Some(server) = step.server_of(conn) else { return false };
+    let Linked { client, server, .. } = step.linked(conn, server);
+    let owes = !server.session.commands.is_empty();
+    if owes {
+        client.await_replies();
+    }
+    owes
+}
+
 /// Refuses a command with an error, and drops it. Returns the number of bytes handled; `None` if
 /// replies to the commands before it are still to come, which the error may not overtake.
 fn refuse(
@@ -355,12 +405,8 @@ fn refuse(
     told: Told<'_>,
     (header, here): (Header, usize),
 ) -> Option<usize> {
-    if let Some(server) = step.server_of(conn) {
-        let Linked { client, server, .. } = step.linked(conn, server);
-        if !server.session.commands.is_empty() {
-            client.await_replies();
-            return None;
-        }
+    if has_to_wait(step, conn) {
+        return None;
     }
     errors::write(step.ports.out(conn), 1, told.code, told.words.as_bytes());
     let client = step.engine.connections.client(conn)?;

@@ -161,7 +161,8 @@ impl Settings {
     pub(crate) fn statement(&self, from: &Self, base: &Base) -> Option<Vec<u8>> {
         let undone = from.changed.keys().filter(|name| !self.changed.contains_key(*name));
         let undone = undone.filter_map(|name| Some((&**name, base.value(name)?)));
-        let set = self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
+        let set =
+            self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
         let set = set.map(|(name, value)| (&**name, &**value));
         let mut all: Vec<_> = undone.chain(set).collect();
         // A character set sets its default collation, so it comes before the collation.

@@ -68,6 +68,11 @@ impl Secret {
         }
     }
 
+    /// Takes the double hash of `mysql_native_password`.
+    pub fn of_hash(hash: [u8; native::BYTES]) -> Self {
+        Self { native: native::Verifier::new(hash), password: None, known: true }
+    }
+
     /// Takes a password; `None` for an empty one.
     pub fn of_password(password: &[u8]) -> Option<Self> {
         let sha2 = caching_sha2::Key::of(password).verifier();

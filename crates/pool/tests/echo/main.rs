@@ -7,6 +7,7 @@ mod harness;
 
 mod greetings;
 mod encryption;
+mod leaving;
 mod lending;
 mod limits;
 mod timeouts;
