@@ -18,7 +18,8 @@ const SECRET: &str = "secret";
 /// Statements whose replies are the same through Refrain as directly, errors included.
 const SCRIPT: &str = "
     SELECT 1, 'x', NULL, 1.5, CURRENT_USER();
-    DROP TABLE IF EXISTS t; CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(20), c MEDIUMBLOB);
+    DROP TABLE IF EXISTS t;
+    CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(20), c MEDIUMBLOB);
     INSERT INTO t (b, c) VALUES ('one', x'00FF'), ('two', NULL), ('three', REPEAT('x', 70000));
     SELECT a, b, LENGTH(c) FROM t ORDER BY a;
     SELECT a FROM t WHERE a > 10;
