@@ -83,6 +83,8 @@ errors! {
     CONNECT_TO_FOREIGN_DATA_SOURCE = 1429, b"HY000";
     /// The server has as many prepared statements as `max_prepared_stmt_count` allows.
     MAX_PREPARED_STMT_COUNT_REACHED = 1461, b"42000";
+    /// The client has to encrypt its connection.
+    SECURE_TRANSPORT_REQUIRED = 3159, b"HY000";
     /// A client without the means for them would get results of a procedure.
     SP_BADSELECT = 1312, b"0A000";
     /// The server prepared a statement anew three times, and it still did not fit its tables.

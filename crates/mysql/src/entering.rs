@@ -187,6 +187,13 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
     let client = step.engine.connections.client(conn)?;
     let (address, encrypted) = (address(client), client.secured().is_some());
     let ClientState::LoggingIn(login) = &mut client.session.state else { return None };
+    // Nothing is encrypted on the Unix socket.
+    let must_encrypt = options.general.client_tls_sslmode.is_required() && address.is_some();
+    if must_encrypt && !encrypted {
+        client.session.place.sequence = login.sequence();
+        step.end_client(conn, DisconnectReason::Tls);
+        return None;
+    }
     let user = String::from_utf8_lossy(login.user()).into_owned();
     let schema = String::from_utf8_lossy(login.schema()).into_owned();
     let database = database(&options, &schema).unwrap_or(&schema);

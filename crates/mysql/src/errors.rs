@@ -150,7 +150,11 @@ const ROWS: &[Row] = &[
         Some(Fixed::new(error_code::NOT_SUPPORTED_AUTH_MODE, TOO_OLD)),
         Some(Fixed::new(error_code::NOT_SUPPORTED_AUTH_MODE, TOO_OLD_MARIADB)),
     ),
-    silent(DisconnectReason::Tls),
+    both(
+        DisconnectReason::Tls,
+        error_code::SECURE_TRANSPORT_REQUIRED,
+        "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+    ),
     // A login says the user's name; see `access_denied`.
     both(DisconnectReason::Login, error_code::ACCESS_DENIED, "Access denied"),
     both(DisconnectReason::Settings, error_code::UNKNOWN, "The server refuses the settings"),

@@ -96,7 +96,7 @@ struct EchoServer {
 
 impl EchoServer {
     fn start() -> Self {
-        Self::start_with(|stream| Ok(stream))
+        Self::start_with(Ok)
     }
 
     /// Starts a server that makes what it speaks on of each connection.

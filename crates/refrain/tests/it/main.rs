@@ -90,3 +90,4 @@ mod autoprepare_errors;
 mod autoprepare_limits;
 mod coverage;
 mod door;
+mod mysql;
