@@ -255,8 +255,10 @@ impl PoolPart {
     }
 
     /// Notes the secret that a client's login has shown.
-    pub(crate) fn learn_secret(&self, secret: &ServerSecret) {
-        *lock(&self.secret) = Some(secret.clone());
+    pub(crate) fn learn_secret(&self, secret: ServerSecret) {
+        if !matches!(secret, ServerSecret::None) {
+            *lock(&self.secret) = Some(secret);
+        }
     }
 }
 
