@@ -165,7 +165,11 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
         }
         Handling::Text => {
             let client = step.engine.connections.client(conn)?;
-            let facts = text::facts(body, reads(&client.session));
+            let mut facts = text::facts(body, reads(&client.session));
+            // The rest of a long text is not read, and may do anything.
+            if header.is_continued() {
+                facts.pins.add(Pins::VARIABLES);
+            }
             if facts.verb == Verb::Kill {
                 let brand = client.session.brand.unwrap_or(Brand::MySql);
                 let words = errors::not_supported("KILL behind a proxy", brand);

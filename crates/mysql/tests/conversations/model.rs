@@ -221,6 +221,22 @@ impl Model {
                 self.rows(reply, &vec![&["r"][..]; count], more);
                 return false;
             }
+            "long" => {
+                let value = vec![0xFE; value.parse().expect("a number")];
+                let mut row = match value.len() {
+                    ..0x100_0000 => vec![0xFD],
+                    _ => vec![0xFE],
+                };
+                let length = value.len().to_le_bytes();
+                row.extend_from_slice(&length[..if row[0] == 0xFD { 3 } else { 8 }]);
+                row.extend_from_slice(&value);
+                reply.put(|out| out.push(1));
+                reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
+                reply.put(|out| out.extend_from_slice(&row));
+                let eof = EofPacket { warnings: 0, status: self.status().with(more) };
+                reply.put(|out| eof.write_for(out, true));
+                return false;
+            }
             "file" => {
                 reply.put(|out| Head::LocalInfile(value.as_bytes()).write(out, Capabilities::NONE));
                 self.file = Some(Vec::new());
