@@ -182,7 +182,10 @@ pub enum LoggingIn {
 /// The purpose of a side connection: it reads a server's greeting, so that clients can be greeted
 /// as that server would greet them.
 #[derive(Debug)]
-pub struct Probe;
+pub struct Probe {
+    /// The number of the host among those of the databases of MySQL.
+    pub(crate) number: usize,
+}
 
 /// One core's part.
 #[derive(Debug, Default)]
