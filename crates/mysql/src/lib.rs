@@ -3,9 +3,10 @@
 //!
 //! A client is greeted as its server would greet it (`probe`, `entering`), and lent a server that
 //! has agreed on what the client has agreed on (`variant`). Its commands go to the server
-//! (`requests`), behind the settings that the server lacks (`train`). The packets of a server belong
-//! to the first command that it owes a reply to (`commands`, `replies`, `own`); what they say of the
-//! session is learnt (`learn`). Between two commands a server may go back (`settle`, `release`).
+//! (`requests`), behind the settings that the server lacks (`train`). The packets of a server
+//! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
+//! say of the session is learnt (`learn`). Between two commands a server may go back (`settle`,
+//! `release`).
 //!
 //! Each file uses only files that stand before it in this list.
 
