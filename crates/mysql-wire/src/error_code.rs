@@ -57,6 +57,8 @@ errors! {
     NET_PACKET_TOO_LARGE = 1153, b"08S01";
     /// A packet has another sequence id than it must have.
     NET_PACKETS_OUT_OF_ORDER = 1156, b"08S01";
+    /// Nothing can be read from a connection.
+    NET_READ_ERROR = 1158, b"08S01";
     /// The client sent nothing for too long.
     NET_READ_INTERRUPTED = 1159, b"08S01";
     /// A user has as many connections as `max_user_connections` allows.
@@ -77,6 +79,8 @@ errors! {
     QUERY_INTERRUPTED = 1317, b"70100";
     /// COM_STMT_FETCH names a statement without a cursor.
     STMT_HAS_NO_OPEN_CURSOR = 1421, b"HY000";
+    /// Another server, which the server reads from, cannot be reached.
+    CONNECT_TO_FOREIGN_DATA_SOURCE = 1429, b"HY000";
     /// The server has as many prepared statements as `max_prepared_stmt_count` allows.
     MAX_PREPARED_STMT_COUNT_REACHED = 1461, b"42000";
     /// The client has to encrypt its connection.
@@ -102,9 +106,6 @@ errors! {
     /// The client was idle for longer than `wait_timeout` (MySQL).
     CLIENT_INTERACTION_TIMEOUT = 4031, b"HY000";
 }
-
-/// A client's library failed for a reason without a number of its own.
-pub const CLIENT_UNKNOWN_ERROR: ErrorCode = ErrorCode { number: 2000, sqlstate: *b"HY000" };
 
 /// A client's library lost its connection in the middle of a command; a proxy sends it.
 pub const SERVER_LOST: ErrorCode = ErrorCode { number: 2013, sqlstate: *b"08S01" };

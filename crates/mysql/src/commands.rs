@@ -27,7 +27,7 @@ pub(crate) struct Command {
 /// The destination of a reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Goes {
-    /// The client. With what is known of the client's command.
+    /// The client.
     On(Sent),
     /// Nowhere: the client has left.
     Nowhere,
@@ -35,12 +35,12 @@ pub(crate) enum Goes {
     Here(Purpose),
 }
 
-/// What is known of a client's command.
+/// A client's command, as far as it is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// The command's byte.
     pub(crate) command: u8,
-    /// What its text may do.
+    /// The effects that its text may have.
     pub(crate) facts: Facts,
 }
 

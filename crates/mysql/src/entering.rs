@@ -17,8 +17,7 @@ use refrain_pool::{ClientNote, Conn, Linked, Step};
 use crate::commands::{self, Purpose};
 use crate::errors;
 use crate::login::{
-    Agreed, Change, ClientLogin, ClientStep, Flavour, LOGIN_BYTES_MAX, Like, Secret, ServerSecret,
-    Welcome,
+    Agreed, Change, ClientLogin, ClientStep, Flavour, LOGIN_BYTES_MAX, Like, Secret, Welcome,
 };
 use crate::parts::{ClientSession, ClientState, My, Place};
 use crate::settings::{Base, Settings};
@@ -293,10 +292,9 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     }
     let Some(client) = step.engine.connections.client(conn) else { return };
-    if let ClientState::Entering(agreed) = &client.session.state
-        && !matches!(agreed.secret, ServerSecret::None)
-    {
-        pool.protocol.learn_secret(&agreed.secret);
+    if let ClientState::Entering(agreed) = &mut client.session.state {
+        // The pool has it from here on, once for all of its clients.
+        pool.protocol.learn_secret(std::mem::take(&mut agreed.secret));
     }
     step.enter(conn, &pool);
 }

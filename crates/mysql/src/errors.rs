@@ -57,20 +57,8 @@ pub const UNKNOWN_COMMAND: Fixed = Fixed::new(error_code::UNKNOWN_COM, "Unknown 
 /// A command that ends before its fields do.
 pub const MALFORMED: Fixed =
     Fixed::new(error_code::MALFORMED_PACKET, "Malformed communication packet.");
-/// COM_STMT_EXECUTE does not fit its statement.
-pub const WRONG_ARGUMENTS: Fixed =
-    Fixed::new(error_code::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute");
 /// There are as many clients as there may be.
 pub const TOO_MANY: Fixed = Fixed::new(error_code::CON_COUNT, "Too many connections");
-/// A statement was interrupted for its client.
-pub const INTERRUPTED: Fixed =
-    Fixed::new(error_code::QUERY_INTERRUPTED, "Query execution was interrupted");
-/// A server asks for a file that its client has not offered. The client's library has a number of
-/// its own for what it cannot do.
-pub const UNASKED_FILE: Fixed = Fixed::new(
-    error_code::CLIENT_UNKNOWN_ERROR,
-    "The server asked for a file that no statement of the client loads",
-);
 /// Another client has used the server since the statement that the text asks about.
 pub const DIAGNOSTICS_GONE: Fixed = Fixed::new(
     error_code::CONNECTION_IS_SHARED,
@@ -128,9 +116,28 @@ const TOO_OLD: &str = "Client does not support authentication protocol requested
                        consider upgrading MySQL client";
 const TOO_OLD_MARIADB: &str = "Client does not support authentication protocol requested by \
                                server; consider upgrading MariaDB client";
-/// Words for a server that is not there.
-const NO_SERVER: &str = "Can't connect to MySQL server";
-const LOST: &str = "Lost connection to MySQL server during query";
+/// Makes the row of a server that is not there. MariaDB's client refuses numbers of its own library
+/// that come from a server: it says that the packet is malformed, and drops the words.
+const fn no_server(reason: DisconnectReason) -> Row {
+    let code = error_code::CONNECT_TO_FOREIGN_DATA_SOURCE;
+    let mariadb = "Unable to connect to foreign data source: the database server";
+    (
+        reason,
+        Some(Fixed::new(error_code::CONN_HOST_ERROR, "Can't connect to MySQL server")),
+        Some(Fixed::new(code, mariadb)),
+    )
+}
+
+/// Makes the row of a server that has gone in the middle of a command.
+const fn lost(reason: DisconnectReason) -> Row {
+    let mysql = "Lost connection to MySQL server during query";
+    let mariadb = "Got an error reading communication packets";
+    (
+        reason,
+        Some(Fixed::new(error_code::SERVER_LOST, mysql)),
+        Some(Fixed::new(error_code::NET_READ_ERROR, mariadb)),
+    )
+}
 
 /// Every reason.
 const ROWS: &[Row] = &[
@@ -168,10 +175,10 @@ const ROWS: &[Row] = &[
     idle(DisconnectReason::IdleSessionTimeout),
     idle(DisconnectReason::IdleTransactionTimeout),
     too_slow(DisconnectReason::TransactionTimeout),
-    both(DisconnectReason::ServerDown, error_code::CONN_HOST_ERROR, NO_SERVER),
-    both(DisconnectReason::ServerLogin, error_code::CONN_HOST_ERROR, NO_SERVER),
-    both(DisconnectReason::ServerGone, error_code::SERVER_LOST, LOST),
-    both(DisconnectReason::ServerProtocol, error_code::SERVER_LOST, LOST),
+    no_server(DisconnectReason::ServerDown),
+    no_server(DisconnectReason::ServerLogin),
+    lost(DisconnectReason::ServerGone),
+    lost(DisconnectReason::ServerProtocol),
     both(
         DisconnectReason::TransactionInStatementMode,
         error_code::UNKNOWN,
@@ -217,15 +224,33 @@ pub fn unknown_database(database: &str) -> String {
     format!("Unknown database '{database}'")
 }
 
-/// Returns the words for a number that no prepared statement has. `command` is the command's name
-/// in the server.
-pub fn unknown_statement(number: u32, command: &str) -> String {
-    format!("Unknown prepared statement handler ({number}) given to {command}")
+/// Returns the words for a number that no prepared statement has. `command` is the command's
+/// function in MariaDB; MySQL looks at the number before it comes to that.
+pub fn unknown_statement(number: u32, command: &str, brand: Brand) -> String {
+    let place = match brand {
+        Brand::MySql => "mysql_stmt_precheck",
+        Brand::MariaDb => command,
+    };
+    format!("Unknown prepared statement handler ({number}) given to {place}")
+}
+
+/// Returns the error for a COM_STMT_EXECUTE that does not fit its statement, such as a first one
+/// without types.
+pub fn unfit_execution(brand: Brand) -> Fixed {
+    let words = "Incorrect arguments to mysqld_stmt_execute";
+    match brand {
+        Brand::MySql => MALFORMED,
+        Brand::MariaDb => Fixed::new(error_code::WRONG_ARGUMENTS, words),
+    }
 }
 
 /// Returns the words for COM_STMT_FETCH of a statement without a cursor.
-pub fn no_cursor(number: u32) -> String {
-    format!("The statement ({number}) has no open cursor.")
+pub fn no_cursor(number: u32, brand: Brand) -> String {
+    let end = match brand {
+        Brand::MySql => ".",
+        Brand::MariaDb => "",
+    };
+    format!("The statement ({number}) has no open cursor{end}")
 }
 
 /// Returns the words for KILL with a number that nobody has.
@@ -268,7 +293,8 @@ mod tests {
             (DisconnectReason::Killed, 3169, 1927),
             (DisconnectReason::Shutdown, 1053, 1053),
             (DisconnectReason::TooManyClients, 1040, 1040),
-            (DisconnectReason::ServerDown, 2003, 2003),
+            (DisconnectReason::ServerDown, 2003, 1429),
+            (DisconnectReason::ServerGone, 2013, 1158),
             (DisconnectReason::ClientVersion, 1251, 1251),
         ] {
             assert_eq!(BRANDS.map(|brand| number(reason, brand)), [Some(mysql), Some(mariadb)]);

@@ -1,5 +1,5 @@
-//! What follows from a reply for the sessions of both sides: changes that the server reports, and
-//! flags.
+//! The consequences of a reply for the sessions of both sides: changes that the server reports,
+//! and flags.
 
 use std::sync::Arc;
 
@@ -8,11 +8,13 @@ use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Malformed, Status};
 
 use crate::commands::{ReadPacket, Sent};
+use crate::errors::Brand;
 use crate::parts::{ClientSession, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
-use crate::settings::edit;
+use crate::settings::{Base, edit};
 use crate::text::Verb;
+use crate::wishes::Wishes;
 
 /// Learns from the flags at the end of a result, or from the error in their place.
 pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) {
@@ -109,6 +111,22 @@ impl Reported {
         self.character_set |= variable == b"character_set_connection";
         self.collation |= variable == b"collation_connection";
     }
+}
+
+/// Learns that a client's session is as new, but for its schema and the option for several
+/// statements. MariaDB keeps the collation of the login as well.
+pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
+    let mut settings = client.settings.reset();
+    if client.brand == Some(Brand::MariaDb)
+        && let Some(agreed) = client.agreed()
+    {
+        settings.set_collation(base, agreed.collation);
+    }
+    client.settings = Arc::new(settings);
+    client.wishes = Wishes::of_base(base);
+    client.statements.clear();
+    client.pins = Pins::NONE;
+    client.status = Status::AUTOCOMMIT;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

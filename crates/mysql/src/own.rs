@@ -11,7 +11,7 @@ use crate::reply::Part;
 use crate::row;
 use crate::settings::edit;
 use crate::wishes::Wishes;
-use crate::{entering, learn, preparing, replies};
+use crate::{entering, learn, preparing, settle};
 
 /// Handles a packet of the reply to a command of Refrain's own. `None` if the server is gone.
 pub(crate) fn read(
@@ -108,7 +108,7 @@ fn for_client(
         | Purpose::Tracking
         | Purpose::Ping => {}
     }
-    replies::settle(step, client, conn);
+    settle::settle(step, client, conn);
     Some(())
 }
 
@@ -126,7 +126,7 @@ fn checked(
         if is_checking {
             entering::welcome(step, client);
         }
-        replies::settle(step, client, conn);
+        settle::settle(step, client, conn);
         return Some(());
     }
     // The client gets the server's own words, in place of the OK or of its command's reply.

@@ -30,11 +30,11 @@ pub struct ClientSession {
     pub(crate) brand: Option<Brand>,
     /// The place of the next packet that the client gets.
     pub(crate) place: Place,
-    /// What the client's next packet is.
+    /// The kind of the client's next packet.
     pub(crate) reading: Reading,
     /// The settings, which follow the client.
     pub(crate) settings: Arc<Settings>,
-    /// What only the client's server has.
+    /// The things that only the client's server has.
     pub(crate) pins: Pins,
     /// The numbers of the prepared statements that the client's server has.
     pub(crate) statements: Vec<u32>,
@@ -109,7 +109,7 @@ pub(crate) struct Place {
     pub(crate) is_within: bool,
 }
 
-/// What a client's next packet is.
+/// The kind of a client's next packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// A command.
@@ -182,7 +182,10 @@ pub enum LoggingIn {
 /// The purpose of a side connection: it reads a server's greeting, so that clients can be greeted
 /// as that server would greet them.
 #[derive(Debug)]
-pub struct Probe;
+pub struct Probe {
+    /// The number of the host among those of the databases of MySQL.
+    pub(crate) number: usize,
+}
 
 /// One core's part.
 #[derive(Debug, Default)]
@@ -255,8 +258,10 @@ impl PoolPart {
     }
 
     /// Notes the secret that a client's login has shown.
-    pub(crate) fn learn_secret(&self, secret: &ServerSecret) {
-        *lock(&self.secret) = Some(secret.clone());
+    pub(crate) fn learn_secret(&self, secret: ServerSecret) {
+        if !matches!(secret, ServerSecret::None) {
+            *lock(&self.secret) = Some(secret);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a client has left behind in its server's session that only this server has.
+//! The things that a client has left behind in its server's session, and that no other server has.
 
 /// A set of reasons for which a client keeps its server between transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the pool asks of the protocol.
+//! The answers to all that the pool asks of the protocol.
 
 use refrain_pool::client::{Client, Phase};
 use refrain_pool::core_state::CoreState;

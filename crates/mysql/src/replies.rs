@@ -10,9 +10,10 @@ use refrain_pool::{Conn, Linked, Step};
 use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
-use crate::parts::{My, Place, Reading, Transaction};
+use crate::parts::{My, Place, Reading};
 use crate::preparing;
 use crate::reply::Part;
+use crate::settle;
 
 /// Bytes that a server may send for a client that has left, before its connection is closed.
 const DROPPED_BYTES_MAX: usize = 1024 * 1024;
@@ -138,7 +139,14 @@ fn to_client(
             c.session.reading = Reading::File;
             step.unblock(client);
         }
-        Part::End => over(step, client, conn),
+        Part::End => {
+            if sent.command == refrain_mysql_wire::command::RESET_CONNECTION && !packet.is_error() {
+                let Linked { client: c, server, .. } = step.linked(client, conn);
+                learn::learn_reset(&mut c.session, &server.session.base);
+                server.session.settings = server.session.settings.reset().into();
+            }
+            over(step, client, conn);
+        }
     }
     Some(())
 }
@@ -197,29 +205,5 @@ fn over(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     c.session.place = Place { sequence: u8::from(owes), ..Place::default() };
     step.request_over(client, conn);
     step.push_back_on_server(client, conn);
-    settle(step, client, conn);
-}
-
-/// Goes on with a client and its server once a command is over. If the server owes nothing and is
-/// outside of a transaction, it goes back.
-pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
-    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
-    if !server.session.commands.is_empty() {
-        return;
-    }
-    let waits = c.waiting_for() == refrain_pool::client::WaitingFor::Replies;
-    if server.session.transaction == Transaction::Unsure && c.inbox.held() == 0 {
-        // An error does not say whether a transaction is open. Asking costs the client no time.
-        let (commands, out) = (&mut server.session.commands, ports.out(conn));
-        commands::send(commands, out, (refrain_mysql_wire::command::PING, b""), Purpose::Ping);
-        return;
-    }
-    if waits {
-        return step.unblock(client);
-    }
-    if server.session.transaction == Transaction::None {
-        let keeps = c.session.keeps();
-        step.transaction_over(client, conn, keeps);
-    }
-    step.leave_if_ended(client);
+    settle::settle(step, client, conn);
 }

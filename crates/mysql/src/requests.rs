@@ -1,11 +1,8 @@
 //! Input of clients that are logged in: commands go to servers, or are answered here.
 
-use std::sync::Arc;
-
 use refrain_mysql_wire::error_code::ErrorCode;
-use refrain_mysql_wire::packet::{self, HEADER_BYTES};
-use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
-use refrain_mysql_wire::request::{MULTI_STATEMENTS_ON, Request};
+use refrain_mysql_wire::packet::HEADER_BYTES;
+use refrain_mysql_wire::request::Request;
 use refrain_mysql_wire::{Capabilities, Header, Status, command};
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
@@ -16,11 +13,10 @@ use crate::commands::Command;
 use crate::errors::{self, Brand, Fixed};
 use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
-use crate::settings::Settings;
 use crate::text::{self, Facts, Reads, Verb};
-use crate::{entering, replies, train};
+use crate::{answers, entering, settings, settle, train};
 
-/// What is done with a command.
+/// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
     /// The session ends.
@@ -160,7 +156,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
         Handling::Refuse => refuse(step, conn, errors::UNKNOWN_COMMAND.into(), (header, here)),
         Handling::ChangeUser => change_user(step, conn, (header, here), &input[HEADER_BYTES..here]),
         Handling::Local if step.server_of(conn).is_none() => {
-            answer(step, conn, command, body);
+            answers::answer(step, conn, command, body);
             Some(here)
         }
         Handling::Local | Handling::Whole | Handling::Stream => {
@@ -169,7 +165,11 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
         }
         Handling::Text => {
             let client = step.engine.connections.client(conn)?;
-            let facts = text::facts(body, reads(&client.session));
+            let mut facts = text::facts(body, reads(&client.session));
+            // The rest of a long text is not read, and may do anything.
+            if header.is_continued() {
+                facts.pins.add(Pins::VARIABLES);
+            }
             if facts.verb == Verb::Kill {
                 let brand = client.session.brand.unwrap_or(Brand::MySql);
                 let words = errors::not_supported("KILL behind a proxy", brand);
@@ -207,8 +207,14 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     }
     let server = match linked {
         Some(server) => server,
-        None => lend(step, conn, facts)?,
+        None => step.lend(conn)?,
     };
+    if facts.asks_back && !remembers(step, conn, server) {
+        let told = errors::DIAGNOSTICS_GONE.into();
+        let bytes = refuse(step, conn, told, (packet.header, packet.bytes.len()))?;
+        settle::settle(step, conn, server);
+        return Some(bytes);
+    }
     if train::waits(step, conn, server) {
         return None;
     }
@@ -234,7 +240,7 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     step.push_back_on_client(conn, server);
     if is_silent {
         // Nothing comes that would give the server back.
-        replies::settle(step, conn, server);
+        settle::settle(step, conn, server);
     }
     Some(packet.bytes.len())
 }
@@ -244,12 +250,11 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Gives a client a server for a command. One that asks about the statement before it needs the
-/// server of that statement, which nobody else may have had since.
-fn lend(step: &mut Step<'_, My>, conn: Conn, facts: Facts) -> Option<Conn> {
-    let server = step.lend(conn)?;
-    let _ = facts;
-    Some(server)
+/// Whether a client's server still has what the client's last statement has left to ask about.
+fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+    let Linked { client, server, .. } = step.linked(conn, server);
+    let is_last = server.session.last_client == Some(client.serial());
+    is_last && client.session.last_server == server.serial()
 }
 
 /// Notes what follows from the beginning of a text.
@@ -279,15 +284,12 @@ fn note_effects(
             }
         }
         command::RESET_CONNECTION => {
-            session.statements.clear();
-            session.pins = Pins::NONE;
-            session.settings = Arc::new(session.settings.reset());
-            s.session.settings = session.settings.clone();
+            // The server forgets what it has to report.
             train::track(&mut s.session, ports.out(server));
         }
         command::SET_OPTION => {
-            if let Some(has_several) = option(packet.body) {
-                crate::settings::edit(&mut session.settings, |s| s.has_several = has_several);
+            if let Some(has_several) = answers::option(packet.body) {
+                settings::edit(&mut session.settings, |s| s.has_several = has_several);
                 s.session.settings = session.settings.clone();
             }
         }
@@ -306,53 +308,6 @@ fn session_has_files(session: &ClientSession) -> bool {
     session.capabilities().has(Capabilities::LOCAL_FILES)
 }
 
-/// Reads the option of COM_SET_OPTION.
-fn option(body: &[u8]) -> Option<bool> {
-    let (&option, _) = body.split_first_chunk::<2>()?;
-    Some(u16::from_le_bytes(option) == MULTI_STATEMENTS_ON)
-}
-
-/// Answers a command of a client that has no server.
-fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u8]) {
-    let Some(client) = step.engine.connections.client(conn) else { return };
-    let session = &mut client.session;
-    let status = session.status;
-    let out = step.ports.out(conn);
-    match command {
-        command::SET_OPTION => {
-            let Some(has_several) = option(body) else {
-                errors::MALFORMED.write(out, 1);
-                return;
-            };
-            crate::settings::edit(&mut session.settings, |s| s.has_several = has_several);
-            packet::message(out, 1, |out| {
-                // Servers send the OK packet of DEPRECATE_EOF, and else the short one.
-                if session.capabilities().has(Capabilities::DEPRECATE_EOF) {
-                    let ok = OkPacket { status, ..OkPacket::default() };
-                    ok.write(out, first::EOF, Capabilities::NONE);
-                } else {
-                    EofPacket { warnings: 0, status }.write(out);
-                }
-            });
-        }
-        command::RESET_CONNECTION => {
-            session.settings = Arc::new(Settings::reset(&session.settings));
-            session.status = Status::AUTOCOMMIT;
-            packet::message(out, 1, |out| {
-                let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
-                ok.write(out, first::OK, Capabilities::NONE);
-            });
-        }
-        _ => {
-            let ok = OkPacket { status, ..OkPacket::default() };
-            packet::message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
-        }
-    }
-    let now = step.now;
-    client.note_reply(now);
-    step.reads_slowly(conn);
-}
-
 /// An error that a client is told.
 #[derive(Clone, Copy)]
 struct Told<'a> {
@@ -366,8 +321,8 @@ impl From<Fixed> for Told<'static> {
     }
 }
 
-/// Has a client log in again. Returns the number of bytes handled; `None` if replies to the commands
-/// before it are still to come.
+/// Has a client log in again. Returns the number of bytes handled; `None` if replies to the
+/// commands before it are still to come.
 fn change_user(
     step: &mut Step<'_, My>,
     conn: Conn,
@@ -410,6 +365,7 @@ fn refuse(
     }
     errors::write(step.ports.out(conn), 1, told.code, told.words.as_bytes());
     let client = step.engine.connections.client(conn)?;
+    client.session.place = Place::default();
     client.session.reading = continued(header);
     client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
     Some(here)

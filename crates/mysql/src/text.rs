@@ -1,4 +1,4 @@
-//! What a text may do that no reply tells.
+//! The effects of a text that no reply tells.
 //!
 //! Servers report nearly all that a statement leaves behind in its session. The rest is read from
 //! the text: a word of a table, outside of strings and comments. A word says that the text *may* do
@@ -6,12 +6,12 @@
 
 use crate::pins::Pins;
 
-/// What a text may do.
+/// The effects that a text may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// What it may leave behind.
+    /// The things that it may leave behind.
     pub(crate) pins: Pins,
-    /// What begins its first statement.
+    /// The beginning of its first statement.
     pub(crate) verb: Verb,
     /// Whether it has several statements.
     pub(crate) has_several: bool,
@@ -29,9 +29,11 @@ pub(crate) enum Verb {
     /// Any other.
     #[default]
     Other,
+    Get,
     Kill,
     Savepoint,
     Set,
+    Show,
     Unlock,
     Use,
 }
@@ -51,21 +53,26 @@ enum Meaning {
     Load,
     /// It may change what the server reports.
     Wish,
-    /// It may ask about the statement before.
+    /// It asks about the statement before if it is called without an argument.
     AskBack,
+    /// It asks about the statement before if it is a variable of the system.
+    AskBackAsVariable,
+    /// It asks about the statement before in one that begins with this.
+    AskBackBehind(Verb),
 }
 
 /// The words, in order.
 const WORDS: &[(&str, Meaning)] = &[
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
-    ("diagnostics", Meaning::AskBack),
-    ("error_count", Meaning::AskBack),
-    ("errors", Meaning::AskBack),
+    ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
+    ("error_count", Meaning::AskBackAsVariable),
+    ("errors", Meaning::AskBackBehind(Verb::Show)),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("found_rows", Meaning::AskBack),
+    ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
-    ("identity", Meaning::AskBack),
+    ("identity", Meaning::AskBackAsVariable),
     ("kill", Meaning::Verb(Verb::Kill)),
     ("last_insert_id", Meaning::AskBack),
     ("load", Meaning::Load),
@@ -78,10 +85,11 @@ const WORDS: &[(&str, Meaning)] = &[
     ("session_track_system_variables", Meaning::Wish),
     ("session_track_transaction_info", Meaning::Wish),
     ("set", Meaning::Verb(Verb::Set)),
+    ("show", Meaning::Verb(Verb::Show)),
     ("unlock", Meaning::Verb(Verb::Unlock)),
     ("use", Meaning::Verb(Verb::Use)),
-    ("warning_count", Meaning::AskBack),
-    ("warnings", Meaning::AskBack),
+    ("warning_count", Meaning::AskBackAsVariable),
+    ("warnings", Meaning::AskBackBehind(Verb::Show)),
     ("xa", Meaning::PinAsVerb(Pins::XA)),
 ];
 
@@ -100,7 +108,7 @@ pub(crate) struct Reads {
 
 /// Returns what a text may do.
 pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
-    let mut reader = Reader { text, at: 0, reads, facts: Facts::default() };
+    let mut reader = Reader { text, at: 0, reads, facts: Facts::default(), is_variable: false };
     reader.read();
     reader.facts
 }
@@ -110,6 +118,8 @@ struct Reader<'a> {
     at: usize,
     reads: Reads,
     facts: Facts,
+    /// Whether the word that comes is of the name of a system variable.
+    is_variable: bool,
 }
 
 impl Reader<'_> {
@@ -145,6 +155,8 @@ impl Reader<'_> {
                     self.facts.pins.add(Pins::VARIABLES);
                     self.at += 2;
                 }
+                // A variable's name may have the word SESSION in front.
+                b'.' => self.at += 1,
                 _ if is_word(byte) => {
                     let word = self.word();
                     let found = meaning(word);
@@ -157,6 +169,7 @@ impl Reader<'_> {
                         };
                     }
                     self.mean(found, is_first, verb);
+                    self.is_variable &= self.text.get(self.at) == Some(&b'.');
                 }
                 _ => self.at += 1,
             }
@@ -175,9 +188,20 @@ impl Reader<'_> {
             }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
-            Meaning::AskBack => self.facts.asks_back = true,
+            Meaning::AskBack => self.facts.asks_back |= self.is_called(),
+            Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
+            Meaning::AskBackBehind(wanted) => {
+                let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
+                self.facts.asks_back |= is_behind;
+            }
             Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
         }
+    }
+
+    /// Whether parentheses without anything between them come.
+    fn is_called(&self) -> bool {
+        let rest = self.text[self.at..].trim_ascii_start().strip_prefix(b"(");
+        rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b")"))
     }
 
     /// Passes a string or a quoted name.
@@ -232,6 +256,7 @@ impl Reader<'_> {
         self.at += 1;
         if self.text.get(self.at) == Some(&b'@') {
             self.at += 1;
+            self.is_variable = true;
             return;
         }
         let before = self.text[..self.at - 1].trim_ascii_end();
@@ -307,7 +332,18 @@ mod tests {
     fn other_facts() {
         assert!(of("a; b").has_several && !of("a ; ").has_several && !of("';'").has_several);
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
-        assert!(of("SHOW WARNINGS").asks_back && of("select last_insert_id()").asks_back);
+        for (text, due) in [
+            ("SHOW WARNINGS", true),
+            ("select last_insert_id()", true),
+            ("SELECT ROW_COUNT( )", true),
+            ("SELECT @@session.warning_count", true),
+            ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
+            ("SELECT errors, warnings, identity, warning_count FROM log", false),
+            ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
+            ("SELECT t.last_insert_id FROM t", false),
+        ] {
+            assert_eq!(of(text).asks_back, due, "{text}");
+        }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
         let plain = Reads { plain_backslash: true, ..Reads::default() };

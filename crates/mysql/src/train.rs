@@ -1,4 +1,4 @@
-//! What a server gets in front of a client's command: the settings that it lacks.
+//! The train in front of a client's command: it gives a server the settings that it lacks.
 
 use std::sync::Arc;
 
@@ -20,10 +20,6 @@ pub(crate) fn waits(step: &mut Step<'_, My>, client: Conn, conn: Conn) -> bool {
     }
     if *wanted == session.settings {
         session.settings = wanted.clone();
-        return false;
-    }
-    // A server that owes replies has the settings that these will leave.
-    if !session.commands.is_empty() {
         return false;
     }
     let (wanted, has) = (wanted.clone(), session.settings.clone());

@@ -1,4 +1,4 @@
-//! What a client wants to be told of the changes of its session, and the OK packets that tell it.
+//! The changes of its session that a client wants to be told of, and the OK packets that tell it.
 //!
 //! Refrain has servers report far more than clients ask for. A client gets what a server would tell
 //! it under the client's own `session_track_*` variables, which servers do not have for it.
@@ -16,7 +16,7 @@ pub(crate) const QUESTION: &[u8] = b"SELECT @@session_track_schema, \
     @@session_track_state_change, @@session_track_transaction_info, \
     @@session_track_system_variables";
 
-/// What a client wants to be told of.
+/// The changes that a client wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
     schema: bool,

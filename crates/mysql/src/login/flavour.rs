@@ -47,7 +47,7 @@ const OFFERED: Capabilities = set(&[
 ]);
 
 /// Capabilities that a server is asked for if it has them, whatever the clients have: what a client
-/// lacks is taken out of the replies.
+/// lacks is taken out of the replies. Others depend on the clients ([`super::Wanted`]).
 const ASKED: Capabilities = set(&[
     Capabilities::CLIENT_MYSQL,
     Capabilities::LONG_FLAG,

@@ -18,6 +18,7 @@ mod of_server;
 
 pub use flavour::Flavour;
 pub use of_client::{Agreed, Change, ClientLogin, ClientStep, Welcome};
+pub(crate) use of_server::refusal;
 pub use of_server::{Failure, LoggedIn, ServerLogin, ServerStep, Tls, Wanted};
 pub use secret::{Like, Plugin, Secret, ServerSecret};
 

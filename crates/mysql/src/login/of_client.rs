@@ -69,13 +69,12 @@ pub struct Agreed {
     pub user: Box<[u8]>,
     /// The default database; empty if the client asked for none.
     pub schema: Box<[u8]>,
-    /// The attributes of the connection, for [`refrain_mysql_wire::handshake::Attributes`].
-    pub attributes: Box<[u8]>,
     /// The last nonce of the session, which clients without PLUGIN_AUTH use again.
     pub nonce: [u8; NONCE_BYTES],
     /// The sequence id of the packet that ends the login: OK, or ERR.
     pub sequence: u8,
-    /// The secret that logs in to servers: [`ServerSecret::None`] for a trusted client.
+    /// The secret that logs in to servers: [`ServerSecret::None`] for a trusted client, and once it
+    /// has been taken.
     pub secret: ServerSecret,
 }
 
@@ -167,7 +166,6 @@ impl ClientLogin {
             collation: request.collation.unwrap_or(session.collation),
             user: request.user.into(),
             schema: request.database.into(),
-            attributes: request.attributes.0.into(),
             nonce: if named { nonce(change.random) } else { session.nonce },
             sequence: change.sequence,
             secret: ServerSecret::None,
@@ -191,11 +189,6 @@ impl ClientLogin {
     /// Returns the default database that the client asked for; empty if it asked for none.
     pub fn schema(&self) -> &[u8] {
         &self.agreed.schema
-    }
-
-    /// Returns the attributes of the client's connection.
-    pub fn attributes(&self) -> &[u8] {
-        &self.agreed.attributes
     }
 
     /// True if the connection is encrypted.
@@ -288,7 +281,6 @@ impl ClientLogin {
         self.agreed.collation = u16::from(response.collation);
         self.agreed.user = response.user.into();
         self.agreed.schema = response.database.into();
-        self.agreed.attributes = response.attributes.0.into();
         let proof = match Plugin::named(response.plugin) {
             _ if !response.capabilities.has(Capabilities::PLUGIN_AUTH) => {
                 Proof::By(Plugin::Native, response.proof.to_vec())
@@ -382,7 +374,6 @@ impl Agreed {
             collation: 0,
             user: Box::default(),
             schema: Box::default(),
-            attributes: Box::default(),
             nonce: nonce(random),
             sequence: 0,
             secret: ServerSecret::None,

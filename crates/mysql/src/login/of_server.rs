@@ -363,10 +363,15 @@ impl ServerLogin {
     /// Takes a server's refusal.
     fn refused(&mut self, err: &ErrPacket<'_>, payload: &[u8]) -> ServerStep {
         self.stage = Stage::Over;
-        let why = format!("{} ({})", String::from_utf8_lossy(err.message), err.number);
+        let why = refusal(err);
         let is_outage = is_passing(err);
         ServerStep::Failed(Failure { why, error: Some(payload.into()), is_outage })
     }
+}
+
+/// Returns a server's refusal in words, for the log.
+pub(crate) fn refusal(err: &ErrPacket<'_>) -> String {
+    format!("{} ({})", String::from_utf8_lossy(err.message), err.number)
 }
 
 /// Errors that pass without a change of the configuration: limits of the server, and its end. A

@@ -135,9 +135,10 @@ impl fmt::Debug for Secret {
 }
 
 /// The secret with which Refrain logs in to a server.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub enum ServerSecret {
     /// No password: the server's account has none.
+    #[default]
     None,
     /// The password. Serves every plugin.
     Password(Password),

@@ -25,6 +25,28 @@ fn a_client_gets_an_error_in_place_of_the_greeting() {
 }
 
 #[test]
+fn the_log_says_why_no_server_greets() {
+    talk("", |world| {
+        world.connects = false;
+        let client = world.connect();
+        assert_eq!(world.heard_from(client, 0), "err 2003 HY000");
+        let told = world.notes.last().expect("a line of the log");
+        assert_eq!((told.cause, &*told.detail), ("server_down", "refused"));
+    });
+}
+
+#[test]
+fn the_next_host_is_asked_if_one_does_not_greet() {
+    for down in ["127.0.0.1:1", "127.0.0.1:2"] {
+        talk("\n[databases.far]\nurl = \"mysql://127.0.0.1:2/\"", |world| {
+            world.down = down;
+            let client = world.connect();
+            assert_eq!(version(&world.got(client)), "8.0.15-model", "{down} is down");
+        });
+    }
+}
+
+#[test]
 fn a_schema_is_asked_for_at_the_login() {
     talk("", |world| {
         let client = world.connect();

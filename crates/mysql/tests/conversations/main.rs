@@ -8,6 +8,7 @@ mod model;
 mod world;
 
 mod logins;
+mod changes_of_user;
 mod session_mode;
 mod transaction_mode;
 mod settings;

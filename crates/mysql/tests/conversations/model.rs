@@ -8,7 +8,7 @@ use refrain_mysql_wire::{Capabilities, Status, command, error_code, packet};
 
 use crate::packets::lossy;
 
-/// What the model offers.
+/// The capabilities that the model offers.
 const OFFERED: Capabilities = Capabilities::from_bits(0x01FF_F7FF);
 
 /// A server's session.
@@ -219,6 +219,22 @@ impl Model {
             "rows" => {
                 let count: usize = value.parse().expect("a number");
                 self.rows(reply, &vec![&["r"][..]; count], more);
+                return false;
+            }
+            "long" => {
+                let value = vec![0xFE; value.parse().expect("a number")];
+                let mut row = match value.len() {
+                    ..0x100_0000 => vec![0xFD],
+                    _ => vec![0xFE],
+                };
+                let length = value.len().to_le_bytes();
+                row.extend_from_slice(&length[..if row[0] == 0xFD { 3 } else { 8 }]);
+                row.extend_from_slice(&value);
+                reply.put(|out| out.push(1));
+                reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
+                reply.put(|out| out.extend_from_slice(&row));
+                let eof = EofPacket { warnings: 0, status: self.status().with(more) };
+                reply.put(|out| eof.write_for(out, true));
                 return false;
             }
             "file" => {

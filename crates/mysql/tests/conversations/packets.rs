@@ -38,7 +38,7 @@ fn word(payload: &[u8], agreed: Capabilities) -> String {
         }
         [first::OK, ..] | [first::EOF, _, _, _, _, _, _, ..] => {
             let Ok(ok) = OkPacket::read(payload, agreed) else {
-                return format!("row {payload:?}");
+                return format!("{} bytes", payload.len());
             };
             let mut text = if payload[0] == first::OK { "ok".to_owned() } else { "end".to_owned() };
             text += &flags(ok.status);
@@ -95,14 +95,19 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 /// Prints packets, and checks that their sequence ids begin with `sequence` and count, or begin
 /// again with 1 behind the end of a reply.
 pub(crate) fn printed(bytes: &[u8], mut sequence: u8, agreed: Capabilities) -> String {
-    let mut words = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    let mut is_within = false;
     for (its, payload) in split(bytes) {
         if its == 1 && sequence != 1 {
             sequence = 1;
         }
         assert_eq!(its, sequence, "the sequence id of packet {words:?}");
         sequence = sequence.wrapping_add(1);
-        words.push(word(&payload, agreed));
+        match words.last_mut().filter(|_| is_within) {
+            Some(last) => *last += &format!(" and {}", payload.len()),
+            None => words.push(word(&payload, agreed)),
+        }
+        is_within = payload.len() == 0xFF_FFFF;
     }
     words.join(", ")
 }

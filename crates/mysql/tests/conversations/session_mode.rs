@@ -115,3 +115,53 @@ fn hold(world: &mut World, length: usize, reply: u8) {
     assert_eq!(world.log(), [format!("{} bytes", length - 1)]);
     assert_eq!(world.query(client, "ok"), "ok");
 }
+
+#[test]
+fn a_client_that_leaves_amid_a_file_takes_the_server_along() {
+    talk(SESSION, |world| {
+        let client = world.client(USUAL, "shop");
+        assert_eq!(world.query(client, "file:x load"), "file x");
+        let mut bytes = Vec::new();
+        packet::message(&mut bytes, 2, |out| out.extend_from_slice(b"one"));
+        world.send(client, &bytes);
+        world.leave(client);
+        assert_eq!(world.servers(), 0);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_amid_a_command_takes_the_server_along() {
+    talk(SESSION, |world| {
+        let client = world.client(USUAL, "shop");
+        assert_eq!(world.query(client, "begin"), "ok trans");
+        let bytes = written(command::STMT_EXECUTE, &[1; 100]);
+        world.send(client, &bytes[..50]);
+        world.leave(client);
+        assert_eq!(world.servers(), 0);
+    });
+}
+
+#[test]
+fn a_value_of_several_packets() {
+    let mut world = World::new(SESSION, 1 << 19);
+    let client = world.client(USUAL, "shop");
+    for length in [0xFF_FFFA, 0xFF_FFFB, 0xFF_FFFC, 0x100_0000] {
+        let told = world.query(client, &format!("long:{length} ok"));
+        let due = format!("columns 1, column, {}, end more, ok", LongRow(length));
+        assert_eq!(told, due);
+    }
+}
+
+/// A row with one long value, as it is printed: a message of one packet or two.
+struct LongRow(usize);
+
+impl std::fmt::Display for LongRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The value has its length in front, in four bytes or nine.
+        let message = self.0 + if self.0 < 0x100_0000 { 4 } else { 9 };
+        match message.checked_sub(0xFF_FFFF) {
+            None => write!(f, "{message} bytes"),
+            Some(rest) => write!(f, "{} bytes and {rest}", 0xFF_FFFF),
+        }
+    }
+}

@@ -126,3 +126,19 @@ fn clients_of_different_capabilities_have_different_servers() {
         assert_eq!(world.servers(), 2);
     });
 }
+
+#[test]
+fn nobody_hears_of_the_statement_of_another() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "ok"), "ok");
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "ok more, ok");
+        assert_eq!(world.query(second, "ok"), "ok");
+        world.log();
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "err 3566 HY000");
+        assert_eq!(world.log(), [""; 0]);
+        assert_eq!(world.query(second, "SHOW WARNINGS"), "ok more, ok");
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "ok trans more, ok trans");
+    });
+}

@@ -16,7 +16,7 @@ use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
 use crate::model::Model;
 use crate::packets::{self, command, split};
 
-/// What a client of most libraries agrees on.
+/// The capabilities that a client of most libraries agrees on.
 pub(crate) const USUAL: Capabilities = Capabilities::from_bits(
     Capabilities::PROTOCOL_41.bits()
         | Capabilities::SECURE_CONNECTION.bits()
@@ -67,6 +67,8 @@ pub(crate) struct World {
     pub(crate) notes: Vec<Note>,
     /// Whether servers can be connected to.
     pub(crate) connects: bool,
+    /// The host that cannot, as it is printed.
+    pub(crate) down: &'static str,
 }
 
 /// Holds a conversation with input in pieces of several lengths.
@@ -94,6 +96,7 @@ impl World {
             piece,
             notes: Vec::new(),
             connects: true,
+            down: "",
         }
     }
 
@@ -293,11 +296,11 @@ impl World {
 
     fn act(&mut self, action: Action<My>) {
         match action {
-            Action::Connect { conn, .. } => {
+            Action::Connect { conn, host } => {
                 self.servers.push(ServerEnd { conn, model: Model::default(), is_open: true });
                 let at = self.servers.len() - 1;
                 self.ends.insert(conn, End::Server(at));
-                if !self.connects {
+                if !self.connects || host.to_string() == self.down {
                     return self.step(Event::Failed { conn, why: "refused" });
                 }
                 self.step(Event::Connected { conn });

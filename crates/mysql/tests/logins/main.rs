@@ -6,5 +6,6 @@ mod wire;
 mod encrypted;
 mod played;
 mod hostile;
+mod words;
 mod servers;
 mod clients;

@@ -19,6 +19,7 @@ use xtask::postgres::free_port;
 
 use super::hostile::response;
 use super::wire::{Entered, Place, Session, log_in, wanted};
+use super::words;
 
 /// A server, and both ways to it.
 struct World {
@@ -125,6 +126,8 @@ fn check(flavour: Flavour) {
     sessions(&world);
     changes_of_user(&world);
     same_words(&world);
+    let (logged_in, session, _) = world.enter(Way::Socket, wanted("root", ""));
+    words::check(session, logged_in.flavour.brand());
     refusals(&world);
 }
 
@@ -199,7 +202,7 @@ fn sessions(world: &World) {
     let (logged_in, mut session, _) = world.enter(Way::Clear, login.clone());
     let changes: Vec<_> = Changes(&logged_in.changes).iter().collect();
     assert_eq!(changes, [Ok(Change::Schema(b"shop"))]);
-    assert!(logged_in.capabilities.has(Capabilities::SESSION_TRACK | Capabilities::DEPRECATE_EOF));
+    assert!(logged_in.capabilities.has(Capabilities::SESSION_TRACK));
     assert!(!logged_in.capabilities.has(Capabilities::FOUND_ROWS));
     let brand = logged_in.flavour.brand();
     assert_eq!(brand == Brand::MariaDb, world.flavour == Flavour::MariaDb);

@@ -56,7 +56,7 @@ pub(crate) fn wanted(user: &str, password: &str) -> Wanted {
         schema: Box::default(),
         tls: Tls::Never,
         is_local: false,
-        capabilities: Capabilities::NONE,
+        capabilities: Capabilities::DEPRECATE_EOF,
         collation: None,
         program_name: b"refrain"[..].into(),
     }
@@ -97,8 +97,8 @@ impl Session {
                 self.received.drain(..packet.header.packet_bytes());
                 return Some(taken);
             }
-            // Few bytes at a time, so that packets come in pieces; and none behind a packet, since a
-            // record of TLS may follow.
+            // Few bytes at a time, so that packets come in pieces; and none behind a packet, since
+            // a record of TLS may follow.
             let header = Header::parse(&self.received).map(Header::packet_bytes);
             let missing = header.unwrap_or(packet::HEADER_BYTES) - self.received.len();
             let mut buffer = vec![0; missing.min(7)];

@@ -33,6 +33,7 @@ mod auth_query;
 mod trust;
 mod tls;
 mod hba;
+mod mysql_logins;
 mod hba_tls;
 mod talks_tls;
 mod cuts;
