@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 use xtask::certificates::Authority;
 use xtask::mysql::{Flavour, Server};
@@ -61,6 +62,12 @@ impl World {
         );
         told(&world.client(&["-uroot", "-e", &made]));
         world
+    }
+
+    /// Counts the connections of the user to the server.
+    fn connections(&self) -> usize {
+        let asked = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
+        told(&self.client(&["-uroot", "-N", "-e", asked])).trim_end().parse().unwrap()
     }
 
     /// Runs the command line client on the server itself.
@@ -126,8 +133,12 @@ impl Program {
 
     /// Returns what the console answers.
     fn console(&self, command: &str) -> String {
-        let url = format!("postgres://app@127.0.0.1:{}/refrain", self.refrain.port());
-        psql(&url, SECRET, command).unwrap()
+        psql(&self.postgres("refrain"), SECRET, command).unwrap()
+    }
+
+    /// Returns the URL of a database for clients of PostgreSQL.
+    fn postgres(&self, database: &str) -> String {
+        format!("postgres://app@127.0.0.1:{}/{database}", self.refrain.port())
     }
 }
 
@@ -257,16 +268,56 @@ fn both_sides_are_encrypted() {
 fn one_program_serves_both_protocols() {
     let world = World::start(Flavour::MariaDb, &[]);
     let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
-    let mut program = Program::start("max_client_conn = 2", &url);
+    let program = Program::start("", &url);
     assert_eq!(told(&program.client(&["-N", "-e", "SELECT 2"])), "2\n");
     let pools = program.console("SHOW POOLS");
-    assert!(pools.contains("app|"), "{pools}");
+    assert!(pools.contains("*|app|"), "{pools}");
+    let refused = psql(&program.postgres("shop"), SECRET, "SELECT 1").unwrap_err();
+    assert!(refused.contains("database \"shop\" does not exist"), "it is of MySQL: {refused}");
     assert!(is_socket(&program.socket));
-    let mut command = Command::new("kill");
-    let done = command.args(["-TERM", &program.refrain.id().to_string()]).status().unwrap();
-    assert!(done.success());
+    program.console("PAUSE");
+    assert_eq!(world.connections(), 0, "its servers are closed");
+    program.console("RESUME");
+    assert_eq!(told(&program.client(&["-N", "-e", "SELECT 3"])), "3\n");
+}
+
+#[test]
+fn a_shutdown_waits_for_statements() {
+    let world = World::start(Flavour::MariaDb, &[]);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+    let mut program = Program::start("", &url);
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| program.client(&["-N", "-e", "SELECT SLEEP(1) + 5"]));
+        eventually("the server works", || world.connections() > 0);
+        signal(&program, "TERM");
+        assert_eq!(told(&slow.join().unwrap()), "5\n");
+    });
     eventually("it ends", || !program.refrain.is_running());
     assert!(!program.socket.exists(), "the file goes with the program");
+}
+
+#[test]
+fn a_reload_changes_who_may_log_in() {
+    let world = World::start(Flavour::MariaDb, &[]);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+    let program = Program::start("", &url);
+    let logs_in = |password| program.client_with(password, &["-e", "SELECT 1"]).status.success();
+    assert!(logs_in("-psecret") && !logs_in("-pother"));
+    let text = fs::read_to_string(program.refrain.config()).unwrap();
+    let users = "[users.app]\npassword = \"secret\"";
+    // The hash of `other`.
+    let other = "[users.app]\npassword = \"*023494FBCDFBF9C93B6B2663B348A1C4A939B247\"";
+    fs::write(program.refrain.config(), text.replace(users, other)).unwrap();
+    signal(&program, "HUP");
+    eventually("the new password counts", || logs_in("-pother"));
+    assert!(!logs_in("-psecret"));
+}
+
+/// Sends the program a signal.
+fn signal(program: &Program, name: &str) {
+    let mut command = Command::new("kill");
+    command.args([&format!("-{name}"), &program.refrain.id().to_string()]);
+    assert!(command.status().unwrap().success());
 }
 
 fn is_socket(path: &Path) -> bool {
