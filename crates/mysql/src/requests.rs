@@ -11,6 +11,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::Command;
 use crate::errors::{self, Brand, Fixed};
+use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
 use crate::text::{self, Facts, Reads, Verb};
@@ -144,7 +145,11 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     let here = header.packet_bytes().min(input.len());
     let body = &input[HEADER_BYTES + 1..here];
     let is_whole = here == header.packet_bytes();
-    let handling = handling(command);
+    let mut handling = handling(command);
+    // No login is so long, and none is waited for.
+    if handling == Handling::ChangeUser && header.payload > LOGIN_BYTES_MAX {
+        handling = Handling::Refuse;
+    }
     if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Stream) {
         return None;
     }
