@@ -216,9 +216,7 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     };
     if facts.asks_back && !remembers(step, conn, server) {
         let told = errors::DIAGNOSTICS_GONE.into();
-        let bytes = refuse(step, conn, told, (packet.header, packet.bytes.len()))?;
-        settle::settle(step, conn, server);
-        return Some(bytes);
+        return refuse(step, conn, told, (packet.header, packet.bytes.len()));
     }
     if train::waits(step, conn, server) {
         return None;
@@ -373,5 +371,8 @@ fn refuse(
     client.session.place = Place::default();
     client.session.reading = continued(header);
     client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
+    if let Some(server) = step.server_of(conn) {
+        settle::settle(step, conn, server);
+    }
     Some(here)
 }
