@@ -17,7 +17,7 @@ macro_rules! errors {
         $($(#[$doc])*
         pub const $name: ErrorCode = ErrorCode { number: $number, sqlstate: *$sqlstate };)*
 
-        /// Every error of a server.
+        /// Every error that MySQL has.
         pub const ALL: &[ErrorCode] = &[$($name),*];
     };
 }
@@ -91,10 +91,6 @@ errors! {
     NEED_REPREPARE = 1615, b"HY000";
     /// A packet ends before its fields do, or has values of no known types (MySQL).
     MALFORMED_PACKET = 1835, b"HY000";
-    /// The session was killed (MariaDB).
-    CONNECTION_KILLED = 1927, b"70100";
-    /// A statement took longer than `max_statement_time` (MariaDB).
-    STATEMENT_TIMEOUT = 1969, b"70100";
     /// A statement took longer than `max_execution_time` (MySQL).
     QUERY_TIMEOUT = 3024, b"HY000";
     /// The server is in offline mode (MySQL).
@@ -106,6 +102,12 @@ errors! {
     /// The client was idle for longer than `wait_timeout` (MySQL).
     CLIENT_INTERACTION_TIMEOUT = 4031, b"HY000";
 }
+
+/// The session was killed (MariaDB, which alone has this number).
+pub const CONNECTION_KILLED: ErrorCode = ErrorCode { number: 1927, sqlstate: *b"70100" };
+
+/// A statement took longer than `max_statement_time` (MariaDB, which alone has this number).
+pub const STATEMENT_TIMEOUT: ErrorCode = ErrorCode { number: 1969, sqlstate: *b"70100" };
 
 /// A client's library lost its connection in the middle of a command; a proxy sends it.
 pub const SERVER_LOST: ErrorCode = ErrorCode { number: 2013, sqlstate: *b"08S01" };
