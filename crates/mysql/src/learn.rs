@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use refrain_mysql_wire::reply::OkPacket;
+use refrain_mysql_wire::reply::{EofPacket, OkPacket};
 use refrain_mysql_wire::track::Change;
-use refrain_mysql_wire::{Malformed, Status};
+use refrain_mysql_wire::{Capabilities, Malformed, Status};
 
 use crate::commands::{ReadPacket, Sent};
 use crate::errors::Brand;
@@ -35,6 +35,16 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
         client.pins.remove(Pins::SAVEPOINT);
     }
     client.status = status;
+}
+
+/// Whether the end of a reply has left something in the session that the client may ask for with
+/// its next command: warnings, an error, a number of rows.
+pub(crate) fn leaves_diagnostics(packet: &ReadPacket<'_>, agreed: Capabilities) -> bool {
+    if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        return ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0;
+    }
+    let eof = EofPacket::read(packet.payload, Capabilities::NONE);
+    packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0)
 }
 
 /// Changes of which the server has not told all.

@@ -42,6 +42,9 @@ pub struct ClientSession {
     pub(crate) wishes: Wishes,
     /// The flags of the session that the client was told last.
     pub(crate) status: Status,
+    /// Whether the client's last command has left something that the client may ask for with the
+    /// next one.
+    pub(crate) has_diagnostics: bool,
     /// The serial of the server that the client had last.
     pub(crate) last_server: u64,
 }

@@ -131,8 +131,9 @@ impl Protocol for My {
         });
     }
 
+    // The server does not go along.
     fn may_travel(session: &ClientSession) -> bool {
-        session.reading == Reading::Commands && !session.keeps()
+        session.reading == Reading::Commands && !session.keeps() && !session.has_diagnostics
     }
 
     fn pack(session: ClientSession) -> Box<ClientSession> {

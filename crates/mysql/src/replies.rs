@@ -176,6 +176,9 @@ fn write(
     if let Some(status) = taken.status {
         learn::learn_flags(session, status);
     }
+    if taken.part == Part::End {
+        session.has_diagnostics = learn::leaves_diagnostics(packet, agreed);
+    }
     if packet.has_changes() {
         let ok = OkPacket::read(payload, agreed)?;
         let untold = learn::learn_changes(session, &mut server.session, (&ok, sent))?;

@@ -11,6 +11,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::Command;
 use crate::errors::{self, Brand, Fixed};
+use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
 use crate::text::{self, Facts, Reads, Verb};
@@ -144,7 +145,11 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     let here = header.packet_bytes().min(input.len());
     let body = &input[HEADER_BYTES + 1..here];
     let is_whole = here == header.packet_bytes();
-    let handling = handling(command);
+    let mut handling = handling(command);
+    // No login is so long, and none is waited for.
+    if handling == Handling::ChangeUser && header.payload > LOGIN_BYTES_MAX {
+        handling = Handling::Refuse;
+    }
     if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Stream) {
         return None;
     }
@@ -211,9 +216,7 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     };
     if facts.asks_back && !remembers(step, conn, server) {
         let told = errors::DIAGNOSTICS_GONE.into();
-        let bytes = refuse(step, conn, told, (packet.header, packet.bytes.len()))?;
-        settle::settle(step, conn, server);
-        return Some(bytes);
+        return refuse(step, conn, told, (packet.header, packet.bytes.len()));
     }
     if train::waits(step, conn, server) {
         return None;
@@ -368,5 +371,8 @@ fn refuse(
     client.session.place = Place::default();
     client.session.reading = continued(header);
     client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
+    if let Some(server) = step.server_of(conn) {
+        settle::settle(step, conn, server);
+    }
     Some(here)
 }

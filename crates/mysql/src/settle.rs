@@ -22,8 +22,13 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         return;
     }
     if waits {
-        return step.unblock(client);
+        let has_more = c.inbox.held() > 0;
+        step.unblock(client);
+        if has_more {
+            return;
+        }
     }
+    let Linked { client: c, server, .. } = step.linked(client, conn);
     if server.session.transaction == Transaction::None {
         let keeps = c.session.keeps();
         step.transaction_over(client, conn, keeps);

@@ -108,7 +108,14 @@ pub(crate) struct Reads {
 
 /// Returns what a text may do.
 pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
-    let mut reader = Reader { text, at: 0, reads, facts: Facts::default(), is_variable: false };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        reads,
+        facts: Facts::default(),
+        is_variable: false,
+        is_behind_into: false,
+    };
     reader.read();
     reader.facts
 }
@@ -120,6 +127,8 @@ struct Reader<'a> {
     facts: Facts,
     /// Whether the word that comes is of the name of a system variable.
     is_variable: bool,
+    /// Whether the word INTO has come, and nothing behind it.
+    is_behind_into: bool,
 }
 
 impl Reader<'_> {
@@ -131,8 +140,14 @@ impl Reader<'_> {
             let begins = self.at;
             match byte {
                 b'\'' | b'"' | b'`' if !self.reads.is_multibyte => self.string(byte),
-                b'#' => self.line(),
-                b'-' if self.is_comment() => self.line(),
+                b'#' => {
+                    self.line();
+                    continue;
+                }
+                b'-' if self.is_comment() => {
+                    self.line();
+                    continue;
+                }
                 b'/' if self.text.get(begins + 1) == Some(&b'*') => {
                     self.comment();
                     continue;
@@ -175,6 +190,7 @@ impl Reader<'_> {
             }
             self.facts.has_several |= ended;
             is_first = false;
+            self.is_behind_into = self.text[begins..self.at].eq_ignore_ascii_case(b"into");
         }
     }
 
@@ -259,10 +275,7 @@ impl Reader<'_> {
             self.is_variable = true;
             return;
         }
-        let before = self.text[..self.at - 1].trim_ascii_end();
-        let behind_into =
-            before.len() >= 4 && before[before.len() - 4..].eq_ignore_ascii_case(b"into");
-        if behind_into || in_set {
+        if self.is_behind_into || in_set {
             self.facts.pins.add(Pins::VARIABLES);
         }
     }
@@ -314,6 +327,8 @@ mod tests {
             ("SELECT /*!50000 GET_LOCK('a', 1) */", Pins::USER_LOCK),
             ("SELECT 1 INTO @a", Pins::VARIABLES),
             ("SELECT @b := 2", Pins::VARIABLES),
+            ("SELECT 1 INTO /* there */ -- so\n @a", Pins::VARIABLES),
+            ("# first\nSET @a = 1", Pins::VARIABLES),
             ("SELECT @b, @@sql_mode", Pins::NONE),
             ("SET @a = 1", Pins::VARIABLES),
             ("SET @@a = 1", Pins::NONE),
@@ -330,7 +345,7 @@ mod tests {
 
     #[test]
     fn other_facts() {
-        assert!(of("a; b").has_several && !of("a ; ").has_several && !of("';'").has_several);
+        assert!(of("a; b").has_several && !of("a ; -- b").has_several && !of("';'").has_several);
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
         for (text, due) in [
             ("SHOW WARNINGS", true),

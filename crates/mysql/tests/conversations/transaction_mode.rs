@@ -1,6 +1,6 @@
 //! Transaction mode: a server goes back when a transaction is over and nothing keeps it.
 
-use refrain_mysql_wire::{Capabilities, command};
+use refrain_mysql_wire::{Capabilities, command, packet};
 
 use crate::packets::command as written;
 use crate::world::{USUAL, talk};
@@ -140,5 +140,25 @@ fn nobody_hears_of_the_statement_of_another() {
         assert_eq!(world.query(second, "SHOW WARNINGS"), "ok more, ok");
         assert_eq!(world.query(first, "begin"), "ok trans");
         assert_eq!(world.query(first, "SHOW WARNINGS"), "ok trans more, ok trans");
+    });
+}
+
+#[test]
+fn nothing_keeps_a_server_that_owes_nothing() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "load"), "ok", "it might have loaded a file");
+        assert_eq!(world.query(second, "ok"), "ok");
+        let mut bytes = written(command::QUERY, b"err");
+        bytes.extend(written(0x0F, b""));
+        world.send(first, &bytes);
+        assert_eq!(world.heard(first), "err 1064 42000, err 1047 08S01");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(first, "file:x load"), "file x");
+        let mut end = Vec::new();
+        packet::message(&mut end, 2, |_| {});
+        world.send(first, &end);
+        assert_eq!(world.heard_from(first, 3), "ok");
+        assert_eq!(world.query(second, "ok"), "ok");
     });
 }
