@@ -5,18 +5,18 @@
 //! known. All errors are collected, so that the user can correct a file in one go. A URL is first
 //! turned into the entries of an equivalent file.
 
-use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::access;
 use crate::cache::{Cache, CacheOptions, CacheRule};
-use crate::database::{Database, DatabaseKeys};
+use crate::database::{Backend, Database, DatabaseKeys};
+use crate::equivalent::{self, DATABASES, POOL, USERS};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
 use crate::hba::{Groups, Hba};
 use crate::machine::{Machine, NoMachine};
+use crate::mysql;
 use crate::options::Options;
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::UserSecret;
@@ -26,10 +26,7 @@ use crate::url;
 use crate::user::{User, UserKeys};
 use crate::value::{self, Entry, Given};
 
-/// The sections of a file; all other keys stand at its top.
-const POOL: &str = "pool";
-const DATABASES: &str = "databases";
-const USERS: &str = "users";
+/// The other sections of a file; all other keys stand at its top.
 const CACHE: &str = "cache";
 const GROUPS: &str = "groups";
 /// The rules within the table of the cache.
@@ -78,8 +75,9 @@ impl Options {
     ///
     /// Every error in the URL and the files.
     pub fn from_url_on(url: &str, machine: &dyn Machine) -> Result<Self, Errors> {
-        let root =
-            url::parse(url, None).and_then(|entries| as_file(&entries)).map_err(|message| {
+        let root = url::parse(url, None)
+            .and_then(|entries| equivalent::as_file(&entries))
+            .map_err(|message| {
                 Errors(vec![Error {
                     line: None,
                     option: String::new(),
@@ -99,59 +97,6 @@ fn checked(root: &[Entry], machine: &dyn Machine) -> Result<Options, Errors> {
     }
     errors.sort_by_key(|error| error.line.unwrap_or(usize::MAX));
     Err(Errors(errors))
-}
-
-/// Returns the entries of the file that is equivalent to a URL.
-fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
-    let text = |name: &str| {
-        let mut found = entries.iter().rev().filter(|entry| entry.name == name);
-        found.find_map(|entry| entry.given.text())
-    };
-    let (mut server, rest): (Vec<_>, Vec<_>) =
-        entries.iter().cloned().partition(|entry| is_key_of::<DatabaseKeys>(&entry.name));
-    let (pool, mut root): (Vec<_>, Vec<_>) =
-        rest.into_iter().partition(|entry| is_key_of::<PoolOptions>(&entry.name));
-
-    server.retain(|entry| entry.name != "dbname");
-    let mut databases = Vec::new();
-    if text("backend") == Some("sqlite") {
-        let name = text("dbname").unwrap_or_else(|| name_of(text("path").unwrap_or_default()));
-        root.insert(0, entry("default_database", Given::Text(name.to_owned())));
-        databases.push(table(name, server));
-    } else {
-        databases.push(table(Database::ANY, server.clone()));
-        databases.extend(text("dbname").map(|name| table(name, server)));
-    }
-    match (text("user"), text("password")) {
-        (Some(name), Some(password)) => {
-            let user = table(name, vec![entry("password", Given::Text(password.to_owned()))]);
-            root.push(table(USERS, vec![user]));
-        }
-        (None, Some(_)) => return Err("expected a user as well as a password"),
-        // Inserted at the front, so that an `auth` in the query takes precedence.
-        (_, None) => root.insert(0, entry("auth", Given::Text("trust".to_owned()))),
-    }
-    root.push(table(POOL, pool));
-    root.push(table(DATABASES, databases));
-    Ok(root)
-}
-
-/// Returns the name of the database in an SQLite file: the file's name without its ending.
-fn name_of(path: &str) -> &str {
-    let stem = Path::new(path).file_stem().and_then(OsStr::to_str).unwrap_or_default();
-    if stem.is_empty() || Database::CONSOLES.contains(&stem) { Database::USUAL } else { stem }
-}
-
-fn is_key_of<T: Table>(name: &str) -> bool {
-    T::row(name).is_some()
-}
-
-fn entry(name: &str, given: Given) -> Entry {
-    Entry { name: name.to_owned(), line: None, given }
-}
-
-fn table(name: &str, entries: Vec<Entry>) -> Entry {
-    entry(name, Given::Table(entries))
 }
 
 /// Names the options as they stand in a URL, where there are no sections, and removes repeated
@@ -205,10 +150,15 @@ impl Builder<'_> {
         let of_databases = self.named(&sections, DATABASES);
         let databases: Vec<Database> =
             of_databases.iter().filter_map(|s| self.database(s, &defaults)).collect();
-        let elsewhere = are_elsewhere(&general, &databases);
+        let elsewhere = access::are_elsewhere(&general, &databases);
+        if !databases.is_empty() && databases.iter().all(Database::is_mysql) {
+            self.refuse_for_mysql(&top);
+            let pools = self.sections("", &sections).into_iter().filter(|s| s.name == POOL);
+            pools.for_each(|section| self.refuse_for_mysql(&section));
+        }
         let of_users = self.named(&sections, USERS);
         let users: Vec<User> =
-            of_users.iter().map(|s| self.user(s, general.auth, elsewhere)).collect();
+            of_users.iter().map(|s| self.user(s, general.auth, elsewhere, &databases)).collect();
 
         self.user_rules(&of_users, &users, &databases);
         self.something(&general, &of_databases, &databases);
@@ -235,6 +185,13 @@ impl Builder<'_> {
     fn rules(&mut self, section: &Section<'_>, broken: Vec<(&str, &str)>) {
         for (name, rule) in broken {
             self.fail(section.line_of(name), dotted(&section.path, name), rule);
+        }
+    }
+
+    /// Refuses the options of a section that a database of MySQL cannot have.
+    fn refuse_for_mysql(&mut self, section: &Section<'_>) {
+        for (name, line, why) in mysql::refused(section.entries) {
+            self.fail(line, dotted(&section.path, name), why);
         }
     }
 
@@ -329,12 +286,13 @@ impl Builder<'_> {
             let section = Section { path: path.clone(), name: RULES, line, entries };
             let rule = self.keys::<CacheRule>(&section, None);
             // A look into SQLite costs no more than one into the cache.
-            let sqlite = |it: &&Database| !it.server.host.is_remote();
+            let postgres = |it: &Database| it.server.backend == Backend::Postgres;
             let named =
                 |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
             let mut meant = databases.iter().filter(named).peekable();
-            if meant.peek().is_some() && meant.all(|it| sqlite(&it)) {
-                let message = "applies to SQLite databases, whose replies are not cached";
+            if meant.peek().is_some() && !meant.any(postgres) {
+                let message =
+                    "applies to databases of SQLite or MySQL, whose replies are not cached";
                 self.fail(section.line_of("database"), dotted(&path, "database"), message);
             }
             rules.push(rule);
@@ -367,6 +325,9 @@ impl Builder<'_> {
         let mut overrides = PoolOverrides::default();
         let keys: DatabaseKeys = self.keys(section, Some(&mut overrides));
         let pool = overrides.over(defaults);
+        if keys.backend == Backend::Mysql {
+            self.refuse_for_mysql(section);
+        }
         if !overrides.is_empty() {
             self.rules(section, pool.conflicts());
         }
@@ -404,11 +365,18 @@ impl Builder<'_> {
             }
         }
         entries.extend_from_slice(section.entries);
+        mysql::put_port(&mut entries);
         entries
     }
 
     /// Reads a user; with `elsewhere`, the password may come from there.
-    fn user(&mut self, section: &Section<'_>, auth: AuthMethod, elsewhere: bool) -> User {
+    fn user(
+        &mut self,
+        section: &Section<'_>,
+        auth: AuthMethod,
+        elsewhere: bool,
+        databases: &[Database],
+    ) -> User {
         let mut pool = PoolOverrides::default();
         let keys: UserKeys = self.keys(section, Some(&mut pool));
         let failed = self.errors.iter().any(|e| e.option == dotted(&section.path, "password"));
@@ -418,7 +386,7 @@ impl Builder<'_> {
             _ if section.name == User::ANY => {
                 Some("is for one user: \"*\" stands for all users without an entry")
             }
-            secret => unfit(secret, auth),
+            secret => access::unfit(secret, auth, databases),
         };
         if let Some(message) = message.filter(|_| !failed) {
             let line = section.line_of("password");
@@ -466,31 +434,15 @@ impl Builder<'_> {
         let own = own.map(|(path, it)| (path, it.auth_query.dbname.as_deref()));
         let all = [("auth_dbname".to_owned(), general.auth_dbname.as_deref())];
         for (path, name) in all.into_iter().chain(own) {
-            if name.is_some_and(|name| !reached(name)) {
+            let Some(name) = name else { continue };
+            let own = databases.iter().find(|it| it.name == name);
+            let asked = own.or_else(|| databases.iter().find(|it| it.name == Database::ANY));
+            if !reached(name) {
                 self.fail(None, path, missing);
+            } else if asked.is_some_and(Database::is_mysql) {
+                self.fail(None, path, "is a database of MySQL, which is not asked for users");
             }
         }
-    }
-}
-
-/// Whether passwords may come from elsewhere than the table of users.
-fn are_elsewhere(general: &General, databases: &[Database]) -> bool {
-    general.auth_file.is_some()
-        || general.auth_user.is_some()
-        || databases.iter().any(|database| database.auth_query.user.is_some())
-}
-
-/// Returns the reason why a user with this secret can never log in by this method.
-fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
-    match (auth, secret) {
-        (AuthMethod::Trust, _) | (AuthMethod::Hba, UserSecret::None) => None,
-        (_, UserSecret::None) => Some("is missing: without a password the user cannot log in"),
-        // PostgreSQL refuses empty passwords as well.
-        (_, UserSecret::Plain(secret)) if secret.expose().is_empty() => Some("is empty"),
-        (AuthMethod::Scram, UserSecret::Md5(_)) => {
-            Some("is an MD5 hash, which auth = \"scram\" cannot use")
-        }
-        (AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram | AuthMethod::Hba, _) => None,
     }
 }
 

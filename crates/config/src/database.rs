@@ -1,10 +1,10 @@
 //! Databases that clients may ask for, and the server of each.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::host::Host;
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::Secret;
 use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
@@ -56,6 +56,11 @@ impl Database {
     /// The database name of an SQLite file whose own name cannot be used. Tools ask for this name
     /// by default.
     pub(crate) const USUAL: &str = "postgres";
+
+    /// Whether the database is on a server of MySQL or MariaDB.
+    pub fn is_mysql(&self) -> bool {
+        self.server.backend == Backend::Mysql
+    }
 }
 
 choice! {
@@ -65,12 +70,16 @@ choice! {
         Postgres = "postgres",
         /// SQLite, in this process.
         Sqlite = "sqlite",
+        /// A server of MySQL or MariaDB.
+        Mysql = "mysql",
     }
 }
 
 /// A server, and the credentials for logging in to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
+    /// The kind of the server.
+    pub backend: Backend,
     /// Address of the server.
     pub host: Host,
     /// Name of the database on the server; `None` is the name that the client asked for.
@@ -87,70 +96,35 @@ pub struct Server {
     pub parameters: Vec<(String, String)>,
 }
 
-/// Address of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Host {
-    /// A name or an address, without brackets, and a port.
-    Tcp {
-        /// Name or address.
-        host: String,
-        /// Port.
-        port: u16,
-        /// The encryption of connections.
-        tls: Arc<ServerTls>,
-    },
-    /// The directory of a Unix socket `.s.PGSQL.<port>`.
-    Unix {
-        /// Directory.
-        dir: PathBuf,
-        /// The number at the end of the socket's name.
-        port: u16,
-    },
-    /// An SQLite file, which this process serves as a PostgreSQL server would.
-    Sqlite(Arc<Sqlite>),
-}
-
-impl Host {
-    /// Whether connections lead to the servers. Else they are sessions in this process.
-    pub fn is_remote(&self) -> bool {
-        !matches!(self, Self::Sqlite(_))
-    }
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
-            Self::Unix { dir, port } => write!(f, "{}/.s.PGSQL.{port}", dir.display()),
-            Self::Sqlite(file) => write!(f, "{}", file.path.display()),
-        }
-    }
-}
-
 table! {
     /// A database's own keys, as they stand in the file.
     pub(crate) struct DatabaseKeys;
 
-    /// Backend of the database: a PostgreSQL server, or SQLite in this process.
+    /// Backend of the database: a server of PostgreSQL or MySQL, or SQLite in this process.
+    ///
+    /// `mysql` is also for MariaDB. Clients of PostgreSQL reach databases with the first two
+    /// (`listen`), clients of MySQL those with `mysql` (`mysql_listen`).
     backend: Backend = "postgres",
-        NewConnections, takes ["sqlite"], not ["mysql"];
+        NewConnections, takes ["sqlite", "mysql"], not ["mariadb"];
 
     /// URL of the server: `postgres://user:password@host:port/dbname?option=value`.
     ///
-    /// For an SQLite file: `sqlite:path?option=value`.
+    /// For a server of MySQL or MariaDB: `mysql://` or `mariadb://` and the same. For an SQLite
+    /// file: `sqlite:path?option=value`.
     ///
     /// The query part may set any key of this table and any pool option. A key of its own takes
     /// precedence over the URL. Characters that have a meaning in URLs are written as `%` and two
     /// hexadecimal digits.
     url: Option<Secret>,
-        NewConnections, takes ["postgres://app:pw@db.example/app", "sqlite:app.db"], not [];
+        NewConnections, takes ["postgres://app:pw@db.example/app", "mysql://db.example"], not [];
 
     /// Name or address of the server, or the directory of its Unix socket.
+    ///
+    /// For MySQL, the path of the socket itself.
     host: Option<String>,
         NewConnections, takes ["db.example", "::1", "/run/postgresql"], not [];
 
-    /// Port of the server.
+    /// Port of the server; for MySQL, 3306 unless set.
     port: u16 = "5432" ["1" to "65535"],
         NewConnections, takes ["6000"], not ["0", "65536"];
 
@@ -349,6 +323,7 @@ impl DatabaseKeys {
         let server = database.server.clone();
         let auth_query = database.auth_query.clone();
         let keys = Self {
+            backend: server.backend,
             auth_user: auth_query.user,
             auth_query: auth_query.query,
             auth_dbname: auth_query.dbname,
@@ -369,6 +344,7 @@ impl DatabaseKeys {
             Host::Unix { dir, port } => {
                 Self { host: Some(dir.display().to_string()), port, ..keys }
             }
+            Host::Socket(path) => Self { host: Some(path.display().to_string()), ..keys },
             Host::Sqlite(file) => keys.with_file(&file),
         }
     }
@@ -391,7 +367,6 @@ impl DatabaseKeys {
 
     fn with_file(self, file: &Sqlite) -> Self {
         Self {
-            backend: Backend::Sqlite,
             path: Some(file.path.display().to_string()),
             stmt_cache_size: file.stmt_cache_size,
             stmt_cache_admit: file.stmt_cache_admit,
@@ -420,10 +395,11 @@ impl DatabaseKeys {
     /// Returns the server that the keys describe, or the key at fault and the error.
     pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
         let host = match self.backend {
-            Backend::Postgres => self.place()?,
+            Backend::Postgres | Backend::Mysql => self.place()?,
             Backend::Sqlite => Host::Sqlite(Arc::new(self.file()?)),
         };
         Ok(Server {
+            backend: self.backend,
             host,
             dbname: self.dbname,
             user: self.user,
@@ -441,6 +417,9 @@ impl DatabaseKeys {
         let port = self.port;
         match self.host.as_deref().filter(|host| !host.is_empty()) {
             None => Err(("host", "is missing: set the name or address of the server, or `url`")),
+            Some(path) if path.starts_with('/') && self.backend == Backend::Mysql => {
+                Ok(Host::Socket(PathBuf::from(path)))
+            }
             Some(dir) if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
             Some(host) => Ok(Host::Tcp { host: host.to_owned(), port, tls: Arc::new(self.tls()?) }),
         }
@@ -477,7 +456,7 @@ impl DatabaseKeys {
 
     fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {
         if self.host.is_some() {
-            return Err(("host", "is for PostgreSQL only: an SQLite database has a path"));
+            return Err(("host", "is for servers only: an SQLite database has a path"));
         }
         let path = self.path.as_deref().filter(|path| !path.is_empty());
         Ok(Sqlite {

@@ -122,6 +122,16 @@ table! {
     unix_socket_dir: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain"], not ["run/refrain"];
 
+    /// TCP addresses on which Refrain accepts clients of MySQL and MariaDB.
+    ///
+    /// Without a database of MySQL, Refrain does not listen there.
+    mysql_listen: Vec<SocketAddr> = "127.0.0.1:6033",
+        Restart, takes ["0.0.0.0:3306", "127.0.0.1:6033, [::1]:6033"], not ["localhost:6033"];
+
+    /// Path of the Unix socket on which Refrain accepts clients of MySQL and MariaDB.
+    mysql_socket: Option<PathBuf> = "off",
+        Restart, takes ["/run/refrain/mysqld.sock"], not ["mysqld.sock"];
+
     /// Database for clients that do not name one.
     ///
     /// The driver of such a client asks for a database named like the user, as with PostgreSQL. The
@@ -297,8 +307,9 @@ table! {
 
     /// Whether clients from other machines may be trusted.
     ///
-    /// If false, Refrain refuses `trust` when `listen` has an address that is not a loopback
-    /// address. The Unix socket is exempt: the permissions of its directory decide who can connect.
+    /// If false, Refrain refuses `trust` when `listen` or `mysql_listen` has an address that is not
+    /// a loopback address. The Unix socket is exempt: the permissions of its directory decide who
+    /// can connect.
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 

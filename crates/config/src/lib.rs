@@ -31,11 +31,14 @@ mod general;
 mod pool;
 mod sqlite;
 mod cache;
+mod host;
 mod database;
 mod user;
 mod error;
 mod file;
 mod url;
+mod mysql;
+mod equivalent;
 mod access;
 mod options;
 mod userlist;
@@ -47,12 +50,13 @@ mod reference;
 mod tests;
 
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
-pub use crate::database::{AuthQueryKeys, Backend, Database, Host, Server};
+pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{
     AuthMethod, DriverChoice, General, LogFormat, LogLevel, Unavailable, Workers,
 };
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
+pub use crate::host::Host;
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
@@ -61,7 +65,7 @@ pub use crate::pool::{
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};
-pub use crate::secret::{ScramVerifier, Secret, UserSecret};
+pub use crate::secret::{NativeHash, ScramVerifier, Secret, UserSecret};
 pub use crate::spelling::nearest;
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 pub use crate::table::When;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::cache::{Cache, PoolCache};
-use crate::database::{AuthQueryKeys, Database, Server};
+use crate::database::{AuthQueryKeys, Backend, Database, Server};
 use crate::general::{AuthMethod, General};
 use crate::hba::{Groups, Hba};
 use crate::pool::PoolOptions;
@@ -67,6 +67,29 @@ impl AuthQuery {
 }
 
 impl Options {
+    /// Returns the options with those databases alone whose backends are served.
+    #[must_use]
+    pub fn of_backends(self: &Arc<Self>, serves: fn(Backend) -> bool) -> Arc<Self> {
+        let is_served = |database: &Database| serves(database.server.backend);
+        if self.databases.iter().all(is_served) {
+            return Arc::clone(self);
+        }
+        let databases = self.databases.iter().filter(|&it| is_served(it)).cloned().collect();
+        Arc::new(Self { databases, ..Self::clone(self) })
+    }
+
+    /// Whether a database is on a server of MySQL or MariaDB.
+    pub fn has_mysql(&self) -> bool {
+        self.databases.iter().any(Database::is_mysql)
+    }
+
+    /// Returns the TCP addresses on which clients are accepted.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let General { listen, mysql_listen, .. } = &self.general;
+        let of_mysql = mysql_listen.iter().filter(|_| self.has_mysql());
+        listen.iter().chain(of_mysql).copied().collect()
+    }
+
     /// Returns the first of these addresses that other machines may reach, if clients are trusted.
     pub fn trusts_strangers(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
         let is_public = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
@@ -141,7 +164,7 @@ impl Options {
         let dbname = keys.dbname.as_ref().or(auth_dbname.as_ref());
         let dbname = dbname.map_or(database, String::as_str);
         let asked = self.database(dbname)?;
-        asked.server.host.is_remote().then(|| AuthQuery {
+        (asked.server.backend == Backend::Postgres).then(|| AuthQuery {
             database: dbname.to_owned(),
             user: user.clone(),
             query: query.map_or(AuthQuery::DEFAULT_QUERY, String::as_str).to_owned(),

@@ -35,6 +35,13 @@ The query part of the URL may set any option of the first two tables below, and 
 database, such as `application_name`. The URL of a Unix socket is
 `postgres:///shop?host=/run/postgresql`.
 
+Clients of MySQL and MariaDB reach a server of theirs in the same way, by `mysql_listen`. The
+console and the metrics show it with the others, and stay where they are:
+
+```sh
+refrain mysql://app:secret@db.example/
+```
+
 A database can also be an SQLite file, which Refrain serves itself (see [sqlite.md](sqlite.md)):
 
 ```sh

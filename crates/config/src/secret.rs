@@ -39,7 +39,8 @@ impl Drop for Secret {
     }
 }
 
-/// A user's password, in the forms that PostgreSQL stores in `pg_authid.rolpassword`.
+/// A user's password, in the forms that PostgreSQL stores in `pg_authid.rolpassword`, or that MySQL
+/// stores in `mysql.user`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum UserSecret {
     /// No password: the user can log in only if none is asked for.
@@ -51,16 +52,21 @@ pub enum UserSecret {
     Md5(Secret),
     /// A SCRAM-SHA-256 verifier. Works with `scram`, `md5` (SCRAM is used instead) and `password`.
     Scram(ScramVerifier),
+    /// The hash of `mysql_native_password`. Works for clients of MySQL only.
+    Native(NativeHash),
 }
 
 impl UserSecret {
-    /// Recognizes the form by its prefix, as PostgreSQL does; `None` for a damaged SCRAM verifier.
+    /// Recognizes the form by its prefix, as both servers do; `None` for a damaged SCRAM verifier.
     ///
     /// PostgreSQL takes a damaged verifier for a plain password. A user is unlikely to choose such
     /// a password, so Refrain refuses it.
     pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with(ScramVerifier::PREFIX) {
             return ScramVerifier::parse(text).map(Self::Scram);
+        }
+        if let Some(hash) = NativeHash::parse(text) {
+            return Some(Self::Native(hash));
         }
         let is_md5 = text.strip_prefix("md5").is_some_and(|digits| {
             digits.len() == 32
@@ -77,6 +83,7 @@ impl UserSecret {
             Self::Plain(_) => "password",
             Self::Md5(_) => "md5",
             Self::Scram(_) => "scram-sha-256",
+            Self::Native(_) => "mysql_native_password",
         }
     }
 
@@ -84,8 +91,32 @@ impl UserSecret {
     pub fn plain(&self) -> Option<&Secret> {
         match self {
             Self::Plain(secret) => Some(secret),
-            Self::None | Self::Md5(_) | Self::Scram(_) => None,
+            Self::None | Self::Md5(_) | Self::Scram(_) | Self::Native(_) => None,
         }
+    }
+}
+
+/// The hash with which `mysql_native_password` checks a login: the SHA-1 of the SHA-1 of the
+/// password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NativeHash(pub [u8; 20]);
+
+impl NativeHash {
+    /// Reads `*` and 40 hexadecimal digits, as `mysql.user` has it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('*').filter(|digits| digits.len() == 40)?;
+        let mut hash = [0; 20];
+        for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = str::from_utf8(pair).ok()?;
+            *byte = u8::from_str_radix(pair, 16).ok().filter(|_| !pair.starts_with('+'))?;
+        }
+        Some(Self(hash))
+    }
+}
+
+impl fmt::Debug for NativeHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
     }
 }
 
@@ -143,7 +174,17 @@ mod tests {
 
         let md5 = "md5d41d8cd98f00b204e9800998ecf8427e";
         assert_eq!(UserSecret::parse(md5), Some(UserSecret::Md5(Secret::new(md5))));
-        for plain in ["secret", "md5short", "md5D41D8CD98F00B204E9800998ECF8427E", ""] {
+        let native = UserSecret::parse("*7FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A");
+        let Some(UserSecret::Native(hash)) = native else { panic!() };
+        assert_eq!((hash.0[0], hash.0[19]), (0x7f, 0x9a));
+        for plain in [
+            "secret",
+            "*7FC8",
+            "*+FC8780E9200B93A9AC7A3AB87FDA9C8DC9A4D9A",
+            "md5short",
+            "md5D41D8CD98F00B204E9800998ECF8427E",
+            "",
+        ] {
             assert_eq!(UserSecret::parse(plain), Some(UserSecret::Plain(Secret::new(plain))));
         }
         for damaged in ["SCRAM-SHA-256$", "SCRAM-SHA-256$4096:AA==$AA==:AA==", &scram[..60]] {

@@ -1,5 +1,7 @@
 //! Splits the URL of a server, as libpq writes it, or of an SQLite file, into options.
 //!
+//! `mysql://` and `mariadb://` stand for the same with a server of MySQL or MariaDB.
+//!
 //! `postgres://user:password@host:port/dbname?option=value&…`: each part is optional and
 //! percent-encoded. The host is a name, an address, an IPv6 address in brackets, or the directory
 //! of a Unix socket (as `%2Frun%2Fpostgresql` or `?host=/run/postgresql`).
@@ -13,6 +15,11 @@ use percent_encoding::percent_decode_str;
 
 use crate::value::{Entry, Given};
 
+/// The schemes of servers, and the backend of each. That of PostgreSQL is the default.
+const SCHEMES: [(&str, &str); 4] =
+    [("postgres", ""), ("postgresql", ""), ("mysql", "mysql"), ("mariadb", "mysql")];
+const NO_SCHEME: &str =
+    "expected a URL that begins with postgres://, postgresql://, mysql://, mariadb:// or sqlite:";
 const NO_PASSWORD: &str =
     "expected a password (if there is none, leave out the : or password= too)";
 
@@ -24,10 +31,10 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
         let path = path.strip_prefix("//").unwrap_or(path);
         return entries(vec![("backend", "sqlite"), ("path", path)], query, line);
     }
-    let rest = url
-        .strip_prefix("postgres://")
-        .or_else(|| url.strip_prefix("postgresql://"))
-        .ok_or("expected a URL that begins with postgres://, postgresql:// or sqlite:")?;
+    let scheme = |(scheme, backend): &(&str, &'static str)| {
+        Some((url.strip_prefix(scheme)?.strip_prefix("://")?, *backend))
+    };
+    let (rest, backend) = SCHEMES.iter().find_map(scheme).ok_or(NO_SCHEME)?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, dbname) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -40,6 +47,7 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
     let (host, port) = host_and_port(place)?;
 
     let parts = [
+        ("backend", backend),
         ("host", host),
         ("port", port),
         ("user", user),
@@ -128,6 +136,8 @@ mod tests {
             ),
             ("sqlite:///srv/app.db", "backend=sqlite path=/srv/app.db"),
             ("postgres://h?a=b+c=d&", "host=h a=b+c=d"),
+            ("mysql://u:p@h/", "backend=mysql host=h user=u password=p"),
+            ("mariadb://h:3307/d", "backend=mysql host=h port=3307 dbname=d"),
         ];
         for (url, expected) in table {
             assert_eq!(parts(url), expected, "{url}");
@@ -137,7 +147,7 @@ mod tests {
     #[test]
     fn refused() {
         let table = [
-            ("mysql://h", "expected a URL that begins with"),
+            ("mssql://h", "expected a URL that begins with"),
             ("postgres://h1,h2/d", "expected one host"),
             ("postgres://[::1", "expected a ]"),
             ("postgres://[::1]5432", "expected : and a port"),

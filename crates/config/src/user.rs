@@ -42,11 +42,14 @@ table! {
     /// A user's own keys, as they stand in the file.
     pub(crate) struct UserKeys;
 
-    /// The user's password, in plain text or as PostgreSQL stores it.
+    /// The user's password, in plain text or as PostgreSQL or MySQL stores it.
     ///
     /// Copy `SCRAM-SHA-256$…` and `md5…` from `pg_authid.rolpassword`. Refrain can log in to
     /// servers with a plain password, or if the database has a `password` of its own. A user
     /// without one is looked up in `auth_file` and by `auth_query`.
+    ///
+    /// For clients of MySQL alone, it may be the hash of `mysql_native_password`: `*` and 40
+    /// hexadecimal digits.
     password: UserSecret,
         NewConnections, takes ["secret", "md5d41d8cd98f00b204e9800998ecf8427e"], not ["SCRAM-SHA-256$x"];
 

@@ -360,7 +360,8 @@ impl Value for UserSecret {
     const SECRET: bool = true;
 
     fn what() -> String {
-        "a password, \"md5…\" or a whole \"SCRAM-SHA-256$…\" verifier".to_owned()
+        "a password, \"md5…\", a whole \"SCRAM-SHA-256$…\" verifier or \"*\" and 40 digits"
+            .to_owned()
     }
 
     fn read(given: &Given) -> Option<Self> {

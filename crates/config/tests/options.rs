@@ -257,7 +257,10 @@ fn a_url_without_a_password_trusts() {
 fn messages_for_urls() {
     let table = [
         ("postgres://", "host: is missing: set the name or address of the server, or `url`"),
-        ("http://h", "expected a URL that begins with postgres://, postgresql:// or sqlite:"),
+        (
+            "http://h",
+            "expected a URL that begins with postgres://, postgresql://, mysql://, mariadb:// or sqlite:",
+        ),
         ("postgres://:pw@h", "expected a user as well as a password"),
         ("postgres://h:0/d", "port: expected a whole number from 1 to 65535, found \"0\""),
         ("postgres://h?pool_sise=5", "pool_sise: no such option; did you mean pool_size?"),
@@ -318,8 +321,8 @@ fn messages_name_line_option_and_what_was_expected() {
         ("[users.x]\npassword = \"\"", "line 2: users.x.password: is empty"),
         (
             "[users.x]\npassword = 12345",
-            "line 2: users.x.password: expected a password, \"md5…\" or a whole \"SCRAM-SHA-256$…\" \
-             verifier, found something else",
+            "line 2: users.x.password: expected a password, \"md5…\", a whole \"SCRAM-SHA-256$…\" \
+             verifier or \"*\" and 40 digits, found something else",
         ),
         (
             "[databases.x]\nurl = \"postgres://u:p/w@h\"",
@@ -460,7 +463,7 @@ fn a_file_is_no_server() {
     for (keys, expected) in [
         ("backend = \"sqlite\"", "path: is missing"),
         ("backend = \"sqlite\"\npath = \"\"", "path: is missing"),
-        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is for PostgreSQL only"),
+        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is for servers only"),
         ("path = \"a\"\nhost = \"h\"", "path: is for SQLite only"),
     ] {
         let found = errors(&format!("[databases.a]\n{keys}"));

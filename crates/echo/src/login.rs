@@ -2,10 +2,30 @@
 
 use refrain_pool::client::Phase;
 use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::TlsPeer;
 use refrain_pool::lobby::Counted;
 use refrain_pool::{Conn, Protocol, Step};
 
 use crate::parts::Echo;
+
+/// The line of a host that speaks first, and that is asked for TLS.
+pub(crate) const HOST_WITH_TLS: &[u8] = b"host tls\n";
+/// The database whose servers speak first.
+const SECURE: &str = "secure";
+/// The line that asks for TLS.
+pub(crate) const TLS: &[u8] = b"tls\n";
+
+/// Has the loop encrypt a client's connection if the client asks for it. Returns the number of
+/// bytes handled, the beginning of the handshake among them.
+pub(crate) fn asks_for_tls(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]) -> Option<usize> {
+    if let Some(early) = step.ports.starting(client) {
+        early.extend_from_slice(input);
+        return Some(input.len());
+    }
+    let early = input.strip_prefix(TLS)?;
+    step.ports.start_tls(client, TlsPeer::Client, early.to_vec());
+    Some(input.len())
+}
 
 /// Greets a client.
 pub fn greet(step: &mut Step<'_, Echo>, client: Conn) {
@@ -42,8 +62,29 @@ fn enter(step: &mut Step<'_, Echo>, client: Conn, database: &str, user: &str) {
     step.enter(client, &pool);
 }
 
-/// Ends the login to a server, which sends `welcome` and its key, or an error.
+/// Begins the login to a server that is connected, unless it speaks first.
+pub(crate) fn begin(step: &mut Step<'_, Echo>, server: Conn) {
+    let Some(s) = step.engine.connections.server(server) else { return };
+    if &*step.engine.core_state.pool(s.pool()).shared.database != SECURE {
+        hello(step, server);
+    }
+}
+
+/// Sends a server the first line of a login, which names its client.
+pub(crate) fn hello(step: &mut Step<'_, Echo>, server: Conn) {
+    let Some(s) = step.engine.connections.server(server) else { return };
+    let pool = &step.engine.core_state.pool(s.pool()).shared;
+    let hello = format!("hello {} {}\n", pool.database, pool.user);
+    step.ports.out(server).extend(hello.bytes());
+}
+
+/// Ends the login to a server, which sends `welcome` and its key, or an error. A server that speaks
+/// first is asked for TLS.
 pub(crate) fn answered(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
+    if line == HOST_WITH_TLS {
+        step.ports.out(server).extend(TLS);
+        return step.start_tls(server);
+    }
     let line = String::from_utf8_lossy(line);
     let ["welcome", pid, key] = line.split_whitespace().collect::<Vec<_>>()[..] else {
         return Echo::connect_failed(step, server, line.trim_end());

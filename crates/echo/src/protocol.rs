@@ -33,8 +33,12 @@ impl Protocol for Echo {
         session.look_at_phase()
     }
 
-    // The pool keeps the first line until it is whole. Lines behind it are read after `admit`.
+    // The pool keeps the first line until it is whole. Lines behind it are read after `admit`, and
+    // bytes behind a request for TLS are of the handshake.
     fn login_input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        if let Some(used) = login::asks_for_tls(step, client, input) {
+            return used;
+        }
         let Some(line) = first_line(input) else { return 0 };
         login::open(step, client, line);
         line.len()
@@ -85,12 +89,19 @@ impl Protocol for Echo {
         out.extend(format!("error {}{number}\n", cause.key()).bytes());
     }
 
-    // The server gets a line that names its client.
+    // A client that asked for TLS in the clear goes on with it.
+    fn client_secured(step: &mut Step<'_, Self>, client: Conn) {
+        step.ports.out(client).extend(b"secured\n");
+    }
+
+    // The servers of one database speak first.
     fn connected(step: &mut Step<'_, Self>, server: Conn) {
-        let Some(s) = step.engine.connections.server(server) else { return };
-        let pool = &step.engine.core_state.pool(s.pool()).shared;
-        let hello = format!("hello {} {}\n", pool.database, pool.user);
-        step.ports.out(server).extend(hello.bytes());
+        login::begin(step, server);
+    }
+
+    // A server that was asked for TLS is logged in to with it.
+    fn secured(step: &mut Step<'_, Self>, server: Conn) {
+        login::hello(step, server);
     }
 
     // The first line ends the login; each further one is the reply to a line.

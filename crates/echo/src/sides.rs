@@ -1,8 +1,11 @@
 //! Side connections, which a protocol need not have: cancel requests, and questions to a host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use refrain_config::Host;
 use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::TlsPeer;
 use refrain_pool::server::Server;
 use refrain_pool::side::SideEnd;
 use refrain_pool::{Conn, Sides, Step};
@@ -33,6 +36,11 @@ impl Sides for Echo {
             SideTask::Kill(_) => step.ports.out(side).extend(b"login\n"),
             SideTask::Probe(_) => {}
         }
+    }
+
+    // Behind the handshake the host says what it has to.
+    fn side_secured(step: &mut Step<'_, Self>, side: Conn) {
+        step.ports.out(side).extend(b"sure\n");
     }
 
     // The pool keeps a line until it is whole.
@@ -71,6 +79,11 @@ impl Sides for Echo {
 fn answered(step: &mut Step<'_, Echo>, side: Conn, line: &[u8]) {
     let Some(s) = step.engine.connections.side(side) else { return };
     let next = match (&s.session, line) {
+        (SideTask::Probe(_), login::HOST_WITH_TLS) => {
+            step.ports.out(side).extend(login::TLS);
+            let with = TlsPeer::Server(host(step));
+            return step.ports.start_tls(side, with, Vec::new());
+        }
         (SideTask::Kill(cancel), b"login\n") => cancel.as_bytes(),
         (SideTask::Probe(_), b"host\n") => b"sure\n",
         _ => b"quit\n",
@@ -85,9 +98,14 @@ fn answered(step: &mut Step<'_, Echo>, side: Conn, line: &[u8]) {
 
 /// Asks the host before a client is greeted.
 pub(crate) fn probe(step: &mut Step<'_, Echo>, client: Conn) {
-    let pool = step.engine.core_state.shared.pool("shop", "app").expect("every name has a pool");
-    let host = pool.settings().host.clone();
+    let host = host(step);
     if step.open_side(host, Some(PROBE_TIME), SideTask::Probe(client)).is_none() {
         step.end_client(client, DisconnectReason::TooManyClients);
     }
+}
+
+/// Returns the host that is asked.
+fn host(step: &Step<'_, Echo>) -> Arc<Host> {
+    let pool = step.engine.core_state.shared.pool("shop", "app").expect("every name has a pool");
+    pool.settings().host.clone()
 }

@@ -64,6 +64,11 @@ pub mod native {
     }
 
     impl Verifier {
+        /// Takes the bytes of a verifier.
+        pub fn new(bytes: [u8; BYTES]) -> Self {
+            Self(bytes.into())
+        }
+
         /// Reads the form that `mysql.user` has: `*` and 40 hexadecimal digits.
         pub fn parse(text: &str) -> Option<Self> {
             let digits = text.strip_prefix('*').filter(|digits| digits.len() == 2 * BYTES)?;

@@ -1,11 +1,41 @@
-//! The protocol of MySQL and MariaDB for a pool: which replies a server owes, and where they end.
+//! The protocol of MySQL and MariaDB for a pool, as `pg` is that of PostgreSQL. It decides and does
+//! no I/O.
 //!
-//! This is the beginning of what `pg` is for PostgreSQL. It decides and does no I/O.
+//! A client is greeted as its server would greet it (`probe`, `entering`), and lent a server that
+//! has agreed on what the client has agreed on (`variant`). Its commands go to the server
+//! (`requests`), behind the settings that the server lacks (`train`). The packets of a server
+//! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
+//! say of the session is learnt (`learn`). Between two commands a server may go back (`settle`,
+//! `release`).
+//!
+//! Each file uses only files that stand before it in this list.
 
 #![forbid(unsafe_code)]
 
 mod table;
 mod reply;
+pub mod errors;
+pub mod login;
+mod variant;
+mod settings;
+mod pins;
+mod text;
+mod commands;
+mod row;
+mod wishes;
+pub mod parts;
+mod train;
+mod learn;
+mod entering;
+mod preparing;
+mod probe;
+mod settle;
+mod own;
+mod replies;
+mod answers;
+mod requests;
+mod release;
+mod protocol;
 
 pub use reply::{PREFIX_BYTES, Part, Reply, Taken, UnexpectedPacket};
 pub use table::Kind;

@@ -67,6 +67,11 @@ impl Reply {
         self.phase == Phase::File
     }
 
+    /// True if the next packet is a row or the end of the rows.
+    pub(crate) fn is_rows(&self) -> bool {
+        self.phase == Phase::Rows
+    }
+
     /// Takes the next packet that begins a message. `prefix` is the payload, as far as it has
     /// arrived; `None` says that more of it is needed, at most [`PREFIX_BYTES`].
     ///

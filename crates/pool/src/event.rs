@@ -22,8 +22,8 @@ pub enum Event<'a, P: Parts> {
         /// The peer of the connection.
         peer: Peer,
     },
-    /// A connection is encrypted from now on: that of a client, or of a server before
-    /// [`Event::Connected`].
+    /// A connection is encrypted from now on: an [`Action::StartTls`] succeeded, or the loop has
+    /// encrypted the connection to a server by itself, before [`Event::Connected`].
     Secured {
         /// The connection's number.
         conn: Conn,
@@ -124,15 +124,17 @@ pub enum Action<P: Parts> {
         /// The server's host.
         host: Arc<Host>,
     },
-    /// Encrypt a client's connection: shake hands with the client. The answer is
-    /// [`Event::Secured`] or [`Event::Failed`]. From here on [`Event::Bytes`] has the bytes that
-    /// were decrypted, and all bytes to send are encrypted, except for the first `clear` of them.
+    /// Encrypt a connection: shake hands with the peer. The answer is [`Event::Secured`] or
+    /// [`Event::Failed`]. From here on [`Event::Bytes`] has the bytes that were decrypted, and all
+    /// bytes to send are encrypted, except for the first `clear` of them.
     StartTls {
         /// The connection's number.
         conn: Conn,
+        /// The peer to shake hands with.
+        with: TlsPeer,
         /// Number of bytes queued before, which are sent as they are.
         clear: usize,
-        /// The beginning of the client's handshake, if the client began it without a request.
+        /// The beginning of the client's handshake, as far as it has come.
         early: Vec<u8>,
     },
     /// Receive nothing more on `conn` for now. The loop may still step bytes received already.
@@ -167,6 +169,17 @@ pub enum Action<P: Parts> {
     Ask(P::Request),
     /// Write this line to the log.
     Note(Box<Note>),
+}
+
+/// The peer of a handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsPeer {
+    /// A client that has asked for encryption.
+    Client,
+    /// A client that has begun the handshake without a request.
+    DirectClient,
+    /// A server of this host that has been asked for encryption.
+    Server(Arc<Host>),
 }
 
 /// The importance of a line in the log.

@@ -20,6 +20,7 @@ pub mod disconnect;
 pub mod stats;
 pub mod settings;
 pub mod parts;
+pub mod process;
 pub mod lobby;
 pub mod message;
 pub mod secured;

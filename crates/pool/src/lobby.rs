@@ -13,11 +13,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::General;
 
 use crate::ids::{ClientSerial, Conn, Core, Peer};
+use crate::process::Process;
 use crate::time::Now;
 
 /// Number of clients of the admin console, on top of `max_client_conn`: an operator can look when
@@ -133,11 +134,11 @@ fn rank(crowd: &Crowd) -> Option<Rank> {
     crowd.first_key_value().map(|(&oldest, _)| (crowd.len(), Reverse(oldest)))
 }
 
-/// The connections of clients, over all cores. See the module.
+/// The connections of clients, over all cores of a protocol. See the module.
 #[derive(Debug)]
 pub struct Lobby {
     logins: Mutex<Logins>,
-    clients: AtomicU32,
+    process: Arc<Process>,
     consoles: AtomicU32,
     room: AtomicU32,
     crowded_out: AtomicU64,
@@ -147,9 +148,16 @@ pub struct Lobby {
 
 impl Default for Lobby {
     fn default() -> Self {
+        Self::of(Arc::default())
+    }
+}
+
+impl Lobby {
+    /// Makes a lobby without connections. The limit of clients holds for the process.
+    pub(crate) fn of(process: Arc<Process>) -> Self {
         Self {
             logins: Mutex::default(),
-            clients: AtomicU32::new(0),
+            process,
             consoles: AtomicU32::new(0),
             room: AtomicU32::new(u32::MAX),
             crowded_out: AtomicU64::new(0),
@@ -157,9 +165,7 @@ impl Default for Lobby {
             turned_away: AtomicU64::new(0),
         }
     }
-}
 
-impl Lobby {
     /// Sets the number of descriptors for connections of clients.
     pub fn set_room(&self, room: u32) {
         self.room.store(room, Relaxed);
@@ -177,7 +183,7 @@ impl Lobby {
 
     /// Returns the number of all connections of clients.
     pub fn total(&self) -> u32 {
-        self.logins() + self.clients.load(Relaxed) + self.consoles.load(Relaxed)
+        self.logins() + self.process.clients.load(Relaxed) + self.consoles.load(Relaxed)
     }
 
     /// Returns the number of logins that had to make way for later ones, since the start.
@@ -234,7 +240,7 @@ impl Lobby {
     pub fn admit(&self, counted: Counted, most: u32) -> bool {
         let count = match counted {
             Counted::Login => return true,
-            Counted::Client => &self.clients,
+            Counted::Client => &self.process.clients,
             Counted::Console => &self.consoles,
         };
         count.fetch_update(Relaxed, Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
@@ -242,7 +248,7 @@ impl Lobby {
 
     /// Whether there is no room for another client.
     pub fn is_full(&self, most: u32) -> bool {
-        self.clients.load(Relaxed) >= most
+        self.process.clients.load(Relaxed) >= most
     }
 
     /// Counts out a connection that has gone, or that another count has now. A login that had to
@@ -257,7 +263,7 @@ impl Lobby {
                 }
                 return;
             }
-            Counted::Client => &self.clients,
+            Counted::Client => &self.process.clients,
             Counted::Console => &self.consoles,
         };
         let before = count.fetch_sub(1, Relaxed);
@@ -311,6 +317,16 @@ mod tests {
         assert_eq!(come(&lobby, "[2001:db8:0:1:ffff::2]:1", 2, 3), None);
         assert_eq!(come(&lobby, "10.0.0.1:1", 3, 3), Some(1));
         assert_eq!(come(&lobby, "[::ffff:10.0.0.1]:2", 4, 3), Some(3));
+    }
+
+    #[test]
+    fn lobbies_of_a_process_have_one_limit_of_clients() {
+        let process = Arc::default();
+        let [one, other] = [(); 2].map(|()| Lobby::of(Arc::clone(&process)));
+        assert!(one.admit(Counted::Client, 1) && !other.admit(Counted::Client, 1));
+        assert!(other.is_full(1) && other.admit(Counted::Console, 1));
+        one.go(Counted::Client, &peer("10.0.0.1:1"), ClientSerial(0));
+        assert!(other.admit(Counted::Client, 1));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::settings::PoolSettings;
 use crate::time::Now;
 use crate::width::{Load, Width};
 
+/// The names of a pool's database and user, and the variant of its servers.
+pub(crate) type PoolKey = (Arc<str>, Arc<str>, u16);
+
 /// A pool over all cores: one user of one database.
 #[derive(Debug)]
 pub struct PoolShared<P: Parts> {
@@ -19,6 +22,8 @@ pub struct PoolShared<P: Parts> {
     pub database: Arc<str>,
     /// The user as clients name themselves.
     pub user: Arc<str>,
+    /// The variant of the pool's servers ([`crate::shared::Shared::pool_of_variant`]).
+    pub variant: u16,
     /// The protocol's part.
     pub protocol: P::PoolShared,
     /// Number of times that the pool's servers were to be connected anew.
@@ -40,7 +45,7 @@ impl<P: Parts> PoolShared<P> {
     /// Makes a pool without servers and clients.
     pub(crate) fn new(
         id: PoolId,
-        (database, user): (Arc<str>, Arc<str>),
+        (database, user, variant): PoolKey,
         settings: Arc<PoolSettings>,
         protocol: P::PoolShared,
     ) -> Self {
@@ -48,6 +53,7 @@ impl<P: Parts> PoolShared<P> {
             id,
             database,
             user,
+            variant,
             protocol,
             reconnects: AtomicU32::new(0),
             killed: AtomicU64::new(0),
@@ -57,6 +63,11 @@ impl<P: Parts> PoolShared<P> {
             width: Mutex::default(),
             crowd: Crowd::default(),
         }
+    }
+
+    /// Returns the key under which the process finds the pool.
+    pub(crate) fn key(&self) -> PoolKey {
+        (self.database.clone(), self.user.clone(), self.variant)
     }
 
     /// Puts new options into force. `None` means that the pool's user or database is not

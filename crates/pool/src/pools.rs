@@ -11,10 +11,7 @@ use std::sync::Arc;
 
 use crate::ids::PoolId;
 use crate::parts::Parts;
-use crate::pool_shared::PoolShared;
-
-/// The names of a pool's database and user.
-pub(crate) type DatabaseAndUser = (Arc<str>, Arc<str>);
+use crate::pool_shared::{PoolKey, PoolShared};
 
 /// Number of pools that can exist at a time.
 const POOLS_MAX: usize = 100_000;
@@ -24,7 +21,7 @@ const POOLS_MAX: usize = 100_000;
 pub(crate) struct Pools<P: Parts> {
     places: Vec<PoolEntry<P>>,
     free: Vec<u32>,
-    by_name: HashMap<DatabaseAndUser, PoolId>,
+    by_key: HashMap<PoolKey, PoolId>,
 }
 
 /// A place in the table of pools.
@@ -37,14 +34,14 @@ struct PoolEntry<P: Parts> {
 
 impl<P: Parts> Default for Pools<P> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new(), by_name: HashMap::new() }
+        Self { places: Vec::new(), free: Vec::new(), by_key: HashMap::new() }
     }
 }
 
 impl<P: Parts> Pools<P> {
-    /// Returns the pool with these names.
-    pub(crate) fn find(&self, names: &DatabaseAndUser) -> Option<&Arc<PoolShared<P>>> {
-        self.get(*self.by_name.get(names)?)
+    /// Returns the pool with this key.
+    pub(crate) fn find(&self, key: &PoolKey) -> Option<&Arc<PoolShared<P>>> {
+        self.get(*self.by_key.get(key)?)
     }
 
     /// Returns the pool with this number.
@@ -55,10 +52,10 @@ impl<P: Parts> Pools<P> {
     /// Adds a pool, unless there are too many.
     pub(crate) fn add(
         &mut self,
-        names: DatabaseAndUser,
+        key: PoolKey,
         make: impl FnOnce(PoolId) -> PoolShared<P>,
     ) -> Option<Arc<PoolShared<P>>> {
-        if self.by_name.len() >= POOLS_MAX {
+        if self.by_key.len() >= POOLS_MAX {
             return None;
         }
         let place = self.free.pop().unwrap_or_else(|| {
@@ -68,7 +65,7 @@ impl<P: Parts> Pools<P> {
         let id = PoolId::new(place, self.places[place as usize].time);
         let pool = Arc::new(make(id));
         self.places[place as usize].pool = Some(pool.clone());
-        let before = self.by_name.insert(names, id);
+        let before = self.by_key.insert(key, id);
         assert!(before.is_none(), "a pool is made once");
         Some(pool)
     }
@@ -79,7 +76,7 @@ impl<P: Parts> Pools<P> {
         let nobody = self.get(id).is_some_and(|pool| Arc::strong_count(pool) == 1);
         let Some(place) = self.places.get_mut(id.place()).filter(|_| nobody) else { return false };
         let Some(pool) = place.pool.take() else { return false };
-        self.by_name.remove(&(pool.database.clone(), pool.user.clone()));
+        self.by_key.remove(&pool.key());
         // A place whose times are used up stays empty.
         if let Some(next) = place.time.checked_add(1) {
             place.time = next;

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::event::{Action, Level};
+use crate::event::{Action, Level, TlsPeer};
 use crate::ids::Conn;
 use crate::parts::Parts;
 use crate::time::Now;
@@ -216,21 +216,17 @@ impl<P: Parts> Ports<P> {
         })
     }
 
-    /// Has the loop encrypt a client's connection from here on ([`Action::StartTls`]).
-    pub fn start_tls(&mut self, conn: Conn, early: Vec<u8>) {
+    /// Has the loop encrypt a connection behind what is queued on it ([`Action::StartTls`]).
+    pub fn start_tls(&mut self, conn: Conn, with: TlsPeer, early: Vec<u8>) {
         let clear = self.port(conn).pending.len();
-        self.act(Action::StartTls { conn, clear, early });
+        self.act(Action::StartTls { conn, with, clear, early });
     }
 
-    /// Returns the beginning of the handshake that a client began without a request, until the loop
-    /// has taken that action. Bytes that still come from the client go along.
+    /// Returns the beginning of the handshake of a client, until the loop has taken that action.
+    /// Bytes that still come from the client go along.
     pub fn starting(&mut self, conn: Conn) -> Option<&mut Vec<u8>> {
         self.actions.iter_mut().find_map(|action| match action {
-            Action::StartTls { conn: starting, early, .. }
-                if *starting == conn && !early.is_empty() =>
-            {
-                Some(early)
-            }
+            Action::StartTls { conn: starting, early, .. } if *starting == conn => Some(early),
             _ => None,
         })
     }

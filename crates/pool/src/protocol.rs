@@ -120,6 +120,11 @@ pub trait Sides: Parts {
     fn side_connected(step: &mut Step<'_, Self>, side: Conn) {
         let _ = (step, side);
     }
+    /// Goes on with a side connection that is encrypted from now on
+    /// ([`crate::Ports::start_tls`]).
+    fn side_secured(step: &mut Step<'_, Self>, side: Conn) {
+        let _ = (step, side);
+    }
     /// Reads what has come on a side connection, as far as it can. Returns the number of bytes that
     /// it has handled.
     fn side_output(step: &mut Step<'_, Self>, side: Conn, output: &[u8]) -> usize {
@@ -187,6 +192,11 @@ pub trait Protocol: Background + Sides + Views {
     fn greet(step: &mut Step<'_, Self>, client: Conn) {
         let _ = (step, client);
     }
+    /// Goes on with a client whose connection is encrypted from now on
+    /// ([`crate::Ports::start_tls`]).
+    fn client_secured(step: &mut Step<'_, Self>, client: Conn) {
+        let _ = (step, client);
+    }
     /// Returns the phase of a client's session.
     fn phase(session: &Self::Client) -> Phase;
     /// Whether a client has sent nothing yet that shows that it speaks the protocol.
@@ -247,6 +257,11 @@ pub trait Protocol: Background + Sides + Views {
 
     /// Begins the login to a server that is connected.
     fn connected(step: &mut Step<'_, Self>, server: Conn);
+    /// Goes on with a server whose connection is encrypted from now on: because the protocol has
+    /// asked for it ([`Step::start_tls`]), or before [`Protocol::connected`].
+    fn secured(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
+    }
     /// Handles a server that could not be connected or logged in to. If the pool has no other
     /// server, the clients that wait for one get an error, unless they wait on
     /// (`server_unavailable`).

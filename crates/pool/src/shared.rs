@@ -3,7 +3,6 @@
 //! Locks protect this state, here and in the files of its parts. A message of a client that has a
 //! server takes none of these locks.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use refrain_config::Options;
@@ -17,6 +16,7 @@ use crate::parts::Parts;
 use crate::pauses::Pauses;
 use crate::pool_shared::PoolShared;
 use crate::pools::Pools;
+use crate::process::Process;
 use crate::settings::PoolSettings;
 
 /// The state that the cores share.
@@ -37,15 +37,25 @@ pub struct Shared<P: Parts> {
     options: RwLock<Arc<Options>>,
     pools: Mutex<Pools<P>>,
     pauses: Mutex<Pauses>,
-    serials: AtomicU64,
+    process: Arc<Process>,
 }
 
 impl<P: Parts> Shared<P> {
     /// Makes the state that `cores` engines share at the start.
     pub fn new(options: Arc<Options>, cores: u16, entropy: &mut dyn FnMut(&mut [u8])) -> Arc<Self> {
+        Self::in_process(Arc::default(), options, cores, entropy)
+    }
+
+    /// Makes that state in a process that may serve other protocols as well.
+    pub fn in_process(
+        process: Arc<Process>,
+        options: Arc<Options>,
+        cores: u16,
+        entropy: &mut dyn FnMut(&mut [u8]),
+    ) -> Arc<Self> {
         Arc::new(Self {
             cores,
-            lobby: Lobby::default(),
+            lobby: Lobby::of(Arc::clone(&process)),
             counts: Counts::default(),
             moved: Moved::default(),
             lost_hosts: LostHosts::default(),
@@ -53,7 +63,7 @@ impl<P: Parts> Shared<P> {
             options: RwLock::new(options),
             pools: Mutex::default(),
             pauses: Mutex::default(),
-            serials: AtomicU64::new(1),
+            process,
         })
     }
 
@@ -126,20 +136,32 @@ impl<P: Parts> Shared<P> {
 
     /// Returns a number that was never given before.
     pub fn serial(&self) -> u64 {
-        self.serials.fetch_add(1, Relaxed)
+        self.process.serial()
     }
 
     /// Returns the pool of a user of a database, if the process has made that pool.
     pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
-        let key = (Arc::from(database), Arc::from(user));
+        let key = (Arc::from(database), Arc::from(user), 0);
         lock(&self.pools).find(&key).cloned()
     }
 
     /// Returns the pool of a user of a database, and makes the pool on first use. Returns `None` if
     /// there is no such database or user, or if there are too many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
+        self.pool_of_variant(database, user, 0)
+    }
+
+    /// Returns the pool of a user of a database whose servers are of a variant, and makes the pool
+    /// on first use. A protocol has variants if clients agree on something at their login that a
+    /// server has to agree on as well. Each variant is a pool of its own, with the same settings.
+    pub fn pool_of_variant(
+        &self,
+        database: &str,
+        user: &str,
+        variant: u16,
+    ) -> Option<Arc<PoolShared<P>>> {
         let mut pools = lock(&self.pools);
-        let key = (Arc::from(database), Arc::from(user));
+        let key = (Arc::from(database), Arc::from(user), variant);
         if let Some(pool) = pools.find(&key) {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }

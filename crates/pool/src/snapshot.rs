@@ -150,3 +150,80 @@ pub struct ServerView<P: Parts> {
     /// The protocol's part.
     pub session: P::ServerView,
 }
+
+impl<P: Parts> Snapshot<P> {
+    /// Returns the snapshot as that of a core of another protocol, whose own parts are empty.
+    #[must_use]
+    pub fn of_another<Q: Parts>(self) -> Snapshot<Q> {
+        Snapshot {
+            core: self.core,
+            now: self.now,
+            pools: self.pools.into_iter().map(PoolView::of_another).collect(),
+            forgotten: self.forgotten.of_another(),
+            clients: self.clients.into_iter().map(ClientView::of_another).collect(),
+            servers: self.servers.into_iter().map(ServerView::of_another).collect(),
+            protocol: Q::View::default(),
+            logging_in: self.logging_in,
+        }
+    }
+}
+
+impl<P: Parts> PoolView<P> {
+    fn of_another<Q: Parts>(self) -> PoolView<Q> {
+        PoolView {
+            database: self.database,
+            user: self.user,
+            mode: self.mode,
+            size: self.size,
+            host: self.host,
+            server_database: self.server_database,
+            paused: self.paused,
+            waiting: self.waiting,
+            asking: self.asking,
+            max_wait_us: self.max_wait_us,
+            share_servers: self.share_servers,
+            share_width: self.share_width,
+            servers_shared: self.servers_shared,
+            requests_on_shared: self.requests_on_shared,
+            longest_line: self.longest_line,
+            counters: self.counters.of_another(),
+        }
+    }
+}
+
+impl<P: Parts> ClientView<P> {
+    fn of_another<Q: Parts>(self) -> ClientView<Q> {
+        ClientView {
+            serial: self.serial,
+            database: self.database,
+            user: self.user,
+            peer: self.peer,
+            state: self.state,
+            server: self.server,
+            connected: self.connected,
+            requested: self.requested,
+            waiting: self.waiting,
+            secured: self.secured,
+            session: Q::ClientView::default(),
+        }
+    }
+}
+
+impl<P: Parts> ServerView<P> {
+    fn of_another<Q: Parts>(self) -> ServerView<Q> {
+        ServerView {
+            serial: self.serial,
+            database: self.database,
+            user: self.user,
+            host: self.host,
+            state: self.state,
+            client: self.client,
+            pid: self.pid,
+            connected: self.connected,
+            lent: self.lent,
+            close_needed: self.close_needed,
+            secured: self.secured,
+            session: Q::ServerView::default(),
+        }
+    }
+}

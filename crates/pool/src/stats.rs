@@ -172,6 +172,20 @@ pub struct Counters<C> {
     pub turn_time: Histogram,
 }
 
+impl<C> Counters<C> {
+    /// Returns the counters as those of another protocol, whose own are zero.
+    pub(crate) fn of_another<D: Default>(self) -> Counters<D> {
+        Counters {
+            pool: self.pool,
+            protocol: D::default(),
+            xact_time: self.xact_time,
+            query_time: self.query_time,
+            wait_time: self.wait_time,
+            turn_time: self.turn_time,
+        }
+    }
+}
+
 impl<C: CounterSet> Counters<C> {
     /// Iterates over the name and value of each plain counter.
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {

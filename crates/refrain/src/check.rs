@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use refrain_config::{Host, Options};
@@ -62,9 +63,8 @@ fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
 /// Connects and disconnects. Does not log in, because that would need a user.
 fn try_host(host: &Host) -> Result<(), String> {
     match host {
-        Host::Unix { dir, port } => UnixStream::connect(dir.join(format!(".s.PGSQL.{port}")))
-            .map(drop)
-            .map_err(|error| error.to_string()),
+        Host::Unix { dir, port } => try_socket(&dir.join(format!(".s.PGSQL.{port}"))),
+        Host::Socket(path) => try_socket(path),
         Host::Tcp { host, port, .. } => {
             let mut last = String::new();
             for address in resolve::look_up(host)? {
@@ -78,6 +78,10 @@ fn try_host(host: &Host) -> Result<(), String> {
         }
         Host::Sqlite(file) => sqlite_host::try_open(file),
     }
+}
+
+fn try_socket(path: &Path) -> Result<(), String> {
+    UnixStream::connect(path).map(drop).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -109,6 +109,10 @@ struct Flags {
     /// Address on which to accept clients; may be given several times [default: 127.0.0.1:6432]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
+    /// Address on which to accept clients of MySQL, if there is a database of MySQL; may be given
+    /// several times [default: 127.0.0.1:6033]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    mysql_listen: Vec<SocketAddr>,
     /// Directory of the Unix socket on which to accept clients
     #[arg(long, value_name = "DIR")]
     unix_socket_dir: Option<PathBuf>,
@@ -192,6 +196,7 @@ impl Flags {
     fn overrides(self) -> Overrides {
         Overrides {
             listen: self.listen,
+            mysql_listen: self.mysql_listen,
             unix_socket_dir: self.unix_socket_dir,
             workers: self.workers,
             pool_size: self.pool_size,

@@ -225,8 +225,8 @@ impl<P: Served> Worker<P> {
                 scene::meet(conn, Other::Server(Arc::clone(&host)));
                 self.connect(now, conn, &host);
             }
-            Action::StartTls { conn, clear, early } => {
-                worker_state.start_tls(now, conn, clear, &early);
+            Action::StartTls { conn, with, clear, early } => {
+                worker_state.start_tls(now, conn, &with, clear, &early);
             }
             Action::Pause { conn } => {
                 if !worker_state.local.set_paused(conn, true) {
@@ -272,7 +272,7 @@ impl<P: Served> Worker<P> {
     fn connect(&mut self, now: Now, conn: Conn, host: &Host) {
         let Self { kernel, worker_state, .. } = self;
         match host {
-            Host::Tcp { .. } | Host::Unix { .. } => {
+            Host::Tcp { .. } | Host::Unix { .. } | Host::Socket(_) => {
                 match P::server_tls(&worker_state.tls.store, host) {
                     Ok(Some(session)) => worker_state.tls.put(conn, Box::new(session)),
                     Ok(None) => {}

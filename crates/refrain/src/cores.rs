@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use refrain_config::Options;
+use refrain_config::{Backend, Options};
 use refrain_drive::{Driver, Kernel};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
+use refrain_pool::lobby::Lobby;
+use refrain_pool::process::Process;
 use refrain_pool::shared::Shared;
 use refrain_pool::snapshot::Snapshot;
 use refrain_pool::{Engine, Now};
@@ -30,9 +32,15 @@ pub(crate) struct Cores<P: Served> {
 
 impl<P: Served> Cores<P> {
     /// Makes a core for each kernel driver. There is room for so many connections of clients.
-    pub(crate) fn new(options: &Arc<Options>, kernels: &[Kernel], room: u32) -> Arc<Self> {
+    pub(crate) fn new(
+        process: Arc<Process>,
+        options: &Arc<Options>,
+        kernels: &[Kernel],
+        room: u32,
+    ) -> Arc<Self> {
         let cores = u16::try_from(kernels.len()).unwrap_or(u16::MAX);
-        let shared = Shared::new(Arc::clone(options), cores, &mut random::fill);
+        let own = options.of_backends(P::serves);
+        let shared = Shared::in_process(process, own, cores, &mut random::fill);
         shared.lobby.set_room(room);
         Arc::new(Self {
             post: Arc::new(Post::new(kernels.iter().map(Driver::waker))),
@@ -89,6 +97,14 @@ pub(crate) trait AnyCores: Send + Sync {
     fn refuse_clients(&self);
     /// Puts new options into force.
     fn reload(&self, options: &Arc<Options>);
+    /// Whether the cores serve databases with this backend.
+    fn serves(&self, backend: Backend) -> bool;
+    /// Returns a snapshot of each core. What is PostgreSQL's alone is empty.
+    fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot>;
+    /// Returns the counts of connections of clients.
+    fn lobby(&self) -> &Lobby;
+    /// Counts the servers of a database, or of all.
+    fn database_servers(&self, database: Option<&str>) -> u32;
     /// Pauses a database, or all. Cores with pools get a command; a core that opens a pool later
     /// reads the pause in what the cores share.
     fn pause(&self, database: Option<&Arc<str>>);
@@ -121,8 +137,25 @@ impl<P: Served> AnyCores for Cores<P> {
     }
 
     fn reload(&self, options: &Arc<Options>) {
-        self.shared.reload(Arc::clone(options));
-        self.post.command(&Command::Reload(Arc::clone(options)));
+        let own = options.of_backends(P::serves);
+        self.shared.reload(Arc::clone(&own));
+        self.post.command(&Command::Reload(own));
+    }
+
+    fn serves(&self, backend: Backend) -> bool {
+        P::serves(backend)
+    }
+
+    fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot> {
+        self.snapshots(timeout).into_iter().map(Snapshot::of_another).collect()
+    }
+
+    fn lobby(&self) -> &Lobby {
+        &self.shared.lobby
+    }
+
+    fn database_servers(&self, database: Option<&str>) -> u32 {
+        self.shared.counts.database_servers(database)
     }
 
     fn pause(&self, database: Option<&Arc<str>>) {

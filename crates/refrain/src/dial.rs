@@ -62,6 +62,7 @@ impl Dialer {
             Host::Unix { dir, port } => {
                 return Some(Address::Unix(dir.join(format!(".s.PGSQL.{port}"))));
             }
+            Host::Socket(path) => return Some(Address::Unix(path.clone())),
             Host::Tcp { host, port, .. } => (host, *port),
             // SQLite runs in this process: there is nothing to connect to.
             Host::Sqlite(_) => return None,

@@ -12,25 +12,32 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use refrain_config::Host;
+use refrain_config::{Backend, General, Host};
 use refrain_drive::Address;
 use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::Snapshot;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+};
+use xtask::certificates::Authority;
 
 use crate::balance::Order;
-use crate::cores::{AnyCores, Cores};
+use crate::cores::Cores;
+use crate::listen::Places;
 use crate::mail::Mail;
-use crate::opened::Opened;
+use crate::opened::{Opened, Opening};
 use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, parser};
 use crate::served::{LocalServers, Served};
 use crate::source::{From, Overrides, Source};
-use crate::state::State;
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::tls::{Session, Store};
-use crate::workers::{self, Parts};
+use crate::workers::{Shared, Threads};
 
 /// No servers in this process: all are behind sockets.
 pub(crate) struct Nowhere;
@@ -40,6 +47,16 @@ impl LocalServers for Nowhere {
 }
 
 impl Served for Echo {
+    const THREADS: &'static str = "echo";
+
+    fn serves(_backend: Backend) -> bool {
+        true
+    }
+    fn places(general: &General) -> Places<'_> {
+        let addresses = &general.mysql_listen;
+        Places { addresses, socket: None, client_speaks_first: false }
+    }
+
     type Helpers = ();
     type Local = Nowhere;
 
@@ -79,6 +96,13 @@ struct EchoServer {
 
 impl EchoServer {
     fn start() -> Self {
+        Self::start_with(Ok)
+    }
+
+    /// Starts a server that makes what it speaks on of each connection.
+    fn start_with<S: Read + Write>(
+        begin: impl Fn(TcpStream) -> io::Result<S> + Clone + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server =
@@ -87,11 +111,11 @@ impl EchoServer {
             (Arc::clone(&server.open), Arc::clone(&server.most), Arc::clone(&server.lines));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (open, lines) = (Arc::clone(&open), Arc::clone(&lines));
+                let (open, lines, begin) = (Arc::clone(&open), Arc::clone(&lines), begin.clone());
                 most.fetch_max(open.fetch_add(1, Relaxed) + 1, Relaxed);
                 thread::spawn(move || {
                     // Refrain may close the connection at any time.
-                    let _ = answer(&stream, &lines);
+                    let _ = begin(stream).and_then(|stream| answer(stream, &lines));
                     open.fetch_sub(1, Relaxed);
                 });
             }
@@ -105,30 +129,73 @@ impl EchoServer {
 }
 
 /// Answers one connection of Refrain's until it is over.
-fn answer(mut stream: &TcpStream, lines: &Mutex<Vec<String>>) -> io::Result<()> {
-    for line in BufReader::new(stream).lines() {
-        let line = line?;
-        lines.lock().unwrap().push(line.clone());
+fn answer(stream: impl Read + Write, lines: &Mutex<Vec<String>>) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let line = line.trim_end();
+        lines.lock().unwrap().push(line.to_owned());
         match line.split(' ').next() {
-            Some("hello") => stream.write_all(b"welcome 7 secret\n")?,
+            Some("hello") => stream.get_mut().write_all(b"welcome 7 secret\n")?,
             Some("quit" | "cancel") => return Ok(()),
-            _ => stream.write_all(format!("{line}\n").as_bytes())?,
+            _ => stream.get_mut().write_all(format!("{line}\n").as_bytes())?,
         }
     }
-    Ok(())
+}
+
+/// Speaks first on a connection of Refrain's, which asks for TLS in the clear.
+fn secure(
+    mut stream: TcpStream,
+    config: &Arc<ServerConfig>,
+) -> io::Result<StreamOwned<ServerConnection, TcpStream>> {
+    stream.write_all(b"host tls\n")?;
+    // The handshake stands right behind the request.
+    let mut request = [0; 4];
+    stream.read_exact(&mut request)?;
+    assert_eq!(&request, b"tls\n");
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+    Ok(StreamOwned::new(connection, stream))
 }
 
 /// A client of Refrain's.
-struct Client(BufReader<TcpStream>);
+struct Client<S = TcpStream>(BufReader<S>);
+
+/// Connects to Refrain.
+fn reach(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    stream
+}
 
 impl Client {
     fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(SOON)).unwrap();
-        let mut client = Self(BufReader::new(stream));
-        client.send("shop app");
-        assert!(client.line().starts_with("welcome "));
+        let mut client = Self(BufReader::new(reach(address)));
+        client.log_in("shop app");
         client
+    }
+}
+
+impl Client<StreamOwned<ClientConnection, TcpStream>> {
+    /// Connects with TLS, which the client asks for in the clear. The handshake stands right behind
+    /// the request.
+    fn connect_secured(address: SocketAddr, config: Arc<ClientConfig>) -> Self {
+        let mut stream = reach(address);
+        let name = "localhost".try_into().unwrap();
+        let mut connection = ClientConnection::new(config, name).unwrap();
+        let mut first = b"tls\n".to_vec();
+        connection.write_tls(&mut first).unwrap();
+        stream.write_all(&first).unwrap();
+        Self(BufReader::new(StreamOwned::new(connection, stream)))
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    fn log_in(&mut self, names: &str) {
+        self.send(names);
+        assert!(self.line().starts_with("welcome "));
     }
 
     fn send(&mut self, line: &str) {
@@ -147,6 +214,45 @@ impl Client {
     fn says(&mut self, line: &str) {
         self.send(line);
         assert_eq!(self.line(), line);
+    }
+}
+
+/// The files of TLS, and what is made of them for both of Refrain's sides.
+struct Certificates {
+    folder: PathBuf,
+    of_servers: Arc<ServerConfig>,
+    of_clients: Arc<ClientConfig>,
+}
+
+impl Certificates {
+    fn new() -> Self {
+        let authority = Authority::new("root").unwrap();
+        let signed = authority.sign("server", &["localhost"]).unwrap();
+        let folder = std::env::temp_dir().join(format!("refrain-echo-tls-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("root"), authority.certificate()).unwrap();
+        fs::write(folder.join("certificate"), &signed.certificate).unwrap();
+        fs::write(folder.join("key"), &signed.key).unwrap();
+        let certificate = |text: &str| CertificateDer::from_pem_slice(text.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(signed.key.as_bytes()).unwrap();
+        let of_servers = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate(&signed.certificate)], key);
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(&authority.certificate())).unwrap();
+        let of_clients = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (of_servers, of_clients) = (Arc::new(of_servers.unwrap()), Arc::new(of_clients));
+        Self { folder, of_servers, of_clients }
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("{:?}", self.folder.join(name).to_str().unwrap())
     }
 }
 
@@ -170,18 +276,21 @@ impl Running {
         write_options(&file, server, pool);
         let from = From::File(file.clone());
         let source = Source { from, overrides: Overrides::default() };
-        let [lines, pg] = [(); 2].map(|()| Opened::open(source.load().unwrap()).unwrap());
+        let opened = Opened::open(source.load().unwrap()).unwrap();
+        let (lines, pg) = (opened.protocol::<Echo>().unwrap(), opened.protocol::<Pg>().unwrap());
         let (address, postgres) = (address(&lines), address(&pg));
-        let (cores, pg_cores) = (lines.cores::<Echo>(), pg.cores::<Pg>());
-        let all: Vec<Arc<dyn AnyCores>> = vec![cores.clone(), pg_cores.clone()];
-        let state = lines.state(&source, all);
+        let (cores, pg_cores) = (Arc::clone(&lines.cores), Arc::clone(&pg.cores));
+        let state = opened.state(&source, None, vec![lines.front(), pg.front()]);
         let (commands, ordered) = mpsc::channel();
-        let mut threads = start(lines, &state, &cores, (), &commands);
         let (questions, _) = mpsc::channel();
         let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
         let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
         let helpers = Helpers { post, files, questions, parser_queue };
-        threads.extend(start(pg, &state, &pg_cores, helpers, &commands));
+        let mut threads = Threads::default();
+        let shared = Shared { state: &state, gate: opened.shares.gate(), commands: &commands };
+        threads.start(shared, lines, ()).unwrap();
+        threads.start(shared, pg, helpers).unwrap();
+        let threads = threads.threads;
         let supervisor = Supervisor::new(state, source, ordered, threads);
         let supervisor = thread::spawn(move || supervisor.run());
         Self { address, postgres, cores, commands, supervisor, file }
@@ -205,28 +314,21 @@ impl Running {
     }
 }
 
-fn address(opened: &Opened) -> SocketAddr {
-    let Address::Tcp(address) = opened.listeners.addresses[0] else { panic!("it is of TCP") };
+fn address<P: Served>(opening: &Opening<P>) -> SocketAddr {
+    let Address::Tcp(address) = opening.listeners.addresses[0] else { panic!("it is of TCP") };
     address
 }
 
-/// Starts the cores of a protocol.
-fn start<P: Served>(
-    opened: Opened,
-    state: &State,
-    cores: &Arc<Cores<P>>,
-    helpers: P::Helpers,
-    commands: &Sender<SupervisorCommand>,
-) -> Vec<JoinHandle<()>> {
-    let parts = Parts { state, cores, helpers, gate: opened.shares.gate(), commands };
-    workers::start(parts, opened.kernels, opened.listeners.sockets).unwrap()
-}
-
+/// Writes the options of a pool. If `pool` has tables, they are options of the whole configuration.
 fn write_options(file: &PathBuf, server: &EchoServer, pool: &str) {
     let address = server.address;
+    let pool = match pool.contains("[pool]") {
+        true => pool.to_owned(),
+        false => format!("[pool]\n{pool}\n[databases.\"*\"]"),
+    };
     let text = format!(
-        "listen = [\"127.0.0.1:0\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\nworkers = 2\n\
-         [pool]\n{pool}\n[databases.\"*\"]\nurl = \"postgres://u@{address}\"\n"
+        "listen = [\"127.0.0.1:0\"]\nmysql_listen = [\"127.0.0.1:0\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\nworkers = 2\n\
+         {pool}\nurl = \"postgres://u@{address}\"\n"
     );
     fs::write(file, text).unwrap();
 }
@@ -262,8 +364,7 @@ fn one_process_serves_two_protocols() {
     let server = EchoServer::start();
     let running = Running::start("two", &server, "pool_size = 1");
     let mut anna = Client::connect(running.address);
-    let mut postgres = TcpStream::connect(running.postgres).unwrap();
-    postgres.set_read_timeout(Some(SOON)).unwrap();
+    let mut postgres = reach(running.postgres);
     postgres.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
     let mut no = [0];
     postgres.read_exact(&mut no).unwrap();
@@ -345,4 +446,37 @@ fn a_drain_waits_for_transactions() {
     running.end();
     assert!(TcpStream::connect(address).is_err());
     soon(|| server.open.load(Relaxed) == 0);
+}
+
+#[test]
+fn the_protocol_asks_for_tls_on_both_sides() {
+    let certificates = Certificates::new();
+    let config = Arc::clone(&certificates.of_servers);
+    let server = EchoServer::start_with(move |stream| secure(stream, &config));
+    let file = |name| certificates.file(name);
+    let options = format!(
+        "client_tls_sslmode = \"prefer\"\nclient_tls_cert_file = {}\nclient_tls_key_file = {}\n\
+         [pool]\npool_size = 1\n[databases.\"*\"]\nsslmode = \"verify-ca\"\nsslrootcert = {}",
+        file("certificate"),
+        file("key"),
+        file("root")
+    );
+    let running = Running::start("tls", &server, &options);
+    let config = Arc::clone(&certificates.of_clients);
+    let mut anna = Client::connect_secured(running.address, config);
+    assert_eq!(anna.line(), "secured");
+    anna.log_in("secure app");
+    for _ in 0..3 {
+        anna.says("one");
+    }
+    let is_encrypted = |cores: &[Snapshot<Echo>]| {
+        let clients = cores.iter().flat_map(|core| &core.clients);
+        let mut servers = cores.iter().flat_map(|core| &core.servers);
+        clients.filter(|client| client.secured.is_some()).count() == 1
+            && servers.all(|server| server.secured.is_some())
+    };
+    running.wait_until(is_encrypted);
+    running.commands.send(SupervisorCommand::Stop).unwrap();
+    running.end();
+    fs::remove_dir_all(&certificates.folder).unwrap();
 }

@@ -7,7 +7,8 @@
 //!
 //! The loop knows no protocol: it is compiled for each protocol that the program serves (`served`),
 //! and a core serves one. What the program does for PostgreSQL alone is in the folders `pg` and
-//! `admin/pg`; the rest of the console, and the metrics, show the figures of PostgreSQL's cores.
+//! `admin/pg`, and for MySQL in `mysql`; the rest of the console, and the metrics, show the figures
+//! of all cores.
 //!
 //! ```text
 //!  signals ──► supervisor ┐                 ┌── core 0 (also accepts)
@@ -24,6 +25,7 @@
 pub mod clock;
 mod random;
 mod tls;
+mod listen;
 mod served;
 mod scene;
 pub mod log;
@@ -34,7 +36,6 @@ mod machine;
 mod descriptors;
 mod dial;
 mod loads;
-mod listen;
 mod cores;
 mod state;
 mod source;
@@ -45,12 +46,13 @@ mod worker_state;
 mod worker_tls;
 mod worker_events;
 mod core;
-mod workers;
 mod signals;
 mod http;
 mod opened;
+mod workers;
 mod console;
 mod pg;
+mod mysql;
 mod sum;
 mod metrics;
 mod admin;

@@ -1,5 +1,6 @@
 //! Listening for clients.
 
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use refrain_config::General;
 use refrain_drive::{Address, Listener, Socket};
 use refrain_pool::Parts;
 use refrain_pool::shared::Shared;
@@ -16,6 +16,23 @@ use refrain_pool::shared::Shared;
 const IN_USE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two attempts to bind.
 const RETRY: Duration = Duration::from_millis(20);
+
+/// The places at which clients of a protocol are accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    pub(crate) addresses: &'a [SocketAddr],
+    pub(crate) socket: Option<UnixSocket<'a>>,
+    /// Whether a client says something before it hears anything.
+    pub(crate) client_speaks_first: bool,
+}
+
+/// The path of a Unix socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum UnixSocket<'a> {
+    At(&'a Path),
+    /// In this directory, where libpq looks for it.
+    Postgres(&'a Path),
+}
 
 /// The bound sockets and their addresses. The file of the Unix socket is removed when this is
 /// dropped.
@@ -39,14 +56,14 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds all addresses of the configuration.
+/// Binds all addresses of a protocol.
 ///
 /// Every user of the machine may connect to the Unix socket: the login checks who they are.
 ///
 /// # Errors
 /// The error of the first address that cannot be bound, with the address.
-pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
-    let backlog = i32::try_from(general.listen_backlog).unwrap_or(i32::MAX);
+pub(crate) fn bind(places: Places<'_>, backlog: u32) -> io::Result<Listeners> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     let named = |address: &Address| {
         let address = address.clone();
         move |error: io::Error| {
@@ -54,18 +71,20 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
         }
     };
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
-    for address in &general.listen {
+    for address in places.addresses {
         let address = Address::Tcp(*address);
         let bound = retry_in_use(|| Listener::bind(&address, backlog));
         let socket = bound.map_err(named(&address))?;
-        // A client speaks first, TLS or not: a core that is told of it earlier wakes up twice.
-        socket.await_first_bytes().map_err(named(&address))?;
+        // A core that is told of such a client before its first bytes wakes up twice.
+        if places.client_speaks_first {
+            socket.await_first_bytes().map_err(named(&address))?;
+        }
         addresses.push(socket.local().map_err(named(&address))?);
         sockets.push(socket);
     }
     let mut file = SocketFile::default();
-    if let Some(dir) = &general.unix_socket_dir {
-        let path = socket_path(dir, addresses.first());
+    if let Some(socket) = places.socket {
+        let path = socket.path(addresses.first());
         let address = Address::Unix(path.clone());
         let bound = retry_in_use(|| Listener::bind(&address, backlog));
         sockets.push(bound.map_err(named(&address))?);
@@ -92,14 +111,17 @@ pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Re
     }
 }
 
-/// Returns the path where libpq looks for the socket. The port in it is that of the first TCP
-/// address.
-fn socket_path(dir: &Path, first: Option<&Address>) -> PathBuf {
-    let port = match first {
-        Some(Address::Tcp(address)) => address.port(),
-        _ => 6432,
-    };
-    dir.join(format!(".s.PGSQL.{port}"))
+impl UnixSocket<'_> {
+    /// Returns the path. If it has a port in it, that is the port of the first TCP address.
+    fn path(self, first: Option<&Address>) -> PathBuf {
+        match (self, first) {
+            (Self::At(path), _) => path.to_owned(),
+            (Self::Postgres(dir), Some(Address::Tcp(address))) => {
+                dir.join(format!(".s.PGSQL.{}", address.port()))
+            }
+            (Self::Postgres(dir), _) => dir.join(".s.PGSQL.6432"),
+        }
+    }
 }
 
 /// Refuses clients that would take the file descriptors kept for others.
@@ -131,16 +153,16 @@ mod tests {
     fn a_socket_file_goes_with_its_listener() {
         let dir = std::env::temp_dir().join(format!("refrain-listen-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        let general = General {
-            listen: vec!["127.0.0.1:0".parse().unwrap()],
-            unix_socket_dir: Some(dir.clone()),
-            ..General::default()
-        };
-        let bound = bind(&general).unwrap();
-        let Address::Unix(path) = bound.addresses[1].clone() else { panic!("{bound:?}") };
-        assert!(path.exists());
-        drop(bound);
-        assert!(!path.exists());
+        let addresses = &["127.0.0.1:0".parse().unwrap()];
+        let own = dir.join("own.sock");
+        for socket in [UnixSocket::Postgres(&dir), UnixSocket::At(&own)] {
+            let places = Places { addresses, socket: Some(socket), client_speaks_first: true };
+            let bound = bind(places, 10).unwrap();
+            let Address::Unix(path) = bound.addresses[1].clone() else { panic!("{bound:?}") };
+            assert!(path.exists());
+            drop(bound);
+            assert!(!path.exists());
+        }
         fs::remove_dir(dir).unwrap();
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use refrain_pg::stats::RuleCounters;
 use refrain_pg::{CacheFigures, Counters, PoolView, Snapshot};
+use refrain_pool::lobby::Lobby;
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
 use refrain_sqlite::CacheStats;
@@ -37,10 +38,10 @@ type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Writes all metrics as they are now.
 pub(crate) fn text(state: &State, pg: &PgState) -> String {
-    let snapshots = pg.cores.snapshots(SNAPSHOT_TIMEOUT);
+    let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT);
     let mut text = Text::default();
     program(&mut text, state, pg, &snapshots);
-    logins(&mut text, pg);
+    logins(&mut text, state, pg);
     pools(&mut text, &snapshots);
     cache_rules(&mut text, &snapshots);
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
@@ -96,8 +97,10 @@ fn program(text: &mut Text, state: &State, pg: &PgState, snapshots: &[Snapshot])
 }
 
 /// Writes the counters of connections that never logged in.
-fn logins(text: &mut Text, pg: &PgState) {
-    let lobby = &pg.cores.shared.lobby;
+fn logins(text: &mut Text, state: &State, pg: &PgState) {
+    let sum = |count: fn(&Lobby) -> u64| {
+        state.cores.iter().map(|cores| count(cores.lobby())).sum::<u64>()
+    };
     let lookups = pg.cores.shared.protocol.lookup_stats();
     text.family("refrain_auth_users", "gauge", "Users of whom an answer of auth_query is kept.");
     text.sample("refrain_auth_users", &[], lookups.users);
@@ -105,17 +108,17 @@ fn logins(text: &mut Text, pg: &PgState) {
         (
             "logins_timed_out",
             "Connections closed because they did not log in in time.",
-            lobby.timed_out(),
+            sum(Lobby::timed_out),
         ),
         (
             "logins_crowded_out",
             "Connections closed before they logged in, to make room for later ones.",
-            lobby.crowded_out(),
+            sum(Lobby::crowded_out),
         ),
         (
             "connections_turned_away",
             "Connections closed at once because there were too few file descriptors.",
-            lobby.turned_away(),
+            sum(Lobby::turned_away),
         ),
         ("auth_queries", "Answers of auth_query.", lookups.queries),
         ("auth_query_failures", "Failures of auth_query.", lookups.failures),

@@ -8,7 +8,8 @@ use std::sync::{Arc, RwLock};
 use std::thread;
 
 use refrain_config::{DriverChoice, General, Options, Workers};
-use refrain_drive::{Driver, Kernel, Kind, Sizing};
+use refrain_drive::{Address, Driver, Kernel, Kind, Sizing};
+use refrain_pool::process::Process;
 
 use crate::clock::Clock;
 use crate::cores::{AnyCores, Cores};
@@ -21,49 +22,75 @@ use crate::state::{Flags, State};
 use crate::tls::{Setup, Store};
 use crate::{exposure, http};
 
-/// Everything that the program opens first.
+/// Everything that the program opens first, but for what each protocol has of its own.
 pub(crate) struct Opened {
     pub(crate) options: Arc<Options>,
     pub(crate) shares: Shares,
-    pub(crate) kernels: Vec<Kernel>,
     pub(crate) metrics: Option<http::Bound>,
-    pub(crate) listeners: Listeners,
+    process: Arc<Process>,
     tls: Arc<Store>,
 }
 
+/// Everything that the program opens first for one protocol.
+pub(crate) struct Opening<P: Served> {
+    pub(crate) cores: Arc<Cores<P>>,
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) listeners: Listeners,
+}
+
+/// The cores of a protocol, and the addresses at which they accept clients.
+pub(crate) type Front = (Arc<dyn AnyCores>, Vec<Address>);
+
+impl<P: Served> Opening<P> {
+    /// Returns the cores of the protocol, with their addresses.
+    pub(crate) fn front(&self) -> Front {
+        (Arc::clone(&self.cores) as _, self.listeners.addresses.clone())
+    }
+}
+
 impl Opened {
-    /// Opens everything.
+    /// Opens everything but for the protocols.
     ///
     /// # Errors
-    /// If an address cannot be bound, a file of TLS cannot be read, or the kernel lacks what the
-    /// driver needs.
+    /// If an address cannot be bound, or a file of TLS cannot be read.
     pub(crate) fn open(options: Options) -> io::Result<Self> {
-        let general = &options.general;
         let shares = Shares::of(&options, descriptors::limit());
-        let kernels = open_kernels(general, shares.gate())?;
         // Before the listeners: a client that finds their port open finds this one open as well.
-        let metrics = general.metrics_listen.map(http::bind).transpose()?;
+        let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
         let tls = Arc::new(Store::new(Setup::read(&options).map_err(io::Error::other)?));
-        let listeners = listen::bind(general)?;
-        Ok(Self { options: Arc::new(options), shares, kernels, metrics, listeners, tls })
+        Ok(Self { options: Arc::new(options), shares, metrics, process: Arc::default(), tls })
     }
 
-    /// Makes the cores of a protocol, one for each kernel driver.
-    pub(crate) fn cores<P: Served>(&self) -> Arc<Cores<P>> {
-        Cores::new(&self.options, &self.kernels, self.shares.room())
+    /// Opens everything for a protocol.
+    ///
+    /// # Errors
+    /// If an address cannot be bound, or the kernel lacks what the driver needs.
+    pub(crate) fn protocol<P: Served>(&self) -> io::Result<Opening<P>> {
+        let general = &self.options.general;
+        let kernels = open_kernels(general, self.shares.gate())?;
+        let listeners = listen::bind(P::places(general), general.listen_backlog)?;
+        let process = Arc::clone(&self.process);
+        let cores = Cores::new(process, &self.options, &kernels, self.shares.room());
+        Ok(Opening { cores, kernels, listeners })
     }
 
-    /// Makes the state of the program, which has these cores.
-    pub(crate) fn state(&self, source: &Source, cores: Vec<Arc<dyn AnyCores>>) -> Arc<State> {
+    /// Makes the state of the program, which serves these protocols with this kernel driver.
+    pub(crate) fn state(
+        &self,
+        source: &Source,
+        driver: Option<&Kernel>,
+        fronts: Vec<Front>,
+    ) -> Arc<State> {
         let clock = Clock::start();
+        let (cores, addresses): (Vec<_>, Vec<_>) = fronts.into_iter().unzip();
         Arc::new(State {
             clock,
             started: clock.now(),
             cores,
             resolver: Arc::<Resolver>::default(),
             tls: Arc::clone(&self.tls),
-            addresses: self.listeners.addresses.clone(),
-            driver: self.kernels.first().map_or("", Driver::name),
+            addresses: addresses.concat(),
+            driver: driver.map_or("", Driver::name),
             source: source.from.to_string(),
             options: RwLock::new(Arc::clone(&self.options)),
             flags: Flags::default(),
@@ -76,27 +103,27 @@ impl Opened {
     }
 
     /// Writes to the log what has been opened, and warnings about the options.
-    pub(crate) fn announce(&self, source: &Source, state: &State) {
+    pub(crate) fn announce(&self, source: &Source, driver: Option<&Kernel>, state: &State) {
         let general = &self.options.general;
         let asked = general.driver != DriverChoice::Auto;
         let why = match asked {
             true => "the configuration asks for it",
             false => "this kernel has all that it needs",
         };
-        let why = self.kernels.first().and_then(Kernel::why).unwrap_or(why);
+        let why = driver.and_then(Kernel::why).unwrap_or(why);
         let addresses: Vec<_> = state.addresses.iter().map(ToString::to_string).collect();
         tracing::info!(
             cause = "start",
             version = env!("CARGO_PKG_VERSION"),
             configuration = state.source,
-            workers = self.kernels.len(),
+            workers = state.core_count(),
             driver = state.driver,
             driver_because = why,
             metrics = self.metrics_address().map(|address| format!("http://{address}/metrics")),
             "listening on {}",
             addresses.join(", ")
         );
-        if let Some(address) = self.options.trusts_strangers(&general.listen) {
+        if let Some(address) = self.options.trusts_strangers(&self.options.addresses()) {
             tracing::warn!(
                 cause = "trust",
                 "auth is trust: every client that can reach {address} can log in as any user"

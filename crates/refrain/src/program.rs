@@ -9,16 +9,17 @@ use std::thread::JoinHandle;
 
 use refrain_config::{Host, Options};
 use refrain_drive::Address;
+use refrain_mysql::parts::My;
 use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 
-use crate::listen::{Listeners, SocketFile};
-use crate::opened::Opened;
+use crate::listen::SocketFile;
+use crate::opened::{Opened, Opening};
 use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, PgState, parser};
 use crate::source::Source;
 use crate::supervisor::{Supervisor, SupervisorCommand};
-use crate::workers::{self, Parts};
+use crate::workers::{Shared, Threads};
 use crate::{admin, core_files, http, metrics, signals};
 
 /// A running program.
@@ -28,8 +29,8 @@ pub struct Program {
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
     parser: JoinHandle<()>,
-    /// The file is removed at the end.
-    _file: SocketFile,
+    /// The files are removed at the end.
+    _files: Vec<SocketFile>,
 }
 
 impl Program {
@@ -77,28 +78,37 @@ impl Program {
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
     core_files::keep_secrets(&options.general);
     let opened = Opened::open(options)?;
-    let cores = opened.cores::<Pg>();
-    let files = Arc::new(Files::new(cores.shared.cores));
+    let pg = opened.protocol::<Pg>()?;
+    let my = opened.options.has_mysql().then(|| opened.protocol::<My>()).transpose()?;
+    let files = Arc::new(Files::new(pg.cores.shared.cores));
     open_files(&files, &opened.options)?;
-    let state = opened.state(&source, vec![Arc::clone(&cores) as _]);
-    opened.announce(&source, &state);
+    let of_mysql = my.as_ref().map(Opening::front);
+    let others = of_mysql.iter().map(|(cores, _)| Arc::clone(cores)).collect();
+    let fronts = [pg.front()].into_iter().chain(of_mysql).collect();
+    let state = opened.state(&source, pg.kernels.first(), fronts);
+    opened.announce(&source, pg.kernels.first(), &state);
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
-    let (parser_queue, parser) = parser::open(Arc::clone(&cores.post))?;
-    let (post, pg) = (Arc::clone(&cores.post), PgState { cores, files });
-    let helpers = Helpers { post, files: Arc::clone(&pg.files), questions, parser_queue };
-    let gate = opened.shares.gate();
-    let metrics = opened.metrics_address();
-    let Listeners { sockets, addresses, file } = opened.listeners;
-    let parts = Parts { state: &state, cores: &pg.cores, helpers, gate, commands: &commands };
-    let threads = workers::start(parts, opened.kernels, sockets)?;
-    admin::open(Arc::clone(&state), pg.clone(), commands.clone(), asked)?;
+    let (parser_queue, parser) = parser::open(Arc::clone(&pg.cores.post))?;
+    let post = Arc::clone(&pg.cores.post);
+    let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
+    let helpers = Helpers { post, files, questions, parser_queue };
+    let (gate, metrics) = (opened.shares.gate(), opened.metrics_address());
+    let shared = Shared { state: &state, gate, commands: &commands };
+    let mut threads = Threads::default();
+    threads.start(shared, pg, helpers)?;
+    if let Some(my) = my {
+        threads.start(shared, my, ())?;
+    }
+    admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
     if let Some(bound) = opened.metrics {
         let of = Arc::clone(&state);
-        http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg))?;
+        http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg_state))?;
     }
+    let addresses = state.addresses.clone();
+    let Threads { threads, files } = threads;
     let supervisor = Supervisor::new(state, source, ordered, threads);
-    Ok(Program { supervisor, commands, addresses, metrics, parser, _file: file })
+    Ok(Program { supervisor, commands, addresses, metrics, parser, _files: files })
 }
 
 /// Opens the SQLite files, so that an error in one ends the start, before a client connects.

@@ -7,14 +7,23 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use refrain_config::{Host, Sqlite};
+use refrain_config::{Backend, General, Host, Sqlite};
 use refrain_pool::ids::Core;
 use refrain_pool::{Conn, Protocol};
 
+use crate::listen::Places;
 use crate::tls::{Session, Store};
 
 /// A protocol that the program serves.
 pub(crate) trait Served: Protocol<Answer: Send> {
+    /// The beginning of the names of the cores' threads.
+    const THREADS: &'static str;
+
+    /// Whether the protocol serves databases with this backend.
+    fn serves(backend: Backend) -> bool;
+    /// Returns the places at which clients are accepted.
+    fn places(general: &General) -> Places<'_>;
+
     /// The way from a core to the threads that work for the protocol.
     type Helpers: Clone + Send + 'static;
     /// The servers of a core that run in this process.

@@ -29,7 +29,7 @@ pub struct Source {
 /// A URL or a file.
 #[derive(Clone, Debug)]
 pub enum From {
-    /// `postgres://…` or `sqlite:…`
+    /// `postgres://…`, `mysql://…` or `sqlite:…`
     Url(String),
     /// A TOML file.
     File(PathBuf),
@@ -40,6 +40,8 @@ pub enum From {
 pub struct Overrides {
     /// Addresses to accept clients on.
     pub listen: Vec<SocketAddr>,
+    /// Addresses to accept clients of MySQL on.
+    pub mysql_listen: Vec<SocketAddr>,
     /// Directory of the Unix socket.
     pub unix_socket_dir: Option<PathBuf>,
     /// Number of worker threads.
@@ -182,7 +184,7 @@ impl Source {
         })?;
         read_userlist(&mut options, &place)?;
         self.overrides.apply(&mut options);
-        match trusts_strangers(&options, &options.general.listen) {
+        match trusts_strangers(&options, &options.addresses()) {
             Some(why) => Err(format!("{place}{why}")),
             None => Ok(options),
         }
@@ -221,6 +223,9 @@ impl Overrides {
         let general = &mut options.general;
         if !self.listen.is_empty() {
             general.listen.clone_from(&self.listen);
+        }
+        if !self.mysql_listen.is_empty() {
+            general.mysql_listen.clone_from(&self.mysql_listen);
         }
         if self.unix_socket_dir.is_some() {
             general.unix_socket_dir.clone_from(&self.unix_socket_dir);

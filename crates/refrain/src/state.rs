@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use refrain_config::Options;
+use refrain_config::{Database, Options};
 use refrain_drive::Address;
 use refrain_pool::Now;
 use refrain_pool::event::Command;
@@ -50,6 +50,19 @@ impl State {
         self.tls.replace(setup);
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&options);
         self.cores.iter().for_each(|cores| cores.reload(&options));
+    }
+
+    /// Returns a warning for each database that no core serves: its protocol was not needed at the
+    /// start.
+    pub(crate) fn unserved(&self, options: &Options) -> Vec<String> {
+        let is_served = |database: &&Database| {
+            self.cores.iter().any(|cores| cores.serves(database.server.backend))
+        };
+        let unserved = options.databases.iter().filter(|database| !is_served(database));
+        let warning = |database: &Database| {
+            format!("database {} is the first of its kind: restart to serve it", database.name)
+        };
+        unserved.map(warning).collect()
     }
 
     /// Returns the number of cores.

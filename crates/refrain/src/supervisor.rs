@@ -181,7 +181,8 @@ impl Supervisor {
         let changes = old.differences(&new);
         changes.iter().for_each(log_change);
         tracing::info!(cause = "reload", changes = changes.len(), "configuration reloaded");
-        for warning in exposure::warnings(&self.source, &new) {
+        let warnings = exposure::warnings(&self.source, &new);
+        for warning in warnings.into_iter().chain(self.state.unserved(&new)) {
             tracing::warn!(cause = "reload", "{warning}");
         }
         log::set_level(new.general.log_level);

@@ -23,7 +23,7 @@ impl<P: Served> WorkerState<P> {
                 Some(leaving) => leaving.early.extend_from_slice(bytes),
             },
             Happened::Sent { token, buffer } if self.tls.has(conn(token)) => {
-                self.sent_tls(conn(token), buffer);
+                self.sent_tls(now, conn(token), buffer);
             }
             Happened::Sent { token, buffer } => self.sent(now, conn(token), buffer),
             Happened::Closed { token, error } if self.tls.has(conn(token)) => {

@@ -2,26 +2,40 @@
 //! tasks go to the kernel.
 
 use refrain_drive::{Address, Driver, Kernel};
+use refrain_pool::event::TlsPeer;
 use refrain_pool::{Conn, Event, Now};
 
 use crate::served::Served;
-use crate::tls::{Heard, Session, Task};
+use crate::tls::{Heard, Sender, Session, Task};
 use crate::worker_state::{WorkerState, token};
 
 impl<P: Served> WorkerState<P> {
-    /// Begins to encrypt a client's connection.
-    pub(crate) fn start_tls(&mut self, now: Now, conn: Conn, clear: usize, early: &[u8]) {
-        match Session::of_client(&self.tls.store, clear, !early.is_empty()) {
-            Some(session) => {
+    /// Begins to encrypt a connection.
+    pub(crate) fn start_tls(
+        &mut self,
+        now: Now,
+        conn: Conn,
+        with: &TlsPeer,
+        clear: usize,
+        early: &[u8],
+    ) {
+        let store = &self.tls.store;
+        let begun = match with {
+            TlsPeer::Client => Session::of_client(store, clear, false),
+            TlsPeer::DirectClient => Session::of_client(store, clear, true),
+            TlsPeer::Server(host) => Session::of_asked_server(store, host, clear),
+        };
+        match begun {
+            Ok(mut session) => {
+                if self.ports.queued(conn) > clear {
+                    session.follow_a_send();
+                }
                 self.tls.put(conn, Box::new(session));
                 if !early.is_empty() {
                     self.receive_tls(now, conn, early);
                 }
             }
-            None => {
-                let why = "clients may not encrypt any more";
-                self.step(now, Event::Failed { conn, why });
-            }
+            Err(why) => self.step(now, Event::Failed { conn, why: &why }),
         }
     }
 
@@ -49,10 +63,10 @@ impl<P: Served> WorkerState<P> {
     }
 
     /// Handles the kernel's end of a send.
-    pub(crate) fn sent_tls(&mut self, conn: Conn, buffer: Vec<u8>) {
-        self.tls.keep(buffer);
-        if let Some(session) = self.tls.session(conn) {
-            session.sent();
+    pub(crate) fn sent_tls(&mut self, now: Now, conn: Conn, buffer: Vec<u8>) {
+        match self.tls.session(conn).map(Session::sent) {
+            Some(Sender::Engine) => self.sent(now, conn, buffer),
+            Some(Sender::Session) | None => self.tls.keep(buffer),
         }
     }
 

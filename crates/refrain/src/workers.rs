@@ -1,4 +1,4 @@
-//! The threads of the cores that serve one protocol.
+//! The threads of the cores, of each protocol that the program serves.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
-use refrain_drive::{Kernel, Listener};
 use refrain_pool::ids::Core;
 use refrain_pool::{Engine, Ports};
 
 use crate::core::Worker;
 use crate::cores::Cores;
 use crate::dial::Dialer;
-use crate::listen::Door;
+use crate::listen::{Door, Listeners, SocketFile};
 use crate::loads::Gauge;
 use crate::machine::UserNames;
 use crate::mail::Mail;
+use crate::opened::Opening;
 use crate::random;
 use crate::served::Served;
 use crate::state::State;
@@ -24,49 +24,62 @@ use crate::supervisor::SupervisorCommand;
 use crate::tls::TlsHost;
 use crate::worker_state::{Links, WorkerState};
 
-/// Shared parts from which each thread gets its own.
-pub(crate) struct Parts<'a, P: Served> {
+/// The parts of the program that the threads of all protocols share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
     pub(crate) state: &'a State,
-    pub(crate) cores: &'a Arc<Cores<P>>,
-    pub(crate) helpers: P::Helpers,
     /// The first descriptor number that no client may have.
     pub(crate) gate: u32,
     pub(crate) commands: &'a Sender<SupervisorCommand>,
 }
 
-/// Starts a thread for each core. The first core accepts the clients of all cores.
-///
-/// # Errors
-/// If the system refuses a thread.
-pub(crate) fn start<P: Served>(
-    parts: Parts<'_, P>,
-    kernels: Vec<Kernel>,
-    mut listeners: Vec<Listener>,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let mut threads = Vec::with_capacity(kernels.len());
-    for (core, kernel) in parts.cores.post.cores().zip(kernels) {
-        let worker_state = worker_state(&parts, core);
-        let listeners = std::mem::take(&mut listeners);
-        let commands = parts.commands.clone();
-        let thread = thread::Builder::new().name(format!("core-{}", core.0));
-        threads.push(thread.spawn(move || {
-            let run = || Worker::new(kernel, worker_state(), listeners)?.run();
-            // The supervisor ends last.
-            let _ = commands.send(SupervisorCommand::Ended(core, run()));
-        })?);
+/// The threads of all cores, and the files of their Unix sockets.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) files: Vec<SocketFile>,
+}
+
+impl Threads {
+    /// Starts a thread for each core of a protocol. The first core accepts the clients of all.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub(crate) fn start<P: Served>(
+        &mut self,
+        shared: Shared<'_>,
+        opening: Opening<P>,
+        helpers: P::Helpers,
+    ) -> io::Result<()> {
+        let Opening { cores, kernels, listeners } = opening;
+        let Listeners { mut sockets, file, .. } = listeners;
+        self.files.push(file);
+        for (core, kernel) in cores.post.cores().zip(kernels) {
+            let worker_state = worker_state(shared, &cores, helpers.clone(), core);
+            let sockets = std::mem::take(&mut sockets);
+            let commands = shared.commands.clone();
+            let thread = thread::Builder::new().name(format!("{}-{}", P::THREADS, core.0));
+            self.threads.push(thread.spawn(move || {
+                let run = || Worker::new(kernel, worker_state(), sockets)?.run();
+                // The supervisor ends last.
+                let _ = commands.send(SupervisorCommand::Ended(core, run()));
+            })?);
+        }
+        Ok(())
     }
-    Ok(threads)
 }
 
 /// Returns a function that makes a core's state in that core's thread: an engine does not leave its
 /// thread.
 fn worker_state<P: Served>(
-    parts: &Parts<'_, P>,
+    shared: Shared<'_>,
+    cores: &Arc<Cores<P>>,
+    helpers: P::Helpers,
     core: Core,
 ) -> impl FnOnce() -> WorkerState<P> + Send + use<P> {
-    let (cores, helpers, gate) = (Arc::clone(parts.cores), parts.helpers.clone(), parts.gate);
-    let (clock, commands) = (parts.state.clock, parts.commands.clone());
-    let (resolver, tls) = (Arc::clone(&parts.state.resolver), Arc::clone(&parts.state.tls));
+    let Shared { state, gate, commands } = shared;
+    let (cores, clock, commands) = (Arc::clone(cores), state.clock, commands.clone());
+    let (resolver, tls) = (Arc::clone(&state.resolver), Arc::clone(&state.tls));
     let mut supply = random::Supply::new();
     let entropy = Box::new(move |bytes: &mut [u8]| supply.fill(bytes));
     let post = Arc::clone(&cores.post);

@@ -6,7 +6,7 @@
 use refrain_config::{Database, SslMode};
 use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
+use refrain_pool::event::{Level, TlsPeer};
 use refrain_pool::ids::{Conn, Peer};
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
@@ -41,7 +41,7 @@ impl Step<'_, '_> {
             return None;
         }
         if input.first() == Some(&TLS_HANDSHAKE) && self.may_start_tls(conn) {
-            self.start_tls(conn, input.to_vec());
+            self.start_tls(conn, TlsPeer::DirectClient, input.to_vec());
             return Some((input.len(), None));
         }
         match startup::parse(input) {
@@ -78,10 +78,10 @@ impl Step<'_, '_> {
     }
 
     /// Has the loop encrypt a client's connection.
-    fn start_tls(&mut self, conn: Conn, early: Vec<u8>) {
+    fn start_tls(&mut self, conn: Conn, with: TlsPeer, early: Vec<u8>) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.session.login.start_tls();
-        self.step.ports.start_tls(conn, early);
+        self.step.ports.start_tls(conn, with, early);
     }
 
     /// Handles bytes that came before the loop has begun to encrypt: more of the handshake, if the
@@ -91,7 +91,7 @@ impl Step<'_, '_> {
         if input.is_empty() {
             return None;
         }
-        match self.step.ports.starting(conn) {
+        match self.step.ports.starting(conn).filter(|early| !early.is_empty()) {
             Some(early) => early.extend_from_slice(input),
             None => {
                 let told = UNENCRYPTED_DATA.to_owned();
@@ -117,7 +117,7 @@ impl Step<'_, '_> {
         let starts = tls && self.may_start_tls(conn);
         self.step.ports.out(conn).push(if starts { b'S' } else { b'N' });
         if starts {
-            self.start_tls(conn, Vec::new());
+            self.start_tls(conn, TlsPeer::Client, Vec::new());
             if let Some(client) = self.step.engine.connections.client(conn).filter(|_| rest) {
                 client.session.login.note_bytes_in_the_clear();
             }

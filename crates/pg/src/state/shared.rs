@@ -197,7 +197,7 @@ impl SharedPart {
 
 fn stored(secret: &UserSecret) -> Option<StoredSecret> {
     match secret {
-        UserSecret::None => None,
+        UserSecret::None | UserSecret::Native(_) => None,
         UserSecret::Plain(plain) => Password::new(plain.expose()).map(StoredSecret::Password),
         UserSecret::Md5(hash) => StoredSecret::parse(hash.expose()),
         UserSecret::Scram(verifier) => {

@@ -60,13 +60,18 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Notes that a connection is encrypted.
+    /// Notes that a connection is encrypted, and tells the protocol.
+    #[cold]
     fn secured(&mut self, conn: Conn, secured: Arc<Secured>) {
         let connections = &mut self.engine.connections;
         if let Some(client) = connections.client(conn) {
             client.secured = Some(secured);
+            P::client_secured(self, conn);
         } else if let Some(server) = connections.server(conn) {
             server.secured = Some(secured);
+            P::secured(self, conn);
+        } else if connections.side(conn).is_some() {
+            P::side_secured(self, conn);
         }
     }
 

@@ -7,7 +7,7 @@ use refrain_config::Unavailable;
 use crate::connections::Connection;
 use crate::disconnect::{ConnectFailure, DisconnectReason};
 use crate::engine::Step;
-use crate::event::{Action, Level, News};
+use crate::event::{Action, Level, News, TlsPeer};
 use crate::ids::{Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
@@ -16,6 +16,14 @@ use crate::step::notes::ClientNote;
 use crate::waiters::Waiter;
 
 impl<P: Protocol> Step<'_, P> {
+    /// Has the loop encrypt the connection of a server that the protocol asks for it in the last
+    /// bytes that are queued there. [`Protocol::secured`] or [`Protocol::connect_failed`] follows.
+    pub fn start_tls(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let host = self.engine.core_state.pool(server.pool).settings.host.clone();
+        self.ports.start_tls(conn, TlsPeer::Server(host), Vec::new());
+    }
+
     /// Takes in a server that has logged in, and frees it. `news` is true if the other cores have
     /// to know of the login, even if the pool has another server.
     pub fn logged_in(&mut self, conn: Conn, news: bool) {

@@ -74,7 +74,8 @@ impl<P: Protocol> Step<'_, P> {
         self.remove_client(conn, false);
     }
 
-    /// Counts a connection that has authenticated. Returns false if the limit is reached.
+    /// Counts a connection that has authenticated. Returns false if the limit is reached. One that
+    /// has been counted so before keeps its place.
     pub fn count_as(&mut self, conn: Conn, counted: Counted) -> bool {
         let shared = &self.engine.core_state.shared;
         let most = match counted {
@@ -82,6 +83,9 @@ impl<P: Protocol> Step<'_, P> {
             _ => shared.lobby.limits(&shared.options().general).clients,
         };
         let Some(client) = self.engine.connections.client(conn) else { return false };
+        if client.counted == counted {
+            return true;
+        }
         let room = shared.lobby.admit(counted, most);
         if room {
             shared.lobby.go(client.counted, &client.peer, client.serial);
@@ -207,13 +211,7 @@ impl<P: Protocol> Step<'_, P> {
             ProcessId::Home(_) => self.engine.process_ids.free(conn),
             ProcessId::Moved(pid) => self.engine.core_state.shared.moved.forget(pid),
         }
-        if let Some(pool) = self.engine.core_state.find_pool(client.pool) {
-            let shared = pool.shared.clone();
-            pool.waiters.remove_client(conn);
-            pool.entering.retain(|&entering| entering != conn);
-            pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
-            self.engine.core_state.shared.counts.client_gone(&shared);
-        }
+        self.uncount(&client);
         if gone {
             self.ports.abandon(conn)
         } else {
@@ -222,5 +220,27 @@ impl<P: Protocol> Step<'_, P> {
         if let Some(server) = client.link {
             self.take_back(server, &client);
         }
+    }
+
+    /// Takes a client out of its pool, and takes its server back. The client waits for nothing, and
+    /// logs in again: [`Self::enter`] gives it to the same pool or another one.
+    pub fn leave_pool(&mut self, conn: Conn) {
+        let Connection::Client(mut client) = self.engine.connections.take(conn) else { return };
+        self.uncount(&client);
+        if let Some(server) = client.link {
+            self.take_back(server, &client);
+        }
+        (client.pool, client.link, client.requested) = (PoolId::NONE, None, self.now);
+        self.engine.connections.set(conn, Connection::Client(client));
+    }
+
+    /// Takes a client out of the counts of its pool, and out of the lists of those who wait there.
+    fn uncount(&mut self, client: &Client<P>) {
+        let Some(pool) = self.engine.core_state.find_pool(client.pool) else { return };
+        let shared = pool.shared.clone();
+        pool.waiters.remove_client(client.conn);
+        pool.entering.retain(|&entering| entering != client.conn);
+        pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
+        self.engine.core_state.shared.counts.client_gone(&shared);
     }
 }

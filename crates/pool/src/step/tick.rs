@@ -156,7 +156,8 @@ impl<P: Protocol> Step<'_, P> {
         let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
         let cause = match P::phase(&client.session) {
             Phase::Console => None,
-            Phase::Login => due(client.connected, general.client_login_timeout)
+            // A client that logs in again has been connected for longer.
+            Phase::Login => due(client.requested, general.client_login_timeout)
                 .then_some(DisconnectReason::LoginTimeout),
             Phase::Entering | Phase::Checking | Phase::Ready => {
                 let pool = core_state.peek_pool(client.pool).expect("a pool in use is open");

@@ -10,10 +10,11 @@ use std::time::Duration;
 use refrain_config::Options;
 use refrain_pool::client::Client;
 use refrain_pool::connections::Connection;
-use refrain_pool::event::{Command, Note};
+use refrain_pool::event::{Command, Note, TlsPeer};
 use refrain_pool::ids::{Peer, PoolId};
 use refrain_pool::message::CoreMessage;
 use refrain_pool::pool::Pool;
+use refrain_pool::secured::Secured;
 use refrain_pool::server::Server;
 use refrain_pool::shared::Shared;
 use refrain_pool::stats::PoolCounters;
@@ -75,6 +76,9 @@ pub(crate) struct World {
     pub(crate) shared: Arc<Shared<Echo>>,
     pub(crate) now: Now,
     pub(crate) notes: Vec<Note>,
+    /// Connections that the loop is to encrypt, each with its peer, the number of bytes that go out
+    /// in the clear, and the beginning of the handshake.
+    handshakes: Vec<(Place, TlsPeer, usize, Vec<u8>)>,
     /// Whether servers answer at once.
     pub(crate) servers_answer: bool,
     pub(crate) connects: Connects,
@@ -117,6 +121,7 @@ impl World {
             shared,
             now: Now(1_000_000),
             notes: Vec::new(),
+            handshakes: Vec::new(),
             servers_answer: true,
             connects: Connects::AtOnce,
             checks: true,
@@ -330,6 +335,23 @@ impl World {
         self.settle();
     }
 
+    /// Takes the only handshake that was begun since the last look: the connection is encrypted.
+    /// Returns the peer, the number of bytes before it, and what has come of it.
+    pub(crate) fn secures(&mut self) -> (TlsPeer, usize, String) {
+        let [((is_client, at), with, clear, early)] = &mut self.handshakes[..] else {
+            panic!("it is one: {:?}", self.handshakes)
+        };
+        let (is_client, at) = (*is_client, *at);
+        let handshake = (with.clone(), *clear, String::from_utf8_lossy(early).into_owned());
+        self.handshakes.clear();
+        let End { core, conn, .. } = self.list(is_client)[at];
+        let cipher = "TLS_AES_128_GCM_SHA256".into();
+        let secured = Secured { version: "TLSv1.3", cipher, end_point: None, certificate: None };
+        self.step(core, Event::Secured { conn, secured: Arc::new(secured) });
+        self.settle();
+        handshake
+    }
+
     /// Returns the pool's part of a server that is connected.
     pub(crate) fn server_part(&mut self, server: ServerId) -> &mut Server<Echo> {
         let End { core, conn, .. } = self.servers[server.0];
@@ -500,7 +522,10 @@ impl World {
                 self.transfers.push((to.0.into(), end, transfer));
             }
             Action::Tell { core, message } => self.mail.push((core.0.into(), message)),
-            Action::Ask(()) | Action::StartTls { .. } => {}
+            Action::StartTls { conn, with, clear, early } => {
+                self.handshakes.push((self.ends[&(core, conn)], with, clear, early));
+            }
+            Action::Ask(()) => {}
             Action::Note(note) => self.notes.push(*note),
         }
     }
@@ -532,7 +557,7 @@ impl World {
         let got = std::mem::take(&mut self.servers[server].got);
         let reply: String = got
             .lines()
-            .filter(|line| *line != "quit" && !line.starts_with("cancel "))
+            .filter(|line| !matches!(*line, "quit" | "tls") && !line.starts_with("cancel "))
             .map(|line| match line.starts_with("hello ") {
                 true => format!("welcome {} secret\n", server + 100),
                 false => format!("{line}\n"),

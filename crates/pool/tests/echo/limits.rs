@@ -176,3 +176,16 @@ fn a_client_that_has_logged_in_is_counted_as_one_and_no_longer_as_a_login() {
     world.breaks(anna);
     assert_eq!((world.shared.lobby.logins(), world.shared.lobby.total()), (0, 0));
 }
+
+#[test]
+fn each_variant_of_a_pool_is_one_of_its_own() {
+    let world = World::new("pool_size = 7");
+    let pool =
+        |variant| world.shared.pool_of_variant("shop", "app", variant).expect("there is one");
+    let (plain, other) = (pool(0), pool(5));
+    assert_ne!(plain.id, other.id);
+    assert_eq!((plain.id, other.id), (pool(0).id, pool(5).id));
+    assert_eq!((plain.variant, other.variant), (0, 5));
+    assert_eq!(other.settings().options.pool_size, 7);
+    assert_eq!(world.shared.find_pool("shop", "app").map(|pool| pool.id), Some(plain.id));
+}

@@ -6,6 +6,8 @@
 mod harness;
 
 mod greetings;
+mod encryption;
+mod leaving;
 mod lending;
 mod limits;
 mod timeouts;

@@ -62,9 +62,10 @@ struct Wait {
 impl Wait {
     /// True if the wait is over. A PAUSE waits for the last server on any core: one may be on its
     /// way from core to core.
-    fn is_over(&self, pg: &PgState, snapshots: &[Snapshot]) -> bool {
+    fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
         if self.is_pause() {
-            return pg.cores.shared.counts.database_servers(self.database.as_deref()) == 0;
+            let database = self.database.as_deref();
+            return state.cores.iter().all(|cores| cores.database_servers(database) == 0);
         }
         let named = |server: &&ServerView| match &self.database {
             Some(database) => server.database == *database,
@@ -162,11 +163,11 @@ impl Desk {
         if self.waiting.is_empty() {
             return;
         }
-        let snapshots = self.pg.cores.snapshots(SNAPSHOT_TIMEOUT);
+        let snapshots = self.pg.snapshots(SNAPSHOT_TIMEOUT);
         let paused = self.state.is_paused();
         self.give_up(|wait| wait.is_pause_of_all() && !paused);
         let over = |waiting: &mut Waiting| {
-            waiting.wait.is_over(&self.pg, &snapshots) || waiting.is_gone(&snapshots)
+            waiting.wait.is_over(&self.state, &snapshots) || waiting.is_gone(&snapshots)
         };
         let done: Vec<_> = self.waiting.extract_if(.., over).collect();
         for Waiting { wait, answer, .. } in done {

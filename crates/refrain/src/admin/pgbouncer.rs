@@ -107,6 +107,7 @@ impl DatabaseRow {
         match &self.server.as_ref()?.host {
             Host::Tcp { host, .. } => Some(host.clone()),
             Host::Unix { dir, .. } => Some(dir.display().to_string()),
+            Host::Socket(path) => Some(path.display().to_string()),
             Host::Sqlite(file) => Some(file.path.display().to_string()),
         }
     }
@@ -114,7 +115,7 @@ impl DatabaseRow {
     fn port(&self) -> u64 {
         match self.server.as_ref().map(|server| &server.host) {
             Some(Host::Tcp { port, .. } | Host::Unix { port, .. }) => (*port).into(),
-            Some(Host::Sqlite(_)) | None => 0,
+            Some(Host::Socket(_) | Host::Sqlite(_)) | None => 0,
         }
     }
 

@@ -186,6 +186,7 @@ fn place_of_host(host: &Host) -> Place {
     match host {
         Host::Tcp { host, port, .. } => Place { address: host.clone(), port: *port },
         Host::Unix { port, .. } => Place { address: "unix".to_owned(), port: *port },
+        Host::Socket(_) => Place { address: "unix".to_owned(), port: 0 },
         Host::Sqlite(_) => Place { address: "sqlite".to_owned(), port: 0 },
     }
 }

@@ -58,7 +58,7 @@ impl Pool {
 impl<'a> View<'a> {
     /// Takes a snapshot of every core.
     pub(super) fn new(state: &'a State, pg: &'a PgState, averages: &'a Averages) -> Self {
-        let snapshots = pg.cores.snapshots(SNAPSHOT_TIMEOUT);
+        let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT);
         Self { state, pg, averages, options: state.options(), now: state.clock.now(), snapshots }
     }
 

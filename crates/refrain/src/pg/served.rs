@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use refrain_config::Host;
+use refrain_config::{Backend, General, Host};
+use refrain_pg::Snapshot;
 use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
 use refrain_pool::ids::Core;
@@ -14,7 +15,8 @@ use super::console::messages;
 use super::parser::{ParserQueue, Text};
 use super::sqlite_host::{Files, SqliteHost};
 use crate::console::{Question, Reply};
-use crate::cores::Cores;
+use crate::cores::{AnyCores, Cores};
+use crate::listen::{Places, UnixSocket};
 use crate::mail::{Mail, Post};
 use crate::served::Served;
 use crate::tls::{Session, Store};
@@ -23,10 +25,20 @@ use crate::tls::{Session, Store};
 #[derive(Clone)]
 pub(crate) struct PgState {
     pub(crate) cores: Arc<Cores<Pg>>,
+    /// The cores of the other protocols that the program serves.
+    pub(crate) others: Vec<Arc<dyn AnyCores>>,
     pub(crate) files: Arc<Files>,
 }
 
 impl PgState {
+    /// Returns a snapshot of each core of all protocols. What is PostgreSQL's alone is empty in
+    /// those of others.
+    pub(crate) fn snapshots(&self, timeout: Duration) -> Vec<Snapshot> {
+        let mut snapshots = self.cores.snapshots(timeout);
+        self.others.iter().for_each(|cores| snapshots.extend(cores.any_snapshots(timeout)));
+        snapshots
+    }
+
     /// Counts the clients that hold each statement, by the statement's ID.
     pub(crate) fn statement_clients(&self, timeout: Duration) -> HashMap<u64, u32> {
         let held = self.cores.look(timeout, |engine, _| refrain_pg::statement_clients(engine));
@@ -48,6 +60,20 @@ pub(crate) struct Helpers {
 }
 
 impl Served for Pg {
+    const THREADS: &'static str = "core";
+
+    fn serves(backend: Backend) -> bool {
+        matches!(backend, Backend::Postgres | Backend::Sqlite)
+    }
+
+    fn places(general: &General) -> Places<'_> {
+        Places {
+            addresses: &general.listen,
+            socket: general.unix_socket_dir.as_deref().map(UnixSocket::Postgres),
+            client_speaks_first: true,
+        }
+    }
+
     type Helpers = Helpers;
     type Local = SqliteHost;
 

@@ -29,8 +29,13 @@ pub(super) struct Shaking {
 }
 
 pub(super) enum Party {
-    Client { end_point: Option<Box<[u8]>>, is_direct: bool },
+    Client {
+        end_point: Option<Box<[u8]>>,
+        is_direct: bool,
+    },
     Server(Box<Target>),
+    /// A server that the engine has asked for TLS.
+    Asked(Arc<ServerTls>),
 }
 
 impl Shaking {
@@ -45,6 +50,13 @@ impl Shaking {
         let suite = state.negotiated_cipher_suite();
         let cipher = suite.map_or("", |suite| cipher_name(suite.suite())).into();
         let shown = state.peer_certificates().and_then(<[_]>::first);
+        let of_server = |tls: &ServerTls| {
+            let certificate = shown.filter(|_| tls.is_verifying());
+            (
+                shown.and_then(|der| names::end_point(der)),
+                certificate.and_then(|der| names::certificate(der)),
+            )
+        };
         let (end_point, certificate) = match &self.with {
             Party::Client { is_direct: true, .. } if state.alpn_protocol() != Some(ALPN) => {
                 return Err("received direct SSL connection request without ALPN protocol \
@@ -63,10 +75,8 @@ impl Shaking {
                             negotiation extension"
                     .to_owned());
             }
-            Party::Server(target) => (
-                shown.and_then(|der| names::end_point(der)),
-                shown.filter(|_| target.tls.is_verifying()).and_then(|der| names::certificate(der)),
-            ),
+            Party::Server(target) => of_server(&target.tls),
+            Party::Asked(tls) => of_server(tls),
         };
         Ok(Secured { version, cipher, end_point, certificate })
     }

@@ -33,4 +33,4 @@ mod tests;
 pub(crate) use blocking::BlockingStream;
 pub(crate) use configs::{Setup, Store};
 pub(crate) use host::TlsHost;
-pub(crate) use session::{Heard, Session, Task};
+pub(crate) use session::{Heard, Sender, Session, Task};

@@ -3,12 +3,15 @@
 //! rustls keeps offsets into the bytes that it has seen and not used up. So each call gets those
 //! bytes in front, also one that only encrypts.
 
+use std::sync::Arc;
+
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::pki_types::ServerName;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
 };
-use rustls::{CommonState, Error};
+use rustls::{ClientConfig, CommonState, Error};
 
 /// Bytes that a record may add to its contents: header, nonce, type and tag.
 const RECORD_OVERHEAD: usize = 5 + 8 + 1 + 16;
@@ -38,6 +41,16 @@ pub(super) struct Progress {
 }
 
 impl Records {
+    /// Makes the records of a connection to the server of this name.
+    ///
+    /// # Errors
+    /// If no certificate can have the name.
+    pub(super) fn of_server(config: Arc<ClientConfig>, name: &str) -> Result<Self, String> {
+        let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
+        let made = UnbufferedClientConnection::new(config, name);
+        Ok(Self::OfServer(Box::new(made.map_err(|error| error.to_string())?)))
+    }
+
     /// Reads records, and decrypts them where they are. Answers to the peer are appended to `out`,
     /// also the alert in case of an error. A reading that begins in the handshake ends with it.
     ///

@@ -6,6 +6,7 @@
 //!                       └────────────────► Clear    answered N
 //!          Dialing ─► Trying ────────────► Clear    sslmode = allow
 //!          Dialing ─► Shaking ─► Open               sslnegotiation = direct
+//!                     Shaking ─► Open               the engine has asked by itself
 //! ```
 //!
 //! [`Session::receive`] takes what has come from the kernel, and tells what the engine shall hear.
@@ -23,8 +24,6 @@ use std::sync::Arc;
 use refrain_config::{Host, SslMode, SslNegotiation};
 use refrain_drive::Address;
 use refrain_pool::secured::Secured;
-use rustls::client::UnbufferedClientConnection;
-use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 
 use super::configs::{Acceptor, Store};
@@ -72,6 +71,14 @@ pub(crate) enum Task {
     Break(String),
 }
 
+/// The sender of a buffer that the kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// The engine, before the session began.
+    Engine,
+    Session,
+}
+
 /// The TLS of one connection.
 pub(crate) struct Session {
     phase: Phase,
@@ -85,6 +92,8 @@ pub(crate) struct Session {
     queued: Option<Queued>,
     /// Whether the kernel has a buffer.
     in_kernel: bool,
+    /// The sender of that buffer.
+    sender: Sender,
     /// Whether the peer has ended its stream.
     has_ended: bool,
     /// The address to connect to again.
@@ -112,15 +121,43 @@ enum Phase {
 
 impl Session {
     /// Begins the TLS of a client, of whose bytes the first `clear` that the engine sends go out in
-    /// the clear. `None` if clients may not encrypt any more. A client that comes without a request
-    /// `is_direct`.
-    pub(crate) fn of_client(store: &Store, clear: usize, is_direct: bool) -> Option<Self> {
-        let Acceptor { config, end_point } = &*store.of_clients()?;
-        let records = UnbufferedServerConnection::new(Arc::clone(config)).ok()?;
-        let records = Records::OfClient(Box::new(records));
+    /// the clear. A client that comes without a request `is_direct`.
+    ///
+    /// # Errors
+    /// If clients may not encrypt any more.
+    pub(crate) fn of_client(store: &Store, clear: usize, is_direct: bool) -> Result<Self, String> {
+        let acceptor = store.of_clients().ok_or("clients may not encrypt any more")?;
+        let Acceptor { config, end_point } = &*acceptor;
+        let records = UnbufferedServerConnection::new(Arc::clone(config));
+        let records = Records::OfClient(Box::new(records.map_err(|error| error.to_string())?));
         let with = Party::Client { end_point: end_point.clone(), is_direct };
         let phase = Phase::Shaking(Box::new(Shaking { records, with }));
-        Some(Self { clear, ..Self::new(phase) })
+        Ok(Self { clear, ..Self::new(phase) })
+    }
+
+    /// Begins the TLS of a server that the engine asks for it in the first `clear` bytes that it
+    /// sends, in the words of its protocol.
+    ///
+    /// # Errors
+    /// If the host cannot have a certificate, or its options are not in force any more.
+    pub(crate) fn of_asked_server(
+        store: &Store,
+        host: &Host,
+        clear: usize,
+    ) -> Result<Self, String> {
+        let Host::Tcp { host, tls, .. } = host else {
+            return Err("a connection without an address is not encrypted".to_owned());
+        };
+        let mut config = (*store.of_server(tls).ok_or("its options have been reloaded")?).clone();
+        // The name there is that of PostgreSQL's protocol.
+        config.alpn_protocols.clear();
+        let mut records = Records::of_server(Arc::new(config), host)?;
+        let mut outgoing = Vec::new();
+        let begun = records.read(&mut [], &mut outgoing, &mut |_| ());
+        begun.map_err(|error| error.to_string())?;
+        let with = Party::Asked(Arc::clone(tls));
+        let phase = Phase::Shaking(Box::new(Shaking { records, with }));
+        Ok(Self { clear, outgoing, ..Self::new(phase) })
     }
 
     /// Begins the TLS of a server that is being connected. `None` if it stays in the clear.
@@ -146,6 +183,7 @@ impl Session {
             clear: 0,
             queued: None,
             in_kernel: false,
+            sender: Sender::Session,
             has_ended: false,
             dial: None,
         }
@@ -251,15 +289,8 @@ impl Session {
 
     /// Begins a handshake with a server.
     fn begin(&mut self, target: Box<Target>, sink: &mut dyn FnMut(Heard<'_>)) -> Phase {
-        let made = ServerName::try_from(target.name.clone())
-            .map_err(|error| error.to_string())
-            .and_then(|name| {
-                let made = UnbufferedClientConnection::new(Arc::clone(&target.config), name);
-                made.map_err(|error| error.to_string())
-            });
-        match made {
+        match Records::of_server(Arc::clone(&target.config), &target.name) {
             Ok(records) => {
-                let records = Records::OfServer(Box::new(records));
                 let shaking = Box::new(Shaking { records, with: Party::Server(target) });
                 self.shake(shaking, &mut [], sink).0
             }
@@ -340,7 +371,7 @@ impl Session {
                 self.dial = target.address.clone();
                 Phase::Dialing(target)
             }
-            Party::Client { .. } | Party::Server(_) => {
+            Party::Client { .. } | Party::Asked(_) | Party::Server(_) => {
                 sink(Heard::Failed(why));
                 Phase::Over
             }
@@ -352,9 +383,15 @@ impl Session {
         self.queued = Some(Queued { bytes, at: 0 });
     }
 
-    /// Notes that the kernel has sent the buffer that it had.
-    pub(crate) fn sent(&mut self) {
+    /// Notes that the kernel still has a buffer that the engine has sent before.
+    pub(crate) fn follow_a_send(&mut self) {
+        (self.in_kernel, self.sender) = (true, Sender::Engine);
+    }
+
+    /// Notes that the kernel has sent the buffer that it had. Returns whose it was.
+    pub(crate) fn sent(&mut self) -> Sender {
         self.in_kernel = false;
+        std::mem::replace(&mut self.sender, Sender::Session)
     }
 
     /// Handles the end of the kernel's stream, with the system's error if it did not end in order.

@@ -206,7 +206,7 @@ impl World {
                     self.step(core, Event::Connected { conn });
                 }
             }
-            Action::StartTls { conn, clear, early } => {
+            Action::StartTls { conn, clear, early, .. } => {
                 let end = self.end_of(core, conn);
                 self.tell(end, "is to be encrypted");
                 self.ends[end].handshake = Some((clear, early));

@@ -208,3 +208,32 @@ fn a_name_with_a_zero_byte_in_it_is_none() {
     assert_eq!(certificate.common_name, None);
     assert_eq!(certificate.names, ["c.test".into(), "u@c.test".into()]);
 }
+
+#[test]
+fn a_server_that_the_engine_has_asked_gets_the_request_in_the_clear() {
+    let world = World::new(PREFER, VERIFY);
+    let host = &world.options.databases[0].server.host;
+    let mut server = End::new(Session::of_asked_server(&world.store, host, 4).unwrap());
+    assert!(server.output().is_empty(), "the engine's bytes come first");
+    server.session.send(b"tls\nstartup".to_vec());
+    let first = server.output();
+    let handshake = first.strip_prefix(b"tls\n").unwrap();
+    let mut client = world.of_client();
+    client.gets(handshake);
+    converse(&mut client, &mut server, usize::MAX);
+    assert!(matches!(server.told[..], [Told::Secured(_)]), "it was connected before");
+    assert_eq!(client.bytes(), b"startup");
+}
+
+#[test]
+fn a_client_may_be_secured_while_the_kernel_has_what_came_before() {
+    let world = World::new(PREFER, VERIFY);
+    let (mut client, mut server) = world.both();
+    client.session.follow_a_send();
+    client.gets(&server.output());
+    assert!(client.output().is_empty(), "one send at a time");
+    assert_eq!(client.session.sent(), Sender::Engine);
+    converse(&mut client, &mut server, usize::MAX);
+    assert_eq!(client.session.sent(), Sender::Session);
+    assert!(client.secured().is_some());
+}

@@ -1,0 +1,247 @@
+//! The commands that a server has got and not answered in full, and how the packets that come
+//! belong to them.
+//!
+//! A packet of a server does not say what it is, so whoever sends a command puts it here, and each
+//! packet belongs to the first command. There is hardly ever more than one.
+
+use std::collections::VecDeque;
+
+use refrain_mysql_wire::packet::{Boundaries, HEADER_BYTES};
+use refrain_mysql_wire::reply::first;
+use refrain_mysql_wire::{Capabilities, Header, Status, command};
+
+use crate::reply::{Part, Reply, Taken, UnexpectedPacket};
+use crate::table::Kind;
+use crate::text::Facts;
+
+/// A command whose reply has not come in full.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    /// The reply, as far as it has come.
+    reply: Reply,
+    kind: Kind,
+    /// Where the reply goes.
+    pub(crate) goes: Goes,
+}
+
+/// The destination of a reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Goes {
+    /// The client.
+    On(Sent),
+    /// Nowhere: the client has left.
+    Nowhere,
+    /// Refrain has sent the command.
+    Here(Purpose),
+}
+
+/// A client's command, as far as it is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    /// The command's byte.
+    pub(crate) command: u8,
+    /// The effects that its text may have.
+    pub(crate) facts: Facts,
+}
+
+/// The purpose of a command of Refrain's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It makes the session as new.
+    Reset,
+    /// It asks for the values of all variables.
+    Variables,
+    /// It asks for the names of all collations.
+    Collations,
+    /// It has the server report changes.
+    Tracking,
+    /// It gives the session the client's settings.
+    Settings,
+    /// It gives the session the schema that the client names at its login.
+    Schema,
+    /// It asks whether a transaction is open.
+    Ping,
+    /// It asks for the collation that a statement has set without a report.
+    Collation,
+    /// It asks what the client wants to be told of changes.
+    Wishes,
+}
+
+impl Purpose {
+    /// Whether the rows are looked at.
+    fn has_rows(self) -> bool {
+        matches!(self, Self::Variables | Self::Collations | Self::Collation | Self::Wishes)
+    }
+}
+
+impl Command {
+    /// Makes the record of a client's command; `None` if nothing answers it.
+    pub(crate) fn of_client(command: u8, facts: Facts) -> Option<Self> {
+        Some(Self::new(Kind::of(command)?, Goes::On(Sent { command, facts })))
+    }
+
+    fn new(kind: Kind, goes: Goes) -> Self {
+        Self { reply: Reply::of(kind), kind, goes }
+    }
+
+    /// Whether packets of the reply are read and not only counted.
+    fn is_read(&self) -> bool {
+        match self.goes {
+            Goes::On(_) => self.kind == Kind::Prepare && self.reply.is_head(),
+            Goes::Here(purpose) => purpose.has_rows(),
+            Goes::Nowhere => false,
+        }
+    }
+}
+
+/// Packets of the first command's reply that came together.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run<'a> {
+    /// Bytes of packets that need not be read.
+    pub(crate) bytes: usize,
+    /// Bytes of the last of these packets that are still to come.
+    pub(crate) missing: usize,
+    /// The sequence id of the last of these packets, if there is any.
+    pub(crate) sequence: Option<u8>,
+    /// A packet behind them that has to be read.
+    pub(crate) packet: Option<ReadPacket<'a>>,
+}
+
+/// A packet that has to be read, in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadPacket<'a> {
+    /// The packet's header.
+    pub(crate) header: Header,
+    /// The packet's payload.
+    pub(crate) payload: &'a [u8],
+    /// Its meaning.
+    pub(crate) taken: Taken,
+    /// Whether it is a row.
+    pub(crate) is_row: bool,
+}
+
+impl ReadPacket<'_> {
+    /// Whether the packet is an error.
+    pub(crate) fn is_error(&self) -> bool {
+        self.payload.first() == Some(&first::ERR)
+    }
+
+    /// Whether the packet says what has changed in the session.
+    pub(crate) fn has_changes(&self) -> bool {
+        has_changes(self.taken, self.header)
+    }
+}
+
+/// Whether a packet says what has changed in the session. An EOF packet of five bytes does not.
+fn has_changes(taken: Taken, header: Header) -> bool {
+    let changed = taken.status.is_some_and(|status| status.has(Status::SESSION_STATE_CHANGED));
+    changed && header.payload > 5
+}
+
+/// The commands that a server owes replies to.
+#[derive(Debug, Default)]
+pub(crate) struct Commands {
+    queue: VecDeque<Command>,
+    boundaries: Boundaries,
+}
+
+impl Commands {
+    /// Adds a command that the server gets.
+    pub(crate) fn push(&mut self, command: Command) {
+        self.queue.push_back(command);
+    }
+
+    /// Whether the server owes nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Returns the command whose reply comes.
+    pub(crate) fn first(&self) -> Option<&Command> {
+        self.queue.front()
+    }
+
+    /// Whether the server owes a client a reply.
+    pub(crate) fn has_client_command(&self) -> bool {
+        self.queue.iter().any(|command| matches!(command.goes, Goes::On(_)))
+    }
+
+    /// Whether the next packet goes on with a message.
+    pub(crate) fn is_within(&self) -> bool {
+        self.boundaries.is_within()
+    }
+
+    /// Takes out the first command, whose reply is over.
+    pub(crate) fn pop(&mut self) -> Option<Command> {
+        self.queue.pop_front()
+    }
+
+    /// Has the replies to the client's commands go nowhere.
+    pub(crate) fn forsake(&mut self) {
+        for command in &mut self.queue {
+            if let Goes::On(_) = command.goes {
+                command.goes = Goes::Nowhere;
+            }
+        }
+    }
+
+    /// Follows the first command's reply through output, up to a packet that has to be read.
+    ///
+    /// # Errors
+    /// A packet that the reply cannot have there.
+    pub(crate) fn follow<'a>(
+        &mut self,
+        output: &'a [u8],
+        agreed: Capabilities,
+    ) -> Result<Run<'a>, UnexpectedPacket> {
+        let command = self.queue.front_mut().ok_or(UnexpectedPacket)?;
+        let mut run = Run { bytes: 0, missing: 0, sequence: None, packet: None };
+        while let Some(header) = Header::parse(&output[run.bytes..]) {
+            let there = &output[run.bytes + HEADER_BYTES..];
+            let payload = &there[..there.len().min(header.payload as usize)];
+            if !self.boundaries.is_within() {
+                let reads = command.is_read();
+                let (mut reply, was_rows) = (command.reply, command.reply.is_rows());
+                let Some(taken) = reply.take(header, payload, agreed)? else { break };
+                if reads || taken.part != Part::Within || has_changes(taken, header) {
+                    if payload.len() < header.payload as usize || header.is_continued() {
+                        break;
+                    }
+                    command.reply = reply;
+                    let is_row = was_rows && taken.part == Part::Within && reply.is_rows();
+                    run.packet = Some(ReadPacket { header, payload, taken, is_row });
+                    break;
+                }
+                command.reply = reply;
+            }
+            self.boundaries.begins(header);
+            run.sequence = Some(header.sequence);
+            run.missing = header.packet_bytes() - HEADER_BYTES - payload.len();
+            run.bytes += HEADER_BYTES + payload.len();
+            if run.missing > 0 {
+                break;
+            }
+        }
+        Ok(run)
+    }
+}
+
+/// Appends a command of Refrain's own for a server. The body stands behind the command's byte.
+pub(crate) fn send(
+    commands: &mut Commands,
+    out: &mut Vec<u8>,
+    (command, body): (u8, &[u8]),
+    purpose: Purpose,
+) {
+    refrain_mysql_wire::packet::message(out, 0, |out| {
+        out.push(command);
+        out.extend_from_slice(body);
+    });
+    let kind = Kind::of(command).expect("a server answers what Refrain sends");
+    commands.push(Command::new(kind, Goes::Here(purpose)));
+}
+
+/// Appends a statement of Refrain's own for a server.
+pub(crate) fn send_text(commands: &mut Commands, out: &mut Vec<u8>, text: &[u8], purpose: Purpose) {
+    send(commands, out, (command::QUERY, text), purpose);
+}

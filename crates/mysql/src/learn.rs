@@ -1,0 +1,159 @@
+//! The consequences of a reply for the sessions of both sides: changes that the server reports,
+//! and flags.
+
+use std::sync::Arc;
+
+use refrain_mysql_wire::reply::{EofPacket, OkPacket};
+use refrain_mysql_wire::track::Change;
+use refrain_mysql_wire::{Capabilities, Malformed, Status};
+
+use crate::commands::{ReadPacket, Sent};
+use crate::errors::Brand;
+use crate::parts::{ClientSession, ServerSession, Transaction};
+use crate::pins::Pins;
+use crate::reply::Part;
+use crate::settings::{Base, edit};
+use crate::text::Verb;
+use crate::wishes::Wishes;
+
+/// Learns from the flags at the end of a result, or from the error in their place.
+pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) {
+    match packet.taken.status {
+        Some(status) if packet.taken.part == Part::End => {
+            let is_open = status.has(Status::IN_TRANS);
+            server.transaction = if is_open { Transaction::Open } else { Transaction::None };
+        }
+        None if packet.is_error() => server.transaction = Transaction::Unsure,
+        _ => {}
+    }
+}
+
+/// Learns from the flags that a client gets.
+pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
+    let was_open = client.status.has(Status::IN_TRANS);
+    if was_open && !status.has(Status::IN_TRANS) {
+        client.pins.remove(Pins::SAVEPOINT);
+    }
+    client.status = status;
+}
+
+/// Whether the end of a reply has left something in the session that the client may ask for with
+/// its next command: warnings, an error, a number of rows.
+pub(crate) fn leaves_diagnostics(packet: &ReadPacket<'_>, agreed: Capabilities) -> bool {
+    if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        return ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0;
+    }
+    let eof = EofPacket::read(packet.payload, Capabilities::NONE);
+    packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0)
+}
+
+/// Changes of which the server has not told all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Untold {
+    /// The collation, which may have been set with a character set.
+    pub(crate) collation: bool,
+}
+
+/// Learns from the changes that a reply to a client's command reports.
+pub(crate) fn learn_changes(
+    client: &mut ClientSession,
+    server: &mut ServerSession,
+    (ok, sent): (&OkPacket<'_>, &Sent),
+) -> Result<Untold, Malformed> {
+    let mut reported = Reported::default();
+    for change in ok.changes.iter() {
+        match change? {
+            Change::SystemVariable { name, value } => {
+                reported.note(name);
+                if server.base.tracks(name) {
+                    let base = server.base.clone();
+                    edit(&mut client.settings, |settings| settings.set(&base, name, value));
+                } else {
+                    client.pins.add(Pins::SPECIAL);
+                }
+            }
+            Change::Schema(name) => {
+                reported.setting = true;
+                if client.agreed().is_some_and(|agreed| agreed.schema.is_empty()) {
+                    client.pins.add(Pins::SCHEMA);
+                }
+                let schema = (!name.is_empty()).then(|| name.into());
+                edit(&mut client.settings, |settings| settings.schema = schema);
+            }
+            Change::State(_) => reported.state = true,
+            Change::TransactionState(letters) => {
+                client.pins.put(Pins::TABLE_LOCK, letters.last() == Some(&b'L'));
+            }
+            Change::TransactionCharacteristics(text) => {
+                client.pins.put(Pins::NEXT_TRANSACTION, !text.is_empty());
+            }
+            Change::Other(..) => {}
+        }
+    }
+    // A setting is a change of the state as well. Where both are reported and more than a setting
+    // may have changed, the rest is taken to have changed, too.
+    let only_sets = matches!(sent.facts.verb, Verb::Set | Verb::Use);
+    let only_sets = only_sets && !sent.facts.has_several;
+    if reported.state && !(reported.setting && only_sets) && !is_schema_command(sent) {
+        client.pins.add(Pins::VARIABLES);
+    }
+    server.settings = client.settings.clone();
+    Ok(Untold { collation: reported.character_set && !reported.collation })
+}
+
+/// Whether a command sets the schema and does nothing else.
+fn is_schema_command(sent: &Sent) -> bool {
+    sent.command == refrain_mysql_wire::command::INIT_DB
+}
+
+/// Kinds of changes that a reply has reported.
+#[derive(Default)]
+struct Reported {
+    setting: bool,
+    state: bool,
+    character_set: bool,
+    collation: bool,
+}
+
+impl Reported {
+    fn note(&mut self, variable: &[u8]) {
+        self.setting = true;
+        self.character_set |= variable == b"character_set_connection";
+        self.collation |= variable == b"collation_connection";
+    }
+}
+
+/// Learns that a client's session is as new, but for its schema and the option for several
+/// statements. MariaDB keeps the collation of the login as well.
+pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
+    let mut settings = client.settings.reset();
+    if client.brand == Some(Brand::MariaDb)
+        && let Some(agreed) = client.agreed()
+    {
+        settings.set_collation(base, agreed.collation);
+    }
+    client.settings = Arc::new(settings);
+    client.wishes = Wishes::of_base(base);
+    client.statements.clear();
+    client.pins = Pins::NONE;
+    client.status = Status::AUTOCOMMIT;
+}
+
+/// Learns from the report on settings that Refrain has set for a client: the server prints some
+/// values in its own way.
+pub(crate) fn learn_settings(
+    client: &mut ClientSession,
+    server: &mut ServerSession,
+    ok: &OkPacket<'_>,
+) -> Result<(), Malformed> {
+    for change in ok.changes.iter() {
+        if let Change::SystemVariable { name, value } = change?
+            && server.base.tracks(name)
+        {
+            let base = server.base.clone();
+            edit(&mut client.settings, |settings| settings.set(&base, name, value));
+        }
+    }
+    server.settings = Arc::clone(&client.settings);
+    Ok(())
+}

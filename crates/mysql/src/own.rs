@@ -1,0 +1,143 @@
+//! Replies to commands of Refrain's own.
+
+use refrain_mysql_wire::packet;
+use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::{Conn, Linked, Step};
+
+use crate::commands::{Purpose, ReadPacket};
+use crate::parts::{ClientState, My, Place, Transaction};
+use crate::reply::Part;
+use crate::row;
+use crate::settings::edit;
+use crate::wishes::Wishes;
+use crate::{entering, learn, preparing, settle};
+
+/// Handles a packet of the reply to a command of Refrain's own. `None` if the server is gone.
+pub(crate) fn read(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: &ReadPacket<'_>,
+    purpose: Purpose,
+) -> Option<()> {
+    let server = step.engine.connections.server(conn)?;
+    if packet.is_row {
+        let Some(row) = row::strings(packet.payload) else { return preparing::broken(step, conn) };
+        server.session.rows.push(row);
+        return Some(());
+    }
+    match packet.taken.part {
+        Part::Within => return Some(()),
+        Part::File => return preparing::broken(step, conn),
+        Part::End => {}
+    }
+    server.session.commands.pop();
+    let is_new = server.is_new();
+    let client = server.client();
+    if is_new {
+        return preparing::answered(step, conn, packet, purpose);
+    }
+    if packet.is_error() && !matches!(purpose, Purpose::Schema) {
+        return refused(step, conn, packet);
+    }
+    match client {
+        Some(client) => for_client(step, (client, conn), packet, purpose),
+        None => {
+            let server = step.engine.connections.server(conn)?;
+            server.session.rows.clear();
+            if server.session.commands.is_empty() {
+                step.make_fit(conn);
+            }
+            Some(())
+        }
+    }
+}
+
+/// Ends a server that refuses what Refrain needs. What its client has sent behind that may have run
+/// under other settings, so the client's session ends as well.
+fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
+    let server = step.engine.connections.server(conn)?;
+    let (pool, pid) = (server.pool(), server.pid());
+    if let Ok(err) = ErrPacket::read(packet.payload)
+        && let Some(pool) = step.engine.core_state.find_pool(pool)
+    {
+        let (code, words) = (err.number.to_string(), String::from_utf8_lossy(err.message));
+        let level = refrain_pool::event::Level::Warn;
+        refrain_pool::note_server_error(step.ports, (pool, pid), level, code, &words);
+    }
+    step.end_server(conn, DisconnectReason::Settings);
+    None
+}
+
+/// Handles the end of a reply on a server that a client has.
+fn for_client(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    packet: &ReadPacket<'_>,
+    purpose: Purpose,
+) -> Option<()> {
+    let Linked { client: c, server, .. } = step.linked(client, conn);
+    let rows = std::mem::take(&mut server.session.rows);
+    let first = rows.first().map(Vec::as_slice).unwrap_or_default();
+    match purpose {
+        Purpose::Settings if packet.has_changes() => {
+            let agreed = server.session.agreed;
+            let ok = OkPacket::read(packet.payload, agreed);
+            let learned =
+                ok.and_then(|ok| learn::learn_settings(&mut c.session, &mut server.session, &ok));
+            if learned.is_err() {
+                return preparing::broken(step, conn);
+            }
+        }
+        Purpose::Collation => {
+            let [collation] = first else { return preparing::broken(step, conn) };
+            let base = server.session.base.clone();
+            let name = b"collation_connection";
+            edit(&mut c.session.settings, |settings| settings.set(&base, name, collation));
+            server.session.settings = c.session.settings.clone();
+        }
+        Purpose::Wishes => {
+            let [a, b, c_, d] = first else { return preparing::broken(step, conn) };
+            c.session.wishes = Wishes::of([a, b, c_, d]);
+        }
+        Purpose::Schema => return checked(step, (client, conn), packet),
+        Purpose::Settings
+        | Purpose::Reset
+        | Purpose::Variables
+        | Purpose::Collations
+        | Purpose::Tracking
+        | Purpose::Ping => {}
+    }
+    settle::settle(step, client, conn);
+    Some(())
+}
+
+/// Handles the answer to the question whether the client's schema is there.
+fn checked(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    packet: &ReadPacket<'_>,
+) -> Option<()> {
+    if !packet.is_error() {
+        let Linked { client: c, server, .. } = step.linked(client, conn);
+        let schema = c.session.settings.schema.clone();
+        edit(&mut server.session.settings, |settings| settings.schema = schema);
+        let is_checking = matches!(c.session.state, ClientState::Checking(_));
+        if is_checking {
+            entering::welcome(step, client);
+        }
+        settle::settle(step, client, conn);
+        return Some(());
+    }
+    // The client gets the server's own words, in place of the OK or of its command's reply.
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    server.session.transaction = Transaction::None;
+    let Place { sequence, .. } = c.session.place;
+    packet::message(ports.out(client), sequence, |out| out.extend_from_slice(packet.payload));
+    let told = ErrPacket::read(packet.payload).map(|err| err.message.to_vec());
+    let told = String::from_utf8_lossy(&told.unwrap_or_default()).into_owned();
+    let level = refrain_pool::event::Level::Warn;
+    step.note_client(client, level, DisconnectReason::UnknownDatabase, told);
+    step.remove_client(client, false);
+    Some(())
+}

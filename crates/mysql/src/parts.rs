@@ -1,0 +1,312 @@
+//! The parts of the protocol, for each thing that the pool has.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use refrain_config::Options;
+use refrain_mysql_wire::{Capabilities, Status};
+use refrain_pool::client::Phase;
+use refrain_pool::ids::ClientSerial;
+use refrain_pool::settings::PoolSettings;
+use refrain_pool::{Conn, Now, Parts};
+
+use crate::commands::Commands;
+use crate::errors::Brand;
+use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
+use crate::pins::Pins;
+use crate::settings::{Base, Settings};
+use crate::wishes::Wishes;
+
+/// The protocol of MySQL and MariaDB.
+#[derive(Debug)]
+pub enum My {}
+
+/// A client's session.
+#[derive(Debug, Default)]
+pub struct ClientSession {
+    /// How far the session has come.
+    pub(crate) state: ClientState,
+    /// The product that the client believes to be connected to.
+    pub(crate) brand: Option<Brand>,
+    /// The place of the next packet that the client gets.
+    pub(crate) place: Place,
+    /// The kind of the client's next packet.
+    pub(crate) reading: Reading,
+    /// The settings, which follow the client.
+    pub(crate) settings: Arc<Settings>,
+    /// The things that only the client's server has.
+    pub(crate) pins: Pins,
+    /// The numbers of the prepared statements that the client's server has.
+    pub(crate) statements: Vec<u32>,
+    /// Which changes of the session the client wants to be told of.
+    pub(crate) wishes: Wishes,
+    /// The flags of the session that the client was told last.
+    pub(crate) status: Status,
+    /// Whether the client's last command has left something that the client may ask for with the
+    /// next one.
+    pub(crate) has_diagnostics: bool,
+    /// The serial of the server that the client had last.
+    pub(crate) last_server: u64,
+}
+
+/// How far a client's session has come.
+#[derive(Debug, Default)]
+pub(crate) enum ClientState {
+    /// The client has not been greeted.
+    #[default]
+    Ungreeted,
+    /// The client logs in.
+    LoggingIn(Box<ClientLogin>),
+    /// The client goes over to TLS, and logs in then.
+    Securing(Box<ClientLogin>),
+    /// The client has authenticated, and waits until a server of its pool has been reached.
+    Entering(Box<Agreed>),
+    /// A server is asked for the client's schema.
+    Checking(Box<Agreed>),
+    /// The client is logged in.
+    Ready(Box<Agreed>),
+}
+
+impl ClientSession {
+    /// Returns what the login has agreed on, once the client has authenticated.
+    pub(crate) fn agreed(&self) -> Option<&Agreed> {
+        match &self.state {
+            ClientState::Entering(agreed)
+            | ClientState::Checking(agreed)
+            | ClientState::Ready(agreed) => Some(agreed),
+            ClientState::Ungreeted | ClientState::LoggingIn(_) | ClientState::Securing(_) => None,
+        }
+    }
+
+    /// Returns the capabilities that the client has agreed on.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.agreed().map_or(Capabilities::NONE, |agreed| agreed.capabilities)
+    }
+
+    /// Returns the phase.
+    pub(crate) fn phase(&self) -> Phase {
+        match self.state {
+            ClientState::Ungreeted | ClientState::LoggingIn(_) | ClientState::Securing(_) => {
+                Phase::Login
+            }
+            ClientState::Entering(_) => Phase::Entering,
+            ClientState::Checking(_) => Phase::Checking,
+            ClientState::Ready(_) => Phase::Ready,
+        }
+    }
+
+    /// Whether the client keeps its server though its transaction is over.
+    pub(crate) fn keeps(&self) -> bool {
+        self.pins.is_any() || !self.statements.is_empty() || self.reading != Reading::Commands
+    }
+}
+
+/// The place of the next packet that a client gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The packet's sequence id.
+    pub(crate) sequence: u8,
+    /// Whether packets of the reply have been sent before it.
+    pub(crate) has_begun: bool,
+    /// Whether the packet goes on with a message.
+    pub(crate) is_within: bool,
+}
+
+/// The kind of a client's next packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// A command.
+    #[default]
+    Commands,
+    /// It goes on with a command.
+    Continuation,
+    /// A part of a file, or its end.
+    File,
+}
+
+/// A server's session.
+#[derive(Debug, Default)]
+pub struct ServerSession {
+    /// The commands that the server has got.
+    pub(crate) commands: Commands,
+    /// The capabilities that were agreed on.
+    pub(crate) agreed: Capabilities,
+    /// Whether a transaction is open.
+    pub(crate) transaction: Transaction,
+    /// The values with which a session of the server begins.
+    pub(crate) base: Arc<Base>,
+    /// The settings.
+    pub(crate) settings: Arc<Settings>,
+    /// Whether the session has to be made as new before the next client.
+    pub(crate) is_dirty: bool,
+    /// The client that had the server last.
+    pub(crate) last_client: Option<ClientSerial>,
+    /// Bytes that the server has sent for a client that has left.
+    pub(crate) dropped: usize,
+    /// Strings of the rows that an internal command asks for.
+    pub(crate) rows: Vec<Vec<Box<[u8]>>>,
+}
+
+/// Whether a transaction is open on a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Transaction {
+    /// No.
+    #[default]
+    None,
+    /// Yes.
+    Open,
+    /// Not known: an error does not say it.
+    Unsure,
+}
+
+impl ServerSession {
+    /// Proves that the server owes nothing and is outside of any transaction.
+    pub(crate) fn quiescent(&self) -> Option<Quiescent> {
+        let is_quiescent = self.commands.is_empty() && self.transaction == Transaction::None;
+        is_quiescent.then_some(Quiescent(()))
+    }
+}
+
+/// The proof that a server owes nothing and is outside of any transaction.
+#[derive(Debug)]
+pub struct Quiescent(());
+
+/// A login to a server.
+#[derive(Debug)]
+pub enum LoggingIn {
+    /// The server lets Refrain in.
+    Proving(Box<ServerLogin>),
+    /// The loop shakes hands with the server, in the middle of that.
+    Securing(Box<ServerLogin>),
+    /// Refrain asks for what it has to know of the session.
+    Preparing,
+}
+
+/// The purpose of a side connection: it reads a server's greeting, so that clients can be greeted
+/// as that server would greet them.
+#[derive(Debug)]
+pub struct Probe {
+    /// The number of the host among those of the databases of MySQL.
+    pub(crate) number: usize,
+}
+
+/// One core's part.
+#[derive(Debug, Default)]
+pub struct CorePart {
+    /// Whether a probe is under way.
+    pub(crate) is_probing: bool,
+    /// The clients that wait to be greeted.
+    pub(crate) ungreeted: Vec<(Conn, ClientSerial)>,
+}
+
+/// The part that the cores share.
+#[derive(Debug, Default)]
+pub struct SharedPart {
+    flavour: Mutex<Option<Arc<Flavour>>>,
+}
+
+impl SharedPart {
+    /// Returns what the server said that was reached last, if there was any.
+    pub(crate) fn flavour(&self) -> Option<Arc<Flavour>> {
+        lock(&self.flavour).clone()
+    }
+
+    /// Notes what a server has said. Returns it, shared.
+    pub(crate) fn learn(&self, flavour: Flavour) -> Arc<Flavour> {
+        let mut known = lock(&self.flavour);
+        match &*known {
+            Some(known) if **known == flavour => known.clone(),
+            _ => known.insert(Arc::new(flavour)).clone(),
+        }
+    }
+}
+
+/// The part of one pool that the cores share.
+#[derive(Debug, Default)]
+pub struct PoolPart {
+    base: Mutex<Option<Arc<Base>>>,
+    secret: Mutex<Option<ServerSecret>>,
+    /// Whether the next login stays in the clear, as TLS has failed.
+    stays_clear: AtomicBool,
+}
+
+impl PoolPart {
+    /// Has the next login stay in the clear.
+    pub(crate) fn stay_clear(&self) {
+        self.stays_clear.store(true, Relaxed);
+    }
+
+    /// Whether this login is the one that stays in the clear.
+    pub(crate) fn takes_clear(&self) -> bool {
+        self.stays_clear.swap(false, Relaxed)
+    }
+
+    /// Returns the values with which sessions of the pool begin.
+    pub(crate) fn base(&self) -> Option<Arc<Base>> {
+        lock(&self.base).clone()
+    }
+
+    /// Notes the values with which a session has begun. Returns them, shared.
+    pub(crate) fn learn(&self, base: Base) -> Arc<Base> {
+        let mut known = lock(&self.base);
+        match &*known {
+            Some(known) if **known == base => known.clone(),
+            _ => known.insert(Arc::new(base)).clone(),
+        }
+    }
+
+    /// Returns the secret that a client's login has shown.
+    pub(crate) fn secret(&self) -> Option<ServerSecret> {
+        lock(&self.secret).clone()
+    }
+
+    /// Notes the secret that a client's login has shown.
+    pub(crate) fn learn_secret(&self, secret: ServerSecret) {
+        if !matches!(secret, ServerSecret::None) {
+            *lock(&self.secret) = Some(secret);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Parts for My {
+    type Client = ClientSession;
+    type Server = ServerSession;
+    type Traveller = Box<ClientSession>;
+    type Login = LoggingIn;
+    type Job = ();
+    type Side = Probe;
+    type Idle = Quiescent;
+    type Pool = ();
+    type Core = CorePart;
+    type PoolShared = PoolPart;
+    type Shared = SharedPart;
+    type Counters = ();
+    type ClientView = ();
+    type ServerView = ();
+    type View = ();
+    type Request = ();
+    type Answer = ();
+
+    fn client(_core: &CorePart, _now: Now) -> ClientSession {
+        ClientSession::default()
+    }
+    fn server(_core: &CorePart, _now: Now) -> ServerSession {
+        ServerSession::default()
+    }
+    fn core() -> CorePart {
+        CorePart::default()
+    }
+    fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
+        SharedPart::default()
+    }
+    fn pool_shared(_shared: &SharedPart, _settings: &PoolSettings, _database: &str) -> PoolPart {
+        PoolPart::default()
+    }
+    fn is_known(pool: &PoolPart) -> bool {
+        lock(&pool.base).is_some()
+    }
+}

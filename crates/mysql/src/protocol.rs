@@ -1,0 +1,146 @@
+//! The answers to all that the pool asks of the protocol.
+
+use refrain_pool::client::{Client, Phase};
+use refrain_pool::core_state::CoreState;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::{Background, Conn, Protocol, Step, Views};
+
+use crate::errors::{self, Brand};
+use crate::parts::{
+    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
+};
+use crate::{entering, preparing, probe, release, replies, requests};
+
+impl Background for My {}
+
+impl Views for My {}
+
+impl Protocol for My {
+    fn greet(step: &mut Step<'_, Self>, client: Conn) {
+        probe::greet(step, client);
+    }
+
+    fn phase(session: &ClientSession) -> Phase {
+        session.phase()
+    }
+
+    fn is_silent(session: &ClientSession) -> bool {
+        match &session.state {
+            ClientState::Ungreeted => true,
+            ClientState::LoggingIn(login) => login.user().is_empty(),
+            _ => false,
+        }
+    }
+
+    fn login_input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        entering::input(step, client, input)
+    }
+
+    fn admit(step: &mut Step<'_, Self>, client: Conn) {
+        entering::admit(step, client);
+    }
+
+    fn checked(step: &mut Step<'_, Self>, client: Conn) {
+        entering::check(step, client);
+    }
+
+    fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        requests::input(step, client, input)
+    }
+
+    fn code(cause: DisconnectReason) -> Option<&'static str> {
+        let sqlstate = &errors::of_static(cause)?.code.sqlstate;
+        std::str::from_utf8(sqlstate).ok()
+    }
+
+    // The error has the place of a reply's next packet. In the middle of a message no error can be
+    // told from the message, and where rows have come the end of the stream says enough.
+    fn tell(client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
+        let place = client.place;
+        let is_lost =
+            matches!(cause, DisconnectReason::ServerGone | DisconnectReason::ServerProtocol);
+        if place.is_within || is_lost && place.has_begun {
+            return;
+        }
+        let brand = client.brand.unwrap_or(Brand::MySql);
+        let error = match client.agreed() {
+            Some(_) => errors::of(cause, brand),
+            None => errors::in_login(cause, brand),
+        };
+        if let Some(error) = error {
+            error.write(out, place.sequence);
+        }
+    }
+
+    // The server speaks first.
+    fn connected(step: &mut Step<'_, Self>, server: Conn) {
+        preparing::begin(step, server);
+    }
+
+    fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str) {
+        preparing::connect_failed(step, server, why);
+    }
+
+    fn secured(step: &mut Step<'_, Self>, server: Conn) {
+        preparing::secured(step, server);
+    }
+
+    fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize {
+        let mut used = 0;
+        while used < output.len() {
+            let Some(s) = step.engine.connections.server(server) else { break };
+            let rest = &output[used..];
+            let taken = match preparing::is_proving(s) {
+                true => preparing::packet(step, server, rest),
+                false => replies::next(step, server, rest),
+            };
+            match taken {
+                Some(bytes) => used += bytes,
+                None => break,
+            }
+        }
+        used
+    }
+
+    fn idle(session: &ServerSession) -> Option<Quiescent> {
+        session.quiescent()
+    }
+
+    fn activity(session: &ServerSession) -> Activity {
+        Activity {
+            owes: !session.commands.is_empty(),
+            in_transaction: session.transaction != Transaction::None,
+        }
+    }
+
+    fn take_back(step: &mut Step<'_, Self>, server: Conn, left: &Client<Self>) -> Fitness {
+        release::take_back(step, server, left)
+    }
+
+    fn make_fit(step: &mut Step<'_, Self>, server: Conn) -> Fitness {
+        release::make_fit(step, server)
+    }
+
+    // A statement is cancelled by KILL, which Refrain does not send yet.
+    fn cancel(_step: &mut Step<'_, Self>, _client: Conn, _server: Conn) {}
+
+    fn goodbye(out: &mut Vec<u8>) {
+        refrain_mysql_wire::packet::message(out, 0, |out| {
+            out.push(refrain_mysql_wire::command::QUIT);
+        });
+    }
+
+    // The server does not go along.
+    fn may_travel(session: &ClientSession) -> bool {
+        session.reading == Reading::Commands && !session.keeps() && !session.has_diagnostics
+    }
+
+    fn pack(session: ClientSession) -> Box<ClientSession> {
+        Box::new(session)
+    }
+
+    fn unpack(_core_state: &mut CoreState<Self>, traveller: Box<ClientSession>) -> ClientSession {
+        *traveller
+    }
+}

@@ -1,0 +1,52 @@
+//! Servers whose clients have left: they finish what they owe, and are made as new if a client has
+//! left something behind.
+
+use refrain_config::PoolMode;
+use refrain_mysql_wire::command;
+use refrain_pool::client::Client;
+use refrain_pool::protocol::Fitness;
+use refrain_pool::{Conn, Step};
+
+use crate::commands::{self, Purpose};
+use crate::parts::{My, Reading, Transaction};
+use crate::train;
+use crate::variant::Variant;
+
+/// Takes a server from a client that has left.
+pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) -> Fitness {
+    let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
+    let pool = step.engine.core_state.pool(server.pool());
+    let session = &mut server.session;
+    // The server waits for the rest of a command or of a file.
+    if left.session.reading != Reading::Commands {
+        return Fitness::Unfit;
+    }
+    // A session that has a schema cannot be without one again.
+    if Variant(pool.shared.variant).is_without_schema() && session.settings.schema.is_some() {
+        return Fitness::Unfit;
+    }
+    let is_session = pool.settings.options.pool_mode == PoolMode::Session;
+    session.is_dirty = is_session || left.session.keeps();
+    session.commands.forsake();
+    session.dropped = 0;
+    if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }
+}
+
+/// Makes a server fit that owes nothing.
+pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
+    let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
+    let session = &mut server.session;
+    if !session.commands.is_empty() {
+        return Fitness::Busy;
+    }
+    let is_clean = session.transaction == Transaction::None;
+    if is_clean && !std::mem::take(&mut session.is_dirty) {
+        return Fitness::Fit;
+    }
+    session.is_dirty = false;
+    let out = step.ports.out(conn);
+    commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
+    session.settings = std::sync::Arc::new(session.settings.reset());
+    train::track(session, out);
+    Fitness::Busy
+}

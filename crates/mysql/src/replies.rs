@@ -1,0 +1,212 @@
+//! Output of servers that are logged in: replies go to clients, or are Refrain's own.
+
+use refrain_mysql_wire::packet::{self, HEADER_BYTES};
+use refrain_mysql_wire::prepared::PrepareOk;
+use refrain_mysql_wire::reply::OkPacket;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::inbox::Rest;
+use refrain_pool::{Conn, Linked, Step};
+
+use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
+use crate::learn;
+use crate::own;
+use crate::parts::{My, Place, Reading};
+use crate::preparing;
+use crate::reply::Part;
+use crate::settle;
+
+/// Bytes that a server may send for a client that has left, before its connection is closed.
+const DROPPED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Handles output of a server as far as it belongs to one command. Returns the number of bytes
+/// handled; `None` if more has to come, or the server is gone.
+pub(crate) fn next(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Option<usize> {
+    let server = step.engine.connections.server(conn)?;
+    if server.inbox.rest > 0 {
+        let bytes = server.inbox.take_rest(output);
+        pass(step, conn, &output[..bytes], None);
+        return Some(bytes);
+    }
+    if server.session.commands.is_empty() {
+        return unasked(step, conn, output);
+    }
+    let agreed = server.session.agreed;
+    let Ok(run) = server.session.commands.follow(output, agreed) else {
+        preparing::broken(step, conn)?;
+        return None;
+    };
+    let Run { bytes, missing, sequence, packet } = run;
+    if bytes == 0 && packet.is_none() {
+        return None;
+    }
+    server.inbox.expect(missing, Rest::On);
+    if bytes > 0 {
+        pass(step, conn, &output[..bytes], sequence);
+    }
+    let Some(packet) = packet else { return Some(bytes) };
+    read(step, conn, &packet)?;
+    Some(bytes + packet.header.packet_bytes())
+}
+
+/// Handles output of a server that owes nothing: an error that says why it ends its session, or
+/// what it may not say.
+fn unasked(step: &mut Step<'_, My>, conn: Conn, output: &[u8]) -> Option<usize> {
+    let whole = packet::split(output)?;
+    let is_error = whole.payload.first() == Some(&refrain_mysql_wire::reply::first::ERR);
+    let cause = match is_error {
+        true => DisconnectReason::ServerGone,
+        false => DisconnectReason::ServerProtocol,
+    };
+    step.end_server(conn, cause);
+    None
+}
+
+/// Passes on bytes of the first command's reply. `sequence` is that of the last packet.
+fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>) {
+    let Some(server) = step.engine.connections.server(conn) else { return };
+    let goes_on = server.session.commands.first().is_some_and(|c| matches!(c.goes, Goes::On(_)));
+    let Some(client) = server.client().filter(|_| goes_on) else {
+        server.session.dropped += bytes.len();
+        if server.session.dropped > DROPPED_BYTES_MAX && server.client().is_none() {
+            step.close_server(conn);
+        }
+        return;
+    };
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    ports.out(client).extend_from_slice(bytes);
+    if let Some(sequence) = sequence {
+        let is_within = server.session.commands.is_within();
+        c.session.place = Place { sequence: sequence.wrapping_add(1), has_begun: true, is_within };
+    }
+    step.push_back_on_server(client, conn);
+}
+
+/// Handles a packet that has to be read. `None` if the server is gone.
+fn read(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
+    let server = step.engine.connections.server(conn)?;
+    learn::learn_status(&mut server.session, packet);
+    let client = server.client();
+    match (server.session.commands.first()?.goes.clone(), client) {
+        (Goes::On(sent), Some(client)) => to_client(step, (client, conn), packet, &sent),
+        (Goes::Here(purpose), _) => own::read(step, conn, packet, purpose),
+        (Goes::Nowhere | Goes::On(_), _) => nobody(step, conn, packet),
+    }
+}
+
+/// Handles a packet for a client that has left.
+fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
+    let server = step.engine.connections.server(conn)?;
+    match packet.taken.part {
+        Part::Within => {}
+        // Nobody has the file.
+        Part::File => {
+            step.close_server(conn);
+            return None;
+        }
+        Part::End => {
+            server.session.commands.pop();
+            if server.session.commands.is_empty() {
+                step.make_fit(conn);
+            }
+        }
+    }
+    Some(())
+}
+
+/// Handles a packet for a client.
+fn to_client(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    packet: &ReadPacket<'_>,
+    sent: &Sent,
+) -> Option<()> {
+    if packet.taken.part == Part::File && !may_ask_for_file(step, client, sent) {
+        return preparing::broken(step, conn);
+    }
+    let Ok(asks_for_collation) = write(step, (client, conn), packet, sent) else {
+        return preparing::broken(step, conn);
+    };
+    if asks_for_collation {
+        let Linked { server, ports, .. } = step.linked(client, conn);
+        let text = b"SELECT @@collation_connection";
+        let (commands, out) = (&mut server.session.commands, ports.out(conn));
+        commands::send_text(commands, out, text, Purpose::Collation);
+    }
+    match packet.taken.part {
+        Part::Within => step.push_back_on_server(client, conn),
+        Part::File => {
+            let c = step.engine.connections.client(client)?;
+            c.session.reading = Reading::File;
+            step.unblock(client);
+        }
+        Part::End => {
+            if sent.command == refrain_mysql_wire::command::RESET_CONNECTION && !packet.is_error() {
+                let Linked { client: c, server, .. } = step.linked(client, conn);
+                learn::learn_reset(&mut c.session, &server.session.base);
+                server.session.settings = server.session.settings.reset().into();
+            }
+            over(step, client, conn);
+        }
+    }
+    Some(())
+}
+
+/// Whether a server may ask a client for a file: the client has offered files, and its command may
+/// load one.
+fn may_ask_for_file(step: &mut Step<'_, My>, client: Conn, sent: &Sent) -> bool {
+    let offered = refrain_mysql_wire::Capabilities::LOCAL_FILES;
+    let client = step.engine.connections.client(client);
+    sent.facts.loads && client.is_some_and(|client| client.session.capabilities().has(offered))
+}
+
+/// Writes a packet for a client, and learns from it. Returns whether the server has to be asked for
+/// the collation.
+fn write(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    packet: &ReadPacket<'_>,
+    sent: &Sent,
+) -> Result<bool, refrain_mysql_wire::Malformed> {
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    let (session, agreed) = (&mut c.session, server.session.agreed);
+    let ReadPacket { header, payload, taken, .. } = *packet;
+    let out = ports.out(client);
+    session.place =
+        Place { sequence: header.sequence.wrapping_add(1), has_begun: true, is_within: false };
+    if let Some(status) = taken.status {
+        learn::learn_flags(session, status);
+    }
+    if taken.part == Part::End {
+        session.has_diagnostics = learn::leaves_diagnostics(packet, agreed);
+    }
+    if packet.has_changes() {
+        let ok = OkPacket::read(payload, agreed)?;
+        let untold = learn::learn_changes(session, &mut server.session, (&ok, sent))?;
+        let (wishes, capabilities) = (&session.wishes, session.capabilities());
+        packet::message(out, header.sequence, |out| {
+            wishes.write(out, (&ok, payload[0]), capabilities);
+        });
+        return Ok(untold.collation);
+    }
+    if sent.command == refrain_mysql_wire::command::STMT_PREPARE
+        && taken.part != Part::File
+        && let Ok(prepared) = PrepareOk::read(payload, agreed)
+    {
+        session.statements.push(prepared.statement);
+    }
+    out.reserve(HEADER_BYTES + payload.len());
+    out.extend_from_slice(&header.bytes());
+    out.extend_from_slice(payload);
+    Ok(false)
+}
+
+/// Ends a client's command, whose reply is over.
+fn over(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
+    let Linked { client: c, server, .. } = step.linked(client, conn);
+    server.session.commands.pop();
+    let owes = server.session.commands.has_client_command();
+    c.session.place = Place { sequence: u8::from(owes), ..Place::default() };
+    step.request_over(client, conn);
+    step.push_back_on_server(client, conn);
+    settle::settle(step, client, conn);
+}

@@ -1,0 +1,267 @@
+//! The settings of a session that follow a client from server to server: its default schema, the
+//! option for several statements in a text, and session variables.
+//!
+//! Servers report every change of a variable, with the value as SHOW VARIABLES prints it
+//! (`session_track_system_variables`), so nothing is read from texts. Of the variables, settings
+//! have those that differ from the server's [`Base`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The value of each session variable as a session begins with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Base {
+    variables: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    /// The collations by number: name, and character set.
+    collations: BTreeMap<u16, Collation>,
+}
+
+/// A collation's name, and its character set.
+type Collation = (Box<[u8]>, Box<[u8]>);
+
+/// The settings of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The default schema.
+    pub(crate) schema: Option<Box<[u8]>>,
+    /// Whether a text may have several statements.
+    pub(crate) has_several: bool,
+    /// The variables that differ from the base.
+    changed: BTreeMap<Box<[u8]>, Box<[u8]>>,
+}
+
+/// Variables that a session has for one statement, or that are no setting: their values as reported
+/// are not those to set.
+const UNTRACKED: &[&str] = &[
+    "error_count",
+    "gtid_next",
+    "identity",
+    "insert_id",
+    "last_gtid",
+    "last_insert_id",
+    "session_track_gtids",
+    "session_track_schema",
+    "session_track_state_change",
+    "session_track_system_variables",
+    "session_track_transaction_info",
+    "statement_id",
+    "timestamp",
+    "transaction_allow_batching",
+    "warning_count",
+];
+/// Beginnings of the names of such variables.
+const UNTRACKED_PREFIXES: &[&str] = &["rand_seed", "pseudo_", "in_", "server_audit_"];
+
+/// Character sets that no client can have.
+const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
+/// Character sets in which a byte of a character may be a backslash or a quote.
+const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
+
+/// Whether a variable is one whose changes follow the client.
+fn is_tracked(name: &[u8]) -> bool {
+    let prefixed = UNTRACKED_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()));
+    !prefixed && !UNTRACKED.iter().any(|other| other.as_bytes() == name)
+}
+
+impl Base {
+    /// Takes in a row of SHOW SESSION VARIABLES.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+        self.variables.insert(name.into(), value.into());
+    }
+
+    /// Takes in a row of SHOW COLLATION: name, character set, number.
+    pub(crate) fn add_collation(&mut self, row: &[Box<[u8]>]) {
+        let [name, character_set, number, ..] = row else { return };
+        if let Some(number) = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()) {
+            self.collations.insert(number, (name.clone(), character_set.clone()));
+        }
+    }
+
+    /// Returns a variable's value.
+    pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        self.variables.get(name).map(|value| &**value)
+    }
+
+    /// Whether changes of a variable follow the client.
+    pub(crate) fn tracks(&self, name: &[u8]) -> bool {
+        is_tracked(name) && self.variables.contains_key(name)
+    }
+
+    /// Returns the statement that has the server report all that a client may change.
+    pub(crate) fn tracking(&self) -> Vec<u8> {
+        let mut text = b"SET SESSION session_track_schema=ON, session_track_state_change=ON, \
+            session_track_transaction_info='CHARACTERISTICS', \
+            session_track_system_variables='"
+            .to_vec();
+        let names = self.variables.keys().filter(|name| is_tracked(name));
+        for (at, name) in names.enumerate() {
+            if at > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(name);
+        }
+        text.push(b'\'');
+        text
+    }
+}
+
+impl Settings {
+    /// Makes settings with all variables as in the base.
+    pub(crate) fn new(schema: Option<&[u8]>, has_several: bool) -> Self {
+        Self { schema: schema.map(Into::into), has_several, ..Self::default() }
+    }
+
+    /// Notes the value of a variable.
+    pub(crate) fn set(&mut self, base: &Base, name: &[u8], value: &[u8]) {
+        if base.value(name) == Some(value) {
+            self.changed.remove(name);
+        } else {
+            self.changed.insert(name.into(), value.into());
+        }
+    }
+
+    /// Sets the collation that a client named at its login. Servers take their own for one that
+    /// they do not know, or that no client can have.
+    pub(crate) fn set_collation(&mut self, base: &Base, number: u16) {
+        let Some((name, character_set)) = base.collations.get(&number) else { return };
+        if NO_CLIENT_HAS.iter().any(|other| other.as_bytes() == &**character_set) {
+            return;
+        }
+        for variable in
+            ["character_set_client", "character_set_connection", "character_set_results"]
+        {
+            self.set(base, variable.as_bytes(), character_set);
+        }
+        self.set(base, b"collation_connection", name);
+    }
+
+    /// Adds IGNORE_SPACE to `sql_mode`.
+    pub(crate) fn ignore_space(&mut self, base: &Base) {
+        let mode = base.value(b"sql_mode").unwrap_or_default();
+        if mode.split(|&byte| byte == b',').any(|part| part == b"IGNORE_SPACE") {
+            return;
+        }
+        let comma = if mode.is_empty() { &b""[..] } else { b"," };
+        self.set(base, b"sql_mode", &[mode, comma, b"IGNORE_SPACE"].concat());
+    }
+
+    /// Whether a byte of a character in the client's texts may be a quote or a backslash.
+    pub(crate) fn has_multibyte_quotes(&self) -> bool {
+        let set = self.changed.get(&b"character_set_client"[..]);
+        set.is_some_and(|set| MULTIBYTE_QUOTES.iter().any(|other| other.as_bytes() == &**set))
+    }
+
+    /// Returns the settings of a session that was reset: it keeps its schema, and the option.
+    pub(crate) fn reset(&self) -> Self {
+        Self::new(self.schema.as_deref(), self.has_several)
+    }
+
+    /// Returns the statement that gives a session with the settings `from` the variables of these;
+    /// `None` if it has them.
+    pub(crate) fn statement(&self, from: &Self, base: &Base) -> Option<Vec<u8>> {
+        let undone = from.changed.keys().filter(|name| !self.changed.contains_key(*name));
+        let undone = undone.filter_map(|name| Some((&**name, base.value(name)?)));
+        let set =
+            self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
+        let set = set.map(|(name, value)| (&**name, &**value));
+        let mut all: Vec<_> = undone.chain(set).collect();
+        // A character set sets its default collation, so it comes before the collation.
+        all.sort_unstable();
+        if all.is_empty() {
+            return None;
+        }
+        let mut text = b"SET ".to_vec();
+        for (at, (name, value)) in all.into_iter().enumerate() {
+            text.extend_from_slice(if at > 0 { b", @@session." } else { b"@@session." });
+            text.extend_from_slice(name);
+            text.push(b'=');
+            put_value(&mut text, name, value);
+        }
+        Some(text)
+    }
+}
+
+/// Appends a value as it is written in a statement. The server prints numbers as they are written,
+/// and NULL as nothing.
+fn put_value(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let is_number = digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        && digits.iter().filter(|byte| **byte == b'.').count() <= 1;
+    if value.is_empty() && name == b"character_set_results" {
+        return text.extend_from_slice(b"NULL");
+    }
+    if is_number {
+        return text.extend_from_slice(value);
+    }
+    // A string of hexadecimal digits means the same under every `sql_mode` and character set.
+    if value.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'\'' | b'\\')) {
+        text.push(b'\'');
+        text.extend_from_slice(value);
+        return text.push(b'\'');
+    }
+    text.extend_from_slice(b"x'");
+    for byte in value {
+        text.extend_from_slice(format!("{byte:02x}").as_bytes());
+    }
+    text.push(b'\'');
+}
+
+/// Changes settings that a session shares with others.
+pub(crate) fn edit(settings: &mut Arc<Settings>, change: impl FnOnce(&mut Settings)) {
+    change(Arc::make_mut(settings));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base() -> Base {
+        let mut base = Base::default();
+        for (name, value) in [
+            ("autocommit", "ON"),
+            ("character_set_results", "utf8mb4"),
+            ("lock_wait_timeout", "86400"),
+            ("sql_mode", "STRICT_TRANS_TABLES"),
+            ("timestamp", "1.5"),
+        ] {
+            base.add(name.as_bytes(), value.as_bytes());
+        }
+        base
+    }
+
+    #[test]
+    fn what_differs_is_set() {
+        let base = base();
+        let (mut from, mut to) = (Settings::default(), Settings::default());
+        assert_eq!(to.statement(&from, &base), None);
+        from.set(&base, b"autocommit", b"OFF");
+        from.set(&base, b"sql_mode", b"");
+        to.set(&base, b"sql_mode", b"");
+        to.set(&base, b"character_set_results", b"");
+        to.set(&base, b"lock_wait_timeout", b"7");
+        let due = "SET @@session.autocommit='ON', @@session.character_set_results=NULL, \
+                   @@session.lock_wait_timeout=7";
+        let text = to.statement(&from, &base).expect("they differ");
+        assert_eq!(String::from_utf8_lossy(&text), due);
+        from.set(&base, b"autocommit", b"ON");
+        to.set(&base, b"lock_wait_timeout", b"86400");
+        to.set(&base, b"character_set_results", b"utf8mb4");
+        assert_eq!(to.statement(&from, &base), None);
+    }
+
+    #[test]
+    fn strings_are_safe() {
+        let mut text = Vec::new();
+        put_value(&mut text, b"init", b"a'b");
+        assert_eq!(text, b"x'612762'");
+    }
+
+    #[test]
+    fn some_variables_are_no_settings() {
+        let text = base().tracking();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.ends_with("='autocommit,character_set_results,lock_wait_timeout,sql_mode'"));
+        assert!(base().tracks(b"sql_mode") && !base().tracks(b"timestamp"));
+    }
+}

@@ -1,0 +1,367 @@
+//! The effects of a text that no reply tells.
+//!
+//! Servers report nearly all that a statement leaves behind in its session. The rest is read from
+//! the text: a word of a table, outside of strings and comments. A word says that the text *may* do
+//! something.
+
+use crate::pins::Pins;
+
+/// The effects that a text may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The things that it may leave behind.
+    pub(crate) pins: Pins,
+    /// The beginning of its first statement.
+    pub(crate) verb: Verb,
+    /// Whether it has several statements.
+    pub(crate) has_several: bool,
+    /// Whether it may ask for a file of the client.
+    pub(crate) loads: bool,
+    /// Whether it may change what the server reports.
+    pub(crate) wishes: bool,
+    /// Whether it may ask about the statement before it.
+    pub(crate) asks_back: bool,
+}
+
+/// The beginning of a statement, as far as it matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// Any other.
+    #[default]
+    Other,
+    Get,
+    Kill,
+    Savepoint,
+    Set,
+    Show,
+    Unlock,
+    Use,
+}
+
+/// The meaning of a word.
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// It may leave this behind.
+    Pin(Pins),
+    /// It may leave this behind if it begins a statement.
+    PinAsVerb(Pins),
+    /// It may leave this behind in a statement that begins with SET.
+    PinInSet(Pins),
+    /// It is a verb.
+    Verb(Verb),
+    /// It may ask for a file.
+    Load,
+    /// It may change what the server reports.
+    Wish,
+    /// It asks about the statement before if it is called without an argument.
+    AskBack,
+    /// It asks about the statement before if it is a variable of the system.
+    AskBackAsVariable,
+    /// It asks about the statement before in one that begins with this.
+    AskBackBehind(Verb),
+}
+
+/// The words, in order.
+const WORDS: &[(&str, Meaning)] = &[
+    ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
+    ("error_count", Meaning::AskBackAsVariable),
+    ("errors", Meaning::AskBackBehind(Verb::Show)),
+    ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("found_rows", Meaning::AskBack),
+    ("get", Meaning::Verb(Verb::Get)),
+    ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
+    ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
+    ("identity", Meaning::AskBackAsVariable),
+    ("kill", Meaning::Verb(Verb::Kill)),
+    ("last_insert_id", Meaning::AskBack),
+    ("load", Meaning::Load),
+    ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("role", Meaning::PinInSet(Pins::ROLE)),
+    ("row_count", Meaning::AskBack),
+    ("savepoint", Meaning::Verb(Verb::Savepoint)),
+    ("session_track_schema", Meaning::Wish),
+    ("session_track_state_change", Meaning::Wish),
+    ("session_track_system_variables", Meaning::Wish),
+    ("session_track_transaction_info", Meaning::Wish),
+    ("set", Meaning::Verb(Verb::Set)),
+    ("show", Meaning::Verb(Verb::Show)),
+    ("unlock", Meaning::Verb(Verb::Unlock)),
+    ("use", Meaning::Verb(Verb::Use)),
+    ("warning_count", Meaning::AskBackAsVariable),
+    ("warnings", Meaning::AskBackBehind(Verb::Show)),
+    ("xa", Meaning::PinAsVerb(Pins::XA)),
+];
+
+/// The longest word of the table.
+const WORD_BYTES_MAX: usize = 30;
+
+/// How a text is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reads {
+    /// Whether a backslash in a string is a byte like any other.
+    pub(crate) plain_backslash: bool,
+    /// Whether a byte of a character may be a backslash or a quote, so that no end of a string can
+    /// be told.
+    pub(crate) is_multibyte: bool,
+}
+
+/// Returns what a text may do.
+pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        reads,
+        facts: Facts::default(),
+        is_variable: false,
+        is_behind_into: false,
+    };
+    reader.read();
+    reader.facts
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    reads: Reads,
+    facts: Facts,
+    /// Whether the word that comes is of the name of a system variable.
+    is_variable: bool,
+    /// Whether the word INTO has come, and nothing behind it.
+    is_behind_into: bool,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) {
+        // Whether nothing of the present statement has been read, and its verb.
+        let (mut is_first, mut verb) = (true, None);
+        let mut ended = false;
+        while let Some(&byte) = self.text.get(self.at) {
+            let begins = self.at;
+            match byte {
+                b'\'' | b'"' | b'`' if !self.reads.is_multibyte => self.string(byte),
+                b'#' => {
+                    self.line();
+                    continue;
+                }
+                b'-' if self.is_comment() => {
+                    self.line();
+                    continue;
+                }
+                b'/' if self.text.get(begins + 1) == Some(&b'*') => {
+                    self.comment();
+                    continue;
+                }
+                b'*' if self.text.get(begins + 1) == Some(&b'/') => {
+                    self.at += 2;
+                    continue;
+                }
+                b';' => {
+                    (is_first, ended) = (true, true);
+                    self.at += 1;
+                    continue;
+                }
+                b' ' | b'\t'..=b'\r' | b'(' => {
+                    self.at += 1;
+                    continue;
+                }
+                b'@' => self.variable(matches!(verb, Some(Meaning::Verb(Verb::Set)))),
+                b':' if self.text.get(begins + 1) == Some(&b'=') => {
+                    self.facts.pins.add(Pins::VARIABLES);
+                    self.at += 2;
+                }
+                // A variable's name may have the word SESSION in front.
+                b'.' => self.at += 1,
+                _ if is_word(byte) => {
+                    let word = self.word();
+                    let found = meaning(word);
+                    if is_first {
+                        verb = found;
+                        self.facts.verb = match (ended, found) {
+                            (false, Some(Meaning::Verb(verb))) => verb,
+                            (true, Some(Meaning::Verb(Verb::Kill))) => Verb::Kill,
+                            _ => self.facts.verb,
+                        };
+                    }
+                    self.mean(found, is_first, verb);
+                    self.is_variable &= self.text.get(self.at) == Some(&b'.');
+                }
+                _ => self.at += 1,
+            }
+            self.facts.has_several |= ended;
+            is_first = false;
+            self.is_behind_into = self.text[begins..self.at].eq_ignore_ascii_case(b"into");
+        }
+    }
+
+    fn mean(&mut self, found: Option<Meaning>, is_verb: bool, verb: Option<Meaning>) {
+        let Some(found) = found else { return };
+        match found {
+            Meaning::Pin(pins) => self.facts.pins.add(pins),
+            Meaning::PinAsVerb(pins) if is_verb => self.facts.pins.add(pins),
+            Meaning::PinInSet(pins) if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
+                self.facts.pins.add(pins);
+            }
+            Meaning::Load => self.facts.loads = true,
+            Meaning::Wish => self.facts.wishes = true,
+            Meaning::AskBack => self.facts.asks_back |= self.is_called(),
+            Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
+            Meaning::AskBackBehind(wanted) => {
+                let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
+                self.facts.asks_back |= is_behind;
+            }
+            Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
+        }
+    }
+
+    /// Whether parentheses without anything between them come.
+    fn is_called(&self) -> bool {
+        let rest = self.text[self.at..].trim_ascii_start().strip_prefix(b"(");
+        rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b")"))
+    }
+
+    /// Passes a string or a quoted name.
+    fn string(&mut self, quote: u8) {
+        self.at += 1;
+        while let Some(&byte) = self.text.get(self.at) {
+            self.at += 1;
+            if byte == quote {
+                return;
+            }
+            if byte == b'\\' && quote != b'`' && !self.reads.plain_backslash {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Whether two hyphens begin a comment: white space or a control character stands behind them.
+    fn is_comment(&self) -> bool {
+        match self.text[self.at..] {
+            [b'-', b'-'] => true,
+            [b'-', b'-', next, ..] => next <= b' ' || next == 0x7F,
+            _ => false,
+        }
+    }
+
+    /// Passes the rest of a line.
+    fn line(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+    }
+
+    /// Passes a comment. What a server may run of it is read as text.
+    fn comment(&mut self) {
+        self.at += 2;
+        match self.text[self.at..] {
+            [b'!', ..] => self.at += 1,
+            [b'M', b'!', ..] => self.at += 2,
+            _ => {
+                let rest = &self.text[self.at..];
+                let end = rest.windows(2).position(|pair| pair == b"*/");
+                self.at += end.map_or(rest.len(), |end| end + 2);
+                return;
+            }
+        }
+        while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+    }
+
+    /// Passes `@`, or the two of them that begin the name of a system variable.
+    fn variable(&mut self, in_set: bool) {
+        self.at += 1;
+        if self.text.get(self.at) == Some(&b'@') {
+            self.at += 1;
+            self.is_variable = true;
+            return;
+        }
+        if self.is_behind_into || in_set {
+            self.facts.pins.add(Pins::VARIABLES);
+        }
+    }
+
+    /// Passes a word.
+    fn word(&mut self) -> &[u8] {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+}
+
+/// Whether a byte is of a word.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// Returns the meaning of a word of the table.
+fn meaning(word: &[u8]) -> Option<Meaning> {
+    let mut lower = [0; WORD_BYTES_MAX];
+    let lower = lower.get_mut(..word.len())?;
+    lower.copy_from_slice(word);
+    lower.make_ascii_lowercase();
+    let at = WORDS.binary_search_by(|(other, _)| other.as_bytes().cmp(lower)).ok()?;
+    Some(WORDS[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Facts {
+        facts(text.as_bytes(), Reads::default())
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(WORDS.is_sorted_by(|(a, _), (b, _)| a < b));
+        assert!(WORDS.iter().all(|(word, _)| word.len() <= WORD_BYTES_MAX));
+    }
+
+    #[test]
+    fn what_pins() {
+        let cases = [
+            ("SELECT get_lock('a', 1)", Pins::USER_LOCK),
+            ("SELECT 'get_lock', \"x\\\" get_lock\", `get_lock`", Pins::NONE),
+            ("SELECT 1 -- get_lock\n, 2 # get_lock\n /* get_lock */", Pins::NONE),
+            ("SELECT /*!50000 GET_LOCK('a', 1) */", Pins::USER_LOCK),
+            ("SELECT 1 INTO @a", Pins::VARIABLES),
+            ("SELECT @b := 2", Pins::VARIABLES),
+            ("SELECT 1 INTO /* there */ -- so\n @a", Pins::VARIABLES),
+            ("# first\nSET @a = 1", Pins::VARIABLES),
+            ("SELECT @b, @@sql_mode", Pins::NONE),
+            ("SET @a = 1", Pins::VARIABLES),
+            ("SET @@a = 1", Pins::NONE),
+            ("handler t open", Pins::HANDLER),
+            ("(SELECT handler FROM t)", Pins::NONE),
+            ("SELECT 1; FLUSH TABLES WITH READ LOCK", Pins::GLOBAL_LOCK),
+            ("SET ROLE admin", Pins::ROLE),
+            ("SELECT role FROM t", Pins::NONE),
+        ];
+        for (text, due) in cases {
+            assert_eq!(of(text).pins, due, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_facts() {
+        assert!(of("a; b").has_several && !of("a ; -- b").has_several && !of("';'").has_several);
+        assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
+        for (text, due) in [
+            ("SHOW WARNINGS", true),
+            ("select last_insert_id()", true),
+            ("SELECT ROW_COUNT( )", true),
+            ("SELECT @@session.warning_count", true),
+            ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
+            ("SELECT errors, warnings, identity, warning_count FROM log", false),
+            ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
+            ("SELECT t.last_insert_id FROM t", false),
+        ] {
+            assert_eq!(of(text).asks_back, due, "{text}");
+        }
+        assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
+        assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
+        let plain = Reads { plain_backslash: true, ..Reads::default() };
+        assert_eq!(facts(b"select '\\', get_lock('a', 1)", plain).pins, Pins::USER_LOCK);
+    }
+}

@@ -1,0 +1,57 @@
+//! The train in front of a client's command: it gives a server the settings that it lacks.
+
+use std::sync::Arc;
+
+use refrain_mysql_wire::command;
+use refrain_mysql_wire::request::{MULTI_STATEMENTS_OFF, MULTI_STATEMENTS_ON};
+use refrain_pool::{Conn, Linked, Step};
+
+use crate::commands::{self, Purpose};
+use crate::parts::{My, ServerSession};
+use crate::wishes;
+
+/// Gives a client's server the client's settings. Returns whether the client's command has to wait:
+/// if the schema is not there any more, the command must not run in another one.
+pub(crate) fn waits(step: &mut Step<'_, My>, client: Conn, conn: Conn) -> bool {
+    let Linked { client, server, ports, .. } = step.linked(client, conn);
+    let (wanted, session) = (&client.session.settings, &mut server.session);
+    if Arc::ptr_eq(wanted, &session.settings) {
+        return false;
+    }
+    if *wanted == session.settings {
+        session.settings = wanted.clone();
+        return false;
+    }
+    let (wanted, has) = (wanted.clone(), session.settings.clone());
+    let out = ports.out(conn);
+    if wanted.has_several != has.has_several {
+        let option = if wanted.has_several { MULTI_STATEMENTS_ON } else { MULTI_STATEMENTS_OFF };
+        let command = (command::SET_OPTION, &option.to_le_bytes()[..]);
+        commands::send(&mut session.commands, out, command, Purpose::Settings);
+    }
+    if let Some(text) = wanted.statement(&has, &session.base) {
+        commands::send_text(&mut session.commands, out, &text, Purpose::Settings);
+    }
+    let mut waits = false;
+    if let Some(schema) = wanted.schema.as_deref().filter(|_| wanted.schema != has.schema) {
+        let command = (command::INIT_DB, schema);
+        commands::send(&mut session.commands, out, command, Purpose::Schema);
+        client.await_replies();
+        waits = true;
+    }
+    session.settings = wanted;
+    waits
+}
+
+/// Has a server report changes again, behind a reset.
+pub(crate) fn track(session: &mut ServerSession, out: &mut Vec<u8>) {
+    let text = session.base.tracking();
+    commands::send_text(&mut session.commands, out, &text, Purpose::Tracking);
+}
+
+/// Asks for the client's own wishes behind a statement that may have changed them, and has the
+/// server report what Refrain needs.
+pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
+    commands::send_text(&mut session.commands, out, wishes::QUESTION, Purpose::Wishes);
+    track(session, out);
+}

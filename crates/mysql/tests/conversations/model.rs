@@ -1,0 +1,351 @@
+//! A server of MySQL that does as it is told: a text says what its reply is.
+
+use refrain_mysql_wire::handshake::{AuthReply, HandshakeV10, Login};
+use refrain_mysql_wire::prepared::PrepareOk;
+use refrain_mysql_wire::reply::{EofPacket, ErrPacket, Head, OkPacket, first};
+use refrain_mysql_wire::track::{Change, Changes};
+use refrain_mysql_wire::{Capabilities, Status, command, error_code, packet};
+
+use crate::packets::lossy;
+
+/// The capabilities that the model offers.
+const OFFERED: Capabilities = Capabilities::from_bits(0x01FF_F7FF);
+
+/// A server's session.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    agreed: Option<Capabilities>,
+    /// The commands that have come, in words.
+    pub(crate) log: Vec<String>,
+    in_transaction: bool,
+    is_manual: bool,
+    schema: String,
+    statements: u32,
+    unread: Vec<u8>,
+    /// Whether the commands stay unanswered for now.
+    pub(crate) is_silent: bool,
+    /// Whether a file is on its way.
+    file: Option<Vec<u8>>,
+}
+
+impl Model {
+    /// Returns the first packet.
+    pub(crate) fn greeting() -> Vec<u8> {
+        let greeting = HandshakeV10 {
+            version: b"8.0.15-model",
+            connection_id: 7,
+            nonce: *b"abcdefghijklmnopqrst",
+            capabilities: OFFERED,
+            collation: 45,
+            status: Status::AUTOCOMMIT,
+            plugin: b"mysql_native_password",
+        };
+        let mut out = Vec::new();
+        packet::message(&mut out, 0, |out| greeting.write(out));
+        out
+    }
+
+    fn status(&self) -> Status {
+        let mut status = if self.is_manual { Status(0) } else { Status::AUTOCOMMIT };
+        if self.in_transaction {
+            status = status.with(Status::IN_TRANS);
+        }
+        status
+    }
+
+    fn agreed(&self) -> Capabilities {
+        self.agreed.unwrap_or(Capabilities::NONE)
+    }
+
+    /// Takes bytes from Refrain. Returns the answer, and whether the server closes then.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
+        self.unread.extend_from_slice(bytes);
+        self.go_on()
+    }
+
+    /// Answers what is there.
+    pub(crate) fn go_on(&mut self) -> (Vec<u8>, bool) {
+        let (mut out, mut closes) = (Vec::new(), false);
+        if self.is_silent {
+            return (out, closes);
+        }
+        let unread = std::mem::take(&mut self.unread);
+        let mut rest = &unread[..];
+        let mut message = Vec::new();
+        let mut kept = rest;
+        while let Some(packet) = packet::split(rest) {
+            rest = packet.rest;
+            message.extend_from_slice(packet.payload);
+            if packet.header.is_continued() {
+                continue;
+            }
+            kept = rest;
+            closes |= self.message(packet.header.sequence, &std::mem::take(&mut message), &mut out);
+        }
+        self.unread = kept.to_vec();
+        (out, closes)
+    }
+
+    fn message(&mut self, sequence: u8, payload: &[u8], out: &mut Vec<u8>) -> bool {
+        let mut reply = Reply { out, sequence: sequence.wrapping_add(1) };
+        if self.agreed.is_none() {
+            let Ok(Login::Response(response)) = Login::read(payload, OFFERED) else {
+                panic!("no login: {payload:?}")
+            };
+            self.agreed = Some(response.capabilities);
+            let ok = AuthReply::Ok(OkPacket { status: self.status(), ..OkPacket::default() });
+            reply.put(|out| ok.write(out, response.capabilities));
+            return false;
+        }
+        if let Some(mut file) = self.file.take() {
+            if !payload.is_empty() {
+                file.extend_from_slice(payload);
+                self.file = Some(file);
+                return false;
+            }
+            self.log.push(format!("FILE {}", lossy(&file)));
+            self.ok(&mut reply, &[], Status(0));
+            return false;
+        }
+        let (&command, body) = payload.split_first().expect("a command");
+        self.command(command, body, &mut reply)
+    }
+
+    fn command(&mut self, command: u8, body: &[u8], reply: &mut Reply<'_>) -> bool {
+        let text = lossy(body);
+        match command {
+            command::QUIT => {
+                self.log.push("QUIT".into());
+                return true;
+            }
+            command::PING => {
+                self.log.push("PING".into());
+                self.ok(reply, &[], Status(0));
+            }
+            command::INIT_DB => {
+                self.log.push(format!("INIT_DB {text}"));
+                if text.starts_with("no") {
+                    reply.err(error_code::BAD_DB);
+                } else {
+                    self.schema.clone_from(&text);
+                    self.ok(reply, &[Change::Schema(body)], Status(0));
+                }
+            }
+            command::RESET_CONNECTION => {
+                self.log.push("RESET".into());
+                (self.in_transaction, self.is_manual) = (false, false);
+                self.ok(reply, &[], Status(0));
+            }
+            command::SET_OPTION => {
+                self.log.push(format!("SET_OPTION {}", body[0]));
+                let status = self.status();
+                reply.put(|out| EofPacket { warnings: 0, status }.write_for(out, true));
+            }
+            command::STMT_PREPARE => {
+                self.log.push(format!("PREPARE {text}"));
+                self.statements += 1;
+                let head = PrepareOk {
+                    statement: self.statements,
+                    columns: 0,
+                    parameters: 0,
+                    warnings: 0,
+                    defined: true,
+                };
+                let agreed = self.agreed();
+                reply.put(|out| head.write(out, agreed));
+            }
+            command::STMT_CLOSE => self.log.push(format!("CLOSE {}", body[0])),
+            command::STMT_EXECUTE => {
+                self.log.push(format!("EXECUTE {}", body[0]));
+                self.ok(reply, &[], Status(0));
+            }
+            command::QUERY => return self.query(&text, reply),
+            other => panic!("command {other:#x}"),
+        }
+        false
+    }
+
+    /// Runs a text: each word of it is a result.
+    fn query(&mut self, text: &str, reply: &mut Reply<'_>) -> bool {
+        if let Some(rest) = text.strip_prefix("SET SESSION session_track_schema=ON") {
+            self.log.push(format!("TRACK {}", rest.split('\'').nth(3).unwrap_or_default()));
+            self.ok(reply, &[], Status(0));
+            return false;
+        }
+        match text {
+            "SHOW SESSION VARIABLES" => {
+                self.rows(reply, VARIABLES, Status(0));
+                return false;
+            }
+            "SHOW COLLATION" => {
+                self.rows(reply, COLLATIONS, Status(0));
+                return false;
+            }
+            "SELECT @@collation_connection" => {
+                self.log.push(text.into());
+                self.rows(reply, &[&["utf8mb4_bin"]], Status(0));
+                return false;
+            }
+            _ => {}
+        }
+        self.log.push(if text.len() > 80 { format!("{} bytes", text.len()) } else { text.into() });
+        if text.starts_with("SET @@session.") {
+            self.is_manual = text.contains("autocommit='OFF'");
+            self.ok(reply, &[], Status(0));
+            return false;
+        }
+        let words: Vec<_> = text.split_whitespace().collect();
+        for (at, word) in words.iter().enumerate() {
+            let more = if at + 1 < words.len() { Status::MORE_RESULTS_EXISTS } else { Status(0) };
+            if self.word(word, more, reply) {
+                return true;
+            }
+            if *word == "err" || self.file.is_some() {
+                break;
+            }
+        }
+        false
+    }
+
+    fn word(&mut self, word: &str, more: Status, reply: &mut Reply<'_>) -> bool {
+        let (word, value) = word.split_once(':').unwrap_or((word, ""));
+        match word {
+            "begin" => self.in_transaction = true,
+            "commit" => self.in_transaction = false,
+            "err" => {
+                reply.err(error_code::PARSE);
+                return false;
+            }
+            "rows" => {
+                let count: usize = value.parse().expect("a number");
+                self.rows(reply, &vec![&["r"][..]; count], more);
+                return false;
+            }
+            "long" => {
+                let value = vec![0xFE; value.parse().expect("a number")];
+                let mut row = match value.len() {
+                    ..0x100_0000 => vec![0xFD],
+                    _ => vec![0xFE],
+                };
+                let length = value.len().to_le_bytes();
+                row.extend_from_slice(&length[..if row[0] == 0xFD { 3 } else { 8 }]);
+                row.extend_from_slice(&value);
+                reply.put(|out| out.push(1));
+                reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
+                reply.put(|out| out.extend_from_slice(&row));
+                let eof = EofPacket { warnings: 0, status: self.status().with(more) };
+                reply.put(|out| eof.write_for(out, true));
+                return false;
+            }
+            "file" => {
+                reply.put(|out| Head::LocalInfile(value.as_bytes()).write(out, Capabilities::NONE));
+                self.file = Some(Vec::new());
+                return false;
+            }
+            "gone" => return true,
+            "half" => {
+                reply.out.extend_from_slice(&[200, 0, 0, reply.sequence, 1]);
+                return true;
+            }
+            "odd" => {
+                reply.put(|out| out.extend_from_slice(&[first::EOF, 1]));
+                return false;
+            }
+            _ => {}
+        }
+        let (name, set) = value.split_once('=').unwrap_or((value, ""));
+        if name == "autocommit" {
+            self.is_manual = set == "OFF";
+        }
+        let variable = Change::SystemVariable { name: name.as_bytes(), value: set.as_bytes() };
+        match word {
+            "set" => self.ok(reply, &[variable, Change::State(b"1")], more),
+            "use" => {
+                value.clone_into(&mut self.schema);
+                self.ok(reply, &[Change::Schema(value.as_bytes()), Change::State(b"1")], more);
+            }
+            "state" => self.ok(reply, &[Change::State(b"1")], more),
+            "next" => {
+                let text = Change::TransactionCharacteristics(value.as_bytes());
+                self.ok(reply, &[text], more);
+            }
+            _ => self.ok(reply, &[], more),
+        }
+        false
+    }
+
+    fn ok(&self, reply: &mut Reply<'_>, changes: &[Change<'_>], more: Status) {
+        let mut block = Vec::new();
+        changes.iter().for_each(|change| change.write(&mut block));
+        let changed = if block.is_empty() { Status(0) } else { Status::SESSION_STATE_CHANGED };
+        let status = self.status().with(more).with(changed);
+        let ok = OkPacket { status, changes: Changes(&block), ..OkPacket::default() };
+        let agreed = self.agreed();
+        reply.put(|out| ok.write(out, first::OK, agreed));
+    }
+
+    fn rows(&self, reply: &mut Reply<'_>, rows: &[&[&str]], more: Status) {
+        let columns = rows.first().map_or(1, |row| row.len());
+        let deprecated = self.agreed().has(Capabilities::DEPRECATE_EOF);
+        let eof = EofPacket { warnings: 0, status: self.status().with(more) };
+        reply.put(|out| out.push(columns as u8));
+        (0..columns).for_each(|_| reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00")));
+        if !deprecated {
+            reply.put(|out| eof.write(out));
+        }
+        for row in rows {
+            reply.put(|out| {
+                for value in *row {
+                    out.push(value.len() as u8);
+                    out.extend_from_slice(value.as_bytes());
+                }
+            });
+        }
+        reply.put(|out| eof.write_for(out, deprecated));
+    }
+}
+
+/// An EOF packet of either form.
+trait WriteFor {
+    fn write_for(&self, out: &mut Vec<u8>, deprecated: bool);
+}
+
+impl WriteFor for EofPacket {
+    fn write_for(&self, out: &mut Vec<u8>, deprecated: bool) {
+        let ok = OkPacket { status: self.status, ..OkPacket::default() };
+        if deprecated { ok.write(out, first::EOF, Capabilities::NONE) } else { self.write(out) }
+    }
+}
+
+/// The reply under way.
+struct Reply<'a> {
+    out: &'a mut Vec<u8>,
+    sequence: u8,
+}
+
+impl Reply<'_> {
+    fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        self.sequence = packet::message(self.out, self.sequence, fill);
+    }
+
+    fn err(&mut self, code: error_code::ErrorCode) {
+        self.put(|out| ErrPacket::new(code, b"as told").write(out));
+    }
+}
+
+const VARIABLES: &[&[&str]] = &[
+    &["autocommit", "ON"],
+    &["character_set_client", "utf8mb4"],
+    &["character_set_connection", "utf8mb4"],
+    &["character_set_results", "utf8mb4"],
+    &["collation_connection", "utf8mb4_general_ci"],
+    &["session_track_schema", "ON"],
+    &["session_track_state_change", "OFF"],
+    &["session_track_system_variables", "autocommit,sql_mode"],
+    &["session_track_transaction_info", "OFF"],
+    &["sql_mode", "STRICT"],
+    &["timestamp", "1.5"],
+];
+
+const COLLATIONS: &[&[&str]] =
+    &[&["latin1_swedish_ci", "latin1", "8"], &["utf8mb4_general_ci", "utf8mb4", "45"]];

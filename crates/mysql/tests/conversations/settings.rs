@@ -1,0 +1,106 @@
+//! Settings follow a client from server to server.
+
+use refrain_mysql_wire::{Capabilities, command};
+
+use crate::world::{USUAL, talk};
+
+const ONE: &str = "pool_size = 1";
+
+#[test]
+fn variables_follow_the_client() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "set:sql_mode=ANSI"), "ok sql_mode=ANSI");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(first, "ok"), "ok");
+        let (back, forth) = ("SET @@session.sql_mode='STRICT'", "SET @@session.sql_mode='ANSI'");
+        assert_eq!(world.log(), ["set:sql_mode=ANSI", back, "ok", "ok", forth, "ok"]);
+    });
+}
+
+#[test]
+fn the_schema_and_the_option_follow_the_client() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "other"));
+        world.log();
+        assert_eq!(world.query(first, "ok"), "ok");
+        assert_eq!(world.ask(second, command::SET_OPTION, &[1, 0]), "end");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(first, "use:third"), "ok schema=third");
+        assert_eq!(world.query(second, "ok"), "ok");
+        let due = [
+            "INIT_DB shop",
+            "ok",
+            "SET_OPTION 1",
+            "INIT_DB other",
+            "ok",
+            "SET_OPTION 0",
+            "INIT_DB shop",
+            "use:third",
+            "SET_OPTION 1",
+            "INIT_DB other",
+            "ok",
+        ];
+        assert_eq!(world.log(), due);
+    });
+}
+
+#[test]
+fn nothing_runs_in_another_schema() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "other"));
+        assert_eq!(world.query(first, "use:no_more"), "ok schema=no_more");
+        assert_eq!(world.query(second, "ok"), "ok");
+        world.log();
+        assert_eq!(world.query(first, "ok"), "err 1049 42000");
+        assert_eq!(world.log(), ["INIT_DB no_more"]);
+        assert!(!world.is_open(first));
+        assert_eq!(world.query(second, "ok"), "ok");
+    });
+}
+
+#[test]
+fn a_collation_that_is_not_reported_is_asked_for() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "set:character_set_connection=utf8mb4"), "ok");
+        assert_eq!(world.query(second, "ok"), "ok");
+        let due = [
+            "set:character_set_connection=utf8mb4",
+            "SELECT @@collation_connection",
+            "SET @@session.collation_connection='utf8mb4_general_ci'",
+            "ok",
+        ];
+        assert_eq!(world.log(), due);
+    });
+}
+
+#[test]
+fn a_client_hears_of_no_change_that_it_does_not_track() {
+    talk(ONE, |world| {
+        let without = USUAL - Capabilities::SESSION_TRACK;
+        let client = world.client(without, "shop");
+        assert_eq!(world.query(client, "set:sql_mode=ANSI ok"), "ok more, ok");
+        assert_eq!(world.query(client, "use:other"), "ok");
+    });
+}
+
+#[test]
+fn autocommit_is_a_setting() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "set:autocommit=OFF"), "ok manual autocommit=OFF");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(first, "begin"), "ok trans manual");
+        assert_eq!(world.query(second, "ok"), "");
+        assert_eq!(world.query(first, "commit"), "ok manual");
+        assert_eq!(world.heard(second), "ok");
+        let (on, off) = ("SET @@session.autocommit='ON'", "SET @@session.autocommit='OFF'");
+        let due = ["set:autocommit=OFF", on, "ok", off, "begin", "commit", on, "ok"];
+        assert_eq!(world.log(), due);
+    });
+}

@@ -1,0 +1,164 @@
+//! Transaction mode: a server goes back when a transaction is over and nothing keeps it.
+
+use refrain_mysql_wire::{Capabilities, command, packet};
+
+use crate::packets::command as written;
+use crate::world::{USUAL, talk};
+
+const ONE: &str = "pool_size = 1";
+
+#[test]
+fn clients_take_turns_between_transactions() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(second, "ok"), "", "the server is the first client's");
+        assert_eq!(world.query(first, "rows:1"), "columns 1, column, row r, end trans");
+        assert_eq!(world.query(first, "commit"), "ok");
+        assert_eq!(world.heard(second), "ok");
+        assert_eq!(world.query(first, "ok"), "ok");
+        assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
+fn an_error_is_followed_by_a_question() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "begin err"), "ok trans more, err 1064 42000");
+        assert_eq!(world.query(second, "ok"), "", "the transaction is open");
+        assert_eq!(world.query(first, "commit"), "ok");
+        assert_eq!(world.heard(second), "ok");
+        assert_eq!(world.query(second, "err"), "err 1064 42000");
+        assert_eq!(world.query(first, "ok"), "ok");
+        assert_eq!(world.log(), ["begin err", "PING", "commit", "ok", "err", "PING", "ok"]);
+    });
+}
+
+#[test]
+fn what_only_a_server_has_keeps_it() {
+    for (text, reply) in [
+        ("state", "ok"),
+        ("ok /* */ , get_lock", "ok more, ok more, ok more, ok more, ok"),
+        ("next:READ_ONLY", "ok"),
+        ("set:timestamp=5", "ok"),
+    ] {
+        talk(ONE, |world| {
+            let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+            assert_eq!(world.query(first, text), reply);
+            assert_eq!(world.query(second, "ok"), "", "{text}");
+            assert_eq!(world.ask(first, command::RESET_CONNECTION, b""), "ok");
+            assert_eq!(world.heard(second), "ok", "{text}");
+        });
+    }
+}
+
+#[test]
+fn a_prepared_statement_keeps_its_server() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.ask(first, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(second, "ok"), "");
+        assert_eq!(world.ask(first, command::STMT_EXECUTE, &[1, 0, 0, 0, 0, 1, 0, 0, 0]), "ok");
+        assert_eq!(world.heard(second), "");
+        assert_eq!(world.ask(first, command::STMT_CLOSE, &[1, 0, 0, 0]), "");
+        assert_eq!(world.heard(second), "ok", "nothing is left of the first client");
+    });
+}
+
+#[test]
+fn commands_without_a_server_are_answered_here() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        world.log();
+        let mut bytes = written(command::PING, b"");
+        bytes.extend(written(command::RESET_CONNECTION, b""));
+        bytes.extend(written(command::SET_OPTION, &[1, 0]));
+        world.send(second, &bytes);
+        assert_eq!(world.heard(second), "ok, ok, end");
+        assert_eq!(world.log(), [""; 0]);
+        assert_eq!(world.query(first, "commit"), "ok");
+    });
+}
+
+#[test]
+fn a_client_that_leaves_amid_a_transaction_leaves_nothing() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(second, "ok"), "");
+        world.log();
+        world.leave(first);
+        assert_eq!(world.heard(second), "ok");
+        let log = world.log();
+        assert_eq!(log[0], "RESET", "{log:?}");
+        assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_amid_a_reply_gets_none() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.silence(true);
+        assert_eq!(world.query(first, "rows:3"), "");
+        assert_eq!(world.query(second, "ok"), "");
+        world.leave(first);
+        world.silence(false);
+        assert_eq!(world.heard(second), "ok");
+        assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
+fn clients_of_different_capabilities_have_different_servers() {
+    talk(ONE, |world| {
+        let first = world.client(USUAL, "shop");
+        let second = world.client(USUAL | Capabilities::FOUND_ROWS, "shop");
+        let third = world.client(USUAL - Capabilities::SESSION_TRACK, "shop");
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(second, "begin"), "ok trans");
+        assert_eq!(world.query(third, "ok"), "", "it shares the server of the first");
+        assert_eq!(world.query(first, "commit"), "ok");
+        assert_eq!(world.heard(third), "ok");
+        assert_eq!(world.servers(), 2);
+    });
+}
+
+#[test]
+fn nobody_hears_of_the_statement_of_another() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "ok"), "ok");
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "ok more, ok");
+        assert_eq!(world.query(second, "ok"), "ok");
+        world.log();
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "err 3566 HY000");
+        assert_eq!(world.log(), [""; 0]);
+        assert_eq!(world.query(second, "SHOW WARNINGS"), "ok more, ok");
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "ok trans more, ok trans");
+    });
+}
+
+#[test]
+fn nothing_keeps_a_server_that_owes_nothing() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "load"), "ok", "it might have loaded a file");
+        assert_eq!(world.query(second, "ok"), "ok");
+        let mut bytes = written(command::QUERY, b"err");
+        bytes.extend(written(0x0F, b""));
+        world.send(first, &bytes);
+        assert_eq!(world.heard(first), "err 1064 42000, err 1047 08S01");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(first, "file:x load"), "file x");
+        let mut end = Vec::new();
+        packet::message(&mut end, 2, |_| {});
+        world.send(first, &end);
+        assert_eq!(world.heard_from(first, 3), "ok");
+        assert_eq!(world.query(second, "ok"), "ok");
+    });
+}

@@ -1,0 +1,51 @@
+//! The protocol of MySQL and MariaDB, as the program serves it.
+
+use std::convert::Infallible;
+
+use refrain_config::{Backend, General, Host};
+use refrain_mysql::parts::My;
+use refrain_pool::ids::Core;
+
+use crate::listen::{Places, UnixSocket};
+use crate::served::{LocalServers, Served};
+use crate::tls::{Session, Store};
+
+/// No servers in this process: all are behind sockets.
+pub(crate) struct NoServers;
+
+impl LocalServers for NoServers {
+    type Session = Infallible;
+}
+
+impl Served for My {
+    const THREADS: &'static str = "mysql-core";
+
+    fn serves(backend: Backend) -> bool {
+        backend == Backend::Mysql
+    }
+
+    // A client waits for the greeting of the server.
+    fn places(general: &General) -> Places<'_> {
+        Places {
+            addresses: &general.mysql_listen,
+            socket: general.mysql_socket.as_deref().map(UnixSocket::At),
+            client_speaks_first: false,
+        }
+    }
+
+    type Helpers = ();
+    type Local = NoServers;
+
+    fn local((): &(), _core: Core) -> NoServers {
+        NoServers
+    }
+    fn ask((): &(), _core: Core, (): ()) {}
+    fn name((): &()) -> &'static str {
+        "nothing"
+    }
+
+    // The protocol asks for TLS once it has read the greeting.
+    fn server_tls(_store: &Store, _host: &Host) -> Result<Option<Session>, String> {
+        Ok(None)
+    }
+}
