@@ -114,7 +114,7 @@ impl Program {
         let config = format!(
             "mysql_listen = [\"127.0.0.1:{port}\"]\nmysql_socket = {socket:?}\nworkers = 2\n\
              worker_load = 0\nadmin_users = [\"app\"]\n{general}\n[users.app]\n\
-             password = \"{SECRET}\"\n[pool]\npool_size = 3\n[databases.\"*\"]\n{server}\n"
+             password = \"{SECRET}\"\n[pool]\npool_size = 1\n[databases.\"*\"]\n{server}\n"
         );
         let refrain = Refrain::start(&config).unwrap();
         eventually("it listens", || TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
