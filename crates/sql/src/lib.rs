@@ -70,7 +70,7 @@ pub use rules::{RuleText, rules};
 pub use scan::{Kind, Scan, kinds, scan, scan_with};
 pub use set::{
     ANY_PARAMETER, SetNames, placeholders_within, reset_by_call, reset_locally, set_names,
-    set_names_with, set_names_within,
+    set_names_within,
 };
 pub use tag::{Tag, changes_code, tag};
 pub use traits::Traits;

@@ -196,20 +196,16 @@ fn parameter_name(written: &[u8]) -> Cow<'_, [u8]> {
 /// SET ROLE is `role`, SET SESSION AUTHORIZATION is `session_authorization`, SET TIME ZONE is
 /// `TimeZone`, SET NAMES is `client_encoding`, SET SCHEMA is `search_path`. DISCARD ALL has no name
 /// here, but a trait of its own.
-pub fn set_names(text: &[u8]) -> SetNames<'_> {
-    set_names_with(text, false)
-}
-
-/// Like [`set_names`], for a session whose `standard_conforming_strings` is off if `backslash` is
-/// true.
-pub fn set_names_with(text: &[u8], backslash: bool) -> SetNames<'_> {
+///
+/// `backslash` is true in a session whose `standard_conforming_strings` is off.
+pub fn set_names(text: &[u8], backslash: bool) -> SetNames<'_> {
     SetNames { lexer: Lexer::new(text, backslash), first: true, form: &[] }
 }
 
 /// Returns the names of the parameters to which a statement gives their values at the start of the
 /// session until the transaction ends (`SET LOCAL … TO DEFAULT`), spelled as [`set_names`] does.
-pub fn reset_locally(text: &[u8]) -> Vec<Cow<'_, [u8]>> {
-    let mut lexer = Lexer::new(text, false);
+pub fn reset_locally(text: &[u8], backslash: bool) -> Vec<Cow<'_, [u8]>> {
+    let mut lexer = Lexer::new(text, backslash);
     let first = lexer.significant().filter(|token| is_word(token.of(text), "set"));
     let ahead = Ahead::new(&lexer);
     let resets = DEFAULTS.iter().any(|steps| ahead.clone().walk(steps, &mut None).is_some());
@@ -225,8 +221,8 @@ pub fn reset_locally(text: &[u8]) -> Vec<Cow<'_, [u8]>> {
 /// Returns the names of the parameters that a call of `set_config` in `text` may reset for the
 /// session, since its value is more than a constant and may be NULL. [`ANY_PARAMETER`] stands for
 /// names that cannot be read from the text.
-pub fn reset_by_call(text: &[u8]) -> Vec<&[u8]> {
-    let mut lexer = Lexer::new(text, false);
+pub fn reset_by_call(text: &[u8], backslash: bool) -> Vec<&[u8]> {
+    let mut lexer = Lexer::new(text, backslash);
     let mut names = Vec::new();
     while let Some(token) = lexer.significant() {
         if let Some(Mention::SetConfig) = mention_of(token, text)

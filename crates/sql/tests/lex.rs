@@ -2,7 +2,7 @@
 //! them.
 
 use refrain_sql::lex::{Lexer, TokenKind};
-use refrain_sql::{scan_with, set_names_with, tag};
+use refrain_sql::{scan_with, set_names, tag};
 
 /// Returns the tokens of `text` but blanks, each as its bytes, with a bar between them.
 fn cut(text: &str, backslash: bool) -> String {
@@ -132,7 +132,7 @@ fn check(bytes: &[u8], backslash: bool) {
     }
     assert_eq!(end as usize, bytes.len(), "{bytes:?} is not read to its end");
     let scan = scan_with(bytes, backslash);
-    let names = set_names_with(bytes, backslash).count();
+    let names = set_names(bytes, backslash).count();
     let sets =
         refrain_sql::Traits::SET | refrain_sql::Traits::SET_REPORTED | refrain_sql::Traits::ROLE;
     // What ends with the transaction has no names.

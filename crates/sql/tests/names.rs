@@ -49,7 +49,7 @@ fn names_of_parameters() {
         ("SET a = 'SET b'; /* SET c */ SELECT 1; reset d", "a,d"),
     ];
     for (text, names) in rows {
-        let found: Vec<_> = set_names(text.as_bytes())
+        let found: Vec<_> = set_names(text.as_bytes(), false)
             .map(|name| String::from_utf8_lossy(&name).into_owned())
             .collect();
         assert_eq!(found.join(","), names, "of {text:?}");
@@ -160,8 +160,17 @@ fn parameters_that_a_call_may_reset() {
         ("select set_config(", &["ALL"]),
     ];
     for (text, names) in rows {
-        let found = refrain_sql::reset_by_call(text.as_bytes());
+        let found = refrain_sql::reset_by_call(text.as_bytes(), false);
         let found: Vec<_> = found.iter().map(|name| String::from_utf8_lossy(name)).collect();
         assert_eq!(found, *names, "{text}");
     }
+}
+
+#[test]
+fn names_behind_a_constant_with_a_backslash() {
+    let text = br"select 'a\'b'; reset datestyle; select set_config('c.d', null, false)";
+    let names = |backslash| set_names(text, backslash).count();
+    assert_eq!((names(true), names(false)), (2, 0));
+    let reset = |backslash| refrain_sql::reset_by_call(text, backslash).len();
+    assert_eq!((reset(true), reset(false)), (1, 0));
 }

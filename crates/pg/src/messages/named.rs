@@ -250,9 +250,7 @@ impl Link<'_> {
     fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
         let (mut lent, mut named) = (Lent::default(), Vec::new());
         let mut all_dropped = false;
-        for kind in
-            refrain_sql::kinds(text, self.client.session.settings.expected().reads.backslash)
-        {
+        for kind in refrain_sql::kinds(text, self.client.session.settings.reads_backslash()) {
             let dropped = matches!(kind, Kind::Deallocate(_));
             let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
             let name = name.map(|name| Name::from_slice(&name.fold(text)));

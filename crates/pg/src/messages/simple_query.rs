@@ -41,7 +41,7 @@ impl Link<'_> {
             true => read::query_text(message.body())?,
             false => message.body(),
         };
-        let backslash = self.client.session.settings.expected().reads.backslash;
+        let backslash = self.client.session.settings.reads_backslash();
         let scan = self.client.session.results.take_scan();
         let scan = scan.unwrap_or_else(|| refrain_sql::scan_with(text, backslash));
         self.sends_text(text, &scan, message.complete);

@@ -50,7 +50,8 @@ impl Link<'_> {
     fn note_role(&mut self, text: &[u8], scan: &Scan) {
         let outstanding = &self.pipe.server.session.outstanding;
         let alone = outstanding.status() == Status::Idle && !outstanding.has_unsettled();
-        let mut names = refrain_sql::set_names(text);
+        let backslash = self.client.session.settings.reads_backslash();
+        let mut names = refrain_sql::set_names(text, backslash);
         let part = match names.next().as_deref() {
             Some(ROLE) => Part::Role,
             Some(USER) => Part::User,

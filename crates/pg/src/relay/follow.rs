@@ -148,10 +148,11 @@ impl Link<'_> {
     /// Notes the reported settings that a text sets: they are the client's own, even with the
     /// default value. A text that resets a setting ends that.
     pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
+        let backslash = self.client.session.settings.reads_backslash();
         let settings = &mut self.client.session.settings;
         match traits.contains(Traits::RESET) {
-            true => settings.disclaim(refrain_sql::set_names(text)),
-            false => refrain_sql::set_names(text).for_each(|name| settings.claim(&name)),
+            true => settings.disclaim(refrain_sql::set_names(text, backslash)),
+            false => refrain_sql::set_names(text, backslash).for_each(|name| settings.claim(&name)),
         }
     }
 }

@@ -34,7 +34,8 @@ impl Link<'_> {
             return;
         }
         self.note_names(text);
-        if refrain_sql::set_names(text).any(|name| guard::is_timeout(&name)) {
+        let backslash = self.client.session.settings.reads_backslash();
+        if refrain_sql::set_names(text, backslash).any(|name| guard::is_timeout(&name)) {
             self.client.session.settings.hurry();
         }
         if scan.traits.contains(Traits::PROCEDURAL) {
@@ -44,7 +45,8 @@ impl Link<'_> {
         if local {
             self.client.session.settings.read_later();
         }
-        let decides = reads || local || refrain_sql::set_names(text).any(|name| decides(&name));
+        let decides =
+            reads || local || refrain_sql::set_names(text, backslash).any(|name| decides(&name));
         let segment = self.pipe.server.session.outstanding.segment();
         self.settings_change(Since { segment, reads, hidden: hides, decides });
     }
@@ -54,7 +56,8 @@ impl Link<'_> {
         if !self.client.session.settings.have_startup() {
             return;
         }
-        for name in refrain_sql::reset_by_call(text) {
+        let backslash = self.client.session.settings.reads_backslash();
+        for name in refrain_sql::reset_by_call(text, backslash) {
             match name == refrain_sql::ANY_PARAMETER {
                 true => self.may_reset_unseen([]),
                 false if self.client.session.settings.begin_with(name) => {
@@ -113,7 +116,8 @@ impl Link<'_> {
     /// Notes the names of custom settings, which Refrain reads by name: `pg_settings` may not list
     /// them.
     pub(crate) fn note_names(&mut self, text: &[u8]) {
-        for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
+        let backslash = self.client.session.settings.reads_backslash();
+        for name in refrain_sql::set_names(text, backslash).filter(|name| name.contains(&b'.')) {
             self.note_name(&name);
         }
     }

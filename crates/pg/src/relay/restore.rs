@@ -29,9 +29,10 @@ impl Link<'_> {
             return None;
         }
         let mut settings = self.client.session.settings.startup()?;
+        let backslash = self.client.session.settings.reads_backslash();
         let names: Vec<_> = match local {
-            true => refrain_sql::reset_locally(text),
-            false => refrain_sql::set_names(text).collect(),
+            true => refrain_sql::reset_locally(text, backslash),
+            false => refrain_sql::set_names(text, backslash).collect(),
         };
         let has = |name: &[u8]| names.iter().any(|set| set.eq_ignore_ascii_case(name));
         let (all, discards) = (has(ANY_PARAMETER), scan.traits.contains(Traits::DISCARD_ALL));

@@ -24,7 +24,7 @@ impl Link<'_> {
     /// Begins to watch the rest of a query string whose `beginning` has been sent as this request.
     #[cold]
     pub(crate) fn watch_rest(&mut self, beginning: &[u8], scan: &Scan, request: (Seq, Segment)) {
-        let backslash = self.client.session.settings.expected().reads.backslash;
+        let backslash = self.client.session.settings.reads_backslash();
         let rest = Rest::behind(beginning, scan, backslash);
         self.client.session.unread = Some(Box::new(UnreadText::new(rest, Some(request))));
     }

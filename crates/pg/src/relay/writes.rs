@@ -36,7 +36,7 @@ impl Link<'_> {
         if !is_whole {
             return self.pipe.begins_to_do_anything();
         }
-        let backslash = self.client.session.settings.expected().reads.backslash;
+        let backslash = self.client.session.settings.reads_backslash();
         if may_write(text, scan, backslash) {
             let known = statement_of_text(self.pipe.core_state, self.client, text);
             let changes = known.map(|cached| self.changes(&cached.statement)).unwrap_or_default();

@@ -185,7 +185,7 @@ fn query_string(
     if !reads_are_certain(client) {
         return Err(Alone::Kind);
     }
-    let backslash = client.session.settings.expected().reads.backslash;
+    let backslash = client.session.settings.reads_backslash();
     if !autoprepares(core_state.pool_in_use(client.pool())) {
         // A segment whose reply is to be kept is this very text: nothing else of the client's is
         // under way.

@@ -142,6 +142,12 @@ impl ClientSettings {
         }
     }
 
+    /// Whether a backslash in a string constant stands for more than itself.
+    #[inline]
+    pub(crate) fn reads_backslash(&self) -> bool {
+        self.expected.reads.backslash
+    }
+
     /// Gives a client that logs in its settings: those of its startup packet, over the defaults.
     pub(crate) fn begin(
         &mut self,

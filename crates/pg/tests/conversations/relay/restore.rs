@@ -377,3 +377,21 @@ fn a_text_that_failed_has_not_reset_what_it_names() {
     alice.gets(fails);
     server.forgets();
 }
+
+#[test]
+fn a_reset_behind_a_constant_with_a_backslash_is_seen() {
+    let talk = one_server();
+    let (alice, server) = in_tokyo(&talk);
+    let off = "set standard_conforming_strings = off";
+    let set = [complete("SET"), parameter("standard_conforming_strings", "off"), ready()];
+    alice.sends([query(off)]);
+    server.gets([query(off)]).answers(set.clone());
+    alice.gets(set);
+    let text = r"select 'a\'b'; reset all";
+    alice.sends([query(text)]);
+    server.gets([query(text)]);
+    let read = one_row()[..3].to_vec();
+    let reset = [complete("RESET"), parameter("TimeZone", "UTC"), ready()];
+    server.answers(read.clone()).answers(reset).gets(restores());
+    alice.gets([read, vec![complete("RESET")]].concat());
+}
