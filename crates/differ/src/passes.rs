@@ -6,7 +6,7 @@ use crate::reply::Frame;
 
 /// Differences that no [`crate::mask::Mask`] can hide, because they concern the order of frames.
 /// Most of them end the episode, since the state of the two sessions may differ from then on.
-pub const PASSES: [(&str, &str); 14] = [
+pub const PASSES: [(&str, &str); 15] = [
     (
         "describe-stale",
         "Describe of a stale statement sends 't' before its error; a Parse that the proxy puts in \
@@ -80,6 +80,11 @@ pub const PASSES: [(&str, &str); 14] = [
         "string-refused",
         "a query string fails as a whole if the proxy cannot parse a statement again that one of its \
          commands executes; directly the commands before it run first (docs/decisions/0018)",
+    ),
+    (
+        "stale-formats",
+        "Bind reports that the columns have changed before a wrong number of result formats; the \
+         proxy's copy, which was parsed under the client's new path, has the new columns (E67)",
     ),
 ];
 
@@ -175,6 +180,9 @@ pub fn pass(direct: &Frame, answers: u8, proxied: &Frame, features: &Features) -
     }
     if comes_late(direct) != comes_late(proxied) {
         return Some(9);
+    }
+    if fails(direct, b"0A000") && proxied.field(b'R') == b"PortalSetResultFormat" {
+        return Some(14);
     }
     let alone = proxied.field(b'R') == b"PreventInTransactionBlock";
     if direct.tag == b'C' && fails(proxied, b"25001") && alone {

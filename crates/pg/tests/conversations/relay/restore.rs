@@ -389,7 +389,8 @@ fn a_reset_behind_a_constant_with_a_backslash_is_seen() {
     alice.gets(set);
     let text = r"select 'a\'b'; reset all";
     alice.sends([query(text)]);
-    server.gets([query(text)]);
+    server.gets([query_with("set_config('client_encoding'"), query(text)]);
+    server.answers(synced(&["UTF8"]));
     let read = one_row()[..3].to_vec();
     let reset = [complete("RESET"), parameter("TimeZone", "UTC"), ready()];
     server.answers(read.clone()).answers(reset).gets(restores());
