@@ -379,8 +379,9 @@ impl Client {
         for (count, used) in tally.uses.iter_mut().zip(used) {
             *count += u64::from(used);
         }
-        if frame.tag == b'Z' && *expected.params != *self.proxied_params {
-            return Err(param_difference(&expected.params, &self.proxied_params));
+        let told = (&*expected.params, &*self.proxied_params);
+        if frame.tag == b'Z' && told.0 != told.1 && !differ_in_encoding(told.0, told.1) {
+            return Err(param_difference(told.0, told.1));
         }
         Ok(())
     }
@@ -455,6 +456,23 @@ fn kind(frame: &Frame) -> String {
     }
     let status = if frame.tag == b'Z' { frame.body.as_slice() } else { &[] };
     format!("{}{}", char::from(frame.tag), String::from_utf8_lossy(status))
+}
+
+/// Whether the values of two clients differ only in bytes that are no UTF-8. A client that changes
+/// its encoding keeps the bytes that it was told; the proxy's is told once more if another server
+/// gets the setting.
+fn differ_in_encoding(
+    direct: &BTreeMap<String, String>,
+    proxied: &BTreeMap<String, String>,
+) -> bool {
+    let ascii = |value: &str| value.chars().filter(char::is_ascii).collect::<String>();
+    let encoded = |one: &str, other: &str| {
+        one.contains(char::REPLACEMENT_CHARACTER) && ascii(one) == ascii(other)
+    };
+    direct.len() == proxied.len()
+        && direct.iter().zip(proxied).all(|((name, one), (other_name, other))| {
+            name == other_name && (one == other || encoded(one, other) || encoded(other, one))
+        })
 }
 
 fn param_difference(
