@@ -140,7 +140,9 @@ impl Protocol for My {
         Box::new(session)
     }
 
-    fn unpack(_core_state: &mut CoreState<Self>, traveller: Box<ClientSession>) -> ClientSession {
-        *traveller
+    fn unpack(core_state: &mut CoreState<Self>, traveller: Box<ClientSession>) -> ClientSession {
+        let mut session = *traveller;
+        session.statements.move_to(&mut core_state.protocol.statements);
+        session
     }
 }

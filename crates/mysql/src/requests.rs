@@ -1,7 +1,9 @@
 //! Input of clients that are logged in: commands go to servers, or are answered here.
 
 use refrain_mysql_wire::error_code::ErrorCode;
-use refrain_mysql_wire::packet::HEADER_BYTES;
+use refrain_mysql_wire::packet::{HEADER_BYTES, message};
+use refrain_mysql_wire::prepared;
+use refrain_mysql_wire::reply::{OkPacket, first};
 use refrain_mysql_wire::request::Request;
 use refrain_mysql_wire::{Capabilities, Header, Status, command};
 use refrain_pool::client::WaitingFor;
@@ -9,11 +11,15 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::commands::Command;
+use crate::commands::{self, Command, Sent};
 use crate::errors::{self, Brand, Fixed};
 use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
+use crate::presence::{self, Named, Presence};
+use crate::slots::Pending;
+use crate::statement::Draft;
+use crate::statements::{self, Plan};
 use crate::text::{self, Facts, Reads, Verb};
 use crate::{answers, entering, settings, settle, train};
 
@@ -24,10 +30,12 @@ enum Handling {
     Quit,
     /// A server gets it. Its text says what it may do.
     Text,
+    /// A server gets it. Its text says what it may do when it is executed.
+    Prepare,
+    /// It names a prepared statement.
+    Statement,
     /// A server gets it, when all of it is there.
     Whole,
-    /// A server gets it, as it comes.
-    Stream,
     /// It is answered here if the client has no server, and a server gets it otherwise.
     Local,
     /// The client logs in again.
@@ -40,17 +48,19 @@ enum Handling {
 fn handling(command: u8) -> Handling {
     match command {
         command::QUIT => Handling::Quit,
-        command::QUERY | command::STMT_PREPARE => Handling::Text,
+        command::QUERY => Handling::Text,
+        command::STMT_PREPARE => Handling::Prepare,
         command::INIT_DB
         | command::FIELD_LIST
         | command::STATISTICS
         | command::DEBUG
         | command::REFRESH
-        | command::PROCESS_INFO
+        | command::PROCESS_INFO => Handling::Whole,
+        command::STMT_EXECUTE
+        | command::STMT_SEND_LONG_DATA
         | command::STMT_CLOSE
         | command::STMT_RESET
-        | command::STMT_FETCH => Handling::Whole,
-        command::STMT_EXECUTE | command::STMT_SEND_LONG_DATA => Handling::Stream,
+        | command::STMT_FETCH => Handling::Statement,
         command::PING | command::RESET_CONNECTION | command::SET_OPTION => Handling::Local,
         command::CHANGE_USER => Handling::ChangeUser,
         _ => Handling::Refuse,
@@ -150,7 +160,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     if handling == Handling::ChangeUser && header.payload > LOGIN_BYTES_MAX {
         handling = Handling::Refuse;
     }
-    if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Stream) {
+    if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Statement) {
         return None;
     }
     match handling {
@@ -164,11 +174,14 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             answers::answer(step, conn, command, body);
             Some(here)
         }
-        Handling::Local | Handling::Whole | Handling::Stream => {
-            let packet = Incoming { header, command, body, bytes: &input[..here] };
+        Handling::Local | Handling::Whole => {
+            let packet = Incoming { header, command, body, statement: 0 };
             send(step, conn, &packet, Facts::default())
         }
-        Handling::Text => {
+        Handling::Statement => {
+            named(step, conn, Incoming { header, command, body, statement: 0 }, is_whole)
+        }
+        Handling::Text | Handling::Prepare => {
             let client = step.engine.connections.client(conn)?;
             let mut facts = text::facts(body, reads(&client.session));
             // The rest of a long text is not read, and may do anything.
@@ -181,8 +194,11 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
                 let code = refrain_mysql_wire::error_code::NOT_SUPPORTED_YET;
                 return refuse(step, conn, Told { code, words: &words }, (header, here));
             }
-            let packet = Incoming { header, command, body, bytes: &input[..here] };
-            send(step, conn, &packet, facts)
+            let packet = Incoming { header, command, body, statement: 0 };
+            match handling {
+                Handling::Prepare => prepare(step, conn, &packet, facts),
+                _ => send(step, conn, &packet, facts),
+            }
         }
     }
 }
@@ -199,8 +215,17 @@ fn reads(session: &ClientSession) -> Reads {
 struct Incoming<'a> {
     header: Header,
     command: u8,
+    /// The bytes behind the command's, as far as they are here.
     body: &'a [u8],
-    bytes: &'a [u8],
+    /// The client's number of the prepared statement that it names; 0 for none.
+    statement: u32,
+}
+
+impl Incoming<'_> {
+    /// Returns the number of bytes that are here.
+    fn here(&self) -> usize {
+        HEADER_BYTES + 1 + self.body.len()
+    }
 }
 
 /// Sends a command to a server, and notes what the server owes for it.
@@ -216,21 +241,50 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     };
     if facts.asks_back && !remembers(step, conn, server) {
         let told = errors::DIAGNOSTICS_GONE.into();
-        return refuse(step, conn, told, (packet.header, packet.bytes.len()));
+        return refuse(step, conn, told, (packet.header, packet.here()));
+    }
+    if packet.statement != 0 {
+        match presence::ensure(step, conn, server, packet.statement) {
+            Presence::There => {}
+            Presence::Waits => return None,
+            Presence::Refused(error) if packet.command == command::STMT_SEND_LONG_DATA => {
+                // It has no reply: the execution has the error.
+                let statements = &mut step.engine.connections.client(conn)?.session.statements;
+                statements.refused = Some((packet.statement, error));
+                statements.edit(packet.statement, |held| held.has_long_data = false);
+                return skip(step, conn, (packet.header, packet.here()));
+            }
+            Presence::Refused(error) => {
+                return tell(step, conn, (packet.header, packet.here()), |out, _| {
+                    message(out, 1, |out| out.extend_from_slice(&error));
+                });
+            }
+        }
     }
     if train::waits(step, conn, server) {
         return None;
     }
+    if packet.command == command::STMT_PREPARE {
+        presence::make_room(step, conn, server);
+    }
     step.request_begins(server);
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);
-    ports.out(server).extend_from_slice(packet.bytes);
-    let missing = packet.header.packet_bytes() - packet.bytes.len();
+    let out = ports.out(server);
+    let named = (packet.header, packet.command, packet.body);
+    if packet.statement == 0 {
+        put(named, out);
+    } else {
+        let sides = (&mut client.session, &mut s.session);
+        presence::put(sides, packet.statement, named, out);
+    }
+    let missing = packet.header.packet_bytes() - packet.here();
     client.inbox.expect(missing, Rest::On);
     let session = &mut client.session;
     session.reading = continued(packet.header);
     session.pins.add(facts.pins);
     note_verb(session, facts);
-    let command = Command::of_client(packet.command, facts);
+    let sent = Sent { command: packet.command, facts, statement: packet.statement };
+    let command = Command::of_client(sent);
     let is_silent = command.is_none() && missing == 0;
     match command {
         Some(command) => s.session.commands.push(command),
@@ -245,7 +299,15 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
         // Nothing comes that would give the server back.
         settle::settle(step, conn, server);
     }
-    Some(packet.bytes.len())
+    Some(packet.here())
+}
+
+/// Appends a command as it came.
+fn put((header, command, body): Named<'_>, out: &mut Vec<u8>) {
+    out.reserve(HEADER_BYTES + 1 + body.len());
+    out.extend_from_slice(&header.bytes());
+    out.push(command);
+    out.extend_from_slice(body);
 }
 
 /// Whether a server owes a client a reply.
@@ -281,11 +343,6 @@ fn note_effects(
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);
     let session = &mut client.session;
     match packet.command {
-        command::STMT_CLOSE => {
-            if let Some((number, _)) = refrain_mysql_wire::prepared::statement(packet.body) {
-                session.statements.retain(|statement| *statement != number);
-            }
-        }
         command::RESET_CONNECTION => {
             // The server forgets what it has to report.
             train::track(&mut s.session, ports.out(server));
@@ -361,18 +418,130 @@ fn refuse(
     step: &mut Step<'_, My>,
     conn: Conn,
     told: Told<'_>,
-    (header, here): (Header, usize),
+    packet: (Header, usize),
+) -> Option<usize> {
+    tell(step, conn, packet, |out, _| {
+        errors::write(out, 1, told.code, told.words.as_bytes());
+    })
+}
+
+/// Answers a command here, and drops it, as [`refuse`] does.
+fn tell(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: (Header, usize),
+    answer: impl FnOnce(&mut Vec<u8>, &ClientSession),
 ) -> Option<usize> {
     if has_to_wait(step, conn) {
         return None;
     }
-    errors::write(step.ports.out(conn), 1, told.code, told.words.as_bytes());
     let client = step.engine.connections.client(conn)?;
+    answer(step.ports.out(conn), &client.session);
     client.session.place = Place::default();
-    client.session.reading = continued(header);
-    client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
+    skip(step, conn, packet)?;
     if let Some(server) = step.server_of(conn) {
         settle::settle(step, conn, server);
     }
+    let (_, here) = packet;
     Some(here)
+}
+
+/// Drops a command. Returns the number of bytes handled; `None` if the client is gone.
+fn skip(step: &mut Step<'_, My>, conn: Conn, (header, here): (Header, usize)) -> Option<usize> {
+    let client = step.engine.connections.client(conn)?;
+    client.session.reading = continued(header);
+    client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
+    Some(here)
+}
+
+/// Sends a text to be prepared.
+fn prepare(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: &Incoming<'_>,
+    facts: Facts,
+) -> Option<usize> {
+    // The settings under which it is prepared are exact when nothing is under way.
+    if has_to_wait(step, conn) {
+        return None;
+    }
+    let client = step.engine.connections.client(conn)?;
+    let options = &step.engine.core_state.pool(client.pool()).settings.options;
+    let most = options.max_client_statements;
+    if client.session.statements.len() >= most as usize {
+        let code = refrain_mysql_wire::error_code::MAX_PREPARED_STMT_COUNT_REACHED;
+        let words = errors::too_many_statements(most);
+        return refuse(step, conn, Told { code, words: &words }, (packet.header, packet.here()));
+    }
+    let is_whole = !packet.header.is_continued();
+    // What preparing leaves behind is the statement alone, unless its text is not known whole.
+    let now = Facts { pins: if is_whole { Pins::NONE } else { facts.pins }, ..Facts::default() };
+    let bytes = send(step, conn, packet, now)?;
+    let server = step.server_of(conn)?;
+    let Linked { server, .. } = step.linked(conn, server);
+    let draft = Draft { text: packet.body.into(), is_whole, facts };
+    server.session.slots.pending = Some(Pending::New(draft));
+    Some(bytes)
+}
+
+/// Handles a command that names a prepared statement.
+fn named(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    mut packet: Incoming<'_>,
+    is_whole: bool,
+) -> Option<usize> {
+    let brief = (packet.header, packet.here());
+    let is_silent = matches!(packet.command, command::STMT_CLOSE | command::STMT_SEND_LONG_DATA);
+    let Some((mut number, _)) = prepared::statement(packet.body) else {
+        return match (is_whole, is_silent) {
+            (false, _) => None,
+            (true, true) => skip(step, conn, brief),
+            (true, false) => refuse(step, conn, errors::MALFORMED.into(), brief),
+        };
+    };
+    if number == prepared::LAST_PREPARED && has_to_wait(step, conn) {
+        return None;
+    }
+    let session = &mut step.engine.connections.client(conn)?.session;
+    let brand = session.brand.unwrap_or(Brand::MySql);
+    if number == prepared::LAST_PREPARED && brand == Brand::MariaDb {
+        number = session.statements.latest.unwrap_or(number);
+    }
+    let is_complete = is_whole && !packet.header.is_continued();
+    let facts = session.statements.get(number).map(|held| held.statement.facts);
+    packet.statement = number;
+    let named = (packet.header, packet.command, packet.body);
+    match statements::plan(session, number, named, is_complete) {
+        Plan::Reads => None,
+        Plan::Refuse(code, words) => refuse(step, conn, Told { code, words: &words }, brief),
+        Plan::Drop => skip(step, conn, brief),
+        Plan::Close => {
+            close(step, conn, number);
+            skip(step, conn, brief)
+        }
+        Plan::Answer => tell(step, conn, brief, |out, session| {
+            let ok = OkPacket { status: session.status, ..OkPacket::default() };
+            message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
+        }),
+        Plan::Send => send(step, conn, &packet, Facts::default()),
+        Plan::Execute => send(step, conn, &packet, facts.unwrap_or_default()),
+    }
+}
+
+/// Forgets a client's statement. Its server keeps it for others, unless something of the client is
+/// in it.
+fn close(step: &mut Step<'_, My>, conn: Conn, number: u32) {
+    let Some(client) = step.engine.connections.client(conn) else { return };
+    let Some(held) = client.session.statements.remove(number) else { return };
+    let Some(server) = step.server_of(conn) else { return };
+    let Linked { server: s, ports, .. } = step.linked(conn, server);
+    let session = &mut s.session;
+    if !held.is_bound() && session.commands.is_empty() {
+        return;
+    }
+    if let Some(id) = session.slots.remove(&held) {
+        commands::close(ports.out(server), id);
+    }
+    settle::settle(step, conn, server);
 }

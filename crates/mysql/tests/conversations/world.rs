@@ -222,6 +222,11 @@ impl World {
         self.settle();
     }
 
+    /// Has no server prepare anything.
+    pub(crate) fn refuse_statements(&mut self) {
+        self.servers.iter_mut().for_each(|server| server.model.refuses = true);
+    }
+
     /// Has a server say something unasked.
     pub(crate) fn servers_say(&mut self, bytes: &[u8]) {
         for at in 0..self.servers.len() {

@@ -1,0 +1,112 @@
+//! The prepared statements that a server has, by the server's own numbers.
+//!
+//! They stay when clients close theirs, for the next client that prepares the same text. Their
+//! number is bounded; the least recently used one goes for a new one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::statement::{Draft, Held, Statement};
+
+/// The statements of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    there: HashMap<Key, Slot>,
+    /// The number of uses so far.
+    uses: u64,
+    /// The text that the server prepares.
+    pub(crate) pending: Option<Pending>,
+}
+
+/// A text that a server prepares.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// A client's.
+    New(Draft),
+    /// A statement that a client has, which of its copies, and the client's number.
+    Again(Arc<Statement>, u32, u32),
+}
+
+/// The place of a statement in memory, and which of its copies it is. Whoever has the statement
+/// keeps it in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key(usize, u32);
+
+impl Key {
+    fn of(statement: &Arc<Statement>, copy: u32) -> Self {
+        Self(Arc::as_ptr(statement).addr(), copy)
+    }
+}
+
+/// A statement that a server has.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    statement: Arc<Statement>,
+    /// The server's number.
+    pub(crate) id: u32,
+    /// The types that the server got last.
+    pub(crate) types: Option<Arc<[u8]>>,
+    /// The number of the client's statement that has a cursor here, or parts of a value.
+    pub(crate) owner: Option<u32>,
+    /// The use at which it was used last.
+    used: u64,
+}
+
+impl Slots {
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.there.len()
+    }
+
+    /// Returns the slot of a client's statement.
+    pub(crate) fn get(&mut self, held: &Held) -> Option<&mut Slot> {
+        self.uses += 1;
+        let slot = self.there.get_mut(&Key::of(&held.statement, held.copy))?;
+        slot.used = self.uses;
+        Some(slot)
+    }
+
+    /// Returns which copy of a statement a client's has to be. Two statements of a client may have
+    /// the same text, and cursors and values of their own.
+    pub(crate) fn copy_for(&self, held: &Held) -> u32 {
+        let slot = self.there.get(&Key::of(&held.statement, held.copy));
+        match slot.and_then(|slot| slot.owner) {
+            Some(owner) if owner != held.number => held.number,
+            _ => held.copy,
+        }
+    }
+
+    /// Adds a statement that the server has prepared. Returns the number of the one that it
+    /// replaces.
+    pub(crate) fn insert(
+        &mut self,
+        statement: Arc<Statement>,
+        copy: u32,
+        id: u32,
+    ) -> Option<u32> {
+        self.uses += 1;
+        let key = Key::of(&statement, copy);
+        let slot = Slot { statement, id, types: None, owner: None, used: self.uses };
+        self.there.insert(key, slot).map(|old| old.id)
+    }
+
+    /// Takes out a statement. Returns its number.
+    pub(crate) fn remove(&mut self, held: &Held) -> Option<u32> {
+        self.there.remove(&Key::of(&held.statement, held.copy)).map(|slot| slot.id)
+    }
+
+    /// Takes out the one that was used least recently. Returns its number; `None` if all are
+    /// needed.
+    pub(crate) fn evict(&mut self) -> Option<u32> {
+        let can_go = |slot: &Slot| slot.owner.is_none() && slot.statement.is_whole;
+        let going = self.there.iter().filter(|(_, slot)| can_go(slot));
+        let (&key, _) = going.min_by_key(|(_, slot)| slot.used)?;
+        self.there.remove(&key).map(|slot| slot.id)
+    }
+
+    /// Forgets all: the server has closed them.
+    pub(crate) fn clear(&mut self) {
+        self.there.clear();
+        self.pending = None;
+    }
+}
