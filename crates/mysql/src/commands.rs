@@ -44,6 +44,8 @@ pub(crate) struct Sent {
     pub(crate) facts: Facts,
     /// The client's number of the prepared statement that it names; 0 for none.
     pub(crate) statement: u32,
+    /// Whether the server's number of that was foretold.
+    pub(crate) is_foretold: bool,
 }
 
 /// The purpose of a command of Refrain's own.
@@ -100,8 +102,8 @@ impl Command {
     /// Whether packets of the reply are read and not only counted.
     fn is_read(&self) -> bool {
         let is_prepared = self.kind == Kind::Prepare && self.reply.is_head();
-        match self.goes {
-            Goes::On(_) => is_prepared,
+        match &self.goes {
+            Goes::On(sent) => is_prepared || sent.is_foretold && self.reply.is_head(),
             Goes::Here(purpose) => is_prepared || purpose.has_rows(),
             Goes::Nowhere => false,
         }

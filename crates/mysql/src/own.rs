@@ -27,7 +27,7 @@ pub(crate) fn read(
         return Some(());
     }
     if purpose == Purpose::Statement {
-        prepared::note(&mut server.session, step.ports.out(conn), packet);
+        prepared::note(&mut server.session, packet);
     }
     match packet.taken.part {
         Part::Within => return Some(()),

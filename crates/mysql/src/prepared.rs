@@ -1,15 +1,16 @@
 //! The consequences of replies for prepared statements.
 
 use refrain_mysql_wire::error_code;
+use refrain_mysql_wire::packet::HEADER_BYTES;
 use refrain_mysql_wire::prepared::PrepareOk;
 use refrain_mysql_wire::reply::ErrPacket;
 use refrain_mysql_wire::{Status, command};
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::commands::{self, ReadPacket, Sent};
+use crate::commands::{self, Command, ReadPacket, Sent};
 use crate::parts::{ClientSession, My, ServerSession};
 use crate::presence;
-use crate::slots::Pending;
+use crate::slots::{Guess, Outcome, Pending};
 use crate::statement::Statement;
 
 /// Takes in a statement that a server has prepared for a client. Returns the client's number for
@@ -22,7 +23,7 @@ pub(crate) fn adopt(
     let Linked { client: c, server, core_state, ports, .. } = step.linked(client, conn);
     let session = &mut server.session;
     if packet.is_error() {
-        session.slots.pending = None;
+        session.slots.fails();
         c.session.statements.latest = None;
         if number_of(packet) == Some(error_code::MAX_PREPARED_STMT_COUNT_REACHED.number) {
             presence::close_half(session, ports.out(conn));
@@ -30,6 +31,7 @@ pub(crate) fn adopt(
         return None;
     }
     let head = PrepareOk::read(packet.payload, session.agreed).ok()?;
+    session.slots.counts(head.statement);
     let Pending::New(draft) = session.slots.pending.take()? else { return None };
     let statement = Statement::new(c.pool(), &c.session.settings, draft);
     let statement = core_state.protocol.statements.share(statement);
@@ -48,11 +50,48 @@ pub(crate) fn rename(head: &mut [u8], number: u32) {
 }
 
 /// Takes in a statement that a server has prepared again.
-pub(crate) fn note(session: &mut ServerSession, out: &mut Vec<u8>, packet: &ReadPacket<'_>) {
+pub(crate) fn note(session: &mut ServerSession, packet: &ReadPacket<'_>) {
     let Ok(head) = PrepareOk::read(packet.payload, session.agreed) else { return };
     let Some(Pending::Again(statement, copy, _)) = session.slots.pending.take() else { return };
-    if let Some(old) = session.slots.insert(statement, copy, head.statement) {
-        commands::close(out, old);
+    session.slots.confirm(statement, copy, head.statement);
+}
+
+/// What is done with the first packet of a reply to an execution whose number was foretold.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// The client gets it.
+    It,
+    /// The client gets this error in its place.
+    Error(Box<[u8]>),
+    /// Nothing: the execution was sent again.
+    Nothing,
+    /// A server that has foreseen nothing does not say this.
+    Broken,
+}
+
+/// Decides on the first packet of a reply to an execution whose number was foretold. With a number
+/// that it does not have, a server does nothing.
+pub(crate) fn foretold(
+    session: &mut ServerSession,
+    out: &mut Vec<u8>,
+    (sent, packet): (&Sent, &ReadPacket<'_>),
+) -> Told {
+    let Some(Guess { sent: mut bytes, outcome }) = session.slots.guess.take() else {
+        return Told::It;
+    };
+    let is_unknown = number_of(packet) == Some(error_code::UNKNOWN_STMT_HANDLER.number);
+    match outcome {
+        Outcome::Right => Told::It,
+        Outcome::Refused(error) if is_unknown => Told::Error(error),
+        Outcome::Wrong(id) if is_unknown => {
+            bytes[HEADER_BYTES + 1..HEADER_BYTES + 5].copy_from_slice(&id.to_le_bytes());
+            out.extend_from_slice(&bytes);
+            session.commands.pop();
+            let again = Command::of_client(Sent { is_foretold: false, ..sent.clone() });
+            session.commands.push(again.expect("an execution has a reply"));
+            Told::Nothing
+        }
+        Outcome::Wrong(_) | Outcome::Refused(_) => Told::Broken,
     }
 }
 
@@ -64,13 +103,15 @@ pub(crate) fn refused(
     out: &mut Vec<u8>,
     packet: &ReadPacket<'_>,
 ) {
-    let Some(Pending::Again(_, _, number)) = session.slots.pending.take() else { return };
+    let Some(Pending::Again(_, _, number)) = session.slots.fails() else { return };
     let is_full = number_of(packet) == Some(error_code::MAX_PREPARED_STMT_COUNT_REACHED.number);
     let before = session.slots.len();
     if is_full {
         presence::close_half(session, out);
     }
-    if session.slots.len() == before {
+    if let Some(guess) = &mut session.slots.guess {
+        guess.outcome = Outcome::Refused(packet.payload.into());
+    } else if session.slots.len() == before {
         client.statements.refused = Some((number, packet.payload.into()));
     }
 }
@@ -113,7 +154,10 @@ pub(crate) fn over(
         slot.types = None;
     }
     let is_useless = failed && number_of(packet).is_some_and(|number| USELESS.contains(&number));
-    if is_useless && !held.is_bound() && let Some(id) = session.slots.remove(held) {
+    if is_useless
+        && !held.is_bound()
+        && let Some(id) = session.slots.remove(held)
+    {
         commands::close(out, id);
     }
 }

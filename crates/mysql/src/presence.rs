@@ -19,14 +19,22 @@ const SHARE_OF_COUNT: usize = 4;
 pub(crate) enum Presence {
     /// It has.
     There,
+    /// It will have when it gets the command, with a foretold number.
+    Foretold,
     /// The command has to wait until it has.
     Waits,
     /// It cannot prepare the statement: the payload of its error.
     Refused(Box<[u8]>),
 }
 
-/// Has a client's server prepare a statement of the client, unless the server has it.
-pub(crate) fn ensure(step: &mut Step<'_, My>, client: Conn, conn: Conn, number: u32) -> Presence {
+/// Has a client's server prepare a statement of the client, unless the server has it. A command may
+/// be sent behind that at once if `may_follow` says so.
+pub(crate) fn ensure(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    number: u32,
+    may_follow: bool,
+) -> Presence {
     let Linked { client: c, server, .. } = step.linked(client, conn);
     let refused = c.session.statements.refused.take_if(|(its, _)| *its == number);
     if let Some((_, error)) = refused {
@@ -64,9 +72,12 @@ pub(crate) fn ensure(step: &mut Step<'_, My>, client: Conn, conn: Conn, number: 
     let (session, out) = (&mut server.session, ports.out(conn));
     let command = (command::STMT_PREPARE, &statement.text[..]);
     commands::send(&mut session.commands, out, command, Purpose::Statement);
+    let is_foretold = may_follow && session.slots.foretell(&statement, copy);
     session.slots.pending = Some(Pending::Again(statement, copy, number));
+    session.slots.guess = None;
+    // Nothing else may be sent before it is known that the number is right.
     c.await_replies();
-    Presence::Waits
+    if is_foretold { Presence::Foretold } else { Presence::Waits }
 }
 
 /// Closes the statements for which a server has no room beside another one.

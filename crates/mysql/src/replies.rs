@@ -1,5 +1,6 @@
 //! Output of servers that are logged in: replies go to clients, or are Refrain's own.
 
+use refrain_mysql_wire::Header;
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
 use refrain_mysql_wire::reply::OkPacket;
 use refrain_pool::disconnect::DisconnectReason;
@@ -10,7 +11,7 @@ use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
 use crate::parts::{My, Place, Reading};
-use crate::prepared;
+use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
@@ -115,6 +116,29 @@ fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Optio
 
 /// Handles a packet for a client.
 fn to_client(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    packet: &ReadPacket<'_>,
+    sent: &Sent,
+) -> Option<()> {
+    if sent.is_foretold {
+        let Linked { server, ports, .. } = step.linked(client, conn);
+        match prepared::foretold(&mut server.session, ports.out(conn), (sent, packet)) {
+            Told::It => {}
+            Told::Error(error) => {
+                let header = Header { payload: error.len() as u32, ..packet.header };
+                let packet = ReadPacket { header, payload: &error, ..*packet };
+                return answered(step, (client, conn), &packet, sent);
+            }
+            Told::Nothing => return Some(()),
+            Told::Broken => return preparing::broken(step, conn),
+        }
+    }
+    answered(step, (client, conn), packet, sent)
+}
+
+/// Handles a packet that a client gets.
+fn answered(
     step: &mut Step<'_, My>,
     (client, conn): (Conn, Conn),
     packet: &ReadPacket<'_>,

@@ -17,7 +17,7 @@ use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Place, Reading};
 use crate::pins::Pins;
 use crate::presence::{self, Named, Presence};
-use crate::slots::Pending;
+use crate::slots::{Guess, Outcome, Pending};
 use crate::statement::Draft;
 use crate::statements::{self, Plan};
 use crate::text::{self, Facts, Reads, Verb};
@@ -211,6 +211,9 @@ fn reads(session: &ClientSession) -> Reads {
     }
 }
 
+/// The longest execution that is sent with a foretold number.
+const FORETOLD_BYTES_MAX: usize = 64 * 1024;
+
 /// A command, as far as it is here.
 struct Incoming<'a> {
     header: Header,
@@ -225,6 +228,12 @@ impl Incoming<'_> {
     /// Returns the number of bytes that are here.
     fn here(&self) -> usize {
         HEADER_BYTES + 1 + self.body.len()
+    }
+
+    /// Whether it may be sent with a foretold number: it is kept until the number is known.
+    fn may_follow(&self) -> bool {
+        let is_whole = self.here() == self.header.packet_bytes();
+        self.command == command::STMT_EXECUTE && is_whole && self.here() <= FORETOLD_BYTES_MAX
     }
 }
 
@@ -243,9 +252,11 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
+    let mut is_foretold = false;
     if packet.statement != 0 {
-        match presence::ensure(step, conn, server, packet.statement) {
+        match presence::ensure(step, (conn, server), packet.statement, packet.may_follow()) {
             Presence::There => {}
+            Presence::Foretold => is_foretold = true,
             Presence::Waits => return None,
             Presence::Refused(error) if packet.command == command::STMT_SEND_LONG_DATA => {
                 // It has no reply: the execution has the error.
@@ -275,7 +286,11 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
         put(named, out);
     } else {
         let sides = (&mut client.session, &mut s.session);
+        let at = out.len();
         presence::put(sides, packet.statement, named, out);
+        if is_foretold {
+            s.session.slots.guess = Some(Guess { sent: out[at..].into(), outcome: Outcome::Right });
+        }
     }
     let missing = packet.header.packet_bytes() - packet.here();
     client.inbox.expect(missing, Rest::On);
@@ -283,7 +298,8 @@ fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts
     session.reading = continued(packet.header);
     session.pins.add(facts.pins);
     note_verb(session, facts);
-    let sent = Sent { command: packet.command, facts, statement: packet.statement };
+    let Incoming { command, statement, .. } = *packet;
+    let sent = Sent { command, facts, statement, is_foretold };
     let command = Command::of_client(sent);
     let is_silent = command.is_none() && missing == 0;
     match command {

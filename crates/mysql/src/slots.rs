@@ -16,6 +16,35 @@ pub(crate) struct Slots {
     uses: u64,
     /// The text that the server prepares.
     pub(crate) pending: Option<Pending>,
+    /// The number that the server gave last.
+    last: Option<u32>,
+    /// The execution behind a statement under way.
+    pub(crate) guess: Option<Guess>,
+    /// How often a number was foretold wrongly.
+    wrong: u8,
+}
+
+/// The times that a number may be foretold wrongly before that ends.
+const WRONG_MAX: u8 = 3;
+
+/// An execution that was sent behind its statement, with a foretold number.
+#[derive(Debug)]
+pub(crate) struct Guess {
+    /// The command, as it was sent.
+    pub(crate) sent: Vec<u8>,
+    /// What has come of the statement.
+    pub(crate) outcome: Outcome,
+}
+
+/// What has come of a statement whose number was foretold.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Its number is as foretold, or is not known yet.
+    Right,
+    /// It has another number.
+    Wrong(u32),
+    /// The server has not prepared it: the payload of its error.
+    Refused(Box<[u8]>),
 }
 
 /// A text that a server prepares.
@@ -78,16 +107,51 @@ impl Slots {
 
     /// Adds a statement that the server has prepared. Returns the number of the one that it
     /// replaces.
-    pub(crate) fn insert(
-        &mut self,
-        statement: Arc<Statement>,
-        copy: u32,
-        id: u32,
-    ) -> Option<u32> {
+    pub(crate) fn insert(&mut self, statement: Arc<Statement>, copy: u32, id: u32) -> Option<u32> {
         self.uses += 1;
         let key = Key::of(&statement, copy);
         let slot = Slot { statement, id, types: None, owner: None, used: self.uses };
         self.there.insert(key, slot).map(|old| old.id)
+    }
+
+    /// Adds a statement that the server prepares now, with the number that it will have. Both MySQL
+    /// and MariaDB count attempts. Returns false if the number is not known.
+    pub(crate) fn foretell(&mut self, statement: &Arc<Statement>, copy: u32) -> bool {
+        let next = self.last.and_then(|last| last.checked_add(1));
+        let Some(id) = next.filter(|_| self.wrong < WRONG_MAX) else { return false };
+        self.insert(statement.clone(), copy, id);
+        true
+    }
+
+    /// Notes the number of a statement that the server has prepared again.
+    pub(crate) fn confirm(&mut self, statement: Arc<Statement>, copy: u32, id: u32) {
+        self.last = Some(id);
+        let Some(slot) = self.there.get_mut(&Key::of(&statement, copy)) else {
+            self.insert(statement, copy, id);
+            return;
+        };
+        if slot.id != id {
+            slot.id = id;
+            self.wrong += 1;
+            if let Some(guess) = &mut self.guess {
+                guess.outcome = Outcome::Wrong(id);
+            }
+        }
+    }
+
+    /// Notes the number of a statement that the server has prepared.
+    pub(crate) fn counts(&mut self, id: u32) {
+        self.last = Some(id);
+    }
+
+    /// Notes that the server has not prepared a statement. It has counted the attempt.
+    pub(crate) fn fails(&mut self) -> Option<Pending> {
+        self.last = self.last.and_then(|last| last.checked_add(1));
+        let pending = self.pending.take();
+        if let Some(Pending::Again(statement, copy, _)) = &pending {
+            self.there.remove(&Key::of(statement, *copy));
+        }
+        pending
     }
 
     /// Takes out a statement. Returns its number.

@@ -31,6 +31,8 @@ pub(crate) struct Model {
     pub(crate) is_silent: bool,
     /// Whether rows are those of a prepared statement.
     is_binary: bool,
+    /// How many numbers are left out between statements.
+    pub(crate) skips: u32,
     /// Whether nothing can be prepared.
     pub(crate) refuses: bool,
     /// Whether a file is on its way.
@@ -75,6 +77,13 @@ impl Model {
 
     fn agreed(&self) -> Capabilities {
         self.agreed.unwrap_or(Capabilities::NONE)
+    }
+
+    /// Returns how many packets have come that are unanswered.
+    pub(crate) fn unanswered(&self) -> usize {
+        let packets =
+            std::iter::successors(packet::split(&self.unread), |packet| packet::split(packet.rest));
+        packets.count()
     }
 
     /// Takes bytes from Refrain. Returns the answer, and whether the server closes then.
@@ -210,7 +219,7 @@ impl Model {
 
     /// Prepares a text: `?` is a parameter.
     fn prepare(&mut self, text: String, reply: &mut Reply<'_>) {
-        self.statements += 1;
+        self.statements += 1 + self.skips;
         if text.starts_with("refused") && self.schema != "shop" || self.refuses {
             return reply.err(error_code::PARSE);
         }

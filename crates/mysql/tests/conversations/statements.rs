@@ -15,8 +15,7 @@ fn execution(number: u32, parameters: u16, types: Option<u8>) -> Vec<u8> {
     let types = types.map(|kind| [kind, 0].repeat(usize::from(parameters)));
     let nulls = vec![0xFF; usize::from(parameters).div_ceil(8)];
     let (types, nulls) = (types.as_deref(), &nulls[..]);
-    let head =
-        Execute { statement: number, flags: 0, parameters, nulls, types, values: b"" };
+    let head = Execute { statement: number, flags: 0, parameters, nulls, types, values: b"" };
     let mut body = Vec::new();
     head.write(&mut body, Capabilities::NONE);
     body
@@ -165,10 +164,13 @@ fn a_cursor_keeps_its_server_up_to_its_end() {
     talk(ONE, |world| {
         let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
         assert_eq!(prepare(world, first, "ok"), "prepared 1");
-        for ends in [&[&[command::STMT_RESET, 1, 0, 0, 0][..]][..], &[
-            &[command::STMT_FETCH, 1, 0, 0, 0, 1, 0, 0, 0],
-            &[command::STMT_FETCH, 1, 0, 0, 0, 1, 0, 0, 0],
-        ]] {
+        for ends in [
+            &[&[command::STMT_RESET, 1, 0, 0, 0][..]][..],
+            &[
+                &[command::STMT_FETCH, 1, 0, 0, 0, 1, 0, 0, 0],
+                &[command::STMT_FETCH, 1, 0, 0, 0, 1, 0, 0, 0],
+            ],
+        ] {
             let mut body = execution(1, 0, None);
             body[4] = Execute::CURSOR_READ_ONLY;
             let told = world.ask(first, command::STMT_EXECUTE, &body);
@@ -337,5 +339,73 @@ fn a_client_of_the_old_form_has_statements_as_well() {
         world.leave(first);
         assert_eq!(prepare(world, second, "ok ?"), "prepared 1, column, eof");
         assert_eq!(execute_as(world, second, 1, Some(3)), "ok");
+    });
+}
+
+const EVICTS: &str = "pool_size = 1\nmax_server_statements = 1";
+
+#[test]
+fn an_execution_follows_its_statement_at_once() {
+    talk(EVICTS, |world| {
+        let client = world.client(USUAL, "shop");
+        assert_eq!(prepare(world, client, "ok"), "prepared 1");
+        assert_eq!(prepare(world, client, "rows:1"), "prepared 2");
+        world.log();
+        world.silence(true);
+        assert_eq!(execute(world, client, 1), "");
+        assert_eq!(world.unanswered(), 3);
+        world.silence(false);
+        assert_eq!(world.heard(client), "ok");
+        assert_eq!(world.log(), ["CLOSE 2", "PREPARE ok", "EXECUTE 3"]);
+        world.refuse_statements();
+        assert_eq!(execute(world, client, 2), "err 1064 42000");
+        assert_eq!(world.log(), ["CLOSE 3", "PREPARE rows:1", "EXECUTE 4 unknown", "PING"]);
+        let mut bytes = written(command::STMT_EXECUTE, &execution(2, 0, None));
+        bytes.extend(written(command::QUERY, b"ok"));
+        world.send(client, &bytes);
+        assert_eq!(world.heard(client), "err 1064 42000, ok");
+    });
+}
+
+#[test]
+fn a_number_that_was_foretold_wrongly_is_put_right() {
+    talk(EVICTS, |world| {
+        let client = world.client(USUAL, "shop");
+        assert_eq!(prepare(world, client, "ok"), "prepared 1");
+        assert_eq!(prepare(world, client, "ok ?"), "prepared 2, column");
+        assert_eq!(prepare(world, client, "rows:1"), "prepared 3");
+        world.skip_numbers(1);
+        world.log();
+        let mut bytes = written(command::STMT_EXECUTE, &execution(1, 0, None));
+        bytes.extend(written(command::QUERY, b"begin"));
+        world.send(client, &bytes);
+        assert_eq!(world.heard(client), "ok, ok trans");
+        let due = ["CLOSE 3", "PREPARE ok", "EXECUTE 4 unknown", "EXECUTE 5", "begin"];
+        assert_eq!(world.log(), due);
+        assert_eq!(execute_as(world, client, 2, Some(3)), "ok trans");
+        assert_eq!(execute(world, client, 3), "columns 1, column, 4 bytes, end trans");
+        world.log();
+        assert_eq!(execute(world, client, 1), "ok trans", "now its number is waited for");
+        assert_eq!(world.log(), ["CLOSE 9", "PREPARE ok", "EXECUTE 11"]);
+        assert_eq!(execute_as(world, client, 2, None), "ok trans");
+        assert_eq!(world.query(client, "commit"), "ok");
+    });
+}
+
+#[test]
+fn a_client_that_leaves_behind_a_foretold_number_leaves_nothing() {
+    talk(EVICTS, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(prepare(world, first, "ok"), "prepared 1");
+        assert_eq!(prepare(world, second, "ok"), "prepared 1");
+        assert_eq!(prepare(world, second, "rows:1"), "prepared 2");
+        world.skip_numbers(1);
+        world.silence(true);
+        assert_eq!(execute(world, first, 1), "");
+        world.leave(first);
+        world.silence(false);
+        assert_eq!(execute(world, second, 1), "ok");
+        assert_eq!(execute(world, second, 2), "columns 1, column, 4 bytes, end");
+        assert_eq!(world.servers(), 1);
     });
 }
