@@ -3,7 +3,8 @@
 //!
 //! A client is greeted as its server would greet it (`probe`, `entering`), and lent a server that
 //! has agreed on what the client has agreed on (`variant`). Its commands go to the server
-//! (`requests`), behind the settings that the server lacks (`train`). The packets of a server
+//! (`requests`, `statements`, `sending`), behind the settings and the prepared statement that the
+//! server lacks (`train`, `presence`). The packets of a server
 //! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
 //! say of the session is learnt (`learn`). Between two commands a server may go back (`settle`,
 //! `release`).
@@ -37,6 +38,7 @@ mod prepared;
 mod own;
 mod replies;
 mod answers;
+mod sending;
 mod statements;
 mod requests;
 mod release;

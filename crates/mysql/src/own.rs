@@ -10,6 +10,7 @@ use crate::parts::{ClientState, My, Place, Transaction};
 use crate::reply::Part;
 use crate::row;
 use crate::settings::edit;
+use crate::slots::Pending;
 use crate::wishes::Wishes;
 use crate::{entering, learn, prepared, preparing, settle};
 
@@ -108,7 +109,9 @@ fn for_client(
             prepared::refused(&mut c.session, &mut server.session, ports.out(conn), packet);
         }
         Purpose::DetourSchema if packet.is_error() => {
-            prepared::refused(&mut c.session, &mut server.session, ports.out(conn), packet);
+            if let Some(Pending::Again(_, _, number)) = server.session.slots.pending.take() {
+                c.session.statements.refused = Some((number, packet.payload.into()));
+            }
             // The server has the one before, which is not known here any more. No name is empty, so
             // the next command's train names one.
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));

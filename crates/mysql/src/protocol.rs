@@ -131,6 +131,10 @@ impl Protocol for My {
         });
     }
 
+    fn arrive(step: &mut Step<'_, Self>, session: &mut ServerSession) {
+        session.slots.move_to(&mut step.engine.core_state.protocol.statements);
+    }
+
     // The server does not go along.
     fn may_travel(session: &ClientSession) -> bool {
         session.reading == Reading::Commands && !session.keeps() && !session.has_diagnostics

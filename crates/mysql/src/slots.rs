@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::statement::{Draft, Held, Statement};
+use crate::statement::{Draft, Held, Registry, Statement};
 
 /// The statements of a server.
 #[derive(Debug, Default)]
@@ -166,6 +166,15 @@ impl Slots {
         let going = self.there.iter().filter(|(_, slot)| can_go(slot));
         let (&key, _) = going.min_by_key(|(_, slot)| slot.used)?;
         self.there.remove(&key).map(|slot| slot.id)
+    }
+
+    /// Makes the statements those of another core.
+    pub(crate) fn move_to(&mut self, registry: &mut Registry) {
+        let moved = self.there.drain().map(|(Key(_, copy), mut slot)| {
+            slot.statement = registry.adopt(&slot.statement);
+            (Key::of(&slot.statement, copy), slot)
+        });
+        self.there = moved.collect();
     }
 
     /// Forgets all: the server has closed them.

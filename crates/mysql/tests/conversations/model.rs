@@ -29,8 +29,6 @@ pub(crate) struct Model {
     unread: Vec<u8>,
     /// Whether the commands stay unanswered for now.
     pub(crate) is_silent: bool,
-    /// Whether rows are those of a prepared statement.
-    is_binary: bool,
     /// How many numbers are left out between statements.
     pub(crate) skips: u32,
     /// Whether nothing can be prepared.
@@ -116,7 +114,7 @@ impl Model {
     }
 
     fn message(&mut self, sequence: u8, payload: &[u8], out: &mut Vec<u8>) -> bool {
-        let mut reply = Reply { out, sequence: sequence.wrapping_add(1) };
+        let mut reply = Reply { out, sequence: sequence.wrapping_add(1), is_binary: false };
         if self.agreed.is_none() {
             let Ok(Login::Response(response)) = Login::read(payload, OFFERED) else {
                 panic!("no login: {payload:?}")
@@ -171,9 +169,18 @@ impl Model {
                 let status = self.status();
                 reply.put(|out| EofPacket { warnings: 0, status }.write_for(out, true));
             }
+            command::QUERY => return self.query(&text, reply),
+            _ => self.statement(command, body, reply),
+        }
+        false
+    }
+
+    /// Handles a command of prepared statements.
+    fn statement(&mut self, command: u8, body: &[u8], reply: &mut Reply<'_>) {
+        match command {
             command::STMT_PREPARE => {
-                self.log.push(format!("PREPARE {text}"));
-                self.prepare(text, reply);
+                self.log.push(format!("PREPARE {}", lossy(body)));
+                self.prepare(lossy(body), reply);
             }
             command::STMT_CLOSE => {
                 self.log.push(format!("CLOSE {}", body[0]));
@@ -202,7 +209,7 @@ impl Model {
                 let prepared = self.prepared.get_mut(&u32::from(body[0]));
                 let Some(left) = prepared.and_then(|prepared| prepared.cursor.as_mut()) else {
                     reply.err(error_code::STMT_HAS_NO_OPEN_CURSOR);
-                    return false;
+                    return;
                 };
                 *left -= 1;
                 let flag = if *left > 0 { Status::CURSOR_EXISTS } else { Status::LAST_ROW_SENT };
@@ -211,10 +218,8 @@ impl Model {
                 reply.put(|out| out.extend_from_slice(&[0, 0, 1, b'r']));
                 reply.put(|out| eof.write_for(out, deprecated));
             }
-            command::QUERY => return self.query(&text, reply),
             other => panic!("command {other:#x}"),
         }
-        false
     }
 
     /// Prepares a text: `?` is a parameter.
@@ -276,11 +281,10 @@ impl Model {
             return reply.put(|out| EofPacket { warnings: 0, status }.write_for(out, deprecated));
         }
         let text = prepared.text.replace('?', "");
-        self.is_binary = true;
+        reply.is_binary = true;
         for word in text.split_whitespace() {
             self.word(word, Status(0), reply);
         }
-        self.is_binary = false;
     }
 
     /// Runs a text: each word of it is a result.
@@ -411,9 +415,10 @@ impl Model {
         if !deprecated {
             reply.put(|out| eof.write(out));
         }
+        let is_binary = reply.is_binary;
         for row in rows {
             reply.put(|out| {
-                out.extend_from_slice(if self.is_binary { &[0, 0] } else { &[] });
+                out.extend_from_slice(if is_binary { &[0, 0] } else { &[] });
                 for value in *row {
                     out.push(value.len() as u8);
                     out.extend_from_slice(value.as_bytes());
@@ -440,6 +445,8 @@ impl WriteFor for EofPacket {
 struct Reply<'a> {
     out: &'a mut Vec<u8>,
     sequence: u8,
+    /// Whether rows are those of a prepared statement.
+    is_binary: bool,
 }
 
 impl Reply<'_> {
