@@ -183,7 +183,10 @@ fn execute(
         Ok(Some(head)) => head,
     };
     let has_new = head.types.is_some() && head.types != held.types.as_deref();
-    if held.parameters > 0 && head.types.is_none() && held.types.is_none() {
+    // NULL needs no type.
+    let has_values = (0..usize::from(held.parameters))
+        .any(|at| head.nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 0));
+    if head.types.is_none() && held.types.is_none() && has_values {
         return unfit();
     }
     // Types cannot be put into a packet that is full: the client keeps the server that has them.

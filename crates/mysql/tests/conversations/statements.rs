@@ -9,11 +9,11 @@ use crate::world::{ClientId, USUAL, World, talk};
 const ONE: &str = "pool_size = 1";
 const TWO: &str = "pool_size = 2";
 
-/// Writes the body of an execution of a statement with this many parameters, which are NULL. The
+/// Writes the body of an execution of a statement with this many parameters, which have values. The
 /// types are all of this one, if there is any.
 fn execution(number: u32, parameters: u16, types: Option<u8>) -> Vec<u8> {
     let types = types.map(|kind| [kind, 0].repeat(usize::from(parameters)));
-    let nulls = vec![0xFF; usize::from(parameters).div_ceil(8)];
+    let nulls = vec![0; usize::from(parameters).div_ceil(8)];
     let (types, nulls) = (types.as_deref(), &nulls[..]);
     let head = Execute { statement: number, flags: 0, parameters, nulls, types, values: b"" };
     let mut body = Vec::new();
@@ -140,6 +140,10 @@ fn types_are_those_of_the_clients_last_execution() {
     talk(TWO, |world| {
         let [first, second] = two_servers(world, "ok ?");
         assert_eq!(execute_as(world, second, 1, None), "err 1835 HY000", "no types yet");
+        let mut nulls = execution(1, 1, None);
+        nulls[9] = 1;
+        assert_eq!(world.ask(second, command::STMT_EXECUTE, &nulls), "err 1210 HY000");
+        assert_eq!(world.log().len(), 2, "the server decides on it");
         assert_eq!(execute_as(world, second, 1, Some(3)), "ok");
         assert_eq!(execute_as(world, second, 1, None), "ok");
         assert_eq!(world.log(), ["EXECUTE 1 as 3", "EXECUTE 1 as 3 still"]);
@@ -407,5 +411,19 @@ fn a_client_that_leaves_behind_a_foretold_number_leaves_nothing() {
         assert_eq!(execute(world, second, 1), "ok");
         assert_eq!(execute(world, second, 2), "columns 1, column, 4 bytes, end");
         assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
+fn nothing_is_foretold_beside_statements_of_sql() {
+    talk(EVICTS, |world| {
+        let client = world.client(USUAL, "shop");
+        assert_eq!(prepare(world, client, "ok"), "prepared 1");
+        assert_eq!(prepare(world, client, "rows:1"), "prepared 2");
+        assert_eq!(world.query(client, "state"), "ok");
+        world.skip_numbers(1);
+        world.log();
+        assert_eq!(execute(world, client, 1), "ok");
+        assert_eq!(world.log(), ["CLOSE 2", "PREPARE ok", "EXECUTE 4"]);
     });
 }
