@@ -67,7 +67,7 @@ pub(crate) fn ensure(
         train::detour(step, (client, conn), &statement.environment);
         return Presence::Waits;
     }
-    make_room(step, client, conn);
+    make_room(step, (client, conn), statement.text.len());
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let (session, out) = (&mut server.session, ports.out(conn));
     let command = (command::STMT_PREPARE, &statement.text[..]);
@@ -83,15 +83,16 @@ pub(crate) fn ensure(
     if is_foretold { Presence::Foretold } else { Presence::Waits }
 }
 
-/// Closes the statements for which a server has no room beside another one.
-pub(crate) fn make_room(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
+/// Closes the statements for which a server has no room beside a text of this length.
+pub(crate) fn make_room(step: &mut Step<'_, My>, (client, conn): (Conn, Conn), text: usize) {
     let Linked { server, ports, core_state, .. } = step.linked(client, conn);
     let options = &core_state.pool(server.pool()).settings.options;
     let session = &mut server.session;
     let of_server = session.base.number(b"max_prepared_stmt_count").unwrap_or(usize::MAX);
     let share = of_server / SHARE_OF_COUNT / options.pool_size as usize;
-    let most = share.min(options.max_server_statements as usize).max(1);
-    while session.slots.len() >= most {
+    let count = share.min(options.max_server_statements as usize).max(1);
+    let most = (count, options.max_server_statement_bytes);
+    while !session.slots.has_room(text, most) {
         let Some(id) = session.slots.evict() else { return };
         commands::close(ports.out(conn), id);
     }

@@ -69,7 +69,7 @@ pub(crate) fn send(
         return None;
     }
     if packet.command == command::STMT_PREPARE {
-        presence::make_room(step, conn, server);
+        presence::make_room(step, (conn, server), packet.body.len());
     }
     step.request_begins(server);
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);

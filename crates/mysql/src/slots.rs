@@ -12,6 +12,8 @@ use crate::statement::{Draft, Held, Registry, Statement};
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     there: HashMap<Key, Slot>,
+    /// The length of their texts.
+    bytes: usize,
     /// The number of uses so far.
     uses: u64,
     /// The text that the server prepares.
@@ -87,6 +89,17 @@ impl Slots {
         self.there.len()
     }
 
+    /// Whether there is room for a text, if there may be so many of so many bytes.
+    pub(crate) fn has_room(&self, text: usize, (count, bytes): (usize, usize)) -> bool {
+        self.there.len() < count && self.bytes.saturating_add(text) <= bytes
+    }
+
+    fn take(&mut self, key: Key) -> Option<u32> {
+        let slot = self.there.remove(&key)?;
+        self.bytes -= slot.statement.text.len();
+        Some(slot.id)
+    }
+
     /// Returns the slot of a client's statement.
     pub(crate) fn get(&mut self, held: &Held) -> Option<&mut Slot> {
         self.uses += 1;
@@ -98,10 +111,12 @@ impl Slots {
     /// Returns which copy of a statement a client's has to be. Two statements of a client may have
     /// the same text, and cursors and values of their own.
     pub(crate) fn copy_for(&self, held: &Held) -> u32 {
-        let slot = self.there.get(&Key::of(&held.statement, held.copy));
-        match slot.and_then(|slot| slot.owner) {
-            Some(owner) if owner != held.number => held.number,
-            _ => held.copy,
+        let slot = |copy| self.there.get(&Key::of(&held.statement, copy));
+        let is_free = |slot: &Slot| slot.owner.is_none_or(|owner| owner == held.number);
+        match slot(held.copy) {
+            Some(its) if is_free(its) => held.copy,
+            _ if slot(0).is_none_or(is_free) => 0,
+            _ => held.number,
         }
     }
 
@@ -110,8 +125,11 @@ impl Slots {
     pub(crate) fn insert(&mut self, statement: Arc<Statement>, copy: u32, id: u32) -> Option<u32> {
         self.uses += 1;
         let key = Key::of(&statement, copy);
+        let old = self.take(key);
+        self.bytes += statement.text.len();
         let slot = Slot { statement, id, types: None, owner: None, used: self.uses };
-        self.there.insert(key, slot).map(|old| old.id)
+        self.there.insert(key, slot);
+        old
     }
 
     /// Adds a statement that the server prepares now, with the number that it will have. Both MySQL
@@ -149,14 +167,14 @@ impl Slots {
         self.last = self.last.and_then(|last| last.checked_add(1));
         let pending = self.pending.take();
         if let Some(Pending::Again(statement, copy, _)) = &pending {
-            self.there.remove(&Key::of(statement, *copy));
+            self.take(Key::of(statement, *copy));
         }
         pending
     }
 
     /// Takes out a statement. Returns its number.
     pub(crate) fn remove(&mut self, held: &Held) -> Option<u32> {
-        self.there.remove(&Key::of(&held.statement, held.copy)).map(|slot| slot.id)
+        self.take(Key::of(&held.statement, held.copy))
     }
 
     /// Takes out the one that was used least recently. Returns its number; `None` if all are
@@ -165,7 +183,7 @@ impl Slots {
         let can_go = |slot: &Slot| slot.owner.is_none() && slot.statement.is_whole;
         let going = self.there.iter().filter(|(_, slot)| can_go(slot));
         let (&key, _) = going.min_by_key(|(_, slot)| slot.used)?;
-        self.there.remove(&key).map(|slot| slot.id)
+        self.take(key)
     }
 
     /// Makes the statements those of another core.
@@ -180,6 +198,7 @@ impl Slots {
     /// Forgets all: the server has closed them.
     pub(crate) fn clear(&mut self) {
         self.there.clear();
+        self.bytes = 0;
         self.pending = None;
     }
 }

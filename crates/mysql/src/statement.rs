@@ -133,6 +133,8 @@ pub(crate) struct Statements {
     last: u32,
     /// The statement that was prepared last, if that has succeeded.
     pub(crate) latest: Option<u32>,
+    /// The length of their texts.
+    bytes: usize,
     /// The number of statements that keep the server.
     bound: usize,
     /// The number of a statement that a server would not prepare again, and the error: the answer
@@ -158,13 +160,14 @@ impl Statements {
             has_cursor: false,
             has_long_data: false,
         };
+        self.bytes += held.statement.text.len();
         self.list.push(held);
         number
     }
 
-    /// Returns how many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
+    /// Whether there is room for a text, if there may be so many of so many bytes.
+    pub(crate) fn has_room(&self, text: usize, (count, bytes): (usize, usize)) -> bool {
+        self.list.len() < count && self.bytes.saturating_add(text) <= bytes
     }
 
     /// Whether the client keeps its server for one of them.
@@ -196,6 +199,7 @@ impl Statements {
     pub(crate) fn remove(&mut self, number: u32) -> Option<Held> {
         let held = self.list.remove(self.place(number)?);
         self.bound -= usize::from(held.is_bound());
+        self.bytes -= held.statement.text.len();
         Some(held)
     }
 

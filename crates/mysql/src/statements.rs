@@ -52,7 +52,8 @@ pub(crate) fn prepare(
     let client = step.engine.connections.client(conn)?;
     let options = &step.engine.core_state.pool(client.pool()).settings.options;
     let most = options.max_client_statements;
-    if client.session.statements.len() >= most as usize {
+    let limits = (most as usize, options.max_client_statement_bytes);
+    if !client.session.statements.has_room(packet.body.len(), limits) {
         let code = error_code::MAX_PREPARED_STMT_COUNT_REACHED;
         let words = errors::too_many_statements(most);
         return refuse(step, conn, Told { code, words: &words }, (packet.header, packet.here()));
