@@ -430,10 +430,10 @@ fn nothing_is_foretold_beside_statements_of_sql() {
 
 #[test]
 fn a_client_has_a_bounded_number_of_statements() {
-    for limit in ["max_client_statements = 2", "max_client_statement_bytes = \"1KiB\""] {
+    for limit in ["max_client_statements = 2", "max_client_statement_bytes = \"4KiB\""] {
         talk(&format!("pool_size = 1\n{limit}"), |world| {
             let client = world.client(USUAL, "shop");
-            let text = "a ".repeat(256);
+            let text = "a ".repeat(1024);
             assert_eq!(prepare(world, client, &text), "prepared 1");
             assert_eq!(prepare(world, client, &text), "prepared 2");
             assert_eq!(prepare(world, client, "ok"), "err 1461 42000", "{limit}");
