@@ -430,7 +430,9 @@ fn nothing_is_foretold_beside_statements_of_sql() {
 
 #[test]
 fn a_client_has_a_bounded_number_of_statements() {
-    for limit in ["max_client_statements = 2", "max_client_statement_bytes = \"4KiB\""] {
+    const BYTES: &str =
+        "max_client_statement_bytes = \"4KiB\"\nmax_cached_statement_bytes = \"4KiB\"";
+    for limit in ["max_client_statements = 2", BYTES] {
         talk(&format!("pool_size = 1\n{limit}"), |world| {
             let client = world.client(USUAL, "shop");
             let text = "a ".repeat(1024);
