@@ -95,7 +95,7 @@ pub(crate) fn foretold(
     }
 }
 
-/// Notes that a server has not prepared a statement again, or has no longer its schema. The client gets the server's words as
+/// Notes that a server has not prepared a statement again. The client gets the server's words as
 /// the answer to the command that waits, unless there is room to be made for another attempt.
 pub(crate) fn refused(
     client: &mut ClientSession,

@@ -72,8 +72,8 @@ pub(crate) fn ensure(
     let (session, out) = (&mut server.session, ports.out(conn));
     let command = (command::STMT_PREPARE, &statement.text[..]);
     commands::send(&mut session.commands, out, command, Purpose::Statement);
-    // A statement of SQL's PREPARE has a number as well, and would be executed in the other's place.
-    // Whoever has one is pinned.
+    // A statement of SQL's PREPARE has a number as well, and would be executed in the place of this
+    // one. Whoever has one is pinned.
     let may_follow = may_follow && !c.session.pins.is_any();
     let is_foretold = may_follow && session.slots.foretell(&statement, copy);
     session.slots.pending = Some(Pending::Again(statement, copy, number));
