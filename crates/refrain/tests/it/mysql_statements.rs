@@ -26,7 +26,7 @@ fn statements_follow_clients(flavour: Flavour) {
     let (world, program) = start(flavour, 2);
     let session = || Session::start(program.port(), "shop");
     let (mut one, mut two) = (session(), session());
-    let text = "SELECT CAST(? AS CHAR), CAST(CONNECTION_ID() AS CHAR)";
+    let text = "SELECT CAST(? + 0 AS CHAR), CAST(CONNECTION_ID() AS CHAR)";
     let (first, second) = (one.prepare(text), two.prepare(text));
     assert_eq!((first, second), (1, 1));
     let value = (u64::MAX - 1).to_le_bytes();
