@@ -56,7 +56,7 @@ pub(crate) fn note(session: &mut ServerSession, packet: &ReadPacket<'_>) {
     session.slots.confirm(statement, copy, head.statement);
 }
 
-/// What is done with the first packet of a reply to an execution whose number was foretold.
+/// The handling of the first packet of a reply to an execution whose number was foretold.
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The client gets it.

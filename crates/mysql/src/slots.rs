@@ -34,11 +34,11 @@ const WRONG_MAX: u8 = 3;
 pub(crate) struct Guess {
     /// The command, as it was sent.
     pub(crate) sent: Vec<u8>,
-    /// What has come of the statement.
+    /// The fate of the statement.
     pub(crate) outcome: Outcome,
 }
 
-/// What has come of a statement whose number was foretold.
+/// The fate of a statement whose number was foretold.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Its number is as foretold, or is not known yet.

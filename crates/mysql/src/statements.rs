@@ -19,7 +19,7 @@ use crate::statement::Draft;
 use crate::text::Facts;
 use crate::{commands, settle};
 
-/// What is done with a command that names a prepared statement.
+/// The handling of a command that names a prepared statement.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     /// More of it has to be here.
