@@ -42,6 +42,10 @@ pub(crate) struct Sent {
     pub(crate) command: u8,
     /// The effects that its text may have.
     pub(crate) facts: Facts,
+    /// The client's number of the prepared statement that it names; 0 for none.
+    pub(crate) statement: u32,
+    /// Whether the server's number of that was foretold.
+    pub(crate) is_foretold: bool,
 }
 
 /// The purpose of a command of Refrain's own.
@@ -65,9 +69,20 @@ pub(crate) enum Purpose {
     Collation,
     /// It asks what the client wants to be told of changes.
     Wishes,
+    /// It prepares a statement of the client, which the server lacks.
+    Statement,
+    /// It gives the session variables for the time of that.
+    Detour,
+    /// It gives the session a schema for the time of that.
+    DetourSchema,
 }
 
 impl Purpose {
+    /// Whether an error is one of the client's.
+    pub(crate) fn may_fail(self) -> bool {
+        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema)
+    }
+
     /// Whether the rows are looked at.
     fn has_rows(self) -> bool {
         matches!(self, Self::Variables | Self::Collations | Self::Collation | Self::Wishes)
@@ -76,8 +91,8 @@ impl Purpose {
 
 impl Command {
     /// Makes the record of a client's command; `None` if nothing answers it.
-    pub(crate) fn of_client(command: u8, facts: Facts) -> Option<Self> {
-        Some(Self::new(Kind::of(command)?, Goes::On(Sent { command, facts })))
+    pub(crate) fn of_client(sent: Sent) -> Option<Self> {
+        Some(Self::new(Kind::of(sent.command)?, Goes::On(sent)))
     }
 
     fn new(kind: Kind, goes: Goes) -> Self {
@@ -86,9 +101,10 @@ impl Command {
 
     /// Whether packets of the reply are read and not only counted.
     fn is_read(&self) -> bool {
-        match self.goes {
-            Goes::On(_) => self.kind == Kind::Prepare && self.reply.is_head(),
-            Goes::Here(purpose) => purpose.has_rows(),
+        let is_prepared = self.kind == Kind::Prepare && self.reply.is_head();
+        match &self.goes {
+            Goes::On(sent) => is_prepared || sent.is_foretold && self.reply.is_head(),
+            Goes::Here(purpose) => is_prepared || purpose.has_rows(),
             Goes::Nowhere => false,
         }
     }
@@ -239,6 +255,14 @@ pub(crate) fn send(
     });
     let kind = Kind::of(command).expect("a server answers what Refrain sends");
     commands.push(Command::new(kind, Goes::Here(purpose)));
+}
+
+/// Appends the command that closes a server's prepared statement. Nothing answers it.
+pub(crate) fn close(out: &mut Vec<u8>, id: u32) {
+    refrain_mysql_wire::packet::message(out, 0, |out| {
+        out.push(command::STMT_CLOSE);
+        out.extend_from_slice(&id.to_le_bytes());
+    });
 }
 
 /// Appends a statement of Refrain's own for a server.

@@ -234,6 +234,11 @@ pub fn unknown_statement(number: u32, command: &str, brand: Brand) -> String {
     format!("Unknown prepared statement handler ({number}) given to {place}")
 }
 
+/// Returns the words for a statement that is one too many.
+pub fn too_many_statements(most: u32) -> String {
+    format!("Can't create more than max_prepared_stmt_count statements (current value: {most})")
+}
+
 /// Returns the error for a COM_STMT_EXECUTE that does not fit its statement, such as a first one
 /// without types.
 pub fn unfit_execution(brand: Brand) -> Fixed {

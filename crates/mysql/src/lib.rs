@@ -3,7 +3,8 @@
 //!
 //! A client is greeted as its server would greet it (`probe`, `entering`), and lent a server that
 //! has agreed on what the client has agreed on (`variant`). Its commands go to the server
-//! (`requests`), behind the settings that the server lacks (`train`). The packets of a server
+//! (`requests`, `statements`, `sending`), behind the settings and the prepared statement that the
+//! server lacks (`train`, `presence`). The packets of a server
 //! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
 //! say of the session is learnt (`learn`). Between two commands a server may go back (`settle`,
 //! `release`).
@@ -20,19 +21,25 @@ mod variant;
 mod settings;
 mod pins;
 mod text;
+mod statement;
+mod slots;
 mod commands;
 mod row;
 mod wishes;
 pub mod parts;
 mod train;
+mod presence;
 mod learn;
 mod entering;
 mod preparing;
 mod probe;
 mod settle;
+mod prepared;
 mod own;
 mod replies;
 mod answers;
+mod sending;
+mod statements;
 mod requests;
 mod release;
 mod protocol;

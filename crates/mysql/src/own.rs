@@ -10,8 +10,9 @@ use crate::parts::{ClientState, My, Place, Transaction};
 use crate::reply::Part;
 use crate::row;
 use crate::settings::edit;
+use crate::slots::Pending;
 use crate::wishes::Wishes;
-use crate::{entering, learn, preparing, settle};
+use crate::{entering, learn, prepared, preparing, settle};
 
 /// Handles a packet of the reply to a command of Refrain's own. `None` if the server is gone.
 pub(crate) fn read(
@@ -26,6 +27,9 @@ pub(crate) fn read(
         server.session.rows.push(row);
         return Some(());
     }
+    if purpose == Purpose::Statement {
+        prepared::note(&mut server.session, packet);
+    }
     match packet.taken.part {
         Part::Within => return Some(()),
         Part::File => return preparing::broken(step, conn),
@@ -37,7 +41,7 @@ pub(crate) fn read(
     if is_new {
         return preparing::answered(step, conn, packet, purpose);
     }
-    if packet.is_error() && !matches!(purpose, Purpose::Schema) {
+    if packet.is_error() && !purpose.may_fail() {
         return refused(step, conn, packet);
     }
     match client {
@@ -76,7 +80,7 @@ fn for_client(
     packet: &ReadPacket<'_>,
     purpose: Purpose,
 ) -> Option<()> {
-    let Linked { client: c, server, .. } = step.linked(client, conn);
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let rows = std::mem::take(&mut server.session.rows);
     let first = rows.first().map(Vec::as_slice).unwrap_or_default();
     match purpose {
@@ -101,11 +105,25 @@ fn for_client(
             c.session.wishes = Wishes::of([a, b, c_, d]);
         }
         Purpose::Schema => return checked(step, (client, conn), packet),
+        Purpose::Statement if packet.is_error() => {
+            prepared::refused(&mut c.session, &mut server.session, ports.out(conn), packet);
+        }
+        Purpose::DetourSchema if packet.is_error() => {
+            if let Some(Pending::Again(_, _, number)) = server.session.slots.pending.take() {
+                c.session.statements.refused = Some((number, packet.payload.into()));
+            }
+            // The server has the one before, which is not known here any more. No name is empty, so
+            // the next command's train names one.
+            edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
+        }
         Purpose::Settings
         | Purpose::Reset
         | Purpose::Variables
         | Purpose::Collations
         | Purpose::Tracking
+        | Purpose::Statement
+        | Purpose::Detour
+        | Purpose::DetourSchema
         | Purpose::Ping => {}
     }
     settle::settle(step, client, conn);

@@ -15,6 +15,8 @@ use crate::errors::Brand;
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
 use crate::settings::{Base, Settings};
+use crate::slots::Slots;
+use crate::statement::{Registry, Statements};
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -36,8 +38,8 @@ pub struct ClientSession {
     pub(crate) settings: Arc<Settings>,
     /// The things that only the client's server has.
     pub(crate) pins: Pins,
-    /// The numbers of the prepared statements that the client's server has.
-    pub(crate) statements: Vec<u32>,
+    /// The prepared statements.
+    pub(crate) statements: Statements,
     /// Which changes of the session the client wants to be told of.
     pub(crate) wishes: Wishes,
     /// The flags of the session that the client was told last.
@@ -97,7 +99,7 @@ impl ClientSession {
 
     /// Whether the client keeps its server though its transaction is over.
     pub(crate) fn keeps(&self) -> bool {
-        self.pins.is_any() || !self.statements.is_empty() || self.reading != Reading::Commands
+        self.pins.is_any() || self.statements.keep() || self.reading != Reading::Commands
     }
 }
 
@@ -133,6 +135,8 @@ pub struct ServerSession {
     pub(crate) agreed: Capabilities,
     /// Whether a transaction is open.
     pub(crate) transaction: Transaction,
+    /// The prepared statements that the server has.
+    pub(crate) slots: Slots,
     /// The values with which a session of the server begins.
     pub(crate) base: Arc<Base>,
     /// The settings.
@@ -197,6 +201,8 @@ pub struct CorePart {
     pub(crate) is_probing: bool,
     /// The clients that wait to be greeted.
     pub(crate) ungreeted: Vec<(Conn, ClientSerial)>,
+    /// The prepared statements of clients and servers.
+    pub(crate) statements: Registry,
 }
 
 /// The part that the cores share.

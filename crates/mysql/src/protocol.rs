@@ -131,6 +131,10 @@ impl Protocol for My {
         });
     }
 
+    fn arrive(step: &mut Step<'_, Self>, session: &mut ServerSession) {
+        session.slots.move_to(&mut step.engine.core_state.protocol.statements);
+    }
+
     // The server does not go along.
     fn may_travel(session: &ClientSession) -> bool {
         session.reading == Reading::Commands && !session.keeps() && !session.has_diagnostics
@@ -140,7 +144,9 @@ impl Protocol for My {
         Box::new(session)
     }
 
-    fn unpack(_core_state: &mut CoreState<Self>, traveller: Box<ClientSession>) -> ClientSession {
-        *traveller
+    fn unpack(core_state: &mut CoreState<Self>, traveller: Box<ClientSession>) -> ClientSession {
+        let mut session = *traveller;
+        session.statements.move_to(&mut core_state.protocol.statements);
+        session
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
         return Fitness::Unfit;
     }
     let is_session = pool.settings.options.pool_mode == PoolMode::Session;
-    session.is_dirty = is_session || left.session.keeps();
+    session.is_dirty = is_session || left.session.keeps() || session.slots.pending.is_some();
     session.commands.forsake();
     session.dropped = 0;
     if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }
@@ -47,6 +47,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     let out = step.ports.out(conn);
     commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     session.settings = std::sync::Arc::new(session.settings.reset());
+    session.slots.clear();
     train::track(session, out);
     Fitness::Busy
 }

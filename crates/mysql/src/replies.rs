@@ -1,7 +1,7 @@
 //! Output of servers that are logged in: replies go to clients, or are Refrain's own.
 
+use refrain_mysql_wire::Header;
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
-use refrain_mysql_wire::prepared::PrepareOk;
 use refrain_mysql_wire::reply::OkPacket;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
@@ -11,6 +11,7 @@ use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
 use crate::parts::{My, Place, Reading};
+use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
@@ -120,6 +121,29 @@ fn to_client(
     packet: &ReadPacket<'_>,
     sent: &Sent,
 ) -> Option<()> {
+    if sent.is_foretold {
+        let Linked { server, ports, .. } = step.linked(client, conn);
+        match prepared::foretold(&mut server.session, ports.out(conn), (sent, packet)) {
+            Told::It => {}
+            Told::Error(error) => {
+                let header = Header { payload: error.len() as u32, ..packet.header };
+                let packet = ReadPacket { header, payload: &error, ..*packet };
+                return answered(step, (client, conn), &packet, sent);
+            }
+            Told::Nothing => return Some(()),
+            Told::Broken => return preparing::broken(step, conn),
+        }
+    }
+    answered(step, (client, conn), packet, sent)
+}
+
+/// Handles a packet that a client gets.
+fn answered(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    packet: &ReadPacket<'_>,
+    sent: &Sent,
+) -> Option<()> {
     if packet.taken.part == Part::File && !may_ask_for_file(step, client, sent) {
         return preparing::broken(step, conn);
     }
@@ -140,10 +164,16 @@ fn to_client(
             step.unblock(client);
         }
         Part::End => {
+            if sent.statement != 0 {
+                let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+                let out = ports.out(conn);
+                prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
+            }
             if sent.command == refrain_mysql_wire::command::RESET_CONNECTION && !packet.is_error() {
                 let Linked { client: c, server, .. } = step.linked(client, conn);
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
+                server.session.slots.clear();
             }
             over(step, client, conn);
         }
@@ -167,6 +197,8 @@ fn write(
     packet: &ReadPacket<'_>,
     sent: &Sent,
 ) -> Result<bool, refrain_mysql_wire::Malformed> {
+    let is_prepare = sent.command == refrain_mysql_wire::command::STMT_PREPARE;
+    let number = if is_prepare { prepared::adopt(step, (client, conn), packet) } else { None };
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let (session, agreed) = (&mut c.session, server.session.agreed);
     let ReadPacket { header, payload, taken, .. } = *packet;
@@ -188,15 +220,13 @@ fn write(
         });
         return Ok(untold.collation);
     }
-    if sent.command == refrain_mysql_wire::command::STMT_PREPARE
-        && taken.part != Part::File
-        && let Ok(prepared) = PrepareOk::read(payload, agreed)
-    {
-        session.statements.push(prepared.statement);
-    }
     out.reserve(HEADER_BYTES + payload.len());
     out.extend_from_slice(&header.bytes());
+    let at = out.len();
     out.extend_from_slice(payload);
+    if let Some(number) = number {
+        prepared::rename(&mut out[at..], number);
+    }
     Ok(false)
 }
 

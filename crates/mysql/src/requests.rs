@@ -1,21 +1,20 @@
 //! Input of clients that are logged in: commands go to servers, or are answered here.
 
-use refrain_mysql_wire::error_code::ErrorCode;
 use refrain_mysql_wire::packet::HEADER_BYTES;
 use refrain_mysql_wire::request::Request;
-use refrain_mysql_wire::{Capabilities, Header, Status, command};
+use refrain_mysql_wire::{Header, Status, command};
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
-use refrain_pool::{Conn, Linked, Step};
+use refrain_pool::{Conn, Step};
 
-use crate::commands::Command;
-use crate::errors::{self, Brand, Fixed};
+use crate::errors::{self, Brand};
 use crate::login::LOGIN_BYTES_MAX;
-use crate::parts::{ClientSession, My, Place, Reading};
+use crate::parts::{ClientSession, My, Reading};
 use crate::pins::Pins;
+use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
 use crate::text::{self, Facts, Reads, Verb};
-use crate::{answers, entering, settings, settle, train};
+use crate::{answers, entering, statements};
 
 /// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +23,12 @@ enum Handling {
     Quit,
     /// A server gets it. Its text says what it may do.
     Text,
+    /// A server gets it. Its text says what it may do when it is executed.
+    Prepare,
+    /// It names a prepared statement.
+    Statement,
     /// A server gets it, when all of it is there.
     Whole,
-    /// A server gets it, as it comes.
-    Stream,
     /// It is answered here if the client has no server, and a server gets it otherwise.
     Local,
     /// The client logs in again.
@@ -40,17 +41,19 @@ enum Handling {
 fn handling(command: u8) -> Handling {
     match command {
         command::QUIT => Handling::Quit,
-        command::QUERY | command::STMT_PREPARE => Handling::Text,
+        command::QUERY => Handling::Text,
+        command::STMT_PREPARE => Handling::Prepare,
         command::INIT_DB
         | command::FIELD_LIST
         | command::STATISTICS
         | command::DEBUG
         | command::REFRESH
-        | command::PROCESS_INFO
+        | command::PROCESS_INFO => Handling::Whole,
+        command::STMT_EXECUTE
+        | command::STMT_SEND_LONG_DATA
         | command::STMT_CLOSE
         | command::STMT_RESET
-        | command::STMT_FETCH => Handling::Whole,
-        command::STMT_EXECUTE | command::STMT_SEND_LONG_DATA => Handling::Stream,
+        | command::STMT_FETCH => Handling::Statement,
         command::PING | command::RESET_CONNECTION | command::SET_OPTION => Handling::Local,
         command::CHANGE_USER => Handling::ChangeUser,
         _ => Handling::Refuse,
@@ -103,11 +106,6 @@ fn next(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns what the packet behind one is.
-fn continued(header: Header) -> Reading {
-    if header.is_continued() { Reading::Continuation } else { Reading::Commands }
-}
-
 /// Handles a packet that is no command: as much of it as is here goes to the server, or nowhere.
 fn part(
     step: &mut Step<'_, My>,
@@ -150,7 +148,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     if handling == Handling::ChangeUser && header.payload > LOGIN_BYTES_MAX {
         handling = Handling::Refuse;
     }
-    if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Stream) {
+    if !is_whole && !matches!(handling, Handling::Quit | Handling::Refuse | Handling::Statement) {
         return None;
     }
     match handling {
@@ -164,11 +162,17 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             answers::answer(step, conn, command, body);
             Some(here)
         }
-        Handling::Local | Handling::Whole | Handling::Stream => {
-            let packet = Incoming { header, command, body, bytes: &input[..here] };
+        Handling::Local | Handling::Whole => {
+            let packet = Incoming { header, command, body, statement: 0 };
             send(step, conn, &packet, Facts::default())
         }
-        Handling::Text => {
+        Handling::Statement => statements::named(
+            step,
+            conn,
+            Incoming { header, command, body, statement: 0 },
+            is_whole,
+        ),
+        Handling::Text | Handling::Prepare => {
             let client = step.engine.connections.client(conn)?;
             let mut facts = text::facts(body, reads(&client.session));
             // The rest of a long text is not read, and may do anything.
@@ -181,8 +185,11 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
                 let code = refrain_mysql_wire::error_code::NOT_SUPPORTED_YET;
                 return refuse(step, conn, Told { code, words: &words }, (header, here));
             }
-            let packet = Incoming { header, command, body, bytes: &input[..here] };
-            send(step, conn, &packet, facts)
+            let packet = Incoming { header, command, body, statement: 0 };
+            match handling {
+                Handling::Prepare => statements::prepare(step, conn, &packet, facts),
+                _ => send(step, conn, &packet, facts),
+            }
         }
     }
 }
@@ -192,135 +199,6 @@ fn reads(session: &ClientSession) -> Reads {
     Reads {
         plain_backslash: session.status.has(Status::NO_BACKSLASH_ESCAPES),
         is_multibyte: session.settings.has_multibyte_quotes(),
-    }
-}
-
-/// A command, as far as it is here.
-struct Incoming<'a> {
-    header: Header,
-    command: u8,
-    body: &'a [u8],
-    bytes: &'a [u8],
-}
-
-/// Sends a command to a server, and notes what the server owes for it.
-fn send(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>, facts: Facts) -> Option<usize> {
-    let linked = step.server_of(conn);
-    if !linked.is_some_and(|server| owes(step, conn, server)) {
-        let client = step.engine.connections.client(conn)?;
-        client.session.place = Place { sequence: 1, ..Place::default() };
-    }
-    let server = match linked {
-        Some(server) => server,
-        None => step.lend(conn)?,
-    };
-    if facts.asks_back && !remembers(step, conn, server) {
-        let told = errors::DIAGNOSTICS_GONE.into();
-        return refuse(step, conn, told, (packet.header, packet.bytes.len()));
-    }
-    if train::waits(step, conn, server) {
-        return None;
-    }
-    step.request_begins(server);
-    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
-    ports.out(server).extend_from_slice(packet.bytes);
-    let missing = packet.header.packet_bytes() - packet.bytes.len();
-    client.inbox.expect(missing, Rest::On);
-    let session = &mut client.session;
-    session.reading = continued(packet.header);
-    session.pins.add(facts.pins);
-    note_verb(session, facts);
-    let command = Command::of_client(packet.command, facts);
-    let is_silent = command.is_none() && missing == 0;
-    match command {
-        Some(command) => s.session.commands.push(command),
-        None if !s.session.commands.has_client_command() => session.place = Place::default(),
-        None => {}
-    }
-    s.session.last_client = Some(client.serial());
-    client.session.last_server = s.serial();
-    note_effects(step, (conn, server), packet, facts);
-    step.push_back_on_client(conn, server);
-    if is_silent {
-        // Nothing comes that would give the server back.
-        settle::settle(step, conn, server);
-    }
-    Some(packet.bytes.len())
-}
-
-/// Whether a server owes a client a reply.
-fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
-    step.linked(client, server).server.session.commands.has_client_command()
-}
-
-/// Whether a client's server still has what the client's last statement has left to ask about.
-fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
-    let Linked { client, server, .. } = step.linked(conn, server);
-    let is_last = server.session.last_client == Some(client.serial());
-    is_last && client.session.last_server == server.serial()
-}
-
-/// Notes what follows from the beginning of a text.
-fn note_verb(session: &mut ClientSession, facts: Facts) {
-    match facts.verb {
-        Verb::Unlock => session.pins.remove(Pins::GLOBAL_LOCK),
-        Verb::Savepoint if !session.status.has(Status::AUTOCOMMIT) => {
-            session.pins.add(Pins::SAVEPOINT);
-        }
-        _ => {}
-    }
-}
-
-/// Does what has to follow a command at once.
-fn note_effects(
-    step: &mut Step<'_, My>,
-    (conn, server): (Conn, Conn),
-    packet: &Incoming<'_>,
-    facts: Facts,
-) {
-    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
-    let session = &mut client.session;
-    match packet.command {
-        command::STMT_CLOSE => {
-            if let Some((number, _)) = refrain_mysql_wire::prepared::statement(packet.body) {
-                session.statements.retain(|statement| *statement != number);
-            }
-        }
-        command::RESET_CONNECTION => {
-            // The server forgets what it has to report.
-            train::track(&mut s.session, ports.out(server));
-        }
-        command::SET_OPTION => {
-            if let Some(has_several) = answers::option(packet.body) {
-                settings::edit(&mut session.settings, |s| s.has_several = has_several);
-                s.session.settings = session.settings.clone();
-            }
-        }
-        _ => {}
-    }
-    if facts.wishes {
-        train::ask_wishes(&mut s.session, ports.out(server));
-    }
-    // Behind a statement that loads a file comes the file.
-    if facts.loads && session_has_files(&client.session) {
-        client.await_replies();
-    }
-}
-
-fn session_has_files(session: &ClientSession) -> bool {
-    session.capabilities().has(Capabilities::LOCAL_FILES)
-}
-
-/// An error that a client is told.
-#[derive(Clone, Copy)]
-struct Told<'a> {
-    code: ErrorCode,
-    words: &'a str,
-}
-
-impl From<Fixed> for Told<'static> {
-    fn from(Fixed { code, words }: Fixed) -> Self {
-        Self { code, words }
     }
 }
 
@@ -341,38 +219,5 @@ fn change_user(
     };
     entering::change_user(step, conn, &request);
     let (_, here) = packet;
-    Some(here)
-}
-
-/// Whether a client has to wait until its server owes nothing. Then it waits for the replies.
-fn has_to_wait(step: &mut Step<'_, My>, conn: Conn) -> bool {
-    let Some(server) = step.server_of(conn) else { return false };
-    let Linked { client, server, .. } = step.linked(conn, server);
-    let owes = !server.session.commands.is_empty();
-    if owes {
-        client.await_replies();
-    }
-    owes
-}
-
-/// Refuses a command with an error, and drops it. Returns the number of bytes handled; `None` if
-/// replies to the commands before it are still to come, which the error may not overtake.
-fn refuse(
-    step: &mut Step<'_, My>,
-    conn: Conn,
-    told: Told<'_>,
-    (header, here): (Header, usize),
-) -> Option<usize> {
-    if has_to_wait(step, conn) {
-        return None;
-    }
-    errors::write(step.ports.out(conn), 1, told.code, told.words.as_bytes());
-    let client = step.engine.connections.client(conn)?;
-    client.session.place = Place::default();
-    client.session.reading = continued(header);
-    client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
-    if let Some(server) = step.server_of(conn) {
-        settle::settle(step, conn, server);
-    }
     Some(here)
 }

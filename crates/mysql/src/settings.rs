@@ -20,7 +20,7 @@ pub(crate) struct Base {
 type Collation = (Box<[u8]>, Box<[u8]>);
 
 /// The settings of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Settings {
     /// The default schema.
     pub(crate) schema: Option<Box<[u8]>>,
@@ -52,6 +52,23 @@ const UNTRACKED: &[&str] = &[
 /// Beginnings of the names of such variables.
 const UNTRACKED_PREFIXES: &[&str] = &["rand_seed", "pseudo_", "in_", "server_audit_"];
 
+/// Variables that do not change what a text means when it is prepared.
+const HARMLESS: &[&str] = &[
+    "autocommit",
+    "innodb_lock_wait_timeout",
+    "interactive_timeout",
+    "lock_wait_timeout",
+    "max_execution_time",
+    "max_statement_time",
+    "net_read_timeout",
+    "net_write_timeout",
+    "transaction_isolation",
+    "transaction_read_only",
+    "tx_isolation",
+    "tx_read_only",
+    "wait_timeout",
+];
+
 /// Character sets that no client can have.
 const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
@@ -61,6 +78,11 @@ const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
 fn is_tracked(name: &[u8]) -> bool {
     let prefixed = UNTRACKED_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()));
     !prefixed && !UNTRACKED.iter().any(|other| other.as_bytes() == name)
+}
+
+/// Whether a variable may change what a text means when it is prepared.
+fn is_meaningful(name: &[u8]) -> bool {
+    !HARMLESS.iter().any(|other| other.as_bytes() == name)
 }
 
 impl Base {
@@ -80,6 +102,11 @@ impl Base {
     /// Returns a variable's value.
     pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
         self.variables.get(name).map(|value| &**value)
+    }
+
+    /// Returns a variable's value that is a number.
+    pub(crate) fn number(&self, name: &[u8]) -> Option<usize> {
+        std::str::from_utf8(self.value(name)?).ok()?.parse().ok()
     }
 
     /// Whether changes of a variable follow the client.
@@ -154,6 +181,38 @@ impl Settings {
     /// Returns the settings of a session that was reset: it keeps its schema, and the option.
     pub(crate) fn reset(&self) -> Self {
         Self::new(self.schema.as_deref(), self.has_several)
+    }
+
+    /// Returns the settings that decide what a text means when it is prepared.
+    pub(crate) fn environment(&self) -> Self {
+        Self { has_several: false, ..self.in_environment(self, true) }
+    }
+
+    /// Whether a text that is prepared under these settings means what it does in an environment. A
+    /// text that means something without a schema means the same under any.
+    pub(crate) fn are_in(&self, environment: &Self) -> bool {
+        let meaningful = |settings: &'_ Self| {
+            settings.changed.iter().filter(|(name, _)| is_meaningful(name)).count()
+        };
+        let has_schema = environment.schema.is_none() || environment.schema == self.schema;
+        let changed = &environment.changed;
+        has_schema
+            && changed.iter().all(|(name, value)| self.changed.get(name) == Some(value))
+            && meaningful(self) == changed.len()
+    }
+
+    /// Returns these settings with those of an environment in place of the ones that decide what a
+    /// text means.
+    pub(crate) fn put_in(&self, environment: &Self) -> Self {
+        self.in_environment(environment, false)
+    }
+
+    fn in_environment(&self, environment: &Self, alone: bool) -> Self {
+        let its = environment.changed.iter().filter(|(name, _)| is_meaningful(name));
+        let kept = self.changed.iter().filter(|(name, _)| !alone && !is_meaningful(name));
+        let changed = its.chain(kept).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let schema = environment.schema.clone().or_else(|| self.schema.clone());
+        Self { schema, has_several: self.has_several, changed }
     }
 
     /// Returns the statement that gives a session with the settings `from` the variables of these;
@@ -248,6 +307,26 @@ mod tests {
         to.set(&base, b"lock_wait_timeout", b"86400");
         to.set(&base, b"character_set_results", b"utf8mb4");
         assert_eq!(to.statement(&from, &base), None);
+    }
+
+    #[test]
+    fn an_environment_is_what_decides_on_meanings() {
+        let base = base();
+        let mut settings = Settings::new(Some(b"shop"), true);
+        settings.set(&base, b"autocommit", b"OFF");
+        settings.set(&base, b"sql_mode", b"");
+        let environment = settings.environment();
+        assert!(settings.are_in(&environment));
+        settings.set(&base, b"autocommit", b"ON");
+        assert!(settings.are_in(&environment));
+        let mut other = Settings::new(Some(b"other"), false);
+        other.set(&base, b"lock_wait_timeout", b"7");
+        assert!(!other.are_in(&environment));
+        let put = other.put_in(&environment);
+        assert!(put.are_in(&environment) && !put.has_several);
+        assert_eq!(put.changed.len(), 2, "the time to wait stays");
+        settings.set(&base, b"time_zone", b"UTC");
+        assert!(!settings.are_in(&environment));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
 use crate::parts::{My, ServerSession};
+use crate::settings::Settings;
 use crate::wishes;
 
 /// Gives a client's server the client's settings. Returns whether the client's command has to wait:
@@ -22,24 +23,52 @@ pub(crate) fn waits(step: &mut Step<'_, My>, client: Conn, conn: Conn) -> bool {
         session.settings = wanted.clone();
         return false;
     }
-    let (wanted, has) = (wanted.clone(), session.settings.clone());
-    let out = ports.out(conn);
+    let wanted = wanted.clone();
+    let waits = give(session, ports.out(conn), &wanted, [Purpose::Settings, Purpose::Schema]);
+    if waits {
+        client.await_replies();
+    }
+    waits
+}
+
+/// Gives a client's server the settings under which a statement of the client was prepared, for the
+/// time that it takes to prepare it again. The client's command waits for that.
+pub(crate) fn detour(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    environment: &Settings,
+) {
+    let Linked { client, server, ports, .. } = step.linked(client, conn);
+    let session = &mut server.session;
+    let wanted = Arc::new(session.settings.put_in(environment));
+    give(session, ports.out(conn), &wanted, [Purpose::Detour, Purpose::DetourSchema]);
+    client.await_replies();
+}
+
+/// Appends what gives a server other settings. The purposes are those of variables and of the
+/// schema. Returns whether the schema is among them.
+fn give(
+    session: &mut ServerSession,
+    out: &mut Vec<u8>,
+    wanted: &Arc<Settings>,
+    [variables, of_schema]: [Purpose; 2],
+) -> bool {
+    let has = session.settings.clone();
     if wanted.has_several != has.has_several {
         let option = if wanted.has_several { MULTI_STATEMENTS_ON } else { MULTI_STATEMENTS_OFF };
         let command = (command::SET_OPTION, &option.to_le_bytes()[..]);
-        commands::send(&mut session.commands, out, command, Purpose::Settings);
+        commands::send(&mut session.commands, out, command, variables);
     }
     if let Some(text) = wanted.statement(&has, &session.base) {
-        commands::send_text(&mut session.commands, out, &text, Purpose::Settings);
+        commands::send_text(&mut session.commands, out, &text, variables);
     }
     let mut waits = false;
     if let Some(schema) = wanted.schema.as_deref().filter(|_| wanted.schema != has.schema) {
         let command = (command::INIT_DB, schema);
-        commands::send(&mut session.commands, out, command, Purpose::Schema);
-        client.await_replies();
+        commands::send(&mut session.commands, out, command, of_schema);
         waits = true;
     }
-    session.settings = wanted;
+    session.settings = wanted.clone();
     waits
 }
 

@@ -12,4 +12,5 @@ mod changes_of_user;
 mod session_mode;
 mod transaction_mode;
 mod settings;
+mod statements;
 mod endings;

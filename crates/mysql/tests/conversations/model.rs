@@ -1,7 +1,9 @@
 //! A server of MySQL that does as it is told: a text says what its reply is.
 
+use std::collections::HashMap;
+
 use refrain_mysql_wire::handshake::{AuthReply, HandshakeV10, Login};
-use refrain_mysql_wire::prepared::PrepareOk;
+use refrain_mysql_wire::prepared::{Execute, PrepareOk};
 use refrain_mysql_wire::reply::{EofPacket, ErrPacket, Head, OkPacket, first};
 use refrain_mysql_wire::track::{Change, Changes};
 use refrain_mysql_wire::{Capabilities, Status, command, error_code, packet};
@@ -20,12 +22,30 @@ pub(crate) struct Model {
     in_transaction: bool,
     is_manual: bool,
     schema: String,
+    /// The number of the statement that was prepared last.
     statements: u32,
+    /// The statements that are there.
+    prepared: HashMap<u32, Prepared>,
     unread: Vec<u8>,
     /// Whether the commands stay unanswered for now.
     pub(crate) is_silent: bool,
+    /// How many numbers are left out between statements.
+    pub(crate) skips: u32,
+    /// Whether nothing can be prepared.
+    pub(crate) refuses: bool,
     /// Whether a file is on its way.
     file: Option<Vec<u8>>,
+}
+
+/// A statement of a server.
+#[derive(Debug, Default)]
+struct Prepared {
+    text: String,
+    parameters: u16,
+    types: Option<Vec<u8>>,
+    long: Vec<u8>,
+    /// The rows that a cursor has left.
+    cursor: Option<u32>,
 }
 
 impl Model {
@@ -55,6 +75,13 @@ impl Model {
 
     fn agreed(&self) -> Capabilities {
         self.agreed.unwrap_or(Capabilities::NONE)
+    }
+
+    /// Returns how many packets have come that are unanswered.
+    pub(crate) fn unanswered(&self) -> usize {
+        let packets =
+            std::iter::successors(packet::split(&self.unread), |packet| packet::split(packet.rest));
+        packets.count()
     }
 
     /// Takes bytes from Refrain. Returns the answer, and whether the server closes then.
@@ -87,7 +114,7 @@ impl Model {
     }
 
     fn message(&mut self, sequence: u8, payload: &[u8], out: &mut Vec<u8>) -> bool {
-        let mut reply = Reply { out, sequence: sequence.wrapping_add(1) };
+        let mut reply = Reply { out, sequence: sequence.wrapping_add(1), is_binary: false };
         if self.agreed.is_none() {
             let Ok(Login::Response(response)) = Login::read(payload, OFFERED) else {
                 panic!("no login: {payload:?}")
@@ -134,6 +161,7 @@ impl Model {
             command::RESET_CONNECTION => {
                 self.log.push("RESET".into());
                 (self.in_transaction, self.is_manual) = (false, false);
+                self.prepared.clear();
                 self.ok(reply, &[], Status(0));
             }
             command::SET_OPTION => {
@@ -141,28 +169,122 @@ impl Model {
                 let status = self.status();
                 reply.put(|out| EofPacket { warnings: 0, status }.write_for(out, true));
             }
-            command::STMT_PREPARE => {
-                self.log.push(format!("PREPARE {text}"));
-                self.statements += 1;
-                let head = PrepareOk {
-                    statement: self.statements,
-                    columns: 0,
-                    parameters: 0,
-                    warnings: 0,
-                    defined: true,
-                };
-                let agreed = self.agreed();
-                reply.put(|out| head.write(out, agreed));
-            }
-            command::STMT_CLOSE => self.log.push(format!("CLOSE {}", body[0])),
-            command::STMT_EXECUTE => {
-                self.log.push(format!("EXECUTE {}", body[0]));
-                self.ok(reply, &[], Status(0));
-            }
             command::QUERY => return self.query(&text, reply),
-            other => panic!("command {other:#x}"),
+            _ => self.statement(command, body, reply),
         }
         false
+    }
+
+    /// Handles a command of prepared statements.
+    fn statement(&mut self, command: u8, body: &[u8], reply: &mut Reply<'_>) {
+        match command {
+            command::STMT_PREPARE => {
+                self.log.push(format!("PREPARE {}", lossy(body)));
+                self.prepare(lossy(body), reply);
+            }
+            command::STMT_CLOSE => {
+                self.log.push(format!("CLOSE {}", body[0]));
+                self.prepared.remove(&u32::from(body[0]));
+            }
+            command::STMT_EXECUTE => self.execute(body, reply),
+            command::STMT_SEND_LONG_DATA => {
+                self.log.push(format!("LONG {} {}", body[0], lossy(&body[6..])));
+                if let Some(prepared) = self.prepared.get_mut(&u32::from(body[0])) {
+                    prepared.long.extend_from_slice(&body[6..]);
+                }
+            }
+            command::STMT_RESET => {
+                self.log.push(format!("STMT_RESET {}", body[0]));
+                match self.prepared.get_mut(&u32::from(body[0])) {
+                    Some(prepared) => {
+                        prepared.long.clear();
+                        prepared.cursor = None;
+                        self.ok(reply, &[], Status(0));
+                    }
+                    None => reply.err(error_code::UNKNOWN_STMT_HANDLER),
+                }
+            }
+            command::STMT_FETCH => {
+                self.log.push(format!("FETCH {}", body[0]));
+                let prepared = self.prepared.get_mut(&u32::from(body[0]));
+                let Some(left) = prepared.and_then(|prepared| prepared.cursor.as_mut()) else {
+                    reply.err(error_code::STMT_HAS_NO_OPEN_CURSOR);
+                    return;
+                };
+                *left -= 1;
+                let flag = if *left > 0 { Status::CURSOR_EXISTS } else { Status::LAST_ROW_SENT };
+                let deprecated = self.agreed().has(Capabilities::DEPRECATE_EOF);
+                let eof = EofPacket { warnings: 0, status: self.status().with(flag) };
+                reply.put(|out| out.extend_from_slice(&[0, 0, 1, b'r']));
+                reply.put(|out| eof.write_for(out, deprecated));
+            }
+            other => panic!("command {other:#x}"),
+        }
+    }
+
+    /// Prepares a text: `?` is a parameter.
+    fn prepare(&mut self, text: String, reply: &mut Reply<'_>) {
+        self.statements += 1 + self.skips;
+        if text.starts_with("refused") && self.schema != "shop" || self.refuses {
+            return reply.err(error_code::PARSE);
+        }
+        let parameters = text.matches('?').count() as u16;
+        let head = PrepareOk {
+            statement: self.statements,
+            columns: 0,
+            parameters,
+            warnings: 0,
+            defined: true,
+        };
+        let (agreed, status) = (self.agreed(), self.status());
+        reply.put(|out| head.write(out, agreed));
+        for _ in 0..parameters {
+            reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
+        }
+        if parameters > 0 && !agreed.has(Capabilities::DEPRECATE_EOF) {
+            reply.put(|out| EofPacket { warnings: 0, status }.write(out));
+        }
+        let prepared = Prepared { text, parameters, ..Prepared::default() };
+        self.prepared.insert(self.statements, prepared);
+    }
+
+    /// Executes a statement.
+    fn execute(&mut self, body: &[u8], reply: &mut Reply<'_>) {
+        let id = u32::from_le_bytes([body[0], body[1], body[2], body[3]]);
+        let Some(prepared) = self.prepared.get_mut(&id) else {
+            self.log.push(format!("EXECUTE {id} unknown"));
+            return reply.err(error_code::UNKNOWN_STMT_HANDLER);
+        };
+        let head = Execute::read(body, prepared.parameters, Capabilities::NONE, true);
+        let head = head.expect("an execution").expect("all of it");
+        if let Some(types) = head.types {
+            prepared.types = Some(types.to_vec());
+        }
+        let mut told = format!("EXECUTE {id}");
+        for types in prepared.types.iter().filter(|_| prepared.parameters > 0) {
+            told += &format!(" as {}", types[0]);
+            told += if head.types.is_some() { "" } else { " still" };
+        }
+        if !prepared.long.is_empty() {
+            told += &format!(" long {}", lossy(&std::mem::take(&mut prepared.long)));
+        }
+        self.log.push(told);
+        if prepared.parameters > 0 && prepared.types.is_none() {
+            return reply.err(error_code::WRONG_ARGUMENTS);
+        }
+        if head.flags == Execute::CURSOR_READ_ONLY {
+            prepared.cursor = Some(2);
+            let deprecated = self.agreed().has(Capabilities::DEPRECATE_EOF);
+            let status = self.status().with(Status::CURSOR_EXISTS);
+            reply.put(|out| out.push(1));
+            reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
+            return reply.put(|out| EofPacket { warnings: 0, status }.write_for(out, deprecated));
+        }
+        let text = prepared.text.replace('?', "");
+        reply.is_binary = true;
+        for word in text.split_whitespace() {
+            self.word(word, Status(0), reply);
+        }
     }
 
     /// Runs a text: each word of it is a result.
@@ -293,8 +415,10 @@ impl Model {
         if !deprecated {
             reply.put(|out| eof.write(out));
         }
+        let is_binary = reply.is_binary;
         for row in rows {
             reply.put(|out| {
+                out.extend_from_slice(if is_binary { &[0, 0] } else { &[] });
                 for value in *row {
                     out.push(value.len() as u8);
                     out.extend_from_slice(value.as_bytes());
@@ -321,6 +445,8 @@ impl WriteFor for EofPacket {
 struct Reply<'a> {
     out: &'a mut Vec<u8>,
     sequence: u8,
+    /// Whether rows are those of a prepared statement.
+    is_binary: bool,
 }
 
 impl Reply<'_> {

@@ -55,19 +55,6 @@ fn what_only_a_server_has_keeps_it() {
 }
 
 #[test]
-fn a_prepared_statement_keeps_its_server() {
-    talk(ONE, |world| {
-        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
-        assert_eq!(world.ask(first, command::STMT_PREPARE, b"ok"), "prepared 1");
-        assert_eq!(world.query(second, "ok"), "");
-        assert_eq!(world.ask(first, command::STMT_EXECUTE, &[1, 0, 0, 0, 0, 1, 0, 0, 0]), "ok");
-        assert_eq!(world.heard(second), "");
-        assert_eq!(world.ask(first, command::STMT_CLOSE, &[1, 0, 0, 0]), "");
-        assert_eq!(world.heard(second), "ok", "nothing is left of the first client");
-    });
-}
-
-#[test]
 fn commands_without_a_server_are_answered_here() {
     talk(ONE, |world| {
         let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));

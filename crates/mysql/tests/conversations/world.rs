@@ -222,6 +222,21 @@ impl World {
         self.settle();
     }
 
+    /// Has no server prepare anything.
+    pub(crate) fn refuse_statements(&mut self) {
+        self.servers.iter_mut().for_each(|server| server.model.refuses = true);
+    }
+
+    /// Has all servers leave out numbers between statements.
+    pub(crate) fn skip_numbers(&mut self, count: u32) {
+        self.servers.iter_mut().for_each(|server| server.model.skips = count);
+    }
+
+    /// Returns how many packets the servers have not answered.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.servers.iter().map(|server| server.model.unanswered()).sum()
+    }
+
     /// Has a server say something unasked.
     pub(crate) fn servers_say(&mut self, bytes: &[u8]) {
         for at in 0..self.servers.len() {

@@ -9,7 +9,9 @@ mod session;
 
 use refrain_mysql::Part;
 use refrain_mysql_wire::prepared::{Execute, PrepareOk};
+use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
 use refrain_mysql_wire::request::{MULTI_STATEMENTS_ON, Query, Request};
+use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Status};
 use xtask::mysql::{Flavour, Server};
 
@@ -60,6 +62,7 @@ fn check(flavour: Flavour) {
         "CREATE DATABASE IF NOT EXISTS test",
         "CREATE TABLE test.t (a INT)",
         &format!("CREATE PROCEDURE test.p(OUT x INT) {body}"),
+        "CREATE PROCEDURE test.q() PREPARE q FROM 'SELECT 3'",
     ] {
         assert!(query(&mut session, text).failed.is_none(), "{text}");
     }
@@ -69,6 +72,8 @@ fn check(flavour: Flavour) {
             let mut session = Session::start(&server, eof | definitions);
             texts(&mut session);
             statements(&mut session);
+            numbers(&mut session);
+            types(&mut session);
             utilities(&mut session);
             if session.agreed().has(Capabilities::OPTIONAL_RESULTSET_METADATA) {
                 query(&mut session, "SET resultset_metadata = NONE");
@@ -98,8 +103,7 @@ fn statements(session: &mut Session) {
         let answer = session.ask(&Request::StmtPrepare(text.as_bytes()));
         let head = PrepareOk::read(&answer.first, session.agreed()).expect("a statement");
         let statement = head.statement;
-        let plain =
-            Execute { statement, flags: 0, parameters: 0, nulls: b"", types: None, values: b"" };
+        let plain = plain(statement);
         for round in 0..2 {
             let answer = execute(session, &plain);
             // The values of OUT parameters are a result of their own.
@@ -122,6 +126,75 @@ fn statements(session: &mut Session) {
     let none = "INSERT INTO test.t VALUES (?)";
     assert!(session.ask(&Request::StmtPrepare(none.as_bytes())).failed.is_none());
     assert!(session.ask(&Request::StmtPrepare(b"SELEC ?")).failed.is_some());
+}
+
+/// A server counts attempts to prepare, those that fail too. Numbers never come again, and a number
+/// that no statement has does nothing: so a statement can be executed before its number is told.
+fn numbers(session: &mut Session) {
+    let prepare = |session: &mut Session, text: &str| {
+        let answer = session.ask(&Request::StmtPrepare(text.as_bytes()));
+        PrepareOk::read(&answer.first, session.agreed()).ok().map(|head| head.statement)
+    };
+    let first = prepare(session, "SELECT 1").expect("a statement");
+    assert_eq!(prepare(session, "SELECT 1"), Some(first + 1));
+    assert_eq!(prepare(session, "SELEC"), None);
+    assert_eq!(prepare(session, "SELECT 1"), Some(first + 3));
+    // A statement of SQL has a number as well, and can be executed by it. The server reports it.
+    query(session, "SET SESSION session_track_state_change = ON");
+    assert!(reports_state(session, "PREPARE s FROM 'SELECT 2'"));
+    assert_eq!(unknown(session, first + 4), None);
+    assert!(reports_state(session, "CALL test.q()"));
+    assert_eq!(unknown(session, first + 5), None);
+    assert_eq!(prepare(session, "SELECT 1"), Some(first + 6));
+    session.ask(&Request::ResetConnection);
+    assert_eq!(unknown(session, first + 5), Some(1243));
+    assert_eq!(unknown(session, first + 6), Some(1243));
+    assert_eq!(prepare(session, "SELECT 1"), Some(first + 7));
+    // In one write, as Refrain does it.
+    let first = first + 1;
+    let mut body = Vec::new();
+    plain(first + 7).write(&mut body, session.agreed());
+    let answers = session.ask_all(&[
+        Request::StmtClose(first + 6),
+        Request::StmtPrepare(b"SELECT 7"),
+        Request::StmtExecute(&body),
+    ]);
+    assert!(answers.iter().all(|answer| answer.failed.is_none()), "{answers:?}");
+    body.clear();
+    plain(first + 8).write(&mut body, session.agreed());
+    let answers = session.ask_all(&[Request::StmtPrepare(b"SELEC"), Request::StmtExecute(&body)]);
+    assert!(answers.iter().all(|answer| answer.failed.is_some()), "{answers:?}");
+}
+
+/// Whether the reply to a text says that the session has something that a new one has not.
+fn reports_state(session: &mut Session, text: &str) -> bool {
+    let answer = query(session, text);
+    let ok = OkPacket::read(&answer.first, session.agreed()).expect("an OK packet");
+    ok.changes.iter().flatten().any(|change| matches!(change, Change::State(b"1")))
+}
+
+/// Executes a statement without parameters. Returns the number of the error.
+fn unknown(session: &mut Session, statement: u32) -> Option<u16> {
+    let failed = execute(session, &plain(statement)).failed?;
+    ErrPacket::read(&failed).ok().map(|err| err.number)
+}
+
+fn plain(statement: u32) -> Execute<'static> {
+    Execute { statement, flags: 0, parameters: 0, nulls: b"", types: None, values: b"" }
+}
+
+/// Types stay with a statement of the server until others come.
+fn types(session: &mut Session) {
+    let answer = session.ask(&Request::StmtPrepare(b"SELECT ?"));
+    let statement = PrepareOk::read(&answer.first, session.agreed()).expect("a head").statement;
+    let of_null = Execute { parameters: 1, nulls: b"\x01", ..plain(statement) };
+    assert!(execute(session, &of_null).failed.is_none(), "NULL needs no type");
+    let (nulls, values) = (&b"\x00"[..], &b"\x05\x00\x00\x00"[..]);
+    let without = Execute { nulls, values, ..of_null };
+    assert!(execute(session, &without).failed.is_some(), "no types yet");
+    let with = Execute { types: Some(b"\x03\x00"), ..without };
+    assert!(execute(session, &with).failed.is_none());
+    assert!(execute(session, &without).failed.is_none());
 }
 
 fn execute(session: &mut Session, head: &Execute<'_>) -> Answer {

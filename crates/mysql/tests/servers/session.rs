@@ -111,6 +111,17 @@ impl Session {
         answer
     }
 
+    /// Sends commands in one write. Takes the replies of those that have one.
+    pub(crate) fn ask_all(&mut self, requests: &[Request<'_>]) -> Vec<Answer> {
+        let mut out = Vec::new();
+        for request in requests {
+            packet::message(&mut out, 0, |out| request.write(out, self.agreed));
+        }
+        self.stream.write_all(&out).expect("the server takes it");
+        let kinds = requests.iter().filter_map(|request| Kind::of(request.command()));
+        kinds.map(|kind| self.reply(kind)).collect()
+    }
+
     /// Takes a reply.
     fn reply(&mut self, kind: Kind) -> Answer {
         let mut reply = Reply::of(kind);

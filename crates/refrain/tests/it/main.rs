@@ -91,3 +91,5 @@ mod autoprepare_limits;
 mod coverage;
 mod door;
 mod mysql;
+mod mysql_client;
+mod mysql_statements;

@@ -35,13 +35,13 @@ const SCRIPT: &str = "
 ";
 
 /// A server with a user and a database.
-struct World {
+pub(crate) struct World {
     server: Server,
     port: u16,
 }
 
 impl World {
-    fn start(flavour: Flavour, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(flavour: Flavour, settings: &[(&str, &str)]) -> Self {
         let port = free_port().unwrap();
         let text = port.to_string();
         let mut all =
@@ -65,9 +65,24 @@ impl World {
     }
 
     /// Counts the connections of the user to the server.
-    fn connections(&self) -> usize {
-        let asked = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
+    pub(crate) fn connections(&self) -> usize {
+        self.number("SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'")
+    }
+
+    /// Returns a number of the server's status.
+    pub(crate) fn status(&self, name: &str) -> usize {
+        let asked = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let told = told(&self.client(&["-uroot", "-N", "-e", &asked]));
+        told.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    fn number(&self, asked: &str) -> usize {
         told(&self.client(&["-uroot", "-N", "-e", asked])).trim_end().parse().unwrap()
+    }
+
+    /// Returns the port that the server listens on.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Runs the command line client on the server itself.
@@ -98,7 +113,7 @@ fn complaint(output: &Output) -> String {
 }
 
 /// The program over a server.
-struct Program {
+pub(crate) struct Program {
     refrain: Refrain,
     port: String,
     socket: PathBuf,
@@ -107,7 +122,7 @@ struct Program {
 
 impl Program {
     /// Starts the program. `general` has options of the program, `server` those of the database.
-    fn start(general: &str, server: &str) -> Self {
+    pub(crate) fn start(general: &str, server: &str) -> Self {
         let folder = tempfolder::Folder::new();
         let socket = folder.path().join("mysqld.sock");
         let port = free_port().unwrap().to_string();
@@ -129,6 +144,11 @@ impl Program {
     fn client_with(&self, password: &str, arguments: &[&str]) -> Output {
         let own = ["-h127.0.0.1", "-P", &self.port, "-uapp", password];
         client(&[&own, arguments].concat())
+    }
+
+    /// Returns the port for clients of MySQL.
+    pub(crate) fn port(&self) -> &str {
+        &self.port
     }
 
     /// Returns what the console answers.

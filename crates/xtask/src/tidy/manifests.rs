@@ -41,7 +41,7 @@ const ROOMS: &[Room] = &[
             "sqlite-pg",
             "drive",
         ],
-        tests_use: &["echo", "differ", "xtask"],
+        tests_use: &["mysql-wire", "echo", "differ", "xtask"],
     },
     Room { name: "sim", uses: &["wire", "sql", "grammar", "config", "pool", "pg"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },

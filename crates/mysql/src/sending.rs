@@ -1,0 +1,285 @@
+//! Commands on their way to a server, or answered before they get there.
+
+use refrain_mysql_wire::error_code::ErrorCode;
+use refrain_mysql_wire::packet::{HEADER_BYTES, message};
+use refrain_mysql_wire::{Capabilities, Header, Status, command};
+use refrain_pool::inbox::Rest;
+use refrain_pool::{Conn, Linked, Step};
+
+use crate::commands::{Command, Sent};
+use crate::errors::{self, Fixed};
+use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
+use crate::pins::Pins;
+use crate::presence::{self, Presence};
+use crate::slots::{Guess, Outcome};
+use crate::text::{Facts, Verb};
+use crate::{answers, settings, settle, train};
+
+/// The longest execution that is sent with a foretold number.
+const FORETOLD_BYTES_MAX: usize = 64 * 1024;
+
+/// A command, as far as it is here.
+pub(crate) struct Incoming<'a> {
+    pub(crate) header: Header,
+    pub(crate) command: u8,
+    /// The bytes behind the command's, as far as they are here.
+    pub(crate) body: &'a [u8],
+    /// The client's number of the prepared statement that it names; 0 for none.
+    pub(crate) statement: u32,
+}
+
+impl Incoming<'_> {
+    /// Returns the number of bytes that are here.
+    pub(crate) fn here(&self) -> usize {
+        HEADER_BYTES + 1 + self.body.len()
+    }
+
+    /// Whether it may be sent with a foretold number: it is kept until the number is known.
+    fn may_follow(&self) -> bool {
+        let is_whole = self.here() == self.header.packet_bytes();
+        self.command == command::STMT_EXECUTE && is_whole && self.here() <= FORETOLD_BYTES_MAX
+    }
+}
+
+/// Sends a command to a server, and notes what the server owes for it.
+pub(crate) fn send(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: &Incoming<'_>,
+    facts: Facts,
+) -> Option<usize> {
+    let linked = step.server_of(conn);
+    if !linked.is_some_and(|server| owes(step, conn, server)) {
+        let client = step.engine.connections.client(conn)?;
+        client.session.place = Place { sequence: 1, ..Place::default() };
+    }
+    let server = match linked {
+        Some(server) => server,
+        None => step.lend(conn)?,
+    };
+    if facts.asks_back && !remembers(step, conn, server) {
+        let told = errors::DIAGNOSTICS_GONE.into();
+        return refuse(step, conn, told, (packet.header, packet.here()));
+    }
+    let is_foretold = match present(step, (conn, server), packet) {
+        Ok(is_foretold) => is_foretold,
+        Err(handled) => return handled,
+    };
+    if train::waits(step, conn, server) {
+        return None;
+    }
+    if packet.command == command::STMT_PREPARE {
+        presence::make_room(step, (conn, server), packet.body.len());
+    }
+    step.request_begins(server);
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    write((&mut client.session, &mut s.session), packet, is_foretold, ports.out(server));
+    let missing = packet.header.packet_bytes() - packet.here();
+    client.inbox.expect(missing, Rest::On);
+    let session = &mut client.session;
+    session.reading = continued(packet.header);
+    session.pins.add(facts.pins);
+    note_verb(session, facts);
+    let Incoming { command, statement, .. } = *packet;
+    let sent = Sent { command, facts, statement, is_foretold };
+    let command = Command::of_client(sent);
+    let is_silent = command.is_none() && missing == 0;
+    match command {
+        Some(command) => s.session.commands.push(command),
+        None if !s.session.commands.has_client_command() => session.place = Place::default(),
+        None => {}
+    }
+    s.session.last_client = Some(client.serial());
+    client.session.last_server = s.serial();
+    note_effects(step, (conn, server), packet, facts);
+    step.push_back_on_client(conn, server);
+    if is_silent {
+        // Nothing comes that would give the server back.
+        settle::settle(step, conn, server);
+    }
+    Some(packet.here())
+}
+
+/// Has a server get the statement that a command names. Returns whether its number is foretold; as
+/// an error what [`send`] returns, if the command does not go.
+fn present(
+    step: &mut Step<'_, My>,
+    (conn, server): (Conn, Conn),
+    packet: &Incoming<'_>,
+) -> Result<bool, Option<usize>> {
+    if packet.statement == 0 {
+        return Ok(false);
+    }
+    let brief = (packet.header, packet.here());
+    match presence::ensure(step, (conn, server), packet.statement, packet.may_follow()) {
+        Presence::There => Ok(false),
+        Presence::Foretold => Ok(true),
+        Presence::Waits => Err(None),
+        Presence::Refused(error) if packet.command == command::STMT_SEND_LONG_DATA => {
+            // It has no reply: the execution has the error.
+            let client = step.engine.connections.client(conn).ok_or(None)?;
+            let statements = &mut client.session.statements;
+            statements.refused = Some((packet.statement, error));
+            statements.edit(packet.statement, |held| held.has_long_data = false);
+            let handled = skip(step, conn, brief);
+            settle::settle(step, conn, server);
+            Err(handled)
+        }
+        Presence::Refused(error) => Err(tell(step, conn, brief, |out, _| {
+            message(out, 1, |out| out.extend_from_slice(&error));
+        })),
+    }
+}
+
+/// Appends a command for a server, as far as it is here.
+fn write(
+    (client, server): (&mut ClientSession, &mut ServerSession),
+    packet: &Incoming<'_>,
+    is_foretold: bool,
+    out: &mut Vec<u8>,
+) {
+    if packet.statement == 0 {
+        out.reserve(packet.here());
+        out.extend_from_slice(&packet.header.bytes());
+        out.push(packet.command);
+        return out.extend_from_slice(packet.body);
+    }
+    let (at, named) = (out.len(), (packet.header, packet.command, packet.body));
+    presence::put((client, server), packet.statement, named, out);
+    if is_foretold {
+        server.slots.guess = Some(Guess { sent: out[at..].into(), outcome: Outcome::Right });
+    }
+}
+
+/// Whether a server owes a client a reply.
+fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
+    step.linked(client, server).server.session.commands.has_client_command()
+}
+
+/// Whether a client's server still has what the client's last statement has left to ask about.
+fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+    let Linked { client, server, .. } = step.linked(conn, server);
+    let is_last = server.session.last_client == Some(client.serial());
+    is_last && client.session.last_server == server.serial()
+}
+
+/// Notes what follows from the beginning of a text.
+fn note_verb(session: &mut ClientSession, facts: Facts) {
+    match facts.verb {
+        Verb::Unlock => session.pins.remove(Pins::GLOBAL_LOCK),
+        Verb::Savepoint if !session.status.has(Status::AUTOCOMMIT) => {
+            session.pins.add(Pins::SAVEPOINT);
+        }
+        _ => {}
+    }
+}
+
+/// Does what has to follow a command at once.
+fn note_effects(
+    step: &mut Step<'_, My>,
+    (conn, server): (Conn, Conn),
+    packet: &Incoming<'_>,
+    facts: Facts,
+) {
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    let session = &mut client.session;
+    match packet.command {
+        command::RESET_CONNECTION => {
+            // The server forgets what it has to report.
+            train::track(&mut s.session, ports.out(server));
+        }
+        command::SET_OPTION => {
+            if let Some(has_several) = answers::option(packet.body) {
+                settings::edit(&mut session.settings, |s| s.has_several = has_several);
+                s.session.settings = session.settings.clone();
+            }
+        }
+        _ => {}
+    }
+    if facts.wishes {
+        train::ask_wishes(&mut s.session, ports.out(server));
+    }
+    // Behind a statement that loads a file comes the file.
+    if facts.loads && session_has_files(&client.session) {
+        client.await_replies();
+    }
+}
+
+fn session_has_files(session: &ClientSession) -> bool {
+    session.capabilities().has(Capabilities::LOCAL_FILES)
+}
+
+/// An error that a client is told.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) code: ErrorCode,
+    pub(crate) words: &'a str,
+}
+
+impl From<Fixed> for Told<'static> {
+    fn from(Fixed { code, words }: Fixed) -> Self {
+        Self { code, words }
+    }
+}
+
+/// Whether a client has to wait until its server owes nothing. Then it waits for the replies.
+pub(crate) fn has_to_wait(step: &mut Step<'_, My>, conn: Conn) -> bool {
+    let Some(server) = step.server_of(conn) else { return false };
+    let Linked { client, server, .. } = step.linked(conn, server);
+    let owes = !server.session.commands.is_empty();
+    if owes {
+        client.await_replies();
+    }
+    owes
+}
+
+/// Refuses a command with an error, and drops it. Returns the number of bytes handled; `None` if
+/// replies to the commands before it are still to come, which the error may not overtake.
+pub(crate) fn refuse(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    told: Told<'_>,
+    packet: (Header, usize),
+) -> Option<usize> {
+    tell(step, conn, packet, |out, _| {
+        errors::write(out, 1, told.code, told.words.as_bytes());
+    })
+}
+
+/// Answers a command here, and drops it, as [`refuse`] does.
+pub(crate) fn tell(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: (Header, usize),
+    answer: impl FnOnce(&mut Vec<u8>, &ClientSession),
+) -> Option<usize> {
+    if has_to_wait(step, conn) {
+        return None;
+    }
+    let client = step.engine.connections.client(conn)?;
+    answer(step.ports.out(conn), &client.session);
+    client.session.place = Place::default();
+    skip(step, conn, packet)?;
+    if let Some(server) = step.server_of(conn) {
+        settle::settle(step, conn, server);
+    }
+    let (_, here) = packet;
+    Some(here)
+}
+
+/// Drops a command. Returns the number of bytes handled; `None` if the client is gone.
+pub(crate) fn skip(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    (header, here): (Header, usize),
+) -> Option<usize> {
+    let client = step.engine.connections.client(conn)?;
+    client.session.reading = continued(header);
+    client.inbox.expect(header.packet_bytes() - here, Rest::Nowhere);
+    Some(here)
+}
+
+/// Returns what the packet behind one is.
+pub(crate) fn continued(header: Header) -> Reading {
+    if header.is_continued() { Reading::Continuation } else { Reading::Commands }
+}

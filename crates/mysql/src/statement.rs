@@ -1,0 +1,217 @@
+//! Prepared statements, as clients have them.
+//!
+//! A client names its statements by numbers of its own, which only grow. What a statement is does
+//! not depend on the client: statements of the same pool with the same text, prepared under
+//! settings that read it alike, are one. Servers know it by other numbers (`slots`).
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use refrain_pool::ids::PoolId;
+
+use crate::settings::Settings;
+use crate::text::Facts;
+
+/// A prepared statement.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pool: PoolId,
+    /// The settings under which it is prepared, as far as they matter.
+    pub(crate) environment: Settings,
+    pub(crate) text: Box<[u8]>,
+    /// Whether the text is all there. If not, no server but its own can have the statement.
+    pub(crate) is_whole: bool,
+    /// The effects that its execution may have.
+    pub(crate) facts: Facts,
+}
+
+impl Statement {
+    /// Makes one.
+    pub(crate) fn new(pool: PoolId, settings: &Settings, draft: Draft) -> Self {
+        let Draft { text, is_whole, facts } = draft;
+        Self { pool, environment: settings.environment(), text, is_whole, facts }
+    }
+}
+
+impl PartialEq for Statement {
+    fn eq(&self, other: &Self) -> bool {
+        (self.pool, &self.text, self.is_whole, &self.environment)
+            == (other.pool, &other.text, other.is_whole, &other.environment)
+    }
+}
+
+impl Eq for Statement {}
+
+impl Hash for Statement {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.pool, &self.text, &self.environment).hash(state);
+    }
+}
+
+/// A text that a server is asked to prepare.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) text: Box<[u8]>,
+    pub(crate) is_whole: bool,
+    pub(crate) facts: Facts,
+}
+
+/// The statements that clients and servers of a core have.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    known: HashSet<Arc<Statement>>,
+    /// Their number at which those are sought that nobody has any more.
+    sweeps_at: usize,
+}
+
+/// The least number of statements at which those are sought that nobody has any more.
+const SWEEPS_AT_MIN: usize = 256;
+
+impl Registry {
+    /// Returns the statement that is shared. One whose text is not all there is not.
+    pub(crate) fn share(&mut self, statement: Statement) -> Arc<Statement> {
+        if !statement.is_whole {
+            return statement.into();
+        }
+        if let Some(known) = self.known.get(&statement) {
+            return known.clone();
+        }
+        if self.known.len() >= self.sweeps_at.max(SWEEPS_AT_MIN) {
+            self.known.retain(|statement| Arc::strong_count(statement) > 1);
+            self.sweeps_at = 2 * self.known.len();
+        }
+        let statement = Arc::new(statement);
+        self.known.insert(statement.clone());
+        statement
+    }
+
+    /// Returns the statement of this core that another core's is.
+    pub(crate) fn adopt(&mut self, other: &Arc<Statement>) -> Arc<Statement> {
+        self.share(Statement {
+            pool: other.pool,
+            environment: other.environment.clone(),
+            text: other.text.clone(),
+            is_whole: other.is_whole,
+            facts: other.facts,
+        })
+    }
+}
+
+/// A statement of a client.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) number: u32,
+    pub(crate) statement: Arc<Statement>,
+    /// The number of parameters.
+    pub(crate) parameters: u16,
+    /// The types of the parameters in the client's last execution.
+    pub(crate) types: Option<Arc<[u8]>>,
+    /// Whether the last execution is so long that no types can be put in.
+    pub(crate) is_full: bool,
+    /// Which of several copies of the statement on a server is the client's: 0, or its number.
+    pub(crate) copy: u32,
+    /// Whether the server has a cursor open.
+    pub(crate) has_cursor: bool,
+    /// Whether the server has parts of a value.
+    pub(crate) has_long_data: bool,
+}
+
+impl Held {
+    /// Whether the statement has something that no other server has.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.has_cursor || self.has_long_data
+    }
+}
+
+/// The statements of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    /// The statements, by number.
+    list: Vec<Held>,
+    /// The number that was given last.
+    last: u32,
+    /// The statement that was prepared last, if that has succeeded.
+    pub(crate) latest: Option<u32>,
+    /// The length of their texts.
+    bytes: usize,
+    /// The number of statements that keep the server.
+    bound: usize,
+    /// The number of a statement that a server would not prepare again, and the error: the answer
+    /// to the command that waits for it.
+    pub(crate) refused: Option<(u32, Box<[u8]>)>,
+}
+
+impl Statements {
+    /// Adds a statement. Returns its number.
+    pub(crate) fn add(&mut self, statement: Arc<Statement>, parameters: u16) -> u32 {
+        // The last number means the statement that was prepared last.
+        let number = self.last.checked_add(1).filter(|&number| number < u32::MAX);
+        let number = number.expect("fewer statements than numbers");
+        self.last = number;
+        self.latest = Some(number);
+        let held = Held {
+            number,
+            statement,
+            parameters,
+            types: None,
+            is_full: false,
+            copy: 0,
+            has_cursor: false,
+            has_long_data: false,
+        };
+        self.bytes += held.statement.text.len();
+        self.list.push(held);
+        number
+    }
+
+    /// Whether there is room for a text, if there may be so many of so many bytes.
+    pub(crate) fn has_room(&self, text: usize, (count, bytes): (usize, usize)) -> bool {
+        self.list.len() < count && self.bytes.saturating_add(text) <= bytes
+    }
+
+    /// Whether the client keeps its server for one of them.
+    pub(crate) fn keep(&self) -> bool {
+        self.bound > 0
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        self.list.binary_search_by_key(&number, |held| held.number).ok()
+    }
+
+    /// Returns a statement.
+    pub(crate) fn get(&self, number: u32) -> Option<&Held> {
+        self.list.get(self.place(number)?)
+    }
+
+    /// Changes a statement. Returns it.
+    pub(crate) fn edit(&mut self, number: u32, change: impl FnOnce(&mut Held)) -> Option<&Held> {
+        let place = self.place(number)?;
+        let held = self.list.get_mut(place)?;
+        let was_bound = held.is_bound();
+        change(held);
+        self.bound += usize::from(held.is_bound());
+        self.bound -= usize::from(was_bound);
+        Some(held)
+    }
+
+    /// Takes out a statement.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Held> {
+        let held = self.list.remove(self.place(number)?);
+        self.bound -= usize::from(held.is_bound());
+        self.bytes -= held.statement.text.len();
+        Some(held)
+    }
+
+    /// Forgets them all. No number is given again.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { last: self.last, ..Self::default() };
+    }
+
+    /// Makes them those of another core.
+    pub(crate) fn move_to(&mut self, registry: &mut Registry) {
+        for held in &mut self.list {
+            held.statement = registry.adopt(&held.statement);
+        }
+    }
+}

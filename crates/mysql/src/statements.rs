@@ -1,0 +1,205 @@
+//! Commands that prepare statements, or name them.
+
+use std::sync::Arc;
+
+use refrain_mysql_wire::error_code::{self, ErrorCode};
+use refrain_mysql_wire::packet::{PAYLOAD_BYTES_MAX, message};
+use refrain_mysql_wire::prepared::{self, Execute};
+use refrain_mysql_wire::reply::{OkPacket, first};
+use refrain_mysql_wire::{Capabilities, command};
+use refrain_pool::{Conn, Linked, Step};
+
+use crate::errors::{self, Brand};
+use crate::parts::{ClientSession, My};
+use crate::pins::Pins;
+use crate::presence::Named;
+use crate::sending::{Incoming, Told, has_to_wait, refuse, send, skip, tell};
+use crate::slots::Pending;
+use crate::statement::Draft;
+use crate::text::Facts;
+use crate::{commands, settle};
+
+/// The handling of a command that names a prepared statement.
+#[derive(Debug, PartialEq, Eq)]
+enum Plan {
+    /// More of it has to be here.
+    Reads,
+    /// It is dropped in silence.
+    Drop,
+    /// The client's statement is forgotten.
+    Close,
+    /// The client is told that it has succeeded.
+    Answer,
+    /// The client gets this error.
+    Refuse(ErrorCode, String),
+    /// The client's server gets it.
+    Send,
+    /// The client's server gets it, and it does what the statement's text says.
+    Execute,
+}
+
+/// Sends a text to be prepared.
+pub(crate) fn prepare(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    packet: &Incoming<'_>,
+    facts: Facts,
+) -> Option<usize> {
+    // The settings under which it is prepared are exact when nothing is under way.
+    if has_to_wait(step, conn) {
+        return None;
+    }
+    let client = step.engine.connections.client(conn)?;
+    let options = &step.engine.core_state.pool(client.pool()).settings.options;
+    let most = options.max_client_statements;
+    let limits = (most as usize, options.max_client_statement_bytes);
+    if !client.session.statements.has_room(packet.body.len(), limits) {
+        let code = error_code::MAX_PREPARED_STMT_COUNT_REACHED;
+        let words = errors::too_many_statements(most);
+        return refuse(step, conn, Told { code, words: &words }, (packet.header, packet.here()));
+    }
+    let is_whole = !packet.header.is_continued();
+    // What preparing leaves behind is the statement alone, unless its text is not known whole.
+    let now = Facts { pins: if is_whole { Pins::NONE } else { facts.pins }, ..Facts::default() };
+    let bytes = send(step, conn, packet, now)?;
+    let server = step.server_of(conn)?;
+    let Linked { server, .. } = step.linked(conn, server);
+    let draft = Draft { text: packet.body.into(), is_whole, facts };
+    server.session.slots.pending = Some(Pending::New(draft));
+    Some(bytes)
+}
+
+/// Handles a command that names a prepared statement.
+pub(crate) fn named(
+    step: &mut Step<'_, My>,
+    conn: Conn,
+    mut packet: Incoming<'_>,
+    is_whole: bool,
+) -> Option<usize> {
+    let brief = (packet.header, packet.here());
+    let is_silent = matches!(packet.command, command::STMT_CLOSE | command::STMT_SEND_LONG_DATA);
+    let Some((mut number, _)) = prepared::statement(packet.body) else {
+        return match (is_whole, is_silent) {
+            (false, _) => None,
+            (true, true) => skip(step, conn, brief),
+            (true, false) => refuse(step, conn, errors::MALFORMED.into(), brief),
+        };
+    };
+    if number == prepared::LAST_PREPARED && has_to_wait(step, conn) {
+        return None;
+    }
+    let session = &mut step.engine.connections.client(conn)?.session;
+    let brand = session.brand.unwrap_or(Brand::MySql);
+    if number == prepared::LAST_PREPARED && brand == Brand::MariaDb {
+        number = session.statements.latest.unwrap_or(number);
+    }
+    let is_complete = is_whole && !packet.header.is_continued();
+    let facts = session.statements.get(number).map(|held| held.statement.facts);
+    packet.statement = number;
+    let named = (packet.header, packet.command, packet.body);
+    match plan(session, number, named, is_complete) {
+        Plan::Reads => None,
+        Plan::Refuse(code, words) => refuse(step, conn, Told { code, words: &words }, brief),
+        Plan::Drop => skip(step, conn, brief),
+        Plan::Close => {
+            close(step, conn, number);
+            skip(step, conn, brief)
+        }
+        Plan::Answer => tell(step, conn, brief, |out, session| {
+            let ok = OkPacket { status: session.status, ..OkPacket::default() };
+            message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
+        }),
+        Plan::Send => send(step, conn, &packet, Facts::default()),
+        Plan::Execute => send(step, conn, &packet, facts.unwrap_or_default()),
+    }
+}
+
+/// Forgets a client's statement. Its server keeps it for others, unless something of the client is
+/// in it.
+fn close(step: &mut Step<'_, My>, conn: Conn, number: u32) {
+    let Some(client) = step.engine.connections.client(conn) else { return };
+    let Some(held) = client.session.statements.remove(number) else { return };
+    let Some(server) = step.server_of(conn) else { return };
+    let Linked { server: s, ports, .. } = step.linked(conn, server);
+    let session = &mut s.session;
+    if !held.is_bound() && session.commands.is_empty() {
+        return;
+    }
+    if let Some(id) = session.slots.remove(&held) {
+        commands::close(ports.out(server), id);
+    }
+    settle::settle(step, conn, server);
+}
+
+/// Decides on a command that names a statement of the client by this number, and notes what it
+/// leaves in the statement.
+fn plan(session: &mut ClientSession, number: u32, named: Named<'_>, is_complete: bool) -> Plan {
+    let brand = session.brand.unwrap_or(Brand::MySql);
+    let (_, command, _) = named;
+    let Some(held) = session.statements.get(number) else { return unknown(command, number, brand) };
+    match command {
+        command::STMT_CLOSE => Plan::Close,
+        command::STMT_RESET if !held.is_bound() => Plan::Answer,
+        command::STMT_FETCH if !held.has_cursor => {
+            let words = errors::no_cursor(number, brand);
+            Plan::Refuse(error_code::STMT_HAS_NO_OPEN_CURSOR, words)
+        }
+        command::STMT_SEND_LONG_DATA => {
+            session.statements.edit(number, |held| held.has_long_data = true);
+            Plan::Send
+        }
+        command::STMT_EXECUTE => execute(session, number, named, is_complete),
+        _ => Plan::Send,
+    }
+}
+
+/// Decides on a command with a number that the client does not have.
+fn unknown(command: u8, number: u32, brand: Brand) -> Plan {
+    let function = match command {
+        command::STMT_EXECUTE => "mysqld_stmt_execute",
+        command::STMT_RESET => "mysqld_stmt_reset",
+        command::STMT_FETCH => "mysqld_stmt_fetch",
+        _ => return Plan::Drop,
+    };
+    let words = errors::unknown_statement(number, function, brand);
+    Plan::Refuse(error_code::UNKNOWN_STMT_HANDLER, words)
+}
+
+/// Decides on an execution, and notes its types.
+fn execute(
+    session: &mut ClientSession,
+    number: u32,
+    (header, _, body): Named<'_>,
+    is_complete: bool,
+) -> Plan {
+    let brand = session.brand.unwrap_or(Brand::MySql);
+    let unfit = || {
+        let fixed = errors::unfit_execution(brand);
+        Plan::Refuse(fixed.code, fixed.words.to_owned())
+    };
+    let Some(held) = session.statements.get(number) else { return Plan::Drop };
+    let head = match Execute::read(body, held.parameters, Capabilities::NONE, is_complete) {
+        Err(_) => return unfit(),
+        Ok(None) => return Plan::Reads,
+        Ok(Some(head)) => head,
+    };
+    let has_new = head.types.is_some() && head.types != held.types.as_deref();
+    // NULL needs no type.
+    let has_values = (0..usize::from(held.parameters))
+        .any(|at| head.nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 0));
+    if head.types.is_none() && held.types.is_none() && has_values {
+        return unfit();
+    }
+    // Types cannot be put into a packet that is full: the client keeps the server that has them.
+    let room = PAYLOAD_BYTES_MAX - 2 * u32::from(held.parameters);
+    let is_full = header.payload >= room;
+    if is_full {
+        session.pins.add(Pins::VARIABLES);
+    }
+    let types: Option<Arc<[u8]>> = head.types.filter(|_| has_new).map(Into::into);
+    session.statements.edit(number, |held| {
+        held.is_full = is_full && head.types.is_none();
+        held.types = types.or(held.types.take());
+    });
+    Plan::Execute
+}
