@@ -141,15 +141,16 @@ impl Oracle {
     }
 
     /// True if a cancel request has hit a query string after its columns were sent; or a block,
-    /// after a RESET in it: the engine restores settings of the startup packet there.
+    /// behind a request in it that may have reset settings: the engine restores settings of the
+    /// startup packet there.
     fn is_hit_late(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
-        let resets = self.last.1.starts_with(b"reset") && self.session.is_in_block();
-        let runs = expected.is_some_and(|(tag, _)| {
-            *tag == back::DATA_ROW || resets && *tag == back::READY_FOR_QUERY
-        });
-        let fails = expected.is_some_and(|(tag, _)| *tag == back::ERROR_RESPONSE);
+        let (asked, tag) = (self.last.0, expected.map(|(tag, _)| *tag));
+        let ends = [front::QUERY, front::SYNC, front::FUNCTION_CALL].contains(&asked);
+        let restores = ends && self.session.is_in_block() && tag == Some(back::READY_FOR_QUERY);
+        let runs = asked == front::QUERY && tag == Some(back::DATA_ROW);
+        let fails = asked == front::QUERY && tag == Some(back::ERROR_RESPONSE);
         let hit = self.cancels > 0 && is_cancelled(actual.0, &actual.1);
-        if !((runs || fails) && hit && self.last.0 == front::QUERY) {
+        if !((runs || fails || restores) && hit) {
             return false;
         }
         self.cancels -= 1;

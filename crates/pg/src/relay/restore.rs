@@ -58,8 +58,8 @@ impl Link<'_> {
     /// that may have reset any out of sight.
     #[cold]
     pub(crate) fn restore_unseen(&mut self, seq: Seq) {
-        // Amid COPY data the server ignores a Sync.
-        if self.pipe.server.session.outstanding.may_copy_before(seq) {
+        // Amid COPY data the server ignores a Sync, and the next request comes behind the data.
+        if self.pipe.server.session.outstanding.may_copy_up_to(seq) {
             return;
         }
         let unseen = self.client.session.reading.unseen.take();

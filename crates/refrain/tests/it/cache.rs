@@ -490,7 +490,10 @@ fn no_read_misses_a_write_that_was_acknowledged_before_it(version: Version) {
 fn rules_for_sqlite_are_refused() {
     let text = "auth = \"trust\"\n[databases.a]\nbackend = \"sqlite\"\npath = \"a.db\"\n[[cache.rules]]\nttl = \"1s\"";
     let error = refrain_config::Options::from_toml(text).unwrap_err().to_string();
-    assert!(error.contains("databases of SQLite or MySQL, whose replies are not cached"), "{error}");
+    assert!(
+        error.contains("databases of SQLite or MySQL, whose replies are not cached"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -14,10 +14,10 @@ use crate::pipeline::request_kinds::{
 };
 
 impl Outstanding {
-    /// Whether a request that is outstanding before this one may begin a COPY.
-    pub(crate) fn may_copy_before(&self, seq: Seq) -> bool {
-        let mut before = (self.head..seq).zip(&self.entries);
-        before.any(|(_, entry)| entry.traits.contains(Traits::COPY))
+    /// Whether this request, or one that is outstanding before it, may begin a COPY.
+    pub(crate) fn may_copy_up_to(&self, seq: Seq) -> bool {
+        let mut requests = (self.head..=seq).zip(&self.entries);
+        requests.any(|(_, entry)| entry.traits.contains(Traits::COPY))
     }
 
     /// Follows a COPY from its beginning to its end by the replies of its statement.
