@@ -3,14 +3,14 @@
 use crate::talk::*;
 
 /// The newest objects of the database, with a function of users' among them.
-const NEWEST: &[&str] = &["=newest", "16400 16384 1 1 1 1"];
+pub(super) const NEWEST: &[&str] = &["=newest", "16400 16384 1 1 1 1"];
 
-fn tracking(how: &str) -> Conversation {
+pub(super) fn tracking(how: &str) -> Conversation {
     Conversation::new(options(&format!("pool_size = 1\ntrack_functions = \"{how}\"")))
 }
 
 /// Returns Refrain's question for everything that may be left in a session.
-fn asked() -> Vec<Line> {
+pub(super) fn asked() -> Vec<Line> {
     [internal("pg_my_temp_schema"), vec![sync()]].concat()
 }
 

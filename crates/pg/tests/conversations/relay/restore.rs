@@ -1,6 +1,8 @@
 //! Startup settings that Refrain restores behind a RESET, and behind code that may run one.
 
 use super::internal::{in_tokyo, restores};
+use super::look::{NEWEST, asked, tracking};
+use super::unread::{comment, sends_in_pieces};
 use crate::talk::*;
 
 /// Has a client reset its time zone; its ReadyForQuery has to wait.
@@ -141,13 +143,6 @@ fn explain_runs_no_reset_and_nothing_is_restored() {
     server.gets(settings_asked()).answers(settings_answer(&[]));
 }
 
-fn tracking() -> Conversation {
-    Conversation::new(options("pool_size = 1\ntrack_functions = \"on\""))
-}
-
-/// The newest objects of the database, with a function of users' among them.
-const NEWEST: &[&str] = &["=newest", "16400 16384 1 1 1 1"];
-
 /// Has the server answer the query that restores settings: it restored the time zone, or nothing.
 fn finds(server: &Party, reset: bool) {
     let mut answer = internal_answer(if reset { &[&["Asia/Tokyo"]] } else { &[] });
@@ -172,23 +167,18 @@ fn runs(alice: &Party, server: &Party, text: &str, reset: bool) {
     alice.gets(one_row());
 }
 
-/// Returns Refrain's question for everything that may be left in a session.
-fn looked() -> Vec<Line> {
-    [internal("pg_my_temp_schema"), vec![sync()]].concat()
-}
-
 #[test]
 fn a_function_that_resets_settings_never_becomes_harmless() {
-    let talk = tracking();
+    let talk = tracking("on");
     let (alice, server) = in_tokyo(&talk);
     for _ in 0..5 {
         runs(&alice, &server, "select f(1)", true);
-        server.gets(looked()).answers(settings_answer(&[NEWEST]));
+        server.gets(asked()).answers(settings_answer(&[NEWEST]));
     }
     // One that resets nothing costs nothing from the fourth time on.
     for _ in 0..3 {
         runs(&alice, &server, "select g(1)", false);
-        server.gets(looked()).answers(settings_answer(&[NEWEST]));
+        server.gets(asked()).answers(settings_answer(&[NEWEST]));
     }
     alice.asks(&server, "select g(1)", one_row());
     server.gets_nothing();
@@ -196,7 +186,7 @@ fn a_function_that_resets_settings_never_becomes_harmless() {
 
 #[test]
 fn what_is_harmless_to_a_client_without_startup_settings_may_reset_those_of_another() {
-    let talk = tracking();
+    let talk = tracking("on");
     let (alice, server) = in_tokyo(&talk);
     let bob = talk.client();
     bob.sends([query("select f(1)")]);
@@ -204,24 +194,24 @@ fn what_is_harmless_to_a_client_without_startup_settings_may_reset_those_of_anot
     server.answers(synced(&["UTC"])).answers(one_row());
     for _ in 1..3 {
         bob.gets(one_row());
-        server.gets(looked()).answers(settings_answer(&[NEWEST]));
+        server.gets(asked()).answers(settings_answer(&[NEWEST]));
         bob.sends([query("select f(1)")]);
         server.gets([query("select f(1)")]).answers(one_row());
     }
     bob.gets(one_row());
-    server.gets(looked()).answers(settings_answer(&[NEWEST]));
+    server.gets(asked()).answers(settings_answer(&[NEWEST]));
     bob.asks(&server, "select f(1)", one_row());
     alice.sends([query("select f(1)")]);
     server.gets([query_with("'timezone','Asia/Tokyo',false"), query("select f(1)")]);
     server.answers(synced(&["Asia/Tokyo"])).answers(one_row());
     finds(&server, true);
     alice.gets(one_row());
-    server.gets(looked());
+    server.gets(asked());
 }
 
 #[test]
 fn a_function_called_by_bind_is_restored_behind_its_sync() {
-    let talk = tracking();
+    let talk = tracking("on");
     let (alice, server) = in_tokyo(&talk);
     alice.prepares(&server, "s", "select f(1)");
     alice.sends([bind("", "s"), execute(""), sync(), query("select 2")]);
@@ -283,7 +273,7 @@ fn a_block_that_failed_restores_nothing() {
 
 #[test]
 fn a_function_called_by_its_oid_may_reset_settings() {
-    let talk = tracking();
+    let talk = tracking("on");
     let (alice, server) = in_tokyo(&talk);
     alice.sends([function_call(16_384)]);
     server.gets([function_call(16_384)]);
@@ -291,43 +281,44 @@ fn a_function_called_by_its_oid_may_reset_settings() {
     alice.gets([function_result()]);
     finds(&server, true);
     alice.gets([ready()]);
-    server.gets(looked());
+    server.gets(asked());
 }
 
 #[test]
 fn a_text_whose_rest_was_not_read_may_reset_settings() {
     let talk = one_server();
     let (alice, server) = in_tokyo(&talk);
-    let text = format!("/*{}*/ reset all", "x".repeat(70_000));
-    let bytes = query(&text).bytes;
-    alice.sends_bytes(&bytes[..66_000]);
-    alice.sends_bytes(&bytes[66_000..]);
+    let text = format!("{} reset all", comment());
+    sends_in_pieces(&alice, &text);
     server.gets([query(&text)]);
     server.answers([complete("RESET"), parameter("TimeZone", "UTC"), ready()]);
     alice.gets([complete("RESET")]);
     finds(&server, true);
     alice.gets([ready()]);
-    server.gets(looked());
+    server.gets(asked());
+}
+
+/// Has a client set its time zone to the server's default.
+fn goes_to_the_default(alice: &Party, server: &Party) {
+    let set = [complete("SET"), parameter("TimeZone", "UTC"), ready()];
+    alice.asks(server, "set timezone = 'UTC'", set);
 }
 
 #[test]
 fn a_setting_that_the_client_has_set_to_the_default_is_not_taken_for_reset() {
-    let talk = tracking();
+    let talk = tracking("on");
     let (alice, server) = in_tokyo(&talk);
-    alice.sends([query("set timezone = 'UTC'")]);
-    let set = [complete("SET"), parameter("TimeZone", "UTC"), ready()];
-    server.gets([query("set timezone = 'UTC'")]).answers(set.clone());
-    alice.gets(set);
+    goes_to_the_default(&alice, &server);
     alice.sends([query("select f(1)")]);
     server.gets([query_with("'timezone',NULL,false"), query("select f(1)")]);
     server.answers(synced(&["UTF8", "on", "UTC"])).answers(one_row());
     alice.gets(one_row());
-    server.gets(looked());
+    server.gets(asked());
 }
 
 #[test]
 fn a_setting_with_the_default_is_restored_if_a_text_resets_it_by_name() {
-    let padded = |reset: &str| format!("/*{}*/ {reset}", "x".repeat(70_000));
+    let padded = |reset: &str| format!("{} {reset}", comment());
     for (text, may) in [
         (padded("reset all"), true),
         (padded("discard all"), true),
@@ -336,10 +327,7 @@ fn a_setting_with_the_default_is_restored_if_a_text_resets_it_by_name() {
     ] {
         let talk = one_server();
         let (alice, server) = in_tokyo(&talk);
-        alice.sends([query("set timezone = 'UTC'")]);
-        let set = [complete("SET"), parameter("TimeZone", "UTC"), ready()];
-        server.gets([query("set timezone = 'UTC'")]).answers(set.clone());
-        alice.gets(set);
+        goes_to_the_default(&alice, &server);
         let bytes = query(&text).bytes;
         let (one, other) = bytes.split_at(bytes.len().min(66_000));
         alice.sends_bytes(one);
@@ -362,14 +350,9 @@ fn a_setting_with_the_default_is_restored_if_a_text_resets_it_by_name() {
 fn a_text_that_failed_has_not_reset_what_it_names() {
     let talk = one_server();
     let (alice, server) = in_tokyo(&talk);
-    alice.sends([query("set timezone = 'UTC'")]);
-    let set = [complete("SET"), parameter("TimeZone", "UTC"), ready()];
-    server.gets([query("set timezone = 'UTC'")]).answers(set.clone());
-    alice.gets(set);
+    goes_to_the_default(&alice, &server);
     let text = format!("select '{}'; discard all", "x".repeat(70_000));
-    let bytes = query(&text).bytes;
-    alice.sends_bytes(&bytes[..66_000]);
-    alice.sends_bytes(&bytes[66_000..]);
+    sends_in_pieces(&alice, &text);
     server.gets([query_with("'timezone',NULL,false"), query(&text)]);
     server.answers(synced(&["UTF8", "on", "UTC"]));
     let fails = [error("25001", "DISCARD ALL cannot run inside a transaction block"), ready()];

@@ -1,26 +1,18 @@
 //! Query strings longer than the part that Refrain reads: their rest may do anything, unless it is
 //! one long list of values.
 
+use super::look::{asked, tracking};
 use crate::talk::*;
 
 /// The newest objects of the database: no function of users'.
 const NEWEST: &[&str] = &["=newest", "16400 1 1 1 1 1"];
 
-fn tracking(how: &str) -> Conversation {
-    Conversation::new(options(&format!("pool_size = 1\ntrack_functions = \"{how}\"")))
-}
-
-/// Returns Refrain's question for everything that may be left in a session.
-fn asked() -> Vec<Line> {
-    [internal("pg_my_temp_schema"), vec![sync()]].concat()
-}
-
-fn comment() -> String {
+pub(super) fn comment() -> String {
     format!("/*{}*/", "x".repeat(70_000))
 }
 
 /// Has a client send a query string in two pieces, of which the first is read.
-fn sends_in_pieces(client: &Party, text: &str) {
+pub(super) fn sends_in_pieces(client: &Party, text: &str) {
     let bytes = query(text).bytes;
     client.sends_bytes(&bytes[..66_000]);
     client.sends_bytes(&bytes[66_000..]);
