@@ -32,6 +32,7 @@ pub mod handshake;
 pub mod auth;
 pub mod value;
 pub mod column;
+pub mod row;
 pub mod prepared;
 pub mod request;
 

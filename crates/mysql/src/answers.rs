@@ -15,6 +15,12 @@ pub(crate) fn option(body: &[u8]) -> Option<bool> {
     Some(u16::from_le_bytes(option) == MULTI_STATEMENTS_ON)
 }
 
+/// Tells a client that its command has succeeded, and has changed nothing.
+pub(crate) fn ok(out: &mut Vec<u8>, status: Status) {
+    let ok = OkPacket { status, ..OkPacket::default() };
+    packet::message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
+}
+
 /// Answers a command of a client that has no server.
 pub(crate) fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u8]) {
     let Some(client) = step.engine.connections.client(conn) else { return };
@@ -42,15 +48,9 @@ pub(crate) fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u
             let base = step.engine.core_state.pool(client.pool()).shared.protocol.base();
             let session = &mut client.session;
             learn::learn_reset(session, &base.unwrap_or_default());
-            packet::message(out, 1, |out| {
-                let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
-                ok.write(out, first::OK, Capabilities::NONE);
-            });
+            ok(out, Status::AUTOCOMMIT);
         }
-        _ => {
-            let ok = OkPacket { status, ..OkPacket::default() };
-            packet::message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
-        }
+        _ => ok(out, status),
     }
     let now = step.now;
     client.note_reply(now);

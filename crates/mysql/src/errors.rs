@@ -45,11 +45,6 @@ pub fn write(out: &mut Vec<u8>, sequence: u8, code: ErrorCode, words: &[u8]) -> 
 /// A packet has another sequence id than it must have.
 pub const OUT_OF_ORDER: Fixed =
     Fixed::new(error_code::NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-/// A packet is too long.
-pub const TOO_LARGE: Fixed = Fixed::new(
-    error_code::NET_PACKET_TOO_LARGE,
-    "Got a packet bigger than 'max_allowed_packet' bytes",
-);
 /// A login that is none.
 pub const BAD_HANDSHAKE: Fixed = Fixed::new(error_code::HANDSHAKE, "Bad handshake");
 /// An empty command, or one that Refrain does not serve.

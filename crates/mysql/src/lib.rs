@@ -24,7 +24,6 @@ mod text;
 mod statement;
 mod slots;
 mod commands;
-mod row;
 mod wishes;
 pub mod parts;
 mod train;

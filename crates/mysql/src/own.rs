@@ -2,17 +2,22 @@
 
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
+use refrain_mysql_wire::row;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
 use crate::parts::{ClientState, My, Place, Transaction};
 use crate::reply::Part;
-use crate::row;
 use crate::settings::edit;
 use crate::slots::Pending;
 use crate::wishes::Wishes;
 use crate::{entering, learn, prepared, preparing, settle};
+
+/// Most rows of an answer. Servers have about a thousand variables, and as many collations.
+const ROWS_MAX: usize = 8 * 1024;
+/// Most bytes of such a row.
+const ROW_BYTES_MAX: usize = 16 * 1024;
 
 /// Handles a packet of the reply to a command of Refrain's own. `None` if the server is gone.
 pub(crate) fn read(
@@ -23,8 +28,11 @@ pub(crate) fn read(
 ) -> Option<()> {
     let server = step.engine.connections.server(conn)?;
     if packet.is_row {
-        let Some(row) = row::strings(packet.payload) else { return preparing::broken(step, conn) };
-        server.session.rows.push(row);
+        let rows = &mut server.session.rows;
+        let fits = packet.payload.len() <= ROW_BYTES_MAX && rows.len() < ROWS_MAX;
+        let row = row::strings(packet.payload).filter(|_| fits);
+        let Some(row) = row else { return preparing::broken(step, conn) };
+        rows.push(row);
         return Some(());
     }
     if purpose == Purpose::Statement {

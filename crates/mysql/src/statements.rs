@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use refrain_mysql_wire::error_code::{self, ErrorCode};
-use refrain_mysql_wire::packet::{PAYLOAD_BYTES_MAX, message};
+use refrain_mysql_wire::packet::PAYLOAD_BYTES_MAX;
 use refrain_mysql_wire::prepared::{self, Execute};
-use refrain_mysql_wire::reply::{OkPacket, first};
 use refrain_mysql_wire::{Capabilities, command};
 use refrain_pool::{Conn, Linked, Step};
 
@@ -17,7 +16,7 @@ use crate::sending::{Incoming, Told, has_to_wait, refuse, send, skip, tell};
 use crate::slots::Pending;
 use crate::statement::Draft;
 use crate::text::Facts;
-use crate::{commands, settle};
+use crate::{answers, commands, settle};
 
 /// The handling of a command that names a prepared statement.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,10 +104,7 @@ pub(crate) fn named(
             close(step, conn, number);
             skip(step, conn, brief)
         }
-        Plan::Answer => tell(step, conn, brief, |out, session| {
-            let ok = OkPacket { status: session.status, ..OkPacket::default() };
-            message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
-        }),
+        Plan::Answer => tell(step, conn, brief, |out, session| answers::ok(out, session.status)),
         Plan::Send => send(step, conn, &packet, Facts::default()),
         Plan::Execute => send(step, conn, &packet, facts.unwrap_or_default()),
     }
