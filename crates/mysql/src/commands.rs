@@ -14,6 +14,10 @@ use crate::reply::{Part, Reply, Taken, UnexpectedPacket};
 use crate::table::Kind;
 use crate::text::Facts;
 
+/// Most commands that a server may owe replies to: a client that sends more waits until it has
+/// these.
+const COMMANDS_MAX: usize = 16 * 1024;
+
 /// A command whose reply has not come in full.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
@@ -177,6 +181,11 @@ impl Commands {
         self.queue.front()
     }
 
+    /// Whether the server owes as many replies as it may.
+    pub(crate) fn are_many(&self) -> bool {
+        self.queue.len() >= COMMANDS_MAX
+    }
+
     /// Whether the server owes a client a reply.
     pub(crate) fn has_client_command(&self) -> bool {
         self.queue.iter().any(|command| matches!(command.goes, Goes::On(_)))
@@ -220,7 +229,11 @@ impl Commands {
                 let (mut reply, was_rows) = (command.reply, command.reply.is_rows());
                 let Some(taken) = reply.take(header, payload, agreed)? else { break };
                 if reads || taken.part != Part::Within || has_changes(taken, header) {
-                    if payload.len() < header.payload as usize || header.is_continued() {
+                    // What has to be read is never so long that it goes on in another packet.
+                    if header.is_continued() {
+                        return Err(UnexpectedPacket);
+                    }
+                    if payload.len() < header.payload as usize {
                         break;
                     }
                     command.reply = reply;
@@ -268,4 +281,28 @@ pub(crate) fn close(out: &mut Vec<u8>, id: u32) {
 /// Appends a statement of Refrain's own for a server.
 pub(crate) fn send_text(commands: &mut Commands, out: &mut Vec<u8>, text: &[u8], purpose: Purpose) {
     send(commands, out, (command::QUERY, text), purpose);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_to_be_read_does_not_go_on_in_another_packet() {
+        let mut commands = Commands::default();
+        send(&mut commands, &mut Vec::new(), (command::PING, b""), Purpose::Ping);
+        let begun = [&[0xff, 0xff, 0xff, 1, first::OK, 0, 0, 2][..], &[0; 64]].concat();
+        let followed = commands.follow(&begun, Capabilities::NONE);
+        assert_eq!(followed, Err(UnexpectedPacket));
+    }
+
+    #[test]
+    fn a_server_owes_a_bounded_number_of_replies() {
+        let mut commands = Commands::default();
+        for _ in 0..COMMANDS_MAX {
+            assert!(!commands.are_many());
+            send(&mut commands, &mut Vec::new(), (command::PING, b""), Purpose::Ping);
+        }
+        assert!(commands.are_many());
+    }
 }

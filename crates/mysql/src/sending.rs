@@ -57,6 +57,11 @@ pub(crate) fn send(
         Some(server) => server,
         None => step.lend(conn)?,
     };
+    let Linked { client, server: s, .. } = step.linked(conn, server);
+    if s.session.commands.are_many() {
+        client.await_replies();
+        return None;
+    }
     if facts.asks_back && !remembers(step, conn, server) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));

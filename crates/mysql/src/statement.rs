@@ -124,6 +124,10 @@ impl Held {
     }
 }
 
+/// The last number that a client's statement may have. The one behind it means the statement that
+/// was prepared last.
+const LAST_NUMBER: u32 = u32::MAX - 1;
+
 /// The statements of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
@@ -145,9 +149,8 @@ pub(crate) struct Statements {
 impl Statements {
     /// Adds a statement. Returns its number.
     pub(crate) fn add(&mut self, statement: Arc<Statement>, parameters: u16) -> u32 {
-        // The last number means the statement that was prepared last.
-        let number = self.last.checked_add(1).filter(|&number| number < u32::MAX);
-        let number = number.expect("fewer statements than numbers");
+        debug_assert!(self.last < LAST_NUMBER, "has_room() was asked before");
+        let number = self.last.wrapping_add(1);
         self.last = number;
         self.latest = Some(number);
         let held = Held {
@@ -165,9 +168,10 @@ impl Statements {
         number
     }
 
-    /// Whether there is room for a text, if there may be so many of so many bytes.
+    /// Whether there is room for a text, and a number, if there may be so many of so many bytes.
     pub(crate) fn has_room(&self, text: usize, (count, bytes): (usize, usize)) -> bool {
-        self.list.len() < count && self.bytes.saturating_add(text) <= bytes
+        let has_numbers = self.last < LAST_NUMBER;
+        has_numbers && self.list.len() < count && self.bytes.saturating_add(text) <= bytes
     }
 
     /// Whether the client keeps its server for one of them.
@@ -213,5 +217,18 @@ impl Statements {
         for held in &mut self.list {
             held.statement = registry.adopt(&held.statement);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_no_room_when_the_numbers_are_used_up() {
+        let mut statements = Statements { last: LAST_NUMBER - 1, ..Statements::default() };
+        assert!(statements.has_room(1, (1, 1)));
+        statements.last = LAST_NUMBER;
+        assert!(!statements.has_room(1, (1, 1)));
     }
 }
