@@ -124,6 +124,11 @@ fn for_client(
             // the next command's train names one.
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
+        Purpose::Ping => {
+            if let Some(status) = packet.taken.status {
+                learn::learn_flags(&mut c.session, status);
+            }
+        }
         Purpose::Settings
         | Purpose::Reset
         | Purpose::Variables
@@ -131,8 +136,7 @@ fn for_client(
         | Purpose::Tracking
         | Purpose::Statement
         | Purpose::Detour
-        | Purpose::DetourSchema
-        | Purpose::Ping => {}
+        | Purpose::DetourSchema => {}
     }
     settle::settle(step, client, conn);
     Some(())

@@ -15,6 +15,9 @@ use crate::slots::{Guess, Outcome};
 use crate::text::{Facts, Verb};
 use crate::{answers, settings, settle, train};
 
+/// The serial of no server.
+const NO_SERVER: u64 = 0;
+
 /// The longest execution that is sent with a foretold number.
 const FORETOLD_BYTES_MAX: usize = 64 * 1024;
 
@@ -62,7 +65,8 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
-    if facts.asks_back && !remembers(step, conn, server) {
+    let remembered = remembers(step, conn, server);
+    if facts.asks_back && !remembered {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -94,8 +98,10 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    s.session.last_client = Some(client.serial());
-    client.session.last_server = s.serial();
+    // Preparing leaves the counts of the statement before, which may be another client's.
+    let knows = packet.command != command::STMT_PREPARE || remembered;
+    s.session.last_client = knows.then_some(client.serial());
+    client.session.last_server = if knows { s.serial() } else { NO_SERVER };
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {

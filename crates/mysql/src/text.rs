@@ -21,6 +21,18 @@ pub(crate) struct Facts {
     pub(crate) wishes: bool,
     /// Whether it may ask about the statement before it.
     pub(crate) asks_back: bool,
+    /// The fate of the definitions of tables.
+    pub(crate) tables: Tables,
+}
+
+/// The fate of the definitions of tables, and of the rights to them, under a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// Nothing.
+    #[default]
+    Stay,
+    /// It may change them.
+    Change,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -49,6 +61,8 @@ enum Meaning {
     PinInSet(Pins),
     /// It is a verb.
     Verb(Verb),
+    /// It may change a table.
+    Define,
     /// It may ask for a file.
     Load,
     /// It may change what the server reports.
@@ -63,20 +77,28 @@ enum Meaning {
 
 /// The words, in order.
 const WORDS: &[(&str, Meaning)] = &[
+    ("alter", Meaning::Define),
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("call", Meaning::Define),
+    ("create", Meaning::Define),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
+    ("drop", Meaning::Define),
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
+    ("execute", Meaning::Define),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("found_rows", Meaning::AskBack),
     ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
+    ("grant", Meaning::Define),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
     ("identity", Meaning::AskBackAsVariable),
     ("kill", Meaning::Verb(Verb::Kill)),
     ("last_insert_id", Meaning::AskBack),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("rename", Meaning::Define),
+    ("revoke", Meaning::Define),
     ("role", Meaning::PinInSet(Pins::ROLE)),
     ("row_count", Meaning::AskBack),
     ("savepoint", Meaning::Verb(Verb::Savepoint)),
@@ -202,6 +224,7 @@ impl Reader<'_> {
             Meaning::PinInSet(pins) if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.pins.add(pins);
             }
+            Meaning::Define => self.facts.tables = Tables::Change,
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
             Meaning::AskBack => self.facts.asks_back |= self.is_called(),
