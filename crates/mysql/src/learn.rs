@@ -34,17 +34,23 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     if was_open && !status.has(Status::IN_TRANS) {
         client.pins.remove(Pins::SAVEPOINT);
     }
-    client.status = status;
+    client.status = status.of_session();
 }
 
-/// Whether the end of a reply has left something in the session that the client may ask for with
-/// its next command: warnings, an error, a number of rows.
-pub(crate) fn leaves_diagnostics(packet: &ReadPacket<'_>, agreed: Capabilities) -> bool {
-    if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        return ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0;
-    }
-    let eof = EofPacket::read(packet.payload, Capabilities::NONE);
-    packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0)
+/// Learns whether the end of a reply has left something in the session that the client may ask for:
+/// warnings, an error, a number of rows, or the number of one.
+pub(crate) fn learn_diagnostics(
+    client: &mut ClientSession,
+    packet: &ReadPacket<'_>,
+    agreed: Capabilities,
+) {
+    client.has_diagnostics = if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        client.knows_insert_id |= ok.last_insert_id > 0;
+        ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0
+    } else {
+        let eof = EofPacket::read(packet.payload, Capabilities::NONE);
+        packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0)
+    };
 }
 
 /// Changes of which the server has not told all.
@@ -137,6 +143,7 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.statements.clear();
     client.pins = Pins::NONE;
     client.status = Status::AUTOCOMMIT;
+    client.last_server = 0;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

@@ -47,8 +47,11 @@ pub struct ClientSession {
     /// Whether the client's last command has left something that the client may ask for with the
     /// next one.
     pub(crate) has_diagnostics: bool,
-    /// The serial of the server that the client had last.
+    /// The serial of the server that the client's last command ran on; 0 for none.
     pub(crate) last_server: u64,
+    /// Whether LAST_INSERT_ID() is the client's own on that server: the client has inserted there,
+    /// and has run nothing elsewhere since.
+    pub(crate) knows_insert_id: bool,
 }
 
 /// How far a client's session has come.
@@ -83,6 +86,11 @@ impl ClientSession {
     /// Returns the capabilities that the client has agreed on.
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.agreed().map_or(Capabilities::NONE, |agreed| agreed.capabilities)
+    }
+
+    /// Whether the client has offered files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.capabilities().has(Capabilities::LOCAL_FILES)
     }
 
     /// Returns the phase.
@@ -145,6 +153,8 @@ pub struct ServerSession {
     pub(crate) is_dirty: bool,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
+    /// Whether no client has run anything since the session was made as new.
+    pub(crate) is_fresh: bool,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
     /// Strings of the rows that an internal command asks for.

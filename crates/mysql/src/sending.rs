@@ -2,8 +2,10 @@
 
 use refrain_mysql_wire::error_code::ErrorCode;
 use refrain_mysql_wire::packet::{HEADER_BYTES, message};
-use refrain_mysql_wire::{Capabilities, Header, Status, command};
+use refrain_mysql_wire::{Header, Status, command};
+use refrain_pool::client::Client;
 use refrain_pool::inbox::Rest;
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
@@ -48,6 +50,10 @@ pub(crate) fn send(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
+    // What is sent behind it, of Refrain's own as well, would be taken for the file.
+    if loads(step, conn, facts) && has_to_wait(step, conn) {
+        return None;
+    }
     let linked = step.server_of(conn);
     if !linked.is_some_and(|server| owes(step, conn, server)) {
         let client = step.engine.connections.client(conn)?;
@@ -62,7 +68,7 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
-    if facts.asks_back && !remembers(step, conn, server) {
+    if (facts.asks_back || facts.asks_insert_id) && !remembers(step, (conn, server), facts) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -94,8 +100,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    s.session.last_client = Some(client.serial());
-    client.session.last_server = s.serial();
+    note_run(client, s);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -161,11 +166,34 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Whether a client's server still has what the client's last statement has left to ask about.
-fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+/// Whether a client's server still has what the client's statements have left that a text asks
+/// about.
+fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), facts: Facts) -> bool {
     let Linked { client, server, .. } = step.linked(conn, server);
-    let is_last = server.session.last_client == Some(client.serial());
-    is_last && client.session.last_server == server.serial()
+    let is_same = goes_on(client, server);
+    let knows = if is_same { client.session.knows_insert_id } else { is_new(client, server) };
+    (is_same || !facts.asks_back) && (knows || !facts.asks_insert_id)
+}
+
+/// Whether a client's last command ran on this server, and nobody else's has run there since.
+fn goes_on(client: &Client<My>, server: &Server<My>) -> bool {
+    server.session.last_client == Some(client.serial())
+        && client.session.last_server == server.serial()
+}
+
+/// Whether a client that has run nothing has a server's session that is as new.
+fn is_new(client: &Client<My>, server: &Server<My>) -> bool {
+    server.session.is_fresh && client.session.last_server == 0
+}
+
+/// Notes that a client's command runs on a server.
+fn note_run(client: &mut Client<My>, server: &mut Server<My>) {
+    if !goes_on(client, server) {
+        client.session.knows_insert_id = is_new(client, server);
+        client.session.last_server = server.serial();
+        server.session.last_client = Some(client.serial());
+    }
+    server.session.is_fresh = false;
 }
 
 /// Notes what follows from the beginning of a text.
@@ -201,17 +229,18 @@ fn note_effects(
         }
         _ => {}
     }
-    if facts.wishes {
-        train::ask_wishes(&mut s.session, ports.out(server));
-    }
     // Behind a statement that loads a file comes the file.
-    if facts.loads && session_has_files(&client.session) {
+    if facts.loads && client.session.has_files() {
         client.await_replies();
+    } else if facts.wishes {
+        train::ask_wishes(&mut s.session, ports.out(server));
     }
 }
 
-fn session_has_files(session: &ClientSession) -> bool {
-    session.capabilities().has(Capabilities::LOCAL_FILES)
+/// Whether a client's command may ask for a file.
+fn loads(step: &mut Step<'_, My>, conn: Conn, facts: Facts) -> bool {
+    let client = step.engine.connections.client(conn).filter(|_| facts.loads);
+    client.is_some_and(|client| client.session.has_files())
 }
 
 /// An error that a client is told.
@@ -246,9 +275,15 @@ pub(crate) fn refuse(
     told: Told<'_>,
     packet: (Header, usize),
 ) -> Option<usize> {
-    tell(step, conn, packet, |out, _| {
+    let bytes = tell(step, conn, packet, |out, _| {
         errors::write(out, 1, told.code, told.words.as_bytes());
-    })
+    })?;
+    // No server knows of the error, and none can be asked about it.
+    if let Some(client) = step.engine.connections.client(conn) {
+        client.session.last_server = 0;
+        client.session.knows_insert_id = false;
+    }
+    Some(bytes)
 }
 
 /// Answers a command here, and drops it, as [`refuse`] does.

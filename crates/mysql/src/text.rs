@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) wishes: bool,
     /// Whether it may ask about the statement before it.
     pub(crate) asks_back: bool,
+    /// Whether it may ask for the number of the row that was inserted last.
+    pub(crate) asks_insert_id: bool,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -57,6 +59,9 @@ enum Meaning {
     AskBack,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
+    /// It asks for the number of the row that was inserted last if it is called without an
+    /// argument, or is a variable of the system.
+    AskInsertId,
     /// It asks about the statement before in one that begins with this.
     AskBackBehind(Verb),
 }
@@ -72,9 +77,9 @@ const WORDS: &[(&str, Meaning)] = &[
     ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
-    ("identity", Meaning::AskBackAsVariable),
+    ("identity", Meaning::AskInsertId),
     ("kill", Meaning::Verb(Verb::Kill)),
-    ("last_insert_id", Meaning::AskBack),
+    ("last_insert_id", Meaning::AskInsertId),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("role", Meaning::PinInSet(Pins::ROLE)),
@@ -206,6 +211,9 @@ impl Reader<'_> {
             Meaning::Wish => self.facts.wishes = true,
             Meaning::AskBack => self.facts.asks_back |= self.is_called(),
             Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
+            Meaning::AskInsertId => {
+                self.facts.asks_insert_id |= self.is_variable || self.is_called();
+            }
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
                 self.facts.asks_back |= is_behind;
@@ -350,6 +358,8 @@ mod tests {
         for (text, due) in [
             ("SHOW WARNINGS", true),
             ("select last_insert_id()", true),
+            ("SELECT @@last_insert_id", true),
+            ("SELECT @@identity", true),
             ("SELECT ROW_COUNT( )", true),
             ("SELECT @@session.warning_count", true),
             ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
@@ -357,7 +367,9 @@ mod tests {
             ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
             ("SELECT t.last_insert_id FROM t", false),
         ] {
-            assert_eq!(of(text).asks_back, due, "{text}");
+            let facts = of(text);
+            assert_eq!(facts.asks_back || facts.asks_insert_id, due, "{text}");
+            assert_eq!(facts.asks_insert_id, due && text.to_lowercase().contains("id"), "{text}");
         }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);

@@ -17,6 +17,9 @@ use crate::world::{Happening, World};
 /// Errors with which Refrain ends a session.
 const ENDINGS: [u16; 7] = [1040, 1045, 1053, 2003, 2013, 3169, 4031];
 
+/// The error with which servers end sessions, in place of a reply.
+const SERVER_SHUTDOWN: u16 = 1053;
+
 impl World {
     /// Connects a client.
     pub(crate) fn client_arrives(&mut self, slot: usize) {
@@ -63,6 +66,9 @@ impl World {
 
     fn client_gets(&mut self, number: usize, got: &Message) {
         let client = &mut self.clients[number];
+        if client.stage == Stage::Done {
+            return;
+        }
         if client.got_fatal {
             let what = show(&got.payload);
             return self.violate("endings", || format!("client {number} got {what} after its end"));
@@ -81,11 +87,17 @@ impl World {
             Err(what) => {
                 let excuses = error_number(&got.payload).filter(|its| ENDINGS.contains(its));
                 let has_excuse = self.faults > 0 || self.is_drained;
-                if excuses.is_none() || !has_excuse || got.first != sequence {
+                // It may have been on its way before the command was.
+                let fits = got.first == sequence || got.first == 0;
+                if excuses.is_none() || !has_excuse || !fits {
                     return self
                         .violate("oracle", || format!("client {number} {what}; before: {awaits}"));
                 }
                 self.clients[number].got_fatal = true;
+                // A server has said it, and Refrain says what follows from that.
+                if excuses == Some(SERVER_SHUTDOWN) {
+                    self.client_goes(number);
+                }
             }
         }
     }

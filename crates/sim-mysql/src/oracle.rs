@@ -13,7 +13,7 @@ use crate::session::{News, Session};
 use crate::wire::{Message, com, error_number, show};
 
 /// Errors whose words may differ: a statement's number is in them.
-const LOOSE: [u16; 4] = [1047, 1210, 1243, 1421];
+const LOOSE: [u16; 4] = [1047, 1243, 1421, 1835];
 /// The error in place of an answer about a statement that another client's have followed.
 const DIAGNOSTICS_GONE: u16 = 3566;
 
@@ -69,7 +69,8 @@ impl Oracle {
             || text.contains("SHOW WARNINGS");
         self.due.push_back(Due {
             packets: packets.into(),
-            has_begun: false,
+            // What comes behind a file goes on with a reply.
+            has_begun: message.first > 1,
             prepared: prepares.then_some((self.session.last_number, text.matches('?').count())),
             asks: command == Some(com::QUERY) && asks,
             news,

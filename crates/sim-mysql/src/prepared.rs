@@ -89,7 +89,7 @@ impl Session {
         prepared.cursor = None;
         let long = std::mem::take(&mut prepared.long);
         let Some((flags, values)) = read(prepared, body, &long) else {
-            return self.fail(reply, 1210, "HY000", "Incorrect arguments to EXECUTE");
+            return self.fail(reply, 1835, "HY000", "Malformed communication packet.");
         };
         let Prepared { text, types, environment, .. } = prepared.clone();
         let types = types.filter(|_| prepared.parameters > 0);

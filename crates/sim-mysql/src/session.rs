@@ -284,21 +284,19 @@ impl Session {
         let changes = std::mem::take(&mut self.changes);
         let status = self.status() | outcome.status;
         self.last_status = status & !flag::MORE_RESULTS;
-        let warnings = self.warnings.len() as u16;
-        reply.ok(0, Outcome { status, warnings, ..outcome }, &changes);
+        reply.ok(0, Outcome { status, ..outcome }, &changes);
     }
 
     /// Ends rows. Changes are reported now only if they end with an OK packet.
     pub fn end_of_rows(&mut self, reply: &mut Reply, more: u16) {
         let status = self.status() | more;
         self.last_status = self.status();
-        let warnings = self.warnings.len() as u16;
         if !reply.is_new() {
-            return reply.eof(warnings, status);
+            return reply.eof(0, status);
         }
         self.look_at_transaction();
         let changes = std::mem::take(&mut self.changes);
-        reply.ok(0xFE, Outcome { status, warnings, ..Outcome::default() }, &changes);
+        reply.ok(0xFE, Outcome { status, ..Outcome::default() }, &changes);
     }
 
     /// Ends the transaction. What it has written remains.

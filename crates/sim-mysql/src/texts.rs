@@ -128,6 +128,7 @@ impl Session {
             }
             _ => return self.fail(reply, 1064, "42000", &format!("error in {tag}")),
         }
+        outcome.warnings = self.warnings.len() as u16;
         self.ok(reply, outcome);
     }
 
@@ -192,8 +193,11 @@ impl Session {
             }
             _ => return false,
         };
-        self.warnings.clear();
-        self.row_count = -1;
+        // Refrain asks for the collation behind SET NAMES. Here that leaves what was before.
+        if !matches!(statement, Statement::Ask(_)) {
+            self.warnings.clear();
+            self.row_count = -1;
+        }
         let names = vec!["c"; answers[0].len()];
         self.table(&names, &answers, more, reply);
         true
