@@ -37,17 +37,21 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     client.status = status.of_session();
 }
 
-/// Returns what the end of a reply has left in the session.
-pub(crate) fn left(packet: &ReadPacket<'_>, agreed: Capabilities) -> Left {
-    if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        return Left {
-            warnings: ok.warnings > 0,
-            counts: ok.affected_rows > 0 || ok.last_insert_id > 0,
-        };
-    }
-    let eof = EofPacket::read(packet.payload, Capabilities::NONE);
-    let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
-    Left { warnings, counts: false }
+/// Learns what the end of a reply has left in the session.
+pub(crate) fn learn_left(
+    client: &mut ClientSession,
+    packet: &ReadPacket<'_>,
+    agreed: Capabilities,
+) {
+    client.left = if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        client.knows_insert_id |= ok.last_insert_id > 0;
+        let counts = ok.affected_rows > 0 || ok.last_insert_id > 0;
+        Left { warnings: ok.warnings > 0, counts }
+    } else {
+        let eof = EofPacket::read(packet.payload, Capabilities::NONE);
+        let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
+        Left { warnings, counts: false }
+    };
 }
 
 /// Changes of which the server has not told all.
@@ -140,6 +144,7 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.statements.clear();
     client.pins = Pins::NONE;
     client.status = Status::AUTOCOMMIT;
+    client.last_server = 0;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

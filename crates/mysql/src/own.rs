@@ -1,5 +1,6 @@
 //! Replies to commands of Refrain's own.
 
+use refrain_mysql_wire::error_code;
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
 use refrain_mysql_wire::row;
@@ -77,7 +78,11 @@ fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Opti
         let level = refrain_pool::event::Level::Warn;
         refrain_pool::note_server_error(step.ports, (pool, pid), level, code, &words);
     }
-    step.end_server(conn, DisconnectReason::Settings);
+    // A server that is about to end says so in place of any reply.
+    let is_ending = ErrPacket::read(packet.payload)
+        .is_ok_and(|err| err.number == error_code::SERVER_SHUTDOWN.number);
+    let cause = if is_ending { DisconnectReason::ServerGone } else { DisconnectReason::Settings };
+    step.end_server(conn, cause);
     None
 }
 

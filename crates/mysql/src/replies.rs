@@ -16,6 +16,7 @@ use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
 use crate::text::Tables;
+use crate::train;
 
 /// Bytes that a server may send for a client that has left, before its connection is closed.
 const DROPPED_BYTES_MAX: usize = 1024 * 1024;
@@ -189,6 +190,12 @@ fn answered(
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
+                server.session.is_fresh = true;
+            }
+            if sent.facts.wishes && may_ask_for_file(step, client, sent) {
+                // It could not be asked before the file was there.
+                let Linked { server, ports, .. } = step.linked(client, conn);
+                train::ask_wishes(&mut server.session, ports.out(conn));
             }
             over(step, client, conn);
         }
@@ -199,9 +206,8 @@ fn answered(
 /// Whether a server may ask a client for a file: the client has offered files, and its command may
 /// load one.
 fn may_ask_for_file(step: &mut Step<'_, My>, client: Conn, sent: &Sent) -> bool {
-    let offered = refrain_mysql_wire::Capabilities::LOCAL_FILES;
     let client = step.engine.connections.client(client);
-    sent.facts.loads && client.is_some_and(|client| client.session.capabilities().has(offered))
+    sent.facts.loads && client.is_some_and(|client| client.session.has_files())
 }
 
 /// Writes a packet for a client, and learns from it. Returns whether the server has to be asked for
@@ -224,7 +230,7 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        session.left = learn::left(packet, agreed);
+        learn::learn_left(session, packet, agreed);
     }
     if packet.has_changes() {
         let ok = OkPacket::read(payload, agreed)?;

@@ -2,8 +2,10 @@
 
 use refrain_mysql_wire::error_code::ErrorCode;
 use refrain_mysql_wire::packet::{HEADER_BYTES, message};
-use refrain_mysql_wire::{Capabilities, Header, Status, command};
+use refrain_mysql_wire::{Header, Status, command};
+use refrain_pool::client::Client;
 use refrain_pool::inbox::Rest;
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
@@ -15,8 +17,8 @@ use crate::slots::{Guess, Outcome};
 use crate::text::{Facts, Verb};
 use crate::{answers, settings, settle, train};
 
-/// The serial of no server.
-const NO_SERVER: u64 = 0;
+/// The serial of no server, for a client that has run something.
+const NOWHERE: u64 = u64::MAX;
 
 /// The longest execution that is sent with a foretold number.
 const FORETOLD_BYTES_MAX: usize = 64 * 1024;
@@ -51,6 +53,10 @@ pub(crate) fn send(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
+    // What is sent behind it, of Refrain's own as well, would be taken for the file.
+    if loads(step, conn, facts) && has_to_wait(step, conn) {
+        return None;
+    }
     let linked = step.server_of(conn);
     if !linked.is_some_and(|server| owes(step, conn, server)) {
         let client = step.engine.connections.client(conn)?;
@@ -65,8 +71,7 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
-    let remembered = remembers(step, conn, server);
-    if facts.asks_back && !remembered {
+    if facts.asks.are_any() && !remembers(step, (conn, server), facts) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -98,10 +103,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    // Preparing leaves the counts of the statement before, which may be another client's.
-    let knows = packet.command != command::STMT_PREPARE || remembered;
-    s.session.last_client = knows.then_some(client.serial());
-    client.session.last_server = if knows { s.serial() } else { NO_SERVER };
+    note_run((client, s), packet.command);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -167,11 +169,37 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Whether a client's server still has what the client's last statement has left to ask about.
-fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+/// Whether a client's server still has what the client's statements have left that a text asks
+/// about.
+fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), facts: Facts) -> bool {
     let Linked { client, server, .. } = step.linked(conn, server);
-    let is_last = server.session.last_client == Some(client.serial());
-    is_last && client.session.last_server == server.serial()
+    let is_same = goes_on(client, server);
+    let knows = if is_same { client.session.knows_insert_id } else { is_new(client, server) };
+    (is_same || !facts.asks.back) && (knows || !facts.asks.insert_id)
+}
+
+/// Whether a client's last command ran on this server, and nobody else's has run there since.
+fn goes_on(client: &Client<My>, server: &Server<My>) -> bool {
+    server.session.last_client == Some(client.serial())
+        && client.session.last_server == server.serial()
+}
+
+/// Whether a client that has run nothing has a server's session that is as new.
+fn is_new(client: &Client<My>, server: &Server<My>) -> bool {
+    server.session.is_fresh && client.session.last_server == 0
+}
+
+/// Notes that a client's command runs on a server. Preparing leaves the counts of the statement
+/// before, which may be another client's.
+fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
+    let (is_same, is_new) = (goes_on(client, server), is_new(client, server));
+    if !is_same {
+        let knows = is_new || command != command::STMT_PREPARE;
+        client.session.knows_insert_id = is_new;
+        client.session.last_server = if knows { server.serial() } else { NOWHERE };
+        server.session.last_client = knows.then_some(client.serial());
+    }
+    server.session.is_fresh = false;
 }
 
 /// Notes what follows from the beginning of a text.
@@ -207,17 +235,18 @@ fn note_effects(
         }
         _ => {}
     }
-    if facts.wishes {
-        train::ask_wishes(&mut s.session, ports.out(server));
-    }
     // Behind a statement that loads a file comes the file.
-    if facts.loads && session_has_files(&client.session) {
+    if facts.loads && client.session.has_files() {
         client.await_replies();
+    } else if facts.wishes {
+        train::ask_wishes(&mut s.session, ports.out(server));
     }
 }
 
-fn session_has_files(session: &ClientSession) -> bool {
-    session.capabilities().has(Capabilities::LOCAL_FILES)
+/// Whether a client's command may ask for a file.
+fn loads(step: &mut Step<'_, My>, conn: Conn, facts: Facts) -> bool {
+    let client = step.engine.connections.client(conn).filter(|_| facts.loads);
+    client.is_some_and(|client| client.session.has_files())
 }
 
 /// An error that a client is told.
@@ -252,9 +281,15 @@ pub(crate) fn refuse(
     told: Told<'_>,
     packet: (Header, usize),
 ) -> Option<usize> {
-    tell(step, conn, packet, |out, _| {
+    let bytes = tell(step, conn, packet, |out, _| {
         errors::write(out, 1, told.code, told.words.as_bytes());
-    })
+    })?;
+    // No server knows of the error, and none can be asked about it.
+    if let Some(client) = step.engine.connections.client(conn) {
+        client.session.last_server = 0;
+        client.session.knows_insert_id = false;
+    }
+    Some(bytes)
 }
 
 /// Answers a command here, and drops it, as [`refuse`] does.

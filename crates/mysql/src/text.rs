@@ -19,10 +19,26 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
-    /// Whether it may ask about the statement before it.
-    pub(crate) asks_back: bool,
+    /// The things that it may ask about.
+    pub(crate) asks: Asks,
     /// The fate of the definitions of tables.
     pub(crate) tables: Tables,
+}
+
+/// The things that a text may ask about and that its session alone knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// The statement before it.
+    pub(crate) back: bool,
+    /// The number of the row that was inserted last.
+    pub(crate) insert_id: bool,
+}
+
+impl Asks {
+    /// Whether there is any.
+    pub(crate) fn are_any(self) -> bool {
+        self.back || self.insert_id
+    }
 }
 
 /// The fate of the definitions of tables, and of the rights to them, under a text.
@@ -71,6 +87,9 @@ enum Meaning {
     AskBack,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
+    /// It asks for the number of the row that was inserted last if it is called without an
+    /// argument, or is a variable of the system.
+    AskInsertId,
     /// It asks about the statement before in one that begins with this.
     AskBackBehind(Verb),
 }
@@ -92,9 +111,9 @@ const WORDS: &[(&str, Meaning)] = &[
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
     ("grant", Meaning::Define),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
-    ("identity", Meaning::AskBackAsVariable),
+    ("identity", Meaning::AskInsertId),
     ("kill", Meaning::Verb(Verb::Kill)),
-    ("last_insert_id", Meaning::AskBack),
+    ("last_insert_id", Meaning::AskInsertId),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("rename", Meaning::Define),
@@ -227,11 +246,14 @@ impl Reader<'_> {
             Meaning::Define => self.facts.tables = Tables::Change,
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
-            Meaning::AskBack => self.facts.asks_back |= self.is_called(),
-            Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
+            Meaning::AskBack => self.facts.asks.back |= self.is_called(),
+            Meaning::AskBackAsVariable => self.facts.asks.back |= self.is_variable,
+            Meaning::AskInsertId => {
+                self.facts.asks.insert_id |= self.is_variable || self.is_called();
+            }
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks_back |= is_behind;
+                self.facts.asks.back |= is_behind;
             }
             Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
         }
@@ -373,6 +395,8 @@ mod tests {
         for (text, due) in [
             ("SHOW WARNINGS", true),
             ("select last_insert_id()", true),
+            ("SELECT @@last_insert_id", true),
+            ("SELECT @@identity", true),
             ("SELECT ROW_COUNT( )", true),
             ("SELECT @@session.warning_count", true),
             ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
@@ -380,7 +404,9 @@ mod tests {
             ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
             ("SELECT t.last_insert_id FROM t", false),
         ] {
-            assert_eq!(of(text).asks_back, due, "{text}");
+            let facts = of(text);
+            assert_eq!(facts.asks.are_any(), due, "{text}");
+            assert_eq!(facts.asks.insert_id, due && text.to_lowercase().contains("id"), "{text}");
         }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
