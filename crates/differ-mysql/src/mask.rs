@@ -1,0 +1,194 @@
+//! Masks: rules for what may differ between two packets that count as the same, with reasons.
+//!
+//! Two packets are first compared byte for byte. If they differ, the rules are applied to both, one
+//! after another. The report counts how often each rule was needed.
+
+use crate::command::Due;
+use crate::packet::{Packet, long_number};
+use crate::reply::{METADATA_CHANGED, is_definition, status_place};
+use crate::side::{DIRECT, PROXIED};
+
+/// The place of a packet: the command that its reply answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Answers {
+    /// The command's name.
+    pub command: &'static str,
+    /// The form of its reply.
+    pub due: Due,
+    /// Whether it is the first packet of the reply.
+    pub is_head: bool,
+}
+
+/// One rule.
+pub struct Mask {
+    /// Its name in the report.
+    pub name: &'static str,
+    /// Why the difference that the rule hides is no fault.
+    pub reason: &'static str,
+    /// Rewrites a packet.
+    apply: fn(&mut Packet, Answers),
+}
+
+/// All rules, in the order in which they are applied.
+pub const MASKS: [Mask; 7] = [
+    Mask {
+        name: "names",
+        reason: "schemas, locks and the user have other names on the other side",
+        apply: |packet, _| replace(&mut packet.payload, PROXIED.as_bytes(), DIRECT.as_bytes()),
+    },
+    Mask {
+        name: "statement-number",
+        reason: "a client's statements have numbers of its own; on a server failed attempts and \
+                 those of SQL's PREPARE count as well",
+        apply: |packet, answers| {
+            if answers.due == Due::Definitions && answers.is_head && !packet.is_error() {
+                packet.payload[1..5].fill(0);
+            }
+            if packet.error() == Some(1243) {
+                packet.payload.retain(|byte| !byte.is_ascii_digit());
+            }
+        },
+    },
+    Mask {
+        name: "metadata-changed",
+        reason: "a server that prepares a statement behind a change of its tables has nothing to \
+                 say of the change",
+        apply: |packet, answers| {
+            let is_status = answers.is_head || packet.payload.first() == Some(&0xFE);
+            if answers.command != "Execute" || !is_status {
+                return;
+            }
+            let Some(at) = status_place(&packet.payload) else { return };
+            if let Some(high) = packet.payload.get_mut(at + 1) {
+                *high &= !METADATA_CHANGED.to_be_bytes()[0];
+            }
+        },
+    },
+    Mask {
+        name: "statistics",
+        reason: "the answer to COM_STATISTICS has times and counts of the whole server",
+        apply: |packet, answers| {
+            if answers.command == "Statistics" {
+                packet.payload.clear();
+            }
+        },
+    },
+    Mask {
+        name: "order-of-changes",
+        reason: "MariaDB reports changes of variables in the order of a table of the variables that \
+                 it has to report, which are more on a proxied server",
+        apply: |packet, answers| {
+            let is_status = answers.is_head || packet.payload.first() == Some(&0xFE);
+            if is_status && let Some(sorted) = with_sorted_changes(&packet.payload) {
+                packet.payload = sorted;
+            }
+        },
+    },
+    Mask {
+        name: "collation-of-login",
+        reason: "MySQL says the number of the login's collation in definitions until the first SET \
+                 NAMES; a proxied server has the character set's own one, as behind SET NAMES",
+        apply: |packet, _| {
+            if is_definition(&packet.payload) {
+                // utf8mb4_general_ci and utf8mb4_unicode_ci; utf8mb4_0900_ai_ci.
+                for number in [45, 224] {
+                    replace(&mut packet.payload, &[0x0C, number, 0], &[0x0C, 255, 0]);
+                }
+            }
+        },
+    },
+    Mask {
+        name: "nonce",
+        reason: "each login has random bytes of its own",
+        apply: |packet, answers| {
+            let is_question = packet.payload.first() == Some(&0xFE);
+            if answers.due == Due::Login && is_question {
+                let end = packet.payload.iter().position(|byte| *byte == 0);
+                packet.payload.truncate(end.unwrap_or(0));
+            }
+        },
+    },
+];
+
+/// Returns an OK packet with its changes of variables in order; `None` if it has no changes.
+fn with_sorted_changes(payload: &[u8]) -> Option<Vec<u8>> {
+    let words = status_place(payload)? + 4;
+    let (length, size) = long_number(payload.get(words..)?)?;
+    let at = words + size + length;
+    let (total, size) = long_number(payload.get(at..)?)?;
+    let (front, mut rest) = payload.split_at(at + size);
+    let mut changes = Vec::new();
+    while !rest.is_empty() {
+        let (length, size) = long_number(rest.get(1..)?)?;
+        let (change, behind) = rest.split_at_checked(1 + size + length)?;
+        changes.push(change);
+        rest = behind;
+    }
+    (total > 0).then(|| {
+        // Changes of variables come first, and are of the lowest kind.
+        changes.sort_by_key(|change| if change[0] == 0 { *change } else { &[1][..] });
+        [front, &changes.concat()].concat()
+    })
+}
+
+/// Replaces a pattern by one that is as long.
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    let mut at = 0;
+    while let Some(found) = bytes[at..].windows(from.len()).position(|window| window == from) {
+        at += found;
+        bytes[at..at + from.len()].copy_from_slice(to);
+    }
+}
+
+/// Returns which rules it takes for the packets to be the same, or `None` if they differ under all
+/// rules.
+#[must_use]
+pub fn same(direct: &Packet, proxied: &Packet, answers: Answers) -> Option<[bool; MASKS.len()]> {
+    let mut used = [false; MASKS.len()];
+    let (mut one, mut two) = (direct.clone(), proxied.clone());
+    for (used, mask) in used.iter_mut().zip(&MASKS) {
+        if one == two {
+            break;
+        }
+        let was = (one.clone(), two.clone());
+        (mask.apply)(&mut one, answers);
+        (mask.apply)(&mut two, answers);
+        *used = was.0 != one || was.1 != two;
+    }
+    (one == two).then_some(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(payload: &[u8]) -> Packet {
+        Packet { sequence: 1, payload: payload.to_vec() }
+    }
+
+    fn names(one: &[u8], two: &[u8], command: &'static str, due: Due) -> Option<Vec<&'static str>> {
+        let answers = Answers { command, due, is_head: true };
+        let used = same(&packet(one), &packet(two), answers)?;
+        Some(MASKS.iter().zip(used).filter(|(_, used)| *used).map(|(mask, _)| mask.name).collect())
+    }
+
+    #[test]
+    fn masks_hide_what_they_are_for_and_no_more() {
+        let results = |one, two| names(one, two, "Execute", Due::Results);
+        assert_eq!(results(b"\x05diffp", b"\x05diffp"), Some(vec![]));
+        assert_eq!(results(b"\x05diffd", b"\x05diffp"), Some(vec!["names"]));
+        assert_eq!(results(b"\x05diffd", b"\x05diffq"), None);
+        let (plain, changed) = (b"\xfe\0\0\x02\0\0\0", b"\xfe\0\0\x02\x04\0\0");
+        assert_eq!(results(plain, changed), Some(vec!["metadata-changed"]));
+        assert_eq!(names(plain, changed, "Query", Due::Results), None);
+        let prepared = |one, two| names(one, two, "Prepare", Due::Definitions);
+        let (first, second) = (b"\0\x01\0\0\0\x01\0\0\0\0\0\0", b"\0\x02\0\0\0\x01\0\0\0\0\0\0");
+        assert_eq!(prepared(first, second), Some(vec!["statement-number"]));
+        assert_eq!(prepared(first, b"\0\x02\0\0\0\x02\0\0\0\0\0\0"), None);
+    }
+
+    #[test]
+    fn every_mask_has_a_reason() {
+        assert!(MASKS.iter().all(|mask| mask.reason.len() > 20));
+    }
+}
