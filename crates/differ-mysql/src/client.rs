@@ -95,6 +95,8 @@ pub struct Client {
     direct: Conn,
     proxied: Conn,
     sides: [Side; 2],
+    /// The texts of prepared statements, by their handles.
+    texts: BTreeMap<u32, String>,
     /// Commands whose replies are still to be read.
     sent: Vec<Command>,
     /// What the direct session says of its hold on a server.
@@ -135,6 +137,7 @@ impl Client {
             direct,
             proxied,
             sides,
+            texts: BTreeMap::new(),
             sent: Vec::new(),
             holds: Holds::default(),
             dead: false,
@@ -199,6 +202,9 @@ impl Client {
         for command in std::mem::take(&mut self.sent) {
             if command.due() == Due::Nothing {
                 continue;
+            }
+            if let Command::Prepare(handle, text) = &command {
+                self.texts.insert(*handle, text.clone());
             }
             let direct = self.direct_reply(&command)?;
             let name = direct.error().map_or_else(String::new, |number| format!(" ERR {number}"));
@@ -268,7 +274,12 @@ impl Client {
                 used.iter().zip(&mut tally.uses).for_each(|(used, sum)| *sum += u64::from(*used));
                 continue;
             }
-            if let Some((index, goes_on)) = pass(Pair { command, direct, proxied, at }) {
+            let text = match command {
+                Command::Execute(execute) => self.texts.get(&execute.handle).map(String::as_str),
+                _ => command.text(),
+            };
+            let text = text.unwrap_or_default();
+            if let Some((index, goes_on)) = pass(Pair { text, direct, proxied, at }) {
                 tally.uses[MASKS.len() + index] += 1;
                 return if goes_on { Ok(()) } else { Err(Stop::Passed) };
             }

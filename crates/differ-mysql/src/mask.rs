@@ -30,7 +30,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order in which they are applied.
-pub const MASKS: [Mask; 7] = [
+pub const MASKS: [Mask; 8] = [
     Mask {
         name: "names",
         reason: "schemas, locks and the user have other names on the other side",
@@ -44,7 +44,7 @@ pub const MASKS: [Mask; 7] = [
             if answers.due == Due::Definitions && answers.is_head && !packet.is_error() {
                 packet.payload[1..5].fill(0);
             }
-            if packet.error() == Some(1243) {
+            if matches!(packet.error(), Some(1243 | 1421)) {
                 packet.payload.retain(|byte| !byte.is_ascii_digit());
             }
         },
@@ -61,6 +61,20 @@ pub const MASKS: [Mask; 7] = [
             let Some(at) = status_place(&packet.payload) else { return };
             if let Some(high) = packet.payload.get_mut(at + 1) {
                 *high &= !METADATA_CHANGED.to_be_bytes()[0];
+            }
+        },
+    },
+    Mask {
+        name: "warnings-of-ping",
+        reason: "MySQL repeats the number of warnings of the statement before in its answer to \
+                 COM_PING, which the proxy may answer itself",
+        apply: |packet, answers| {
+            let Some(at) = status_place(&packet.payload).filter(|_| answers.command == "Ping")
+            else {
+                return;
+            };
+            if let Some(warnings) = packet.payload.get_mut(at + 2..at + 4) {
+                warnings.fill(0);
             }
         },
     },

@@ -1,21 +1,26 @@
 //! Passes: differences in what a reply says that are known, with reasons.
 
-use crate::command::Command;
 use crate::packet::Packet;
-use crate::reply::Reply;
+use crate::reply::{Reply, is_definition};
 
 /// The names of all passes, with the reasons why they are no faults.
-pub const PASSES: [(&str, &str); 1] = [(
-    "asks-back",
-    "what a session remembers of the statement before is gone if another client has had the \
-     server since: error 3566 says so",
-)];
+pub const PASSES: [(&str, &str); 2] = [
+    (
+        "asks-back",
+        "what a session remembers of the statement before is gone if another client has had the \
+         server since: error 3566 says so",
+    ),
+    (
+        "row-count",
+        "ROW_COUNT() is 0 behind a COM_PING, which the proxy sends behind errors and answers itself",
+    ),
+];
 
 /// A reply with its counterpart, as far as passes look at them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    /// The command that they answer.
-    pub command: &'a Command,
+    /// The text that the command runs.
+    pub text: &'a str,
     /// The direct reply.
     pub direct: &'a Reply,
     /// The proxied reply.
@@ -29,11 +34,11 @@ pub struct Pair<'a> {
 pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     let first = pair.proxied.packets.first();
     if first.and_then(Packet::error) == Some(3566) {
-        let has_effects = pair.command.text().is_some_and(|text| {
-            let text = text.to_ascii_lowercase();
-            text.contains(';') || !(text.starts_with("select") || text.starts_with("show"))
-        });
-        return Some((0, !has_effects));
+        let text = pair.text.to_ascii_lowercase();
+        let is_read = text.starts_with("select") || text.starts_with("show");
+        return Some((0, is_read && !text.contains(';')));
     }
-    None
+    let packet = pair.direct.packets.get(pair.at)?;
+    let is_row = pair.at > 0 && !packet.is_error() && !is_definition(&packet.payload);
+    (is_row && pair.text.contains("ROW_COUNT()")).then_some((1, true))
 }

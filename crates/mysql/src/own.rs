@@ -12,7 +12,7 @@ use crate::reply::Part;
 use crate::settings::edit;
 use crate::slots::Pending;
 use crate::wishes::Wishes;
-use crate::{entering, learn, prepared, preparing, settle};
+use crate::{entering, learn, prepared, preparing, settle, train};
 
 /// Most rows of an answer. Servers have about a thousand variables, and as many collations.
 const ROWS_MAX: usize = 8 * 1024;
@@ -124,9 +124,29 @@ fn for_client(
             // the next command's train names one.
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
+        Purpose::Variables => {
+            let base = server.session.base.clone();
+            let rows = rows.iter().filter_map(|row| match row.as_slice() {
+                [name, value] if base.tracks(name) => Some((name, value)),
+                _ => None,
+            });
+            edit(&mut c.session.settings, |settings| {
+                rows.for_each(|(name, value)| settings.set(&base, name, value));
+            });
+            server.session.settings = c.session.settings.clone();
+        }
+        Purpose::Ping if packet.has_changes() => {
+            let asks = learn::learn_late(&mut c.session, &mut server.session, packet.payload);
+            match asks {
+                Ok(untold) if untold.collation => {
+                    train::ask_collation(&mut server.session, ports.out(conn));
+                }
+                Ok(_) => {}
+                Err(_) => return preparing::broken(step, conn),
+            }
+        }
         Purpose::Settings
         | Purpose::Reset
-        | Purpose::Variables
         | Purpose::Collations
         | Purpose::Tracking
         | Purpose::Statement

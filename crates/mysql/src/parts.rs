@@ -135,6 +135,10 @@ pub struct ServerSession {
     pub(crate) agreed: Capabilities,
     /// Whether a transaction is open.
     pub(crate) transaction: Transaction,
+    /// Whether the server is about to end the session, as its client wanted.
+    pub(crate) is_released: bool,
+    /// Whether an EOF packet has said that something has changed, and no OK packet what.
+    pub(crate) has_untold: bool,
     /// The prepared statements that the server has.
     pub(crate) slots: Slots,
     /// The values with which a session of the server begins.

@@ -78,6 +78,9 @@ pub(crate) fn send(
     }
     step.request_begins(server);
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    if facts.wishes {
+        train::put_wishes(&mut s.session, ports.out(server), &client.session.wishes);
+    }
     write((&mut client.session, &mut s.session), packet, is_foretold, ports.out(server));
     let missing = packet.header.packet_bytes() - packet.here();
     client.inbox.expect(missing, Rest::On);
@@ -246,9 +249,12 @@ pub(crate) fn refuse(
     told: Told<'_>,
     packet: (Header, usize),
 ) -> Option<usize> {
-    tell(step, conn, packet, |out, _| {
+    let handled = tell(step, conn, packet, |out, _| {
         errors::write(out, 1, told.code, told.words.as_bytes());
-    })
+    })?;
+    // No server has this error to ask about.
+    step.engine.connections.client(conn)?.session.last_server = 0;
+    Some(handled)
 }
 
 /// Answers a command here, and drops it, as [`refuse`] does.

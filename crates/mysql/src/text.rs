@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) wishes: bool,
     /// Whether it may ask about the statement before it.
     pub(crate) asks_back: bool,
+    /// Whether it ends the session with its transaction.
+    pub(crate) releases: bool,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -29,6 +31,7 @@ pub(crate) enum Verb {
     /// Any other.
     #[default]
     Other,
+    End,
     Get,
     Kill,
     Savepoint,
@@ -57,6 +60,8 @@ enum Meaning {
     AskBack,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
+    /// It ends the session in a statement that ends a transaction, unless NO stands in front.
+    Release,
     /// It asks about the statement before in one that begins with this.
     AskBackBehind(Verb),
 }
@@ -64,6 +69,7 @@ enum Meaning {
 /// The words, in order.
 const WORDS: &[(&str, Meaning)] = &[
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("commit", Meaning::Verb(Verb::End)),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
@@ -77,7 +83,9 @@ const WORDS: &[(&str, Meaning)] = &[
     ("last_insert_id", Meaning::AskBack),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("release", Meaning::Release),
     ("role", Meaning::PinInSet(Pins::ROLE)),
+    ("rollback", Meaning::Verb(Verb::End)),
     ("row_count", Meaning::AskBack),
     ("savepoint", Meaning::Verb(Verb::Savepoint)),
     ("session_track_schema", Meaning::Wish),
@@ -115,6 +123,7 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         facts: Facts::default(),
         is_variable: false,
         is_behind_into: false,
+        is_behind_no: false,
     };
     reader.read();
     reader.facts
@@ -129,6 +138,8 @@ struct Reader<'a> {
     is_variable: bool,
     /// Whether the word INTO has come, and nothing behind it.
     is_behind_into: bool,
+    /// Whether the word NO has come, and nothing behind it.
+    is_behind_no: bool,
 }
 
 impl Reader<'_> {
@@ -190,6 +201,7 @@ impl Reader<'_> {
             }
             self.facts.has_several |= ended;
             is_first = false;
+            self.is_behind_no = self.text[begins..self.at].eq_ignore_ascii_case(b"no");
             self.is_behind_into = self.text[begins..self.at].eq_ignore_ascii_case(b"into");
         }
     }
@@ -201,6 +213,10 @@ impl Reader<'_> {
             Meaning::PinAsVerb(pins) if is_verb => self.facts.pins.add(pins),
             Meaning::PinInSet(pins) if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.pins.add(pins);
+            }
+            Meaning::Release => {
+                let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
+                self.facts.releases |= ends && !self.is_behind_no;
             }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
@@ -358,6 +374,15 @@ mod tests {
             ("SELECT t.last_insert_id FROM t", false),
         ] {
             assert_eq!(of(text).asks_back, due, "{text}");
+        }
+        for (text, due) in [
+            ("COMMIT RELEASE", true),
+            ("rollback work and no chain release", true),
+            ("COMMIT AND NO CHAIN NO RELEASE", false),
+            ("RELEASE SAVEPOINT s", false),
+            ("SELECT 1; COMMIT RELEASE", true),
+        ] {
+            assert_eq!(of(text).releases, due, "{text}");
         }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
