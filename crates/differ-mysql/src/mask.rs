@@ -4,8 +4,8 @@
 //! after another. The report counts how often each rule was needed.
 
 use crate::command::Due;
-use crate::packet::{Packet, long_number};
-use crate::reply::{METADATA_CHANGED, is_definition, status_place};
+use crate::packet::{Packet, long_number, string};
+use crate::reply::{CHANGED, METADATA_CHANGED, is_definition, status, status_place};
 use crate::side::{DIRECT, PROXIED};
 
 /// The place of a packet: the command that its reply answers.
@@ -30,7 +30,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order in which they are applied.
-pub const MASKS: [Mask; 8] = [
+pub const MASKS: [Mask; 11] = [
     Mask {
         name: "names",
         reason: "schemas, locks and the user have other names on the other side",
@@ -88,6 +88,36 @@ pub const MASKS: [Mask; 8] = [
         },
     },
     Mask {
+        name: "untold-changes",
+        reason: "an EOF packet says that something has changed and not what, so the proxy cannot \
+                 tell whether its client wants to know it",
+        apply: |packet, _| {
+            if let [0xFE, _, _, _, high] = packet.payload.as_mut_slice() {
+                *high &= !CHANGED.to_be_bytes()[0];
+            }
+        },
+    },
+    Mask {
+        name: "schema-again",
+        reason: "a server reports the schema with an execution under another one, though it has not \
+                 changed, or with what comes behind that",
+        apply: |packet, answers| {
+            if matches!(answers.command, "Execute" | "Ping") {
+                keep_changes(&mut packet.payload, |kind| kind != 1);
+            }
+        },
+    },
+    Mask {
+        name: "transaction-of-before",
+        reason: "a session that begins to report its transaction says what it has noted of it, and \
+                 a proxied server has always noted it",
+        apply: |packet, answers| {
+            if answers.command == "Query" {
+                keep_changes(&mut packet.payload, |kind| !matches!(kind, 4 | 5));
+            }
+        },
+    },
+    Mask {
         name: "order-of-changes",
         reason: "MariaDB reports changes of variables in the order of a table of the variables that \
                  it has to report, which are more on a proxied server",
@@ -124,13 +154,22 @@ pub const MASKS: [Mask; 8] = [
     },
 ];
 
-/// Returns an OK packet with its changes of variables in order; `None` if it has no changes.
-fn with_sorted_changes(payload: &[u8]) -> Option<Vec<u8>> {
-    let words = status_place(payload)? + 4;
-    let (length, size) = long_number(payload.get(words..)?)?;
-    let at = words + size + length;
-    let (total, size) = long_number(payload.get(at..)?)?;
-    let (front, mut rest) = payload.split_at(at + size);
+/// The changes that an OK packet reports.
+struct Block<'a> {
+    /// All in front of them but their length.
+    front: &'a [u8],
+    /// The changes, each with its kind in front.
+    changes: Vec<&'a [u8]>,
+}
+
+/// Returns the changes that an OK packet reports; `None` if it says that there are none.
+fn block(payload: &[u8]) -> Option<Block<'_>> {
+    let at = status_place(payload)?;
+    status(payload).filter(|status| status & CHANGED != 0)?;
+    let (length, size) = long_number(payload.get(at + 4..)?)?;
+    let end = at + 4 + size + length;
+    let (_, size) = long_number(payload.get(end..)?)?;
+    let mut rest = payload.get(end + size..)?;
     let mut changes = Vec::new();
     while !rest.is_empty() {
         let (length, size) = long_number(rest.get(1..)?)?;
@@ -138,11 +177,31 @@ fn with_sorted_changes(payload: &[u8]) -> Option<Vec<u8>> {
         changes.push(change);
         rest = behind;
     }
-    (total > 0).then(|| {
-        // Changes of variables come first, and are of the lowest kind.
-        changes.sort_by_key(|change| if change[0] == 0 { *change } else { &[1][..] });
-        [front, &changes.concat()].concat()
-    })
+    Some(Block { front: &payload[..end], changes })
+}
+
+/// Returns an OK packet with its changes of variables in order; `None` if it has no changes.
+fn with_sorted_changes(payload: &[u8]) -> Option<Vec<u8>> {
+    let Block { front, mut changes } = block(payload)?;
+    // Changes of variables come first, and are of the lowest kind.
+    changes.sort_by_key(|change| if change[0] == 0 { *change } else { &[1][..] });
+    Some([front, &string(&changes.concat())].concat())
+}
+
+/// Leaves only changes of some kinds in an OK packet. Without any, it does not say that there are.
+fn keep_changes(payload: &mut Vec<u8>, keeps: impl Fn(u8) -> bool) {
+    let Some(Block { front, mut changes }) = block(payload) else { return };
+    changes.retain(|change| keeps(change[0]));
+    if !changes.is_empty() {
+        *payload = [front, &string(&changes.concat())].concat();
+        return;
+    }
+    // An empty text in front of the changes goes with them.
+    let mut plain = front.strip_suffix(b"\0").unwrap_or(front).to_vec();
+    if let Some(high) = status_place(&plain).and_then(|at| plain.get_mut(at + 1)) {
+        *high &= !CHANGED.to_be_bytes()[0];
+    }
+    *payload = plain;
 }
 
 /// Replaces a pattern by one that is as long.

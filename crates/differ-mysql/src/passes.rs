@@ -4,11 +4,16 @@ use crate::packet::Packet;
 use crate::reply::{Reply, is_definition};
 
 /// The names of all passes, with the reasons why they are no faults.
-pub const PASSES: [(&str, &str); 2] = [
+pub const PASSES: [(&str, &str); 3] = [
     (
         "asks-back",
         "what a session remembers of the statement before is gone if another client has had the \
          server since: error 3566 says so",
+    ),
+    (
+        "unfit-execution",
+        "servers see in the values what an execution lacks, and say one of two errors; the proxy \
+         does not look at values",
     ),
     (
         "row-count",
@@ -38,7 +43,11 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
         let is_read = text.starts_with("select") || text.starts_with("show");
         return Some((0, is_read && !text.contains(';')));
     }
+    let is_unfit = |reply: &Reply| matches!(reply.error(), Some(1210 | 1835 | 1243));
+    if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {
+        return Some((1, true));
+    }
     let packet = pair.direct.packets.get(pair.at)?;
     let is_row = pair.at > 0 && !packet.is_error() && !is_definition(&packet.payload);
-    (is_row && pair.text.contains("ROW_COUNT()")).then_some((1, true))
+    (is_row && pair.text.contains("ROW_COUNT()")).then_some((2, true))
 }

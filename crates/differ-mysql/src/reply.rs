@@ -13,6 +13,8 @@ const MORE: u16 = 8;
 pub const CURSOR: u16 = 0x40;
 /// Bit of a status: the last row has come.
 pub const LAST_ROW: u16 = 0x80;
+/// Bit of a status: the session has changed.
+pub const CHANGED: u16 = 0x4000;
 /// Bit of a status: the definitions are others than before.
 pub const METADATA_CHANGED: u16 = 0x400;
 

@@ -102,6 +102,10 @@ impl Admin {
     }
 
     fn create(&mut self) -> Result<(), String> {
+        for names in ["de_DE", "fr_FR"] {
+            // MySQL reads the words of a language once, and refuses it at that time.
+            self.run(&format!("SET lc_time_names = '{names}'")).ok();
+        }
         for prefix in self.prefixes.clone() {
             self.run(&format!("CREATE USER IF NOT EXISTS {prefix}@'%'"))?;
             self.run(&format!("GRANT ALL ON *.* TO {prefix}@'%'"))?;

@@ -15,6 +15,21 @@ pub(crate) fn option(body: &[u8]) -> Option<bool> {
     Some(u16::from_le_bytes(option) == MULTI_STATEMENTS_ON)
 }
 
+/// The flags that say something about the session, and not about the command before.
+const LASTING: Status = Status(
+    Status::IN_TRANS.0
+        | Status::AUTOCOMMIT.0
+        | Status::NO_BACKSLASH_ESCAPES.0
+        | Status::IN_TRANS_READONLY.0
+        | Status::ANSI_QUOTES.0,
+);
+
+/// Tells a client that its command has succeeded, and has changed nothing. The command clears the
+/// flags of the one before.
+pub(crate) fn done(out: &mut Vec<u8>, status: Status) {
+    ok(out, Status(status.0 & LASTING.0));
+}
+
 /// Tells a client that its command has succeeded, and has changed nothing.
 pub(crate) fn ok(out: &mut Vec<u8>, status: Status) {
     let ok = OkPacket { status, ..OkPacket::default() };

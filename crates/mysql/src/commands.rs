@@ -84,9 +84,9 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether an error is one of the client's.
+    /// Whether an error is one of the client's, or of the client's settings.
     pub(crate) fn may_fail(self) -> bool {
-        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema)
+        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema | Self::Variables)
     }
 
     /// Whether the rows are looked at.

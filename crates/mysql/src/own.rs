@@ -8,6 +8,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
 use crate::parts::{ClientState, My, Place, Transaction};
+use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::edit;
 use crate::slots::Pending;
@@ -123,6 +124,10 @@ fn for_client(
             // The server has the one before, which is not known here any more. No name is empty, so
             // the next command's train names one.
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
+        }
+        // Limits on what is read are limits on this, too.
+        Purpose::Variables if rows.len() < server.session.base.count() => {
+            c.session.pins.add(Pins::VARIABLES);
         }
         Purpose::Variables => {
             let base = server.session.base.clone();

@@ -102,6 +102,11 @@ impl Base {
         }
     }
 
+    /// Returns the number of variables.
+    pub(crate) fn count(&self) -> usize {
+        self.variables.len()
+    }
+
     /// Returns a variable's value.
     pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
         self.variables.get(name).map(|value| &**value)

@@ -96,7 +96,8 @@ pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
 
 /// Asks for the collation that a statement has set without a report.
 pub(crate) fn ask_collation(session: &mut ServerSession, out: &mut Vec<u8>) {
-    let text = b"SELECT @@collation_connection";
+    // LIMIT is for sessions whose `sql_select_limit` is 0.
+    let text = b"SELECT @@collation_connection LIMIT 1";
     commands::send_text(&mut session.commands, out, text, Purpose::Collation);
     session.last_client = None;
 }

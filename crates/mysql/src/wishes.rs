@@ -14,7 +14,7 @@ use crate::settings::{self, Base};
 /// The variables of which wishes are made, in the order in which they are asked for.
 pub(crate) const QUESTION: &[u8] = b"SELECT @@session_track_schema, \
     @@session_track_state_change, @@session_track_transaction_info, \
-    @@session_track_system_variables";
+    @@session_track_system_variables LIMIT 1";
 
 /// The changes that a client wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
