@@ -269,7 +269,12 @@ impl Client {
     ) -> Result<(), Stop> {
         let pairs = direct.packets.iter().zip(&proxied.packets);
         for (at, (one, two)) in pairs.enumerate() {
-            let answers = Answers { command: command.name(), due: command.due(), is_head: at == 0 };
+            let answers = Answers {
+                command: command.name(),
+                due: command.due(),
+                uses: command.text().is_some_and(|text| text.contains("USE ")),
+                is_head: at == 0,
+            };
             if let Some(used) = same(one, two, answers) {
                 used.iter().zip(&mut tally.uses).for_each(|(used, sum)| *sum += u64::from(*used));
                 continue;

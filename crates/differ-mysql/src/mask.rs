@@ -15,6 +15,8 @@ pub struct Answers {
     pub command: &'static str,
     /// The form of its reply.
     pub due: Due,
+    /// Whether the command's text may change the schema.
+    pub uses: bool,
     /// Whether it is the first packet of the reply.
     pub is_head: bool,
 }
@@ -67,13 +69,15 @@ pub const MASKS: [Mask; 11] = [
     Mask {
         name: "warnings-of-ping",
         reason: "MySQL repeats the number of warnings of the statement before in its answer to \
-                 COM_PING, which the proxy may answer itself",
+                 COM_PING and COM_SET_OPTION, which the proxy may answer itself",
         apply: |packet, answers| {
-            let Some(at) = status_place(&packet.payload).filter(|_| answers.command == "Ping")
-            else {
+            if !matches!(answers.command, "Ping" | "SetOption") {
                 return;
-            };
-            if let Some(warnings) = packet.payload.get_mut(at + 2..at + 4) {
+            }
+            let Some(at) = status_place(&packet.payload) else { return };
+            // They stand in front of the status in an EOF packet.
+            let at = if packet.payload.len() == 5 { 1 } else { at + 2 };
+            if let Some(warnings) = packet.payload.get_mut(at..at + 2) {
                 warnings.fill(0);
             }
         },
@@ -102,7 +106,7 @@ pub const MASKS: [Mask; 11] = [
         reason: "a server reports the schema with an execution under another one, though it has not \
                  changed, or with what comes behind that",
         apply: |packet, answers| {
-            if matches!(answers.command, "Execute" | "Ping") {
+            if answers.command != "InitDb" && !answers.uses {
                 keep_changes(&mut packet.payload, |kind| kind != 1);
             }
         },
@@ -240,7 +244,7 @@ mod tests {
     }
 
     fn names(one: &[u8], two: &[u8], command: &'static str, due: Due) -> Option<Vec<&'static str>> {
-        let answers = Answers { command, due, is_head: true };
+        let answers = Answers { command, due, uses: false, is_head: true };
         let used = same(&packet(one), &packet(two), answers)?;
         Some(MASKS.iter().zip(used).filter(|(_, used)| *used).map(|(mask, _)| mask.name).collect())
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use refrain_mysql_wire::reply::{EofPacket, OkPacket};
+use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
 use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Malformed, Status};
 
@@ -13,7 +13,7 @@ use crate::parts::{ClientSession, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::{Base, edit};
-use crate::text::{Facts, Verb};
+use crate::text::{Facts, Memory, Verb};
 use crate::wishes::Wishes;
 
 /// Learns from the flags at the end of a result, or from the error in their place.
@@ -41,9 +41,15 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
 }
 
 /// Whether the end of a reply has left something in the session that the client may ask for with
-/// its next command: warnings, an error, a number of rows.
-pub(crate) fn leaves_diagnostics(packet: &ReadPacket<'_>, agreed: Capabilities) -> bool {
+/// its next command: warnings, an error, a number of rows. Notes what is remembered for longer.
+pub(crate) fn leaves_diagnostics(
+    packet: &ReadPacket<'_>,
+    agreed: Capabilities,
+    memory: &mut Memory,
+) -> bool {
+    memory.found_rows |= packet.payload.first() == Some(&first::EOF);
     if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        memory.insert_id |= ok.last_insert_id > 0;
         return ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0;
     }
     let eof = EofPacket::read(packet.payload, Capabilities::NONE);

@@ -17,6 +17,7 @@ use crate::pins::Pins;
 use crate::settings::{Base, Settings};
 use crate::slots::Slots;
 use crate::statement::{Registry, Statements};
+use crate::text::Memory;
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -49,6 +50,8 @@ pub struct ClientSession {
     pub(crate) has_diagnostics: bool,
     /// The serial of the server that the client had last.
     pub(crate) last_server: u64,
+    /// What the client has had that server remember since another client had it.
+    pub(crate) memory: Memory,
 }
 
 /// How far a client's session has come.

@@ -215,7 +215,8 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        session.has_diagnostics = learn::leaves_diagnostics(packet, agreed);
+        session.has_diagnostics =
+            learn::leaves_diagnostics(packet, agreed, &mut session.memory);
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;

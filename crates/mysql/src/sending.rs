@@ -12,7 +12,7 @@ use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Facts, Verb};
+use crate::text::{Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
 
 /// The longest execution that is sent with a foretold number.
@@ -62,7 +62,8 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
-    if facts.asks_back && !remembers(step, conn, server) {
+    let asks = facts.asks_back || facts.asks != Memory::default();
+    if asks && !remembers(step, (conn, server), facts.asks) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -97,7 +98,11 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    s.session.last_client = Some(client.serial());
+    if s.session.last_client.replace(client.serial()) != Some(client.serial())
+        || client.session.last_server != s.serial()
+    {
+        client.session.memory = Memory::default();
+    }
     client.session.last_server = s.serial();
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
@@ -165,10 +170,14 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
 }
 
 /// Whether a client's server still has what the client's last statement has left to ask about.
-fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+fn remembers(
+    step: &mut Step<'_, My>,
+    (conn, server): (Conn, Conn),
+    asked: Memory,
+) -> bool {
     let Linked { client, server, .. } = step.linked(conn, server);
     let is_last = server.session.last_client == Some(client.serial());
-    is_last && client.session.last_server == server.serial()
+    is_last && client.session.last_server == server.serial() && client.session.memory.has(asked)
 }
 
 /// Notes what follows from the beginning of a text.

@@ -104,7 +104,7 @@ pub(crate) fn named(
             close(step, conn, number);
             skip(step, conn, brief)
         }
-        Plan::Answer => tell(step, conn, brief, |out, session| answers::done(out, session.status)),
+        Plan::Answer => tell(step, conn, brief, |out, session| answers::ok(out, session.status)),
         Plan::Send => send(step, conn, &packet, Facts::default()),
         Plan::Execute => send(step, conn, &packet, facts.unwrap_or_default()),
     }

@@ -21,8 +21,26 @@ pub(crate) struct Facts {
     pub(crate) wishes: bool,
     /// Whether it may ask about the statement before it.
     pub(crate) asks_back: bool,
+    /// Whether it may ask about an earlier statement.
+    pub(crate) asks: Memory,
     /// Whether it ends the session with its transaction.
     pub(crate) releases: bool,
+}
+
+/// What a session remembers of statements further back than the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// The number that a row got by itself: that of the last statement that made one.
+    pub(crate) insert_id: bool,
+    /// The number of rows: that of the last statement that had some.
+    pub(crate) found_rows: bool,
+}
+
+impl Memory {
+    /// Whether all of another one is in this.
+    pub(crate) fn has(self, other: Self) -> bool {
+        (self.insert_id || !other.insert_id) && (self.found_rows || !other.found_rows)
+    }
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -58,6 +76,10 @@ enum Meaning {
     Wish,
     /// It asks about the statement before if it is called without an argument.
     AskBack,
+    /// It asks for a number of rows if it is called without an argument.
+    AskFoundRows,
+    /// It asks for the number that a row got, as a call without an argument or as a variable.
+    AskInsertId,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
     /// It ends the session in a statement that ends a transaction, unless NO stands in front.
@@ -74,13 +96,13 @@ const WORDS: &[(&str, Meaning)] = &[
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
-    ("found_rows", Meaning::AskBack),
+    ("found_rows", Meaning::AskFoundRows),
     ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
-    ("identity", Meaning::AskBackAsVariable),
+    ("identity", Meaning::AskInsertId),
     ("kill", Meaning::Verb(Verb::Kill)),
-    ("last_insert_id", Meaning::AskBack),
+    ("last_insert_id", Meaning::AskInsertId),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("release", Meaning::Release),
@@ -221,6 +243,10 @@ impl Reader<'_> {
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
             Meaning::AskBack => self.facts.asks_back |= self.is_called(),
+            Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
+            Meaning::AskInsertId => {
+                self.facts.asks.insert_id |= self.is_called() || self.is_variable;
+            }
             Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
@@ -365,7 +391,6 @@ mod tests {
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
         for (text, due) in [
             ("SHOW WARNINGS", true),
-            ("select last_insert_id()", true),
             ("SELECT ROW_COUNT( )", true),
             ("SELECT @@session.warning_count", true),
             ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
@@ -383,6 +408,15 @@ mod tests {
             ("SELECT 1; COMMIT RELEASE", true),
         ] {
             assert_eq!(of(text).releases, due, "{text}");
+        }
+        let asks = |insert_id, found_rows| Memory { insert_id, found_rows };
+        for (text, due) in [
+            ("select last_insert_id()", asks(true, false)),
+            ("SELECT @@session.identity, @@last_insert_id", asks(true, false)),
+            ("SELECT FOUND_ROWS()", asks(false, true)),
+            ("SELECT last_insert_id, identity, LAST_INSERT_ID(5)", asks(false, false)),
+        ] {
+            assert_eq!(of(text).asks, due, "{text}");
         }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);

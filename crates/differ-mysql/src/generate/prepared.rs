@@ -129,7 +129,10 @@ impl Generator {
         };
         let mut values: Vec<_> = kinds.iter().map(|kind| value(&mut self.rng, *kind)).collect();
         let is_ahead = self.features.has("cursors") && self.rng.chance(6);
-        if is_ahead && let Some(at) = (!values.is_empty()).then(|| self.rng.below(values.len())) {
+        let at = self.rng.below(values.len());
+        // What is sent ahead gives a parameter of the type NULL another one.
+        let is_ahead = is_ahead && values.get(at).is_some_and(|value| value.kind != 6);
+        if is_ahead {
             self.ahead(draft, handle, (at, &mut values[at]));
         }
         let has_types = has_types && !self.rng.chance(2);
