@@ -20,6 +20,7 @@ use crate::registry::Registry;
 use crate::settings::{Base, Settings};
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
+use crate::text::Memory;
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -51,9 +52,8 @@ pub struct ClientSession {
     pub(crate) left: Left,
     /// The serial of the server that the client's last command ran on; 0 for none.
     pub(crate) last_server: u64,
-    /// Whether LAST_INSERT_ID() is the client's own on that server: the client has inserted there,
-    /// and has run nothing elsewhere since.
-    pub(crate) knows_insert_id: bool,
+    /// What the client has had that server remember since another client had it.
+    pub(crate) memory: Memory,
 }
 
 /// How far a client's session has come.
@@ -161,6 +161,10 @@ pub struct ServerSession {
     pub(crate) agreed: Capabilities,
     /// Whether a transaction is open.
     pub(crate) transaction: Transaction,
+    /// Whether the server is about to end the session, as its client wanted.
+    pub(crate) is_released: bool,
+    /// Whether an EOF packet has said that something has changed, and no OK packet what.
+    pub(crate) has_untold: bool,
     /// The prepared statements that the server has.
     pub(crate) slots: Slots,
     /// The definitions of a statement that come, as the reply to a client's PREPARE.

@@ -1,13 +1,13 @@
 //! Output of servers that are logged in: replies go to clients, or are Refrain's own.
 
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
-use refrain_mysql_wire::reply::OkPacket;
-use refrain_mysql_wire::{Header, Status, command};
+use refrain_mysql_wire::reply::{EofPacket, OkPacket};
+use refrain_mysql_wire::{Capabilities, Header, Status, command};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
+use crate::commands::{Goes, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
 use crate::parts::{My, Place, Reading};
@@ -17,6 +17,7 @@ use crate::reply::Part;
 use crate::settle;
 use crate::text::Tables;
 use crate::train;
+use crate::wishes::Wishes;
 
 /// Bytes that a server may send for a client that has left, before its connection is closed.
 const DROPPED_BYTES_MAX: usize = 1024 * 1024;
@@ -162,9 +163,7 @@ fn answered(
     };
     if asks_for_collation {
         let Linked { server, ports, .. } = step.linked(client, conn);
-        let text = b"SELECT @@collation_connection";
-        let (commands, out) = (&mut server.session.commands, ports.out(conn));
-        commands::send_text(commands, out, text, Purpose::Collation);
+        train::ask_collation(&mut server.session, ports.out(conn));
     }
     match packet.taken.part {
         Part::Within => step.push_back_on_server(client, conn),
@@ -196,6 +195,12 @@ fn answered(
                 // It could not be asked before the file was there.
                 let Linked { server, ports, .. } = step.linked(client, conn);
                 train::ask_wishes(&mut server.session, ports.out(conn));
+            }
+            if sent.facts.releases && !packet.is_error() {
+                let Linked { server, .. } = step.linked(client, conn);
+                server.session.is_released = true;
+                step.end_client(client, DisconnectReason::Terminated);
+                return None;
             }
             over(step, client, conn);
         }
@@ -232,12 +237,21 @@ fn write(
     if taken.part == Part::End {
         learn::learn_left(session, packet, agreed);
     }
+    if packet.has_untold_changes() {
+        server.session.has_untold = true;
+        let eof = EofPacket::read(payload, Capabilities::NONE)?;
+        let status = eof.status.without(Status::SESSION_STATE_CHANGED);
+        packet::message(out, header.sequence, |out| EofPacket { status, ..eof }.write(out));
+        return Ok(false);
+    }
     if packet.has_changes() {
         let ok = OkPacket::read(payload, agreed)?;
         let untold = learn::learn_changes(session, &mut server.session, (&ok, sent))?;
-        let (wishes, capabilities) = (&session.wishes, session.capabilities());
-        packet::message(out, header.sequence, |out| {
-            wishes.write(out, (&ok, payload[0]), capabilities);
+        let capabilities = session.capabilities();
+        packet::message(out, header.sequence, |out| match sent.facts.wishes {
+            // The server has had the client's wishes.
+            true => Wishes::all().write(out, (&ok, payload[0]), capabilities),
+            false => session.wishes.write(out, (&ok, payload[0]), capabilities),
         });
         return Ok(untold.collation);
     }

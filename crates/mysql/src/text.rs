@@ -19,25 +19,31 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
-    /// The things that it may ask about.
-    pub(crate) asks: Asks,
+    /// The things of earlier statements that it may ask about.
+    pub(crate) asks: Memory,
+    /// Whether it ends the session with its transaction.
+    pub(crate) releases: bool,
     /// The fate of the definitions of tables.
     pub(crate) tables: Tables,
 }
 
-/// The things that a text may ask about and that its session alone knows.
+/// The things that a session remembers of the statements before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asks {
-    /// The statement before it.
-    pub(crate) back: bool,
-    /// The number of the row that was inserted last.
+pub(crate) struct Memory {
+    /// The warnings, the error and the counts of the last statement.
+    pub(crate) last: bool,
+    /// The number that a row got by itself: that of the last statement that made one.
     pub(crate) insert_id: bool,
+    /// The number of rows: that of the last statement that had some.
+    pub(crate) found_rows: bool,
 }
 
-impl Asks {
-    /// Whether there is any.
-    pub(crate) fn are_any(self) -> bool {
-        self.back || self.insert_id
+impl Memory {
+    /// Whether all of another one is in this.
+    pub(crate) fn has(self, other: Self) -> bool {
+        (self.last || !other.last)
+            && (self.insert_id || !other.insert_id)
+            && (self.found_rows || !other.found_rows)
     }
 }
 
@@ -57,6 +63,7 @@ pub(crate) enum Verb {
     /// Any other.
     #[default]
     Other,
+    End,
     Get,
     Kill,
     Savepoint,
@@ -85,11 +92,14 @@ enum Meaning {
     Wish,
     /// It asks about the statement before if it is called without an argument.
     AskBack,
+    /// It asks for a number of rows if it is called without an argument.
+    AskFoundRows,
+    /// It asks for the number that a row got, as a call without an argument or as a variable.
+    AskInsertId,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
-    /// It asks for the number of the row that was inserted last if it is called without an
-    /// argument, or is a variable of the system.
-    AskInsertId,
+    /// It ends the session in a statement that ends a transaction, unless NO stands in front.
+    Release,
     /// It asks about the statement before in one that begins with this.
     AskBackBehind(Verb),
 }
@@ -99,6 +109,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("alter", Meaning::Define),
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("call", Meaning::Define),
+    ("commit", Meaning::Verb(Verb::End)),
     ("create", Meaning::Define),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
     ("drop", Meaning::Define),
@@ -106,7 +117,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("errors", Meaning::AskBackBehind(Verb::Show)),
     ("execute", Meaning::Define),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
-    ("found_rows", Meaning::AskBack),
+    ("found_rows", Meaning::AskFoundRows),
     ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
     ("grant", Meaning::Define),
@@ -116,9 +127,11 @@ const WORDS: &[(&str, Meaning)] = &[
     ("last_insert_id", Meaning::AskInsertId),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("release", Meaning::Release),
     ("rename", Meaning::Define),
     ("revoke", Meaning::Define),
     ("role", Meaning::PinInSet(Pins::ROLE)),
+    ("rollback", Meaning::Verb(Verb::End)),
     ("row_count", Meaning::AskBack),
     ("savepoint", Meaning::Verb(Verb::Savepoint)),
     ("session_track_schema", Meaning::Wish),
@@ -156,6 +169,7 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         facts: Facts::default(),
         is_variable: false,
         is_behind_into: false,
+        is_behind_no: false,
     };
     reader.read();
     reader.facts
@@ -170,6 +184,8 @@ struct Reader<'a> {
     is_variable: bool,
     /// Whether the word INTO has come, and nothing behind it.
     is_behind_into: bool,
+    /// Whether the word NO has come, and nothing behind it.
+    is_behind_no: bool,
 }
 
 impl Reader<'_> {
@@ -231,6 +247,7 @@ impl Reader<'_> {
             }
             self.facts.has_several |= ended;
             is_first = false;
+            self.is_behind_no = self.text[begins..self.at].eq_ignore_ascii_case(b"no");
             self.is_behind_into = self.text[begins..self.at].eq_ignore_ascii_case(b"into");
         }
     }
@@ -244,16 +261,21 @@ impl Reader<'_> {
                 self.facts.pins.add(pins);
             }
             Meaning::Define => self.facts.tables = Tables::Change,
+            Meaning::Release => {
+                let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
+                self.facts.releases |= ends && !self.is_behind_no;
+            }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
-            Meaning::AskBack => self.facts.asks.back |= self.is_called(),
-            Meaning::AskBackAsVariable => self.facts.asks.back |= self.is_variable,
+            Meaning::AskBack => self.facts.asks.last |= self.is_called(),
+            Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
             Meaning::AskInsertId => {
-                self.facts.asks.insert_id |= self.is_variable || self.is_called();
+                self.facts.asks.insert_id |= self.is_called() || self.is_variable;
             }
+            Meaning::AskBackAsVariable => self.facts.asks.last |= self.is_variable,
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks.back |= is_behind;
+                self.facts.asks.last |= is_behind;
             }
             Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
         }
@@ -394,9 +416,6 @@ mod tests {
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
         for (text, due) in [
             ("SHOW WARNINGS", true),
-            ("select last_insert_id()", true),
-            ("SELECT @@last_insert_id", true),
-            ("SELECT @@identity", true),
             ("SELECT ROW_COUNT( )", true),
             ("SELECT @@session.warning_count", true),
             ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
@@ -404,9 +423,25 @@ mod tests {
             ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
             ("SELECT t.last_insert_id FROM t", false),
         ] {
-            let facts = of(text);
-            assert_eq!(facts.asks.are_any(), due, "{text}");
-            assert_eq!(facts.asks.insert_id, due && text.to_lowercase().contains("id"), "{text}");
+            assert_eq!(of(text).asks.last, due, "{text}");
+        }
+        for (text, due) in [
+            ("COMMIT RELEASE", true),
+            ("rollback work and no chain release", true),
+            ("COMMIT AND NO CHAIN NO RELEASE", false),
+            ("RELEASE SAVEPOINT s", false),
+            ("SELECT 1; COMMIT RELEASE", true),
+        ] {
+            assert_eq!(of(text).releases, due, "{text}");
+        }
+        let asks = |insert_id, found_rows| Memory { last: false, insert_id, found_rows };
+        for (text, due) in [
+            ("select last_insert_id()", asks(true, false)),
+            ("SELECT @@session.identity, @@last_insert_id", asks(true, false)),
+            ("SELECT FOUND_ROWS()", asks(false, true)),
+            ("SELECT last_insert_id, identity, LAST_INSERT_ID(5)", asks(false, false)),
+        ] {
+            assert_eq!(of(text).asks, due, "{text}");
         }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);

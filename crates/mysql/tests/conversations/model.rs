@@ -308,7 +308,7 @@ impl Model {
                 self.rows(reply, &[&["1", "0", "OFF", "autocommit"]], Status(0));
                 return false;
             }
-            "SELECT @@collation_connection" => {
+            "SELECT @@collation_connection LIMIT 1" => {
                 self.log.push(text.into());
                 self.rows(reply, &[&["utf8mb4_bin"]], Status(0));
                 return false;
