@@ -101,6 +101,8 @@ pub struct Client {
     sent: Vec<Command>,
     /// What the direct session says of its hold on a server.
     pub holds: Holds,
+    /// Whether the client has had an error that a proxy says itself.
+    was_refused: bool,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -140,6 +142,7 @@ impl Client {
             texts: BTreeMap::new(),
             sent: Vec::new(),
             holds: Holds::default(),
+            was_refused: false,
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -211,6 +214,7 @@ impl Client {
             *tally.replies.entry(format!("{}{name}", command.name())).or_default() += 1;
             let proxied = self.proxied_reply(&command, &direct)?;
             self.holds.received(&command, &direct);
+            self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
             self.compare(&command, &direct, &proxied, tally)?;
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
@@ -284,7 +288,7 @@ impl Client {
                 _ => command.text(),
             };
             let text = text.unwrap_or_default();
-            if let Some((index, goes_on)) = pass(Pair { text, direct, proxied, at }) {
+            if let Some((index, goes_on)) = pass(Pair { text, direct, proxied, was_refused: self.was_refused, at }) {
                 tally.uses[MASKS.len() + index] += 1;
                 return if goes_on { Ok(()) } else { Err(Stop::Passed) };
             }

@@ -9,7 +9,7 @@ use refrain_mysql_wire::{Capabilities, Malformed, Status};
 
 use crate::commands::{EOF_BYTES, ReadPacket, Sent};
 use crate::errors::Brand;
-use crate::parts::{ClientSession, ServerSession, Transaction};
+use crate::parts::{ClientSession, Left, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::{Base, edit};
@@ -37,23 +37,26 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     if was_open && !status.has(Status::IN_TRANS) {
         client.pins.remove(Pins::SAVEPOINT);
     }
-    client.status = status;
+    client.status = status.of_session();
 }
 
-/// Whether the end of a reply has left something in the session that the client may ask for with
-/// its next command: warnings, an error, a number of rows. Notes what is remembered for longer.
-pub(crate) fn leaves_diagnostics(
+/// Returns what the end of a reply has left in the session. Notes what is remembered for longer.
+pub(crate) fn left(
     packet: &ReadPacket<'_>,
     agreed: Capabilities,
     memory: &mut Memory,
-) -> bool {
+) -> Left {
     memory.found_rows |= packet.payload.first() == Some(&first::EOF);
     if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
         memory.insert_id |= ok.last_insert_id > 0;
-        return ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0;
+        return Left {
+            warnings: ok.warnings > 0,
+            counts: ok.affected_rows > 0 || ok.last_insert_id > 0,
+        };
     }
     let eof = EofPacket::read(packet.payload, Capabilities::NONE);
-    packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0)
+    let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
+    Left { warnings, counts: false }
 }
 
 /// Changes of which the server has not told all.

@@ -140,8 +140,14 @@ fn for_client(
             });
             server.session.settings = c.session.settings.clone();
         }
-        Purpose::Ping if packet.has_changes() => {
-            let asks = learn::learn_late(&mut c.session, &mut server.session, packet.payload);
+        Purpose::Ping => {
+            if let Some(status) = packet.taken.status {
+                learn::learn_flags(&mut c.session, status);
+            }
+            let payload = packet.has_changes().then_some(packet.payload);
+            let asks = payload.map_or(Ok(learn::Untold::default()), |payload| {
+                learn::learn_late(&mut c.session, &mut server.session, payload)
+            });
             match asks {
                 Ok(untold) if untold.collation => {
                     train::ask_collation(&mut server.session, ports.out(conn));
@@ -156,8 +162,7 @@ fn for_client(
         | Purpose::Tracking
         | Purpose::Statement
         | Purpose::Detour
-        | Purpose::DetourSchema
-        | Purpose::Ping => {}
+        | Purpose::DetourSchema => {}
     }
     settle::settle(step, client, conn);
     Some(())

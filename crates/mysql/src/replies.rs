@@ -1,8 +1,8 @@
 //! Output of servers that are logged in: replies go to clients, or are Refrain's own.
 
-use refrain_mysql_wire::{Capabilities, Header, Status};
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
 use refrain_mysql_wire::reply::{EofPacket, OkPacket};
+use refrain_mysql_wire::{Capabilities, Header, Status, command};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
@@ -15,6 +15,7 @@ use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
+use crate::text::Tables;
 use crate::train;
 use crate::wishes::Wishes;
 
@@ -77,6 +78,7 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
     };
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     ports.out(client).extend_from_slice(bytes);
+    prepared::define(&mut server.session, bytes);
     if let Some(sequence) = sequence {
         let is_within = server.session.commands.is_within();
         c.session.place = Place { sequence: sequence.wrapping_add(1), has_begun: true, is_within };
@@ -88,6 +90,10 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
 fn read(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
     let server = step.engine.connections.server(conn)?;
     learn::learn_status(&mut server.session, packet);
+    if packet.taken.status.is_some_and(|status| status.has(Status::METADATA_CHANGED)) {
+        step.engine.core_state.shared.protocol.tables_change();
+    }
+    let server = step.engine.connections.server(conn)?;
     let client = server.client();
     match (server.session.commands.first()?.goes.clone(), client) {
         (Goes::On(sent), Some(client)) => to_client(step, (client, conn), packet, &sent),
@@ -98,7 +104,6 @@ fn read(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<
 
 /// Handles a packet for a client that has left.
 fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
-    let server = step.engine.connections.server(conn)?;
     match packet.taken.part {
         Part::Within => {}
         // Nobody has the file.
@@ -107,7 +112,11 @@ fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Optio
             return None;
         }
         Part::End => {
+            // What the client has sent is not known any more.
+            step.engine.core_state.shared.protocol.tables_change();
+            let server = step.engine.connections.server(conn)?;
             server.session.commands.pop();
+            server.session.defining = None;
             if server.session.commands.is_empty() {
                 step.make_fit(conn);
             }
@@ -164,12 +173,18 @@ fn answered(
             step.unblock(client);
         }
         Part::End => {
+            if sent.command == command::STMT_PREPARE {
+                prepared::defined(step, (client, conn));
+            }
+            if sent.facts.tables == Tables::Change {
+                step.engine.core_state.shared.protocol.tables_change();
+            }
             if sent.statement != 0 {
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 let out = ports.out(conn);
                 prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
             }
-            if sent.command == refrain_mysql_wire::command::RESET_CONNECTION && !packet.is_error() {
+            if sent.command == command::RESET_CONNECTION && !packet.is_error() {
                 let Linked { client: c, server, .. } = step.linked(client, conn);
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
@@ -203,7 +218,7 @@ fn write(
     packet: &ReadPacket<'_>,
     sent: &Sent,
 ) -> Result<bool, refrain_mysql_wire::Malformed> {
-    let is_prepare = sent.command == refrain_mysql_wire::command::STMT_PREPARE;
+    let is_prepare = sent.command == command::STMT_PREPARE;
     let number = if is_prepare { prepared::adopt(step, (client, conn), packet) } else { None };
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let (session, agreed) = (&mut c.session, server.session.agreed);
@@ -215,8 +230,7 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        session.has_diagnostics =
-            learn::leaves_diagnostics(packet, agreed, &mut session.memory);
+        session.left = learn::left(packet, agreed, &mut session.memory);
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;
@@ -237,11 +251,12 @@ fn write(
         return Ok(untold.collation);
     }
     out.reserve(HEADER_BYTES + payload.len());
-    out.extend_from_slice(&header.bytes());
     let at = out.len();
+    out.extend_from_slice(&header.bytes());
     out.extend_from_slice(payload);
-    if let Some(number) = number {
-        prepared::rename(&mut out[at..], number);
+    match number {
+        Some(number) => prepared::rename(&mut out[at + HEADER_BYTES..], number),
+        None => prepared::define(&mut server.session, &out[at..]),
     }
     Ok(false)
 }

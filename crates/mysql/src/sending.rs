@@ -15,6 +15,9 @@ use crate::slots::{Guess, Outcome};
 use crate::text::{Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
 
+/// The serial of no server.
+const NO_SERVER: u64 = 0;
+
 /// The longest execution that is sent with a foretold number.
 const FORETOLD_BYTES_MAX: usize = 64 * 1024;
 
@@ -62,8 +65,9 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
+    let remembered = remembers(step, conn, server);
     let asks = facts.asks_back || facts.asks != Memory::default();
-    if asks && !remembers(step, (conn, server), facts.asks) {
+    if asks && !(remembered && remembers_more(step, conn, facts.asks)) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -98,12 +102,13 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    if s.session.last_client.replace(client.serial()) != Some(client.serial())
-        || client.session.last_server != s.serial()
-    {
+    if !remembered {
         client.session.memory = Memory::default();
     }
-    client.session.last_server = s.serial();
+    // Preparing leaves the counts of the statement before, which may be another client's.
+    let knows = packet.command != command::STMT_PREPARE || remembered;
+    s.session.last_client = knows.then_some(client.serial());
+    client.session.last_server = if knows { s.serial() } else { NO_SERVER };
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -170,14 +175,17 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
 }
 
 /// Whether a client's server still has what the client's last statement has left to ask about.
-fn remembers(
-    step: &mut Step<'_, My>,
-    (conn, server): (Conn, Conn),
-    asked: Memory,
-) -> bool {
+fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
     let Linked { client, server, .. } = step.linked(conn, server);
     let is_last = server.session.last_client == Some(client.serial());
-    is_last && client.session.last_server == server.serial() && client.session.memory.has(asked)
+    is_last && client.session.last_server == server.serial()
+}
+
+/// Whether a client's server still has what a text asks for that the client's earlier statements
+/// have left, since no other client has had it.
+fn remembers_more(step: &mut Step<'_, My>, conn: Conn, asked: Memory) -> bool {
+    let client = step.engine.connections.client(conn);
+    client.is_some_and(|client| client.session.memory.has(asked))
 }
 
 /// Notes what follows from the beginning of a text.
@@ -262,7 +270,7 @@ pub(crate) fn refuse(
         errors::write(out, 1, told.code, told.words.as_bytes());
     })?;
     // No server has this error to ask about.
-    step.engine.connections.client(conn)?.session.last_server = 0;
+    step.engine.connections.client(conn)?.session.last_server = NO_SERVER;
     Some(handled)
 }
 

@@ -209,6 +209,11 @@ impl Settings {
             && meaningful(self) == changed.len()
     }
 
+    /// Whether [`Self::environment`] is this one.
+    pub(crate) fn have_environment(&self, environment: &Self) -> bool {
+        self.schema == environment.schema && self.are_in(environment)
+    }
+
     /// Returns these settings with those of an environment in place of the ones that decide what a
     /// text means.
     pub(crate) fn put_in(&self, environment: &Self) -> Self {

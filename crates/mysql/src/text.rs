@@ -25,6 +25,8 @@ pub(crate) struct Facts {
     pub(crate) asks: Memory,
     /// Whether it ends the session with its transaction.
     pub(crate) releases: bool,
+    /// The fate of the definitions of tables.
+    pub(crate) tables: Tables,
 }
 
 /// What a session remembers of statements further back than the last.
@@ -41,6 +43,16 @@ impl Memory {
     pub(crate) fn has(self, other: Self) -> bool {
         (self.insert_id || !other.insert_id) && (self.found_rows || !other.found_rows)
     }
+}
+
+/// The fate of the definitions of tables, and of the rights to them, under a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// Nothing.
+    #[default]
+    Stay,
+    /// It may change them.
+    Change,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -70,6 +82,8 @@ enum Meaning {
     PinInSet(Pins),
     /// It is a verb.
     Verb(Verb),
+    /// It may change a table.
+    Define,
     /// It may ask for a file.
     Load,
     /// It may change what the server reports.
@@ -90,15 +104,21 @@ enum Meaning {
 
 /// The words, in order.
 const WORDS: &[(&str, Meaning)] = &[
+    ("alter", Meaning::Define),
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("call", Meaning::Define),
     ("commit", Meaning::Verb(Verb::End)),
+    ("create", Meaning::Define),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
+    ("drop", Meaning::Define),
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
+    ("execute", Meaning::Define),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("found_rows", Meaning::AskFoundRows),
     ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
+    ("grant", Meaning::Define),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
     ("identity", Meaning::AskInsertId),
     ("kill", Meaning::Verb(Verb::Kill)),
@@ -106,6 +126,8 @@ const WORDS: &[(&str, Meaning)] = &[
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("release", Meaning::Release),
+    ("rename", Meaning::Define),
+    ("revoke", Meaning::Define),
     ("role", Meaning::PinInSet(Pins::ROLE)),
     ("rollback", Meaning::Verb(Verb::End)),
     ("row_count", Meaning::AskBack),
@@ -240,6 +262,7 @@ impl Reader<'_> {
                 let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
                 self.facts.releases |= ends && !self.is_behind_no;
             }
+            Meaning::Define => self.facts.tables = Tables::Change,
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
             Meaning::AskBack => self.facts.asks_back |= self.is_called(),
