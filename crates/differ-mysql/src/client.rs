@@ -103,6 +103,8 @@ pub struct Client {
     pub holds: Holds,
     /// Whether the client has had an error that a proxy says itself.
     was_refused: bool,
+    /// Whether the last reply was an error, which says nothing of changes.
+    is_late: bool,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -143,6 +145,7 @@ impl Client {
             sent: Vec::new(),
             holds: Holds::default(),
             was_refused: false,
+            is_late: false,
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -216,6 +219,7 @@ impl Client {
             self.holds.received(&command, &direct);
             self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
             self.compare(&command, &direct, &proxied, tally)?;
+            self.is_late = direct.error().is_some();
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
             {
@@ -277,6 +281,8 @@ impl Client {
                 command: command.name(),
                 due: command.due(),
                 uses: command.text().is_some_and(|text| text.contains("USE ")),
+                is_late: self.is_late
+                    || command.text().is_some_and(|text| text.contains("session_track_")),
                 is_head: at == 0,
             };
             if let Some(used) = same(one, two, answers) {
@@ -288,7 +294,15 @@ impl Client {
                 _ => command.text(),
             };
             let text = text.unwrap_or_default();
-            if let Some((index, goes_on)) = pass(Pair { text, direct, proxied, was_refused: self.was_refused, at }) {
+            let pair = Pair {
+                text,
+                direct,
+                proxied,
+                was_refused: self.was_refused,
+                has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
+                at,
+            };
+            if let Some((index, goes_on)) = pass(pair) {
                 tally.uses[MASKS.len() + index] += 1;
                 return if goes_on { Ok(()) } else { Err(Stop::Passed) };
             }

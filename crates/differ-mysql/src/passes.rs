@@ -37,6 +37,8 @@ pub struct Pair<'a> {
     pub proxied: &'a Reply,
     /// Whether the client has had an error that a proxy says itself.
     pub was_refused: bool,
+    /// Whether rows are to be fetched.
+    pub has_cursor: bool,
     /// The number of the first packet that differs.
     pub at: usize,
 }
@@ -48,7 +50,7 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     if first.and_then(Packet::error) == Some(3566) {
         let text = pair.text.to_ascii_lowercase();
         let is_read = text.starts_with("select") || text.starts_with("show");
-        return Some((0, is_read && !text.contains(';')));
+        return Some((0, is_read && !text.contains(';') && !pair.has_cursor));
     }
     let is_unfit = |reply: &Reply| matches!(reply.error(), Some(1210 | 1835 | 1243));
     if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {

@@ -40,15 +40,17 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     client.status = status.of_session();
 }
 
-/// Returns what the end of a reply has left in the session. Notes what is remembered for longer.
-pub(crate) fn left(
-    packet: &ReadPacket<'_>,
-    agreed: Capabilities,
-    memory: &mut Memory,
-) -> Left {
+/// Notes what the end of a statement's reply has a session remember for longer than until the next
+/// statement.
+pub(crate) fn remember(memory: &mut Memory, packet: &ReadPacket<'_>, agreed: Capabilities) {
     memory.found_rows |= packet.payload.first() == Some(&first::EOF);
+    let made = OkPacket::read(packet.payload, agreed).is_ok_and(|ok| ok.last_insert_id > 0);
+    memory.insert_id |= made;
+}
+
+/// Returns what the end of a reply has left in the session.
+pub(crate) fn left(packet: &ReadPacket<'_>, agreed: Capabilities) -> Left {
     if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        memory.insert_id |= ok.last_insert_id > 0;
         return Left {
             warnings: ok.warnings > 0,
             counts: ok.affected_rows > 0 || ok.last_insert_id > 0,

@@ -230,7 +230,10 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        session.left = learn::left(packet, agreed, &mut session.memory);
+        session.left = learn::left(packet, agreed);
+        if matches!(sent.command, command::QUERY | command::STMT_EXECUTE) {
+            learn::remember(&mut session.memory, packet, agreed);
+        }
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;
