@@ -113,14 +113,22 @@ table! {
     pub struct General;
 
     /// TCP addresses on which Refrain accepts clients.
+    ///
+    /// The list may be empty if there is a Unix socket (`unix_socket_dir`).
     listen: Vec<SocketAddr> = "127.0.0.1:6432",
         Restart, takes ["0.0.0.0:6432", "127.0.0.1:6432, [::1]:6432"], not ["localhost:6432", "6432"];
 
     /// Directory of the Unix socket on which Refrain accepts clients.
     ///
-    /// The socket's name is `.s.PGSQL.` followed by the port of the first address in `listen`.
+    /// The socket's name is `.s.PGSQL.` followed by a port: that of `unix_socket_port`.
     unix_socket_dir: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain"], not ["run/refrain"];
+
+    /// Port in the name of the Unix socket; if unset, that of the first address in `listen`.
+    ///
+    /// Without an address either, it is 6432.
+    unix_socket_port: Option<u16>,
+        Restart, takes ["6432"], not ["65536"];
 
     /// TCP addresses on which Refrain accepts clients of MySQL and MariaDB.
     ///
@@ -313,6 +321,13 @@ table! {
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 
+    /// Whether `trust` accepts users who are not known.
+    ///
+    /// If false, a user has to stand in the configuration file or in `auth_file`, or has to be found
+    /// by `auth_query`.
+    trust_unknown: bool = "true",
+        NewConnections, takes ["false"], not ["no", "0"];
+
     /// Whether connections of clients are encrypted, and which certificates clients need.
     ///
     /// The words are PgBouncer's. With `allow` and `prefer` the client chooses. `require` refuses
@@ -417,7 +432,11 @@ impl General {
         let is_verifying = self.client_tls_sslmode.is_verifying();
         let hba = (self.hba.is_some(), self.hba_file.is_some());
         [
-            (!self.listen.is_empty(), "listen", "must name at least one address"),
+            (
+                !self.listen.is_empty() || self.unix_socket_dir.is_some(),
+                "listen",
+                "must name at least one address, unless unix_socket_dir is set",
+            ),
             (hba != (true, true), "hba", "cannot stand beside hba_file"),
             (
                 hba != (false, false) || self.auth != AuthMethod::Hba,

@@ -12,7 +12,7 @@ use refrain_drive::Address;
 
 use crate::advise::Console;
 use crate::program::Program;
-use crate::source::{From, Overrides, PasswordFrom, Source};
+use crate::source::{From, Loaded, Overrides, PasswordFrom, Source};
 use crate::{advise, check, descriptors, log, program, source};
 
 /// The exit code for a command line or a configuration that cannot work.
@@ -43,6 +43,10 @@ Examples:
       refrain check --connect refrain.toml
       refrain refrain.toml
 
+  Run with the file of a PgBouncer, or turn it into a file of Refrain's own:
+      refrain /etc/pgbouncer/pgbouncer.ini
+      refrain convert /etc/pgbouncer/pgbouncer.ini > refrain.toml
+
   Watch a running Refrain:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
       curl http://localhost:9432/metrics
@@ -62,7 +66,7 @@ struct CommandLine {
     #[command(subcommand)]
     action: Option<Action>,
     /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file
-    /// (sqlite:path), or a configuration file [default: the environment variable REFRAIN_URL, else
+    /// (sqlite:path), or a configuration file: TOML, or a pgbouncer.ini [default: the environment variable REFRAIN_URL, else
     /// sqlite:./refrain.db]
     #[arg(value_name = "URL | FILE")]
     target: Option<String>,
@@ -86,6 +90,11 @@ enum Action {
         /// Allow clients from other machines to be trusted.
         #[arg(long)]
         insecure_trust: bool,
+    },
+    /// Print the TOML file that does the same as a pgbouncer.ini, with its comments.
+    Convert {
+        /// The pgbouncer.ini.
+        file: PathBuf,
     },
     /// Ask a running Refrain which reads are repeated, and print up to ten rules of the cache.
     Advise {
@@ -232,6 +241,7 @@ pub fn run() -> ExitCode {
                 _ => ExitCode::FAILURE,
             }
         }
+        (Some(Action::Convert { file }), _) => convert(file),
         (Some(Action::Advise { target, user }), _) => {
             let console = Console::read(&target, user, |name| env::var(name).ok());
             let advised =
@@ -253,14 +263,27 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Prints the TOML file that does the same as a `pgbouncer.ini`.
+fn convert(file: PathBuf) -> ExitCode {
+    let source = Source { from: From::File(file), overrides: Overrides::default() };
+    match source.convert() {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(problems) => complain(&problems),
+    }
+}
+
 /// Serves clients until the program ends. If `welcome` is true, prints how to connect first.
 fn serve(source: &Source, welcome: bool) -> ExitCode {
     refrain_drive::free_little_at_once();
-    let options = match source.load() {
-        Ok(options) => options,
+    let Loaded { options, remarks } = match source.load_and_tell() {
+        Ok(loaded) => loaded,
         Err(problems) => return complain(&problems),
     };
     log::start(options.general.log_format, options.general.log_level);
+    log::remarks(&remarks, "start");
     log::abort_on_panic();
     descriptors::raise();
     let outcome = program::start(source.clone(), options).and_then(|program| {

@@ -30,8 +30,8 @@ pub(crate) struct Places<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UnixSocket<'a> {
     At(&'a Path),
-    /// In this directory, where libpq looks for it.
-    Postgres(&'a Path),
+    /// In this directory, where libpq looks for it, with this port in its name.
+    Postgres(&'a Path, Option<u16>),
 }
 
 /// The bound sockets and their addresses. The file of the Unix socket is removed when this is
@@ -112,14 +112,16 @@ pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Re
 }
 
 impl UnixSocket<'_> {
-    /// Returns the path. If it has a port in it, that is the port of the first TCP address.
+    /// Returns the path. If it has a port in it, and none is given, that is the port of the first
+    /// TCP address.
     fn path(self, first: Option<&Address>) -> PathBuf {
         match (self, first) {
             (Self::At(path), _) => path.to_owned(),
-            (Self::Postgres(dir), Some(Address::Tcp(address))) => {
+            (Self::Postgres(dir, Some(port)), _) => dir.join(format!(".s.PGSQL.{port}")),
+            (Self::Postgres(dir, None), Some(Address::Tcp(address))) => {
                 dir.join(format!(".s.PGSQL.{}", address.port()))
             }
-            (Self::Postgres(dir), _) => dir.join(".s.PGSQL.6432"),
+            (Self::Postgres(dir, None), _) => dir.join(".s.PGSQL.6432"),
         }
     }
 }
@@ -155,7 +157,7 @@ mod tests {
         fs::create_dir_all(&dir).unwrap();
         let addresses = &["127.0.0.1:0".parse().unwrap()];
         let own = dir.join("own.sock");
-        for socket in [UnixSocket::Postgres(&dir), UnixSocket::At(&own)] {
+        for socket in [UnixSocket::Postgres(&dir, None), UnixSocket::At(&own)] {
             let places = Places { addresses, socket: Some(socket), client_speaks_first: true };
             let bound = bind(places, 10).unwrap();
             let Address::Unix(path) = bound.addresses[1].clone() else { panic!("{bound:?}") };

@@ -6,12 +6,14 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, ptr};
+use std::{env, fs, ptr};
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 use nix::unistd::{Uid, User};
 use refrain_config::{AuthMethod, Machine, Network, Options};
+
+use crate::resolve;
 
 /// This machine.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,14 @@ impl Machine for ThisMachine {
             (network.address.is_ipv4() == network.mask.is_ipv4()).then_some(network)
         };
         Ok(interfaces.filter_map(|it| network(it.address, it.netmask)).collect())
+    }
+
+    fn directory(&self) -> io::Result<PathBuf> {
+        env::current_dir()
+    }
+
+    fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        resolve::look_up(name).map_err(io::Error::other)
     }
 }
 

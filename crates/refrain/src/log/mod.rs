@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_config::{LogFormat, LogLevel};
+use refrain_config::{LogFormat, LogLevel, Remark};
 use refrain_pg::logged_words;
 use refrain_pool::event::{Level, News, Note};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -71,6 +71,16 @@ pub fn start(format: LogFormat, level: LogLevel) {
         let writing = thread::Builder::new().name("log".to_owned());
         let started = writing.spawn(move || write_lines(&lines, &lost));
         started.expect("a thread can be started");
+    }
+}
+
+/// Logs what there is to tell about lines of a `pgbouncer.ini`, each with its file.
+pub(crate) fn remarks(remarks: &[(String, Remark)], cause: &'static str) {
+    for (place, remark) in remarks {
+        match remark.is_warning {
+            true => tracing::warn!(cause, "{place}{remark}"),
+            false => tracing::info!(cause, "{place}{remark}"),
+        }
     }
 }
 
