@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::table::table;
 use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};
-use crate::value::{Given, Value, choice};
+use crate::value::{FileMode, Given, OrSystem, Port, Value, choice};
 
 choice! {
     /// Kernel interface for socket I/O.
@@ -124,11 +124,52 @@ table! {
     unix_socket_dir: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain"], not ["run/refrain"];
 
-    /// Port in the name of the Unix socket; if unset, that of the first address in `listen`.
+    /// Port in the name of the Unix socket.
     ///
-    /// Without an address either, it is 6432.
-    unix_socket_port: Option<u16>,
+    /// `listen` is that of the first address in `listen`. Without an address, it is 6432.
+    unix_socket_port: Option<Port> = "listen",
         Restart, takes ["6432"], not ["65536"];
+
+    /// Permissions of the Unix sockets: who may connect.
+    ///
+    /// The permissions of the directory count as well.
+    unix_socket_mode: FileMode = "0777",
+        Restart, takes ["0770", "700"], not ["rwx", "0999", "1777"];
+
+    /// Group of the Unix sockets; if unset, that of the process.
+    unix_socket_group: Option<String>,
+        Restart, takes ["postgres"], not [];
+
+    /// Whether other processes may listen at the same TCP addresses (`SO_REUSEPORT`).
+    ///
+    /// The kernel then spreads new clients over the processes. A cancel request that reaches
+    /// another process than its session cancels nothing.
+    so_reuseport: bool = "false",
+        Restart, takes ["true"], not ["yes", "1"];
+
+    /// Whether the kernel asks idle TCP connections whether their peers are there.
+    ///
+    /// For clients and servers, as the following three options.
+    tcp_keepalive: bool = "true",
+        Restart, takes ["false"], not ["yes", "1"];
+
+    /// Time for which a TCP connection is idle before the kernel asks for its peer.
+    ///
+    /// The kernel counts in seconds.
+    tcp_keepidle: OrSystem<Duration> = "system" ["1s" to "9h"],
+        Restart, takes ["1min"], not ["0s", "10h", "60"];
+
+    /// Time between two such questions.
+    tcp_keepintvl: OrSystem<Duration> = "system" ["1s" to "9h"],
+        Restart, takes ["10s"], not ["0s", "10h", "60"];
+
+    /// Such questions without an answer after which a connection ends.
+    tcp_keepcnt: OrSystem<u32> = "system" ["1" to "127"],
+        Restart, takes ["3"], not ["0", "128"];
+
+    /// Time for which sent bytes may stay without an answer before a TCP connection ends.
+    tcp_user_timeout: OrSystem<Duration> = "system" ["1ms" to "1d"],
+        Restart, takes ["30s"], not ["0s", "2d", "30"];
 
     /// TCP addresses on which Refrain accepts clients of MySQL and MariaDB.
     ///
@@ -197,6 +238,23 @@ table! {
     /// the others are counted and told every ten seconds. With `debug` and `trace` each is written.
     log_level: LogLevel = "info",
         Reload, takes ["error", "trace"], not ["verbose"];
+
+    /// File to which the log is written, besides standard error.
+    ///
+    /// A reload opens it anew, so that it can be renamed before. With `--quiet`, nothing goes to
+    /// standard error.
+    logfile: Option<PathBuf> = "off",
+        Reload, takes ["/var/log/refrain.log"], not ["refrain.log"];
+
+    /// File with the number of the process, which is removed at the end.
+    ///
+    /// If a file there names another process that is alive, Refrain does not start.
+    pidfile: Option<PathBuf> = "off",
+        Restart, takes ["/run/refrain.pid"], not ["refrain.pid"];
+
+    /// User of the operating system that Refrain becomes at the start; only root may change.
+    os_user: Option<String>,
+        Restart, takes ["postgres"], not [];
 
     /// Whether the kernel may write a core file if Refrain ends by a fault.
     ///

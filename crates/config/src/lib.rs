@@ -76,4 +76,4 @@ pub use crate::tls::{
     TlsGroup, TlsProtocol,
 };
 pub use crate::user::User;
-pub use crate::value::{Percent, time};
+pub use crate::value::{FileMode, OrSystem, Percent, Port, time};

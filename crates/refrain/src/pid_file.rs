@@ -23,7 +23,8 @@ impl PidFile {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         let text = format!("{}\n", getpid().as_raw_nonzero());
-        let failed = |error: io::Error| io::Error::new(error.kind(), format!("pidfile {name}: {error}"));
+        let failed =
+            |error: io::Error| io::Error::new(error.kind(), format!("pidfile {name}: {error}"));
         fs::write(path, text).map_err(failed)?;
         Ok(Self(Some(path.to_owned())))
     }

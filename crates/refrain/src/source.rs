@@ -68,6 +68,10 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
     /// Log level.
     pub log_level: Option<LogLevel>,
+    /// Levels by which the log says more than the file wants.
+    pub verbose: u8,
+    /// User to become.
+    pub user: Option<String>,
     /// The place of the password if the URL has none.
     pub password: PasswordFrom,
     /// Address for metrics; `Some(None)` turns them off.
@@ -299,6 +303,12 @@ impl Overrides {
         put(&mut general.driver, self.driver);
         put(&mut general.log_format, self.log_format);
         put(&mut general.log_level, self.log_level);
+        for _ in 0..self.verbose {
+            general.log_level = louder(general.log_level);
+        }
+        if self.user.is_some() {
+            general.os_user.clone_from(&self.user);
+        }
         put(&mut general.metrics_listen, self.metrics_listen);
         general.insecure_trust |= self.insecure_trust;
         self.apply_to_pool(&mut options.defaults);
@@ -310,6 +320,16 @@ impl Overrides {
     fn apply_to_pool(&self, pool: &mut PoolOptions) {
         put(&mut pool.pool_size, self.pool_size);
         put(&mut pool.pool_mode, self.pool_mode);
+    }
+}
+
+/// Returns the next level.
+fn louder(level: LogLevel) -> LogLevel {
+    match level {
+        LogLevel::Error => LogLevel::Warn,
+        LogLevel::Warn => LogLevel::Info,
+        LogLevel::Info => LogLevel::Debug,
+        LogLevel::Debug | LogLevel::Trace => LogLevel::Trace,
     }
 }
 

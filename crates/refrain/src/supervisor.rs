@@ -176,6 +176,8 @@ impl Supervisor {
     /// Reads the configuration again. A configuration with errors changes nothing.
     fn reload(&self) -> Result<(), String> {
         let old = self.state.options();
+        // The file may have been renamed: what follows goes to one of its old name.
+        open_log(&old);
         let (new, setup, remarks) = self.load().inspect_err(|why| {
             for problem in why.lines() {
                 tracing::error!(cause = "reload", "configuration not reloaded: {problem}");
@@ -189,6 +191,7 @@ impl Supervisor {
             tracing::warn!(cause = "reload", "{warning}");
         }
         log::remarks(&remarks, "reload");
+        open_log(&new);
         log::set_level(new.general.log_level);
         self.state.reload(new, setup);
         Ok(())
@@ -235,6 +238,13 @@ impl Supervisor {
             self.state.command(&Command::Stop);
             self.stage = Stage::Stopping(Instant::now() + STOP_WAIT);
         }
+    }
+}
+
+/// Opens the file of the log anew.
+fn open_log(options: &Options) {
+    if let Err(error) = log::open_file(options.general.logfile.as_deref()) {
+        tracing::error!(cause = "reload", "the logfile cannot be opened: {error}");
     }
 }
 

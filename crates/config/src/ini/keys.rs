@@ -42,7 +42,7 @@ pub(super) enum Table {
 }
 
 use Fate::{Acts, Missing, Needless, Option as Same, Refused};
-use Kind::{AnyText, Count, Names, Path, Seconds, Text, Word};
+use Kind::{AnyText, Count, Flag, Milliseconds, Mode, Names, Path, Seconds, Text, Word};
 use Table::{Own, Pool, Program};
 use Zero::{Is, Unset, Zero as Stays};
 
@@ -193,7 +193,7 @@ pub(super) const PROGRAM: &[Key] = &[
         Missing("clients get no notice when they log in"),
         "hello",
     ),
-    key("logfile", Some(""), Missing("the log goes to standard error alone"), "p.log"),
+    key("logfile", Some(""), Same(Program, "logfile", Path), "p.log"),
     key("max_client_conn", Some("100"), Same(Program, "max_client_conn", Count(Stays)), "7"),
     key("max_db_client_connections", Some("0"), Acts(OF_DATABASES), "7"),
     key("max_db_connections", Some("0"), Acts(OF_DATABASES), "7"),
@@ -218,7 +218,7 @@ pub(super) const PROGRAM: &[Key] = &[
         Missing("a cancel request that reaches another process cancels nothing"),
         "1",
     ),
-    key("pidfile", Some(""), Missing("no file has the number of the process"), "p.pid"),
+    key("pidfile", Some(""), Same(Program, "pidfile", Path), "p.pid"),
     key("pkt_buf", Some("4096"), Needless("buffers grow and shrink as they are needed"), "8192"),
     key("pool_idle_timeout", Some("0"), Same(Pool, "pool_idle_timeout", Seconds(NEVER)), "3"),
     key("pool_mode", Some("session"), Same(Pool, "pool_mode", Word), "Transaction"),
@@ -312,12 +312,7 @@ pub(super) const PROGRAM: &[Key] = &[
         "require",
     ),
     key("service_name", Some("pgbouncer"), Needless("is for services of Windows"), "x"),
-    key(
-        "so_reuseport",
-        Some("0"),
-        Missing("one process listens on an address; it uses all cores"),
-        "1",
-    ),
+    key("so_reuseport", Some("0"), Same(Program, "so_reuseport", Flag), "1"),
     key("stats_period", Some("60"), Missing("averages are over 60 seconds"), "3"),
     key("stats_users", Some(""), Same(Program, "stats_users", Names), "eve"),
     key("suspend_timeout", Some("10"), Needless("there is no SUSPEND"), "3"),
@@ -330,15 +325,15 @@ pub(super) const PROGRAM: &[Key] = &[
         Needless("a client is always accepted with its first bytes"),
         "0",
     ),
-    key("tcp_keepalive", Some("1"), Missing("connections have the system's keepalive"), "0"),
-    key("tcp_keepcnt", Some("0"), Missing("connections have the system's keepalive"), "3"),
-    key("tcp_keepidle", Some("0"), Missing("connections have the system's keepalive"), "3"),
-    key("tcp_keepintvl", Some("0"), Missing("connections have the system's keepalive"), "3"),
+    key("tcp_keepalive", Some("1"), Same(Program, "tcp_keepalive", Flag), "0"),
+    key("tcp_keepcnt", Some("0"), Same(Program, "tcp_keepcnt", Count(Unset)), "3"),
+    key("tcp_keepidle", Some("0"), Same(Program, "tcp_keepidle", Seconds(Unset)), "3"),
+    key("tcp_keepintvl", Some("0"), Same(Program, "tcp_keepintvl", Seconds(Unset)), "3"),
     key("tcp_socket_buffer", Some("0"), Missing("sockets have the system's buffers"), "65536"),
     key(
         "tcp_user_timeout",
         Some("0"),
-        Missing("a peer that vanished is noticed by keepalive alone"),
+        Same(Program, "tcp_user_timeout", Milliseconds(Unset)),
         "3000",
     ),
     key(
@@ -354,14 +349,9 @@ pub(super) const PROGRAM: &[Key] = &[
         Acts("as there, also for databases without a `host`; `@`, which needs no file, is refused"),
         "/run/p",
     ),
-    key("unix_socket_group", Some(""), Refused("the socket would not have this group"), "staff"),
-    key(
-        "unix_socket_mode",
-        Some("0777"),
-        Refused("the socket would be open to every user"),
-        "0700",
-    ),
-    key("user", None, Missing("Refrain stays the user that started it"), "postgres"),
+    key("unix_socket_group", Some(""), Same(Program, "unix_socket_group", Text), "staff"),
+    key("unix_socket_mode", Some("0777"), Same(Program, "unix_socket_mode", Mode), "0700"),
+    key("user", None, Same(Program, "os_user", Text), "postgres"),
     key("verbose", Some("0"), Acts("`log_level`: `debug` for 1, `trace` for more"), "1"),
 ];
 
@@ -384,7 +374,7 @@ pub(super) const DATABASE: &[Key] = &[
     key("min_pool_size", None, Acts("as there, at most the pool's size"), "2"),
     key("reserve_pool", None, Acts("`reserve_pool_size`, by its old name"), "2"),
     key("reserve_pool_size", None, Acts("as there; 0 if `reserve_pool_timeout` is 0"), "2"),
-    key("connect_query", None, Refused("sessions would begin without it"), "'set jit to off'"),
+    key("connect_query", None, Same(Own, "connect_query", Text), "'set jit to off'"),
     key("pool_mode", None, Same(Own, "pool_mode", Word), "Statement"),
     key("query_wait_timeout", None, Same(Own, "query_wait_timeout", Seconds(NEVER)), "3"),
     key("load_balance_hosts", Some("round-robin"), Needless("is for lists of hosts"), "disable"),

@@ -49,9 +49,10 @@ flags. To go back, stop Refrain and start PgBouncer: the file has not changed.
 ## The program under the name `pgbouncer`
 
 Where the program is installed (or linked) under the name `pgbouncer`, its command line is
-PgBouncer's: `pgbouncer [-q] [-v] [-V] FILE`. `-v` raises the level of the log. `-d`, `-u` and `-R`
-are refused with a reason: a supervisor such as systemd starts the program in the background and as
-another user, and a takeover of the old process's sockets is not built.
+PgBouncer's: `pgbouncer [-q] [-v] [-u USER] [-V] FILE`. `-q` keeps the log from standard error,
+each `-v` raises its level, and `-u` takes precedence over the key `user`. `-d` and `-R` are refused
+with a reason: a supervisor such as systemd starts a program in the background, and a takeover of
+the old process's sockets is not built.
 
 ## Keys
 

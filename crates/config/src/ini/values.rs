@@ -37,6 +37,8 @@ pub(super) enum Kind {
     Seconds(Zero),
     /// Milliseconds.
     Milliseconds(Zero),
+    /// Permissions of a file, as a number.
+    Mode,
 }
 
 /// The place in which a value stands: numbers are read in different ways.
@@ -67,6 +69,7 @@ impl Kind {
             Self::Names => Some(list(names(text))),
             Self::Word => Some(given(&text.to_ascii_lowercase())),
             Self::Flag => Some(Given::Truth(whole()? != 0)),
+            Self::Mode => Some(given(&format!("{:04o}", whole()?))),
             Self::Count(zero) => match whole()? {
                 0 => zero.given(Given::Whole(0)),
                 number if number < 0 && within == Within::Connection => None,

@@ -1,4 +1,5 @@
-//! The log: writes a line to standard error for each event that an operator may need to know.
+//! The log: writes a line for each event that an operator may need to know, to standard error and to
+//! a file.
 //!
 //! The thread that an event concerns makes the line, and a thread of the log writes it, with a
 //! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a
@@ -11,6 +12,7 @@
 
 mod limit;
 mod line;
+mod places;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,6 +32,8 @@ use tracing_subscriber::{Registry, reload};
 
 use crate::log::limit::{Kind, Limiter, More};
 use crate::scene;
+
+pub(crate) use crate::log::places::{be_quiet, open_file};
 
 /// Detail of an engine's note about a client that logged in.
 const LOGGED_IN: &str = "logged in";
@@ -287,12 +291,12 @@ impl<S: Subscriber> Layer<S> for Lines {
     }
 }
 
-/// Writes lines to standard error, and tells in time how many were not written. An error of a write
+/// Writes lines to their places, and tells in time how many were not written. An error of a write
 /// is ignored: there is nowhere to report it.
 fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
     while let Some(line) = next_line(lines) {
         match line {
-            Line::Text(text) => drop(io::stderr().write_all(text.as_bytes())),
+            Line::Text(text) => places::write(&text),
             Line::Flush(done) => drop(done.send(())),
         }
         let count = lost.swap(0, Relaxed);

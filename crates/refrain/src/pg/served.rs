@@ -70,7 +70,7 @@ impl Served for Pg {
         Places {
             addresses: &general.listen,
             socket: (general.unix_socket_dir.as_deref())
-                .map(|dir| UnixSocket::Postgres(dir, general.unix_socket_port)),
+                .map(|dir| UnixSocket::Postgres(dir, general.unix_socket_port.map(|port| port.0))),
             client_speaks_first: true,
         }
     }
