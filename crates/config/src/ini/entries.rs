@@ -123,7 +123,7 @@ impl Draft<'_> {
         let place = Some(named.place);
         for setting in &named.settings {
             if let "min_pool_size" | "reserve_pool" | "reserve_pool_size" = setting.key.name {
-                self.read(Kind::Count(Zero::Zero), setting, path);
+                self.read(Kind::Count(Zero::Number), setting, path);
             }
         }
         let size = match own("pool_size") {
@@ -162,7 +162,7 @@ impl Draft<'_> {
         }
         let pool = idle(self, "pool_idle_timeout").unwrap_or(f64::INFINITY);
         let any = idle(self, "autodb_idle_timeout").filter(|any| *any < pool)?;
-        let kind = Kind::Seconds(Zero::Zero);
+        let kind = Kind::Seconds(Zero::Number);
         let read = kind.read(&any.to_string(), Within::Program, &self.directory);
         let given = read.ok().flatten()?;
         Some(entry("pool_idle_timeout", given, place))

@@ -44,7 +44,7 @@ pub(super) enum Table {
 use Fate::{Acts, Missing, Needless, Option as Same, Refused};
 use Kind::{AnyText, Count, Flag, Milliseconds, Mode, Names, Path, Seconds, Text, Word};
 use Table::{Own, Pool, Program};
-use Zero::{Is, Unset, Zero as Stays};
+use Zero::{Is, Number as Stays, Unset};
 
 const NEVER: Zero = Is("never");
 /// The most servers that a pool may have: PgBouncer's zero is no limit.

@@ -8,8 +8,8 @@ use crate::value::{Given, Value};
 /// The meaning of the number zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Zero {
-    /// Zero.
-    Zero,
+    /// What it is elsewhere: zero.
+    Number,
     /// What this word means in Refrain.
     Is(&'static str),
     /// The key is not set.
@@ -90,7 +90,7 @@ impl Kind {
 impl Zero {
     fn given(self, zero: Given) -> Option<Given> {
         match self {
-            Self::Zero => Some(zero),
+            Self::Number => Some(zero),
             Self::Is(word) => match word.parse() {
                 Ok(number) => Some(Given::Whole(number)),
                 Err(_) => Some(given(word)),
