@@ -381,8 +381,8 @@ table! {
 
     /// Whether `trust` accepts users who are not known.
     ///
-    /// If false, a user has to stand in the configuration file or in `auth_file`, or has to be found
-    /// by `auth_query`.
+    /// If false, a user has to stand in the configuration file or in `auth_file`, or has to be
+    /// found by `auth_query`.
     trust_unknown: bool = "true",
         NewConnections, takes ["false"], not ["no", "0"];
 

@@ -1,8 +1,9 @@
 //! Every option of Refrain, defined once: name, unit, default, bounds, when a change takes effect,
 //! and documentation.
 //!
-//! The input is the text of a TOML file or of a `pgbouncer.ini`, or the URL of a server. The output is checked [`Options`],
-//! or every error by line. Refrain does not guess at what a user meant: an unknown key is an error.
+//! The input is the text of a TOML file or of a `pgbouncer.ini`, or the URL of a server. The output
+//! is checked [`Options`], or every error by line. Refrain does not guess at what a user meant: an
+//! unknown key is an error.
 //!
 //! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of
 //! users). The rows define reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), the

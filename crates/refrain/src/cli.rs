@@ -67,8 +67,8 @@ struct CommandLine {
     #[command(subcommand)]
     action: Option<Action>,
     /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file
-    /// (sqlite:path), or a configuration file: TOML, or a pgbouncer.ini [default: the environment variable REFRAIN_URL, else
-    /// sqlite:./refrain.db]
+    /// (sqlite:path), or a configuration file: TOML, or a pgbouncer.ini [default: the environment
+    /// variable REFRAIN_URL, else sqlite:./refrain.db]
     #[arg(value_name = "URL | FILE")]
     target: Option<String>,
     #[command(flatten)]

@@ -11,12 +11,12 @@ const NAME: &str = "pgbouncer";
 /// The version of PgBouncer whose console Refrain's is like.
 const LIKE: &str = "1.24.1";
 
-/// What a command line asks for.
+/// The wish of a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To say the version.
+    /// The version.
     Version,
-    /// To serve clients.
+    /// Clients to be served.
     Serve {
         /// The configuration.
         file: PathBuf,

@@ -43,7 +43,7 @@ pub enum From {
 pub struct Loaded {
     /// The options.
     pub options: Options,
-    /// What there is to tell about lines of a `pgbouncer.ini`, each with its file.
+    /// The remarks about lines of a `pgbouncer.ini`, each with its file.
     pub remarks: Vec<(String, Remark)>,
 }
 

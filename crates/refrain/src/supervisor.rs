@@ -27,7 +27,7 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 /// How often clients are counted while waiting for the last of them to leave.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// What there is to tell about lines of the configuration, each with its file.
+/// The remarks about lines of the configuration, each with its file.
 type Remarks = Vec<(String, Remark)>;
 
 /// A command for the whole process, or a report of a core about its end.

@@ -1,9 +1,9 @@
-//! What a `pgbouncer.ini` becomes: the entries of a TOML file that does the same, and what there is
-//! to tell about it.
+//! The entries of the TOML file that does the same as a `pgbouncer.ini`, in the making, and what
+//! there is to tell about them.
 
 use std::path::PathBuf;
 
-use super::keys::{Fate, Key, PROGRAM, Table, find};
+use super::keys::{Outcome, Key, PROGRAM, Table, find};
 use super::sections::{Sections, Setting};
 use super::values::{Kind, Within, integer};
 use crate::general::General;
@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
     pub(super) fn plain_keys(&mut self) {
         for key in PROGRAM {
             let (value, place) = self.value(key.name);
-            if let Fate::Option(table, option, kind) = key.fate {
+            if let Outcome::Option(table, option, kind) = key.outcome {
                 match kind.read(value, Within::Program, &self.directory) {
                     Ok(None) => {}
                     Ok(Some(given)) if table == Table::Program => self.set(option, given, place),
@@ -117,11 +117,11 @@ impl<'a> Draft<'a> {
         if key.default.is_some_and(|default| is_same(default, value)) {
             return;
         }
-        let (message, is_warning) = match key.fate {
-            Fate::Option(..) | Fate::Acts(_) => return,
-            Fate::Needless(why) => (format!("has nothing to do here: {why}"), false),
-            Fate::Missing(why) => (format!("is not built yet: {why}"), true),
-            Fate::Refused(why) => {
+        let (message, is_warning) = match key.outcome {
+            Outcome::Option(..) | Outcome::Acts(_) => return,
+            Outcome::Needless(why) => (format!("has nothing to do here: {why}"), false),
+            Outcome::Missing(why) => (format!("is not built yet: {why}"), true),
+            Outcome::Refused(why) => {
                 let message = format!("is not built yet, and without it {why}");
                 return self.errors.push((Some(place), path.to_owned(), message));
             }

@@ -1,7 +1,7 @@
 //! The lines of `[databases]` and `[users]`.
 
 use super::draft::{Draft, Told, entry};
-use super::keys::Fate;
+use super::keys::Outcome;
 use super::sections::{Named, Setting};
 use super::values::{Kind, Within, Zero, absolute, given, integer};
 use crate::database::Database;
@@ -35,7 +35,7 @@ impl Draft<'_> {
         let mut entries = Vec::new();
         for setting in &named.settings {
             let Setting { key, value, place } = setting;
-            if let Fate::Option(_, option, kind) = key.fate {
+            if let Outcome::Option(_, option, kind) = key.outcome {
                 let read = self.read(kind, setting, path);
                 entries.extend(read.map(|given| entry(option, given, Some(*place))));
             }

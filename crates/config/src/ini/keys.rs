@@ -1,4 +1,4 @@
-//! Every key of PgBouncer, and what becomes of it: the one table behind reading, `check`, the page
+//! All keys of PgBouncer, and what becomes of each: the one table behind reading, `check`, the page
 //! and the tests.
 
 use super::values::{Kind, Zero};
@@ -9,15 +9,15 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     /// PgBouncer's default; `None` if the key is then not set.
     pub(super) default: Option<&'static str>,
-    pub(super) fate: Fate,
+    pub(super) outcome: Outcome,
     /// Another value than the default.
     #[cfg(test)]
     pub(super) sample: &'static str,
 }
 
-/// What becomes of a key.
+/// The outcome of a key.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fate {
+pub(super) enum Outcome {
     /// It is an option of Refrain.
     Option(Table, &'static str, Kind),
     /// It acts by code of its own: this is what it does.
@@ -35,13 +35,13 @@ pub(super) enum Fate {
 pub(super) enum Table {
     /// The options of the program.
     Program,
-    /// Those of pools, by default.
+    /// The options of pools, by default.
     Pool,
     /// The same table as the line: a database's, or a user's.
     Own,
 }
 
-use Fate::{Acts, Missing, Needless, Option as Same, Refused};
+use Outcome::{Acts, Missing, Needless, Option as Same, Refused};
 use Kind::{AnyText, Count, Flag, Milliseconds, Mode, Names, Path, Seconds, Text, Word};
 use Table::{Own, Pool, Program};
 use Zero::{Is, Number as Stays, Unset};
@@ -58,7 +58,7 @@ const OF_CLIENTS: &str = "as there, unless `client_tls_sslmode` is `disable`";
 const fn key(
     name: &'static str,
     default: Option<&'static str>,
-    fate: Fate,
+    outcome: Outcome,
     sample: &'static str,
 ) -> Key {
     #[cfg(not(test))]
@@ -66,7 +66,7 @@ const fn key(
     Key {
         name,
         default,
-        fate,
+        outcome,
         #[cfg(test)]
         sample,
     }
@@ -417,7 +417,7 @@ pub(super) const USER: &[Key] = &[
     ),
 ];
 
-const NO_PEERS: Fate = Missing("a cancel request that reaches another process cancels nothing");
+const NO_PEERS: Outcome = Missing("a cancel request that reaches another process cancels nothing");
 
 /// The keys of a line in `[peers]`.
 pub(super) const PEER: &[Key] = &[

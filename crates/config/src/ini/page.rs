@@ -1,10 +1,10 @@
 //! `docs/pgbouncer.md`, written from the table of keys.
 
-use super::keys::{DATABASE, Fate, Key, PEER, PROGRAM, Table, USER};
+use super::keys::{DATABASE, Outcome, Key, PEER, PROGRAM, Table, USER};
 
 const INTRODUCTION: &str = r#"# Starting Refrain with a `pgbouncer.ini`
 
-<!-- Written by `cargo xtask docs` from the rows in `crates/config/src/ini/keys.rs`. Do not edit. -->
+<!-- Written by `cargo xtask docs` from `crates/config/src/ini/keys.rs`. Do not edit. -->
 
 Refrain starts with PgBouncer's configuration file as it is, with its `userlist.txt`, its HBA file
 and the files that it includes:
@@ -85,15 +85,15 @@ fn row(key: &Key) -> String {
         None | Some("") => String::new(),
         Some(default) => format!("`{default}`"),
     };
-    let (fate, words) = match key.fate {
-        Fate::Option(Table::Pool, option, _) => ("acts", format!("`{option}` of `[pool]`")),
-        Fate::Option(_, option, _) => ("acts", format!("`{option}`")),
-        Fate::Acts(what) => ("acts", what.to_owned()),
-        Fate::Needless(why) => ("told", why.to_owned()),
-        Fate::Missing(what) => ("missing", what.to_owned()),
-        Fate::Refused(what) => ("refused", what.to_owned()),
+    let (outcome, words) = match key.outcome {
+        Outcome::Option(Table::Pool, option, _) => ("acts", format!("`{option}` of `[pool]`")),
+        Outcome::Option(_, option, _) => ("acts", format!("`{option}`")),
+        Outcome::Acts(what) => ("acts", what.to_owned()),
+        Outcome::Needless(why) => ("told", why.to_owned()),
+        Outcome::Missing(what) => ("missing", what.to_owned()),
+        Outcome::Refused(what) => ("refused", what.to_owned()),
     };
-    format!("| `{}` | {default} | {fate} | {words} |\n", key.name)
+    format!("| `{}` | {default} | {outcome} | {words} |\n", key.name)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A `pgbouncer.ini` that has been read: its lines, the entries of the TOML file that does the same,
-//! and what there is to tell.
+//! A `pgbouncer.ini` that has been read: its lines, the entries of the TOML file that does the
+//! same, and what there is to tell.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct Remark {
     pub line: usize,
     /// The key by its path, such as `pgbouncer.pkt_buf`.
     pub key: String,
-    /// What there is to know.
+    /// The thing to know.
     pub message: String,
     /// Whether the line asks for something that Refrain does not do.
     pub is_warning: bool,

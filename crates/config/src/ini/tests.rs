@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::keys::{DATABASE, Fate, Key, PEER, PROGRAM, USER};
+use super::keys::{DATABASE, Outcome, Key, PEER, PROGRAM, USER};
 use super::text::{Said, Text};
 use super::values::{Within, integer};
 use super::{Remark, is_ini, pairs};
@@ -40,7 +40,7 @@ impl Machine for Files {
     }
 
     fn directory(&self) -> io::Result<PathBuf> {
-        Ok("/work".into())
+        Ok("/here".into())
     }
 
     fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
@@ -234,7 +234,7 @@ fn servers_are_reached_as_pgbouncer_reaches_them() {
          server_tls_ca_file = /own.crt\nautodb_idle_timeout = 60\n",
     );
     let local = options.pool("local", "me").expect("local").server;
-    assert_eq!(local.host, Host::Unix { dir: "/work/run".into(), port: 5432 });
+    assert_eq!(local.host, Host::Unix { dir: "/here/run".into(), port: 5432 });
     let far = options.pool("far", "me").expect("far").server;
     let Host::Tcp { host, port, tls } = &far.host else { panic!("{far:?}") };
     assert_eq!((host.as_str(), *port, tls.mode), ("db.example", 6000, SslMode::Require));
@@ -324,7 +324,7 @@ fn all_keys() -> impl Iterator<Item = (&'static str, &'static Key)> {
 
 fn machine() -> Files {
     let hba = "host all all all md5\n";
-    Files(vec![("/work/hba.conf", hba), ("/work/ident.conf", "m a b\n")])
+    Files(vec![("/here/hba.conf", hba), ("/here/ident.conf", "m a b\n")])
 }
 
 #[test]
@@ -336,23 +336,23 @@ fn every_key_does_what_its_row_says() {
         let without = text.replace(&format!("{} = {}\n", key.name, key.sample), "");
         let without = without.replace(&format!("{}={}", key.name, key.sample), "");
         let read = read_on(&text, &machine);
-        if let Fate::Refused(why) = key.fate {
+        if let Outcome::Refused(why) = key.outcome {
             let told = read.map(|_| ()).expect_err(&name);
             assert!(told.contains(why) && told.contains(key.name), "{name}: {told}");
             continue;
         }
         let (options, remarks) = read.unwrap_or_else(|told| panic!("{name}: {told}"));
         let told: Vec<_> = remarks.iter().filter(|remark| remark.key.contains(key.name)).collect();
-        match key.fate {
-            Fate::Option(..) | Fate::Acts(_) => {
+        match key.outcome {
+            Outcome::Option(..) | Outcome::Acts(_) => {
                 let before = read_on(&without, &machine).map(|(options, _)| options);
                 let hostless = name == "databases.host";
                 assert!(hostless || before.as_ref() != Ok(&options), "{name} changes nothing");
             }
-            Fate::Needless(_) => assert!(!told[0].is_warning, "{name}"),
-            Fate::Missing(_) if section == "peers" => assert!(remarks[0].is_warning, "{name}"),
-            Fate::Missing(_) => assert!(told[0].is_warning, "{name}"),
-            Fate::Refused(_) => {}
+            Outcome::Needless(_) => assert!(!told[0].is_warning, "{name}"),
+            Outcome::Missing(_) if section == "peers" => assert!(remarks[0].is_warning, "{name}"),
+            Outcome::Missing(_) => assert!(told[0].is_warning, "{name}"),
+            Outcome::Refused(_) => {}
         }
         // The default says nothing, and changes nothing.
         if let Some(default) = key.default.filter(|default| !default.is_empty()) {
@@ -388,7 +388,7 @@ fn comments_are_kept() {
     for line in ["# The shop.", "# its server", "[databases.shop]", "# where", "# the end"] {
         assert!(toml.lines().any(|other| other == line), "{line} is not in\n{toml}");
     }
-    assert!(toml.contains("auth_file = \"/work/users.txt\""), "{toml}");
+    assert!(toml.contains("auth_file = \"/here/users.txt\""), "{toml}");
     assert!(toml.contains("password = \"a\\\"b\\\\c\""), "{toml}");
     assert!(toml.starts_with("# line 8: pgbouncer.pkt_buf: has nothing to do here"), "{toml}");
 }

@@ -14,7 +14,7 @@ const USUAL: [&str; 6] = ["default", "secure", "fast", "normal", "compat", "all"
 pub(super) struct Chosen {
     /// The value; `None` if it is Refrain's default.
     pub(super) given: Option<Given>,
-    /// What is told to the operator.
+    /// The words for the operator.
     pub(super) told: Option<String>,
 }
 

@@ -8,9 +8,9 @@ use crate::value::{Given, Value};
 /// The meaning of the number zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Zero {
-    /// What it is elsewhere: zero.
+    /// The number, as elsewhere.
     Number,
-    /// What this word means in Refrain.
+    /// The meaning of this word in Refrain.
     Is(&'static str),
     /// The key is not set.
     Unset,

@@ -1,5 +1,5 @@
-//! The log: writes a line for each event that an operator may need to know, to standard error and to
-//! a file.
+//! The log: writes a line for each event that an operator may need to know, to standard error and
+//! to a file.
 //!
 //! The thread that an event concerns makes the line, and a thread of the log writes it, with a
 //! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a

@@ -31,7 +31,7 @@ fn refrain(arguments: &[&str]) -> Output {
 
 const USERS: &str = "\"postgres\" \"pw\"\n\"hashed\" \"md50123456789abcdef0123456789abcdef\"\n";
 
-/// What an ini of an application has, most often.
+/// The keys that the file of an application has, most often.
 const APP: &str = "\
 [databases]
 app = host={host} port={pg} dbname=DATABASE user=postgres pool_size=1 connect_query='set jit to off'
@@ -87,6 +87,29 @@ fn an_application_s_file_serves() {
     assert!(log.contains("listening on") && refrain.log().contains("listening on"), "{log}");
     let told = "pgbouncer.ignore_startup_parameters: has nothing to do here";
     assert!(refrain.log().contains(told), "{}", refrain.log());
+}
+
+#[test]
+fn a_first_query_that_fails_is_told() {
+    let ini = "[databases]\n* = host={host} port={pg} user=postgres connect_query='selec 1'\n\
+               open = host={host} port={pg} user=postgres dbname=postgres connect_query='begin'\n\
+               set = host={host} port={pg} user=postgres dbname=postgres pool_size=1 \
+               connect_query='set timezone to ''Asia/Tokyo''; select 1; set search_path to pg_catalog'\n\
+               [pgbouncer]\npool_mode = transaction\nauth_type = any\nlisten_addr = 127.0.0.1\n\
+               listen_port = {port}\nunix_socket_dir =\n";
+    let refrain = Refrain::start_ini(&over(cluster(Version::V15), ini), &[]).unwrap();
+    let ask = |database: &str, sql: &str| runs(&refrain, ("me", ""), database, sql);
+    assert_eq!(ask("postgres", "select 1").as_deref(), Ok("1"));
+    assert!(refrain.log().contains("connect_query failed: syntax error"), "{}", refrain.log());
+    assert!(ask("open", "select 1").is_err());
+    assert!(refrain.log().contains("left a transaction open"), "{}", refrain.log());
+    // What the query sets is there for each client, also behind one that has set something else.
+    let both = "select current_setting('timezone'), current_setting('search_path')";
+    for _ in 0..2 {
+        assert_eq!(ask("set", both).as_deref(), Ok("Asia/Tokyo|pg_catalog"));
+        let own = "set timezone to 'UTC'; set search_path to public; select 1";
+        assert_eq!(ask("set", own).as_deref(), Ok("1"));
+    }
 }
 
 #[test]
