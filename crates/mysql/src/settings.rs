@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The value of each session variable as a session begins with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Base {
-    variables: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    variables: BTreeMap<Box<[u8]>, Arc<[u8]>>,
     /// The collations by number: name, and character set.
     collations: BTreeMap<u16, Collation>,
 }
@@ -110,6 +110,11 @@ impl Base {
     /// Returns a variable's value.
     pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
         self.variables.get(name).map(|value| &**value)
+    }
+
+    /// Returns a variable's value, to be shared.
+    pub(crate) fn shared(&self, name: &[u8]) -> Arc<[u8]> {
+        self.variables.get(name).cloned().unwrap_or_default()
     }
 
     /// Returns a variable's value that is a number.
