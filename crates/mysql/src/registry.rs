@@ -1,7 +1,7 @@
 //! The prepared statements that clients and servers of a core have, by their texts.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -71,7 +71,8 @@ impl Registry {
         let Draft { text, is_whole, facts, .. } = draft;
         let make = |text| {
             let environment = settings.environment();
-            Arc::new(Statement { pool, environment, text, is_whole, facts })
+            let first_types = OnceLock::new();
+            Arc::new(Statement { pool, environment, text, is_whole, facts, first_types })
         };
         if !is_whole {
             return make(text);
@@ -120,7 +121,7 @@ impl Registry {
 
     /// Returns the statement of this core that another core's is.
     pub(crate) fn adopt(&mut self, other: &Arc<Statement>) -> Arc<Statement> {
-        let Statement { pool, environment, text, is_whole, facts } = &**other;
+        let Statement { pool, environment, text, is_whole, facts, .. } = &**other;
         let since = Moment::default();
         let draft = Draft { text: text.clone(), is_whole: *is_whole, facts: *facts, since };
         self.share(*pool, environment, draft)

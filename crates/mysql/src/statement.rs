@@ -4,7 +4,7 @@
 //! not depend on the client: statements of the same pool with the same text, prepared under
 //! settings that read it alike, are one. Servers know it by other numbers (`slots`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use refrain_pool::ids::PoolId;
 
@@ -23,6 +23,17 @@ pub(crate) struct Statement {
     pub(crate) is_whole: bool,
     /// The effects that its execution may have.
     pub(crate) facts: Facts,
+    /// The types of the parameters in its first execution.
+    pub(crate) first_types: OnceLock<Arc<[u8]>>,
+}
+
+impl Statement {
+    /// Returns types of the parameters, to be kept. Those of the first execution are shared by all
+    /// clients that execute the statement alike, which are nearly all.
+    pub(crate) fn types(&self, types: &[u8]) -> Arc<[u8]> {
+        let first = self.first_types.get_or_init(|| types.into());
+        if **first == *types { first.clone() } else { types.into() }
+    }
 }
 
 /// A text that a server is asked to prepare.

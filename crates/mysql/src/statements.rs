@@ -1,7 +1,5 @@
 //! Commands that prepare statements, or name them.
 
-use std::sync::Arc;
-
 use refrain_mysql_wire::error_code::{self, ErrorCode};
 use refrain_mysql_wire::packet::PAYLOAD_BYTES_MAX;
 use refrain_mysql_wire::prepared::{self, Execute};
@@ -228,7 +226,7 @@ fn execute(
     if is_full {
         session.pins.add(Pins::VARIABLES);
     }
-    let types: Option<Arc<[u8]>> = head.types.filter(|_| has_new).map(Into::into);
+    let types = head.types.filter(|_| has_new).map(|types| held.statement.types(types));
     session.statements.edit(number, |held| {
         held.is_full = is_full && head.types.is_none();
         held.types = types.or(held.types.take());

@@ -1,5 +1,5 @@
-//! Counts by callgrind: instructions per transaction of each script of the engine's harness
-//! (`crates/pg/tests/common`), and the lines of code that one of them runs.
+//! Counts by callgrind: instructions per transaction of each script of a protocol's harness
+//! (`tests/common` of its crate), and the lines of code that one of them runs.
 //!
 //! Only functions of the engine are counted. A count is the difference between two runs, the
 //! second twice as long, so the start of the program is not in it, and the same code always has the
@@ -31,12 +31,13 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// Builds the program both ways, and installs valgrind if it is missing.
-    pub(super) fn build() -> Result<Self> {
+    /// Builds a crate's program both ways, and installs valgrind if it is missing.
+    pub(super) fn build(package: &str) -> Result<Self> {
         if !provision::has_program("valgrind") {
             provision::debian(&["valgrind"])?;
         }
-        Ok(Self { program: built(&["--release"], "release")?, plain: built(&[], "debug")? })
+        let program = built(package, &["--release"], "release")?;
+        Ok(Self { program, plain: built(package, &[], "debug")? })
     }
 
     /// Returns each script's name, and the instructions that one transaction of it takes.
@@ -73,12 +74,16 @@ impl Scripts {
     }
 }
 
-/// Builds the program with these arguments of cargo and returns its path in a folder of `target`.
-fn built(arguments: &[&str], folder: &str) -> Result<PathBuf> {
+/// Builds a crate's program with these arguments of cargo. Returns the path of a copy in a folder of
+/// `target`: the programs of all crates have one name.
+fn built(package: &str, arguments: &[&str], folder: &str) -> Result<PathBuf> {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--package", "refrain-pg", "--example", "scripts"]);
+    cargo.args(["build", "--quiet", "--locked", "--package", package, "--example", "scripts"]);
     command::run(cargo.args(arguments))?;
-    Ok(workspace::target().join(folder).join("examples/scripts"))
+    let examples = workspace::target().join(folder).join("examples");
+    let copy = examples.join(format!("scripts-of-{package}"));
+    fs::copy(examples.join("scripts"), &copy).context("the program is not there")?;
+    Ok(copy)
 }
 
 /// Returns a callgrind that counts what the harness measures.

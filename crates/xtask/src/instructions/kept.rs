@@ -10,8 +10,6 @@ use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// The file with the counts.
-const FILE: &str = "crates/pg/instructions.txt";
 /// Most percent by which a count of instructions may differ from the kept one.
 const PERCENT: u64 = 1;
 /// The beginning of the name of a count that may fall and not rise.
@@ -36,17 +34,18 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Reads the counts that the repository keeps.
-    pub(super) fn kept() -> Result<Self> {
-        let path = workspace::root().join(FILE);
-        parse(&fs::read_to_string(&path).with_context(|| format!("reading {FILE}"))?)
+    /// Reads the counts that the repository keeps in a file.
+    pub(super) fn kept(file: &str) -> Result<Self> {
+        let path = workspace::root().join(file);
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {file}"))?;
+        parse(&text).with_context(|| file.to_owned())
     }
 
-    /// Makes these the counts that the repository keeps.
-    pub(super) fn keep(&self) -> Result<()> {
+    /// Makes these the counts that the repository keeps in a file.
+    pub(super) fn keep(&self, file: &str) -> Result<()> {
         let rows = self.rows.iter().map(|(name, count)| format!("{name}: {count}\n"));
         let text = format!("{HEAD}{COMPILER}: {}\n{}", self.compiler, rows.collect::<String>());
-        fs::write(workspace::root().join(FILE), text).with_context(|| format!("writing {FILE}"))
+        fs::write(workspace::root().join(file), text).with_context(|| format!("writing {file}"))
     }
 
     fn get(&self, name: &str) -> Option<u64> {
@@ -58,15 +57,15 @@ impl Counts {
         let mut found = Vec::new();
         for (name, count) in &self.rows {
             match kept.get(name) {
-                None => found.push(format!("{name}: {count}, and {FILE} has no such row")),
+                None => found.push(format!("{name}: {count}, and no such row is kept")),
                 Some(before) if has_changed(name, before, *count) => {
-                    found.push(format!("{name}: {count}, and {before} in {FILE}"));
+                    found.push(format!("{name}: {count}, and {before} is kept"));
                 }
                 Some(_) => {}
             }
         }
         let gone = kept.rows.iter().filter(|(name, _)| self.get(name).is_none());
-        found.extend(gone.map(|(name, _)| format!("{name}: only in {FILE}")));
+        found.extend(gone.map(|(name, _)| format!("{name}: kept, and not counted")));
         found
     }
 }
@@ -82,7 +81,7 @@ fn has_changed(name: &str, before: u64, now: u64) -> bool {
 fn parse(text: &str) -> Result<Counts> {
     let mut counts = Counts { compiler: String::new(), rows: Vec::new() };
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (name, value) = line.rsplit_once(": ").with_context(|| format!("{FILE}: {line}"))?;
+        let (name, value) = line.rsplit_once(": ").with_context(|| line.to_owned())?;
         if name == COMPILER {
             counts.compiler = value.to_owned();
         } else {

@@ -16,23 +16,53 @@ use crate::command::{self, Tally};
 use self::count::Scripts;
 use self::kept::{CEILING, Counts};
 
-/// The script of the tour.
-const TOUR: &str = "prepared hit";
+/// A protocol whose scripts are counted.
+struct Counted {
+    /// The protocol's crate.
+    package: &'static str,
+    /// The file with the counts.
+    file: &'static str,
+    /// The script of the tour, if the protocol has one.
+    tour: Option<&'static str>,
+}
+
+/// The protocols.
+const COUNTED: &[Counted] = &[
+    Counted {
+        package: "refrain-pg",
+        file: "crates/pg/instructions.txt",
+        tour: Some("prepared hit"),
+    },
+    Counted { package: "refrain-mysql", file: "crates/mysql/instructions.txt", tour: None },
+];
 /// A file of which more lines run belongs to the tour.
 const GLANCE_LINES: usize = 20;
 
-/// Counts all and writes the file of the repository, if `write` asks for it.
+/// Counts all and writes the files of the repository, if `write` asks for it.
 pub fn bench(write: bool) -> Result<()> {
-    let counts = counted()?;
-    if write { counts.keep() } else { Ok(()) }
+    for protocol in COUNTED {
+        let counts = counted(protocol)?;
+        if write {
+            counts.keep(protocol.file)?;
+        }
+    }
+    Ok(())
 }
 
 /// Compares the counts with those that the repository keeps. With another compiler than theirs, a
 /// change is told and counts for nothing.
 pub fn check() -> Result<Tally> {
-    let (counts, kept) = (counted()?, Counts::kept()?);
+    let mut tally = Tally::default();
+    for protocol in COUNTED {
+        tally += compared(protocol)?;
+    }
+    Ok(tally)
+}
+
+fn compared(protocol: &Counted) -> Result<Tally> {
+    let (counts, kept) = (counted(protocol)?, Counts::kept(protocol.file)?);
     let changes = counts.changes_since(&kept);
-    changes.iter().for_each(|change| println!("{change}"));
+    changes.iter().for_each(|change| println!("{}: {change}", protocol.file));
     if counts.compiler != kept.compiler {
         println!("the kept counts are those of {}", kept.compiler);
         return Ok(Tally { passed: 1, failed: 0 });
@@ -41,11 +71,21 @@ pub fn check() -> Result<Tally> {
     Ok(Tally { passed: u32::try_from(counts.rows.len())?.saturating_sub(failed), failed })
 }
 
-fn counted() -> Result<Counts> {
-    let scripts = Scripts::build()?;
+fn counted(protocol: &Counted) -> Result<Counts> {
+    println!("\n{}", protocol.package);
+    let scripts = Scripts::build(protocol.package)?;
     let mut rows = scripts.instructions()?;
-    let files = scripts.lines(TOUR)?;
-    println!("\nlines run by {TOUR}:");
+    if let Some(tour) = protocol.tour {
+        rows.extend(measured(&scripts, tour)?);
+    }
+    let compiler = command::output(Command::new("rustc").arg("--version"))?;
+    Ok(Counts { compiler: compiler.trim().to_owned(), rows })
+}
+
+/// Returns the length of the tour.
+fn measured(scripts: &Scripts, tour: &str) -> Result<Vec<(String, u64)>> {
+    let files = scripts.lines(tour)?;
+    println!("\nlines run by {tour}:");
     files.iter().for_each(|file| println!("{:>5} {}", file.lines, file.path));
     let long = files.iter().filter(|file| file.lines > GLANCE_LINES).count();
     let lines: usize = files.iter().map(|file| file.lines).sum();
@@ -53,10 +93,11 @@ fn counted() -> Result<Counts> {
         (format!("files of more than {GLANCE_LINES} lines run"), long),
         ("lines run".to_owned(), lines),
     ];
-    for (name, number) in measured {
-        println!("{CEILING}{name}: {number}");
-        rows.push((format!("{CEILING}{name}"), u64::try_from(number)?));
-    }
-    let compiler = command::output(Command::new("rustc").arg("--version"))?;
-    Ok(Counts { compiler: compiler.trim().to_owned(), rows })
+    measured
+        .into_iter()
+        .map(|(name, number)| {
+            println!("{CEILING}{name}: {number}");
+            Ok((format!("{CEILING}{name}"), u64::try_from(number)?))
+        })
+        .collect()
 }
