@@ -1,6 +1,8 @@
 //! New servers: a pool connects one more if a client waits, a job on which clients depend, or a
 //! login is to be confirmed, and the limits allow it.
 
+use std::sync::Arc;
+
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
 use crate::engine::Step;
@@ -90,6 +92,8 @@ impl<P: Protocol> Step<'_, P> {
         let host = pool.settings.host.clone();
         let mut server = Server::new(serial, conn, id, self.now, session);
         server.reconnects = pool.shared.reconnects();
+        // A core that has not reloaded yet still connects to where the servers were.
+        server.close_needed = !Arc::ptr_eq(&pool.settings, &pool.shared.settings());
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });
     }

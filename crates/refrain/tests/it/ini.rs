@@ -94,7 +94,8 @@ fn a_first_query_that_fails_is_told() {
     let ini = "[databases]\n* = host={host} port={pg} user=postgres connect_query='selec 1'\n\
                open = host={host} port={pg} user=postgres dbname=postgres connect_query='begin'\n\
                set = host={host} port={pg} user=postgres dbname=postgres pool_size=1 \
-               connect_query='set timezone to ''Asia/Tokyo''; select 1; set search_path to pg_catalog'\n\
+               connect_query='set timezone to ''Asia/Tokyo''; select 1; \
+               set search_path to pg_catalog'\n\
                [pgbouncer]\npool_mode = transaction\nauth_type = any\nlisten_addr = 127.0.0.1\n\
                listen_port = {port}\nunix_socket_dir =\n";
     let refrain = Refrain::start_ini(&over(cluster(Version::V15), ini), &[]).unwrap();
