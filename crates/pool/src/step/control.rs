@@ -70,12 +70,11 @@ impl<P: Protocol> Step<'_, P> {
     fn reload(&mut self) {
         let mut reloaded = Vec::new();
         for pool in self.engine.core_state.pools_mut() {
-            let before = std::mem::replace(&mut pool.settings, pool.shared.settings());
             pool.removed = pool.shared.is_removed();
-            reloaded.push((pool.shared.id, before));
+            reloaded.push(pool.shared.id);
         }
-        for (id, before) in reloaded {
-            P::reloaded(self, id, &before);
+        for id in reloaded {
+            self.renew_settings(id);
         }
         // The next tick reads the timeouts.
         self.engine.core_state.idle_due = Now(0);
