@@ -230,9 +230,10 @@ table! {
 
     /// Query that each new server runs before clients get it. For PostgreSQL only.
     ///
-    /// If it fails, the log tells, and clients get the server all the same. A server that a client
-    /// has left something on is closed, because a reset would undo what the query has set. A
-    /// client's own RESET undoes it too: parameters are better set by `parameters`.
+    /// If it fails, the log tells, and clients get the server all the same. A server on which a
+    /// client has left something is closed, because a reset would undo what the query has set.
+    /// Settings are better set by `parameters`: what a client changes of them goes back to what
+    /// they are without the query.
     connect_query: Option<String>,
         NewConnections, takes ["SET jit TO off"], not [];
 
