@@ -17,7 +17,7 @@ use crate::errors::Brand;
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
 use crate::registry::Registry;
-use crate::settings::{Base, Settings};
+use crate::settings::{Base, Interned, Settings};
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
 use crate::text::Memory;
@@ -40,6 +40,8 @@ pub struct ClientSession {
     pub(crate) reading: Reading,
     /// The settings, which follow the client.
     pub(crate) settings: Arc<Settings>,
+    /// Whether texts could have several statements before COM_CHANGE_USER, which leaves that.
+    pub(crate) has_had_several: Option<bool>,
     /// The things that only the client's server has.
     pub(crate) pins: Pins,
     /// The prepared statements.
@@ -235,6 +237,8 @@ pub struct CorePart {
     pub(crate) is_probing: bool,
     /// The clients that wait to be greeted.
     pub(crate) ungreeted: Vec<(Conn, ClientSerial)>,
+    /// The settings of clients and servers.
+    pub(crate) settings: Interned,
     /// The prepared statements of clients and servers.
     pub(crate) statements: Registry,
 }
