@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use crate::choices::AuthMethod;
 use crate::database::Database;
-use crate::general::{AuthMethod, General};
+use crate::general::General;
 use crate::hba::{self, Groups, Hba, Source, Texts};
 use crate::machine::Machine;
 use crate::secret::UserSecret;

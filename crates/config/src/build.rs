@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use crate::access;
 use crate::cache::{Cache, CacheOptions, CacheRule};
+use crate::choices::AuthMethod;
 use crate::database::{Backend, Database, DatabaseKeys};
 use crate::equivalent::{self, DATABASES, POOL, USERS};
 use crate::error::{Error, Errors};
 use crate::file;
-use crate::general::{AuthMethod, General};
+use crate::general::General;
 use crate::hba::{Groups, Hba};
 use crate::machine::{Machine, NoMachine};
 use crate::mysql;

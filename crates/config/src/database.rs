@@ -230,9 +230,10 @@ table! {
 
     /// Query that each new server runs before clients get it. For PostgreSQL only.
     ///
-    /// If it fails, the log tells. What it sets is what clients begin with, as long as nothing
-    /// resets it: `server_reset_query` and a client's own RESET lose what PostgreSQL does not keep
-    /// as a default of the session. `parameters` are kept.
+    /// If it fails, the log tells, and clients get the server all the same. A server on which a
+    /// client has left something is closed, because a reset would undo what the query has set.
+    /// Settings are better set by `parameters`: what a client changes of them goes back to what
+    /// they are without the query.
     connect_query: Option<String>,
         NewConnections, takes ["SET jit TO off"], not [];
 

@@ -23,6 +23,8 @@
 
 mod secret;
 mod value;
+mod system;
+mod choices;
 mod pattern;
 mod table;
 mod tls;
@@ -52,11 +54,10 @@ mod reference;
 mod tests;
 
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
+pub use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
 pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
-pub use crate::general::{
-    AuthMethod, DriverChoice, General, LogFormat, LogLevel, Unavailable, Workers,
-};
+pub use crate::general::General;
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::host::Host;
 pub use crate::ini::{Remark, is_ini, pgbouncer_page};
@@ -71,10 +72,11 @@ pub use crate::reload::{Change, ConfigRow};
 pub use crate::secret::{NativeHash, ScramVerifier, Secret, UserSecret};
 pub use crate::spelling::nearest;
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
+pub use crate::system::{FileMode, OrSystem, Port};
 pub use crate::table::When;
 pub use crate::tls::{
     Authorities, ChannelBinding, ServerTls, SslMode, SslNegotiation, TlsChoices, TlsCipher,
     TlsGroup, TlsProtocol,
 };
 pub use crate::user::User;
-pub use crate::value::{FileMode, OrSystem, Percent, Port, time};
+pub use crate::value::{Percent, time};

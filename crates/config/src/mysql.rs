@@ -15,7 +15,7 @@ const OF_POSTGRES: &str = "is for PostgreSQL: a database of MySQL cannot have it
 /// Why a lookup of users is refused.
 const NO_LOOKUP: &str = "is for PostgreSQL: users of a database of MySQL stand under [users]";
 
-const REFUSALS: [Refusal; 12] = {
+const REFUSALS: [Refusal; 13] = {
     const fn refusal(
         option: &'static str,
         allowed: &'static [&'static str],
@@ -28,6 +28,7 @@ const REFUSALS: [Refusal; 12] = {
         refusal("share_servers", &["off"], OF_POSTGRES),
         refusal("server_reset_query", &[], OF_POSTGRES),
         refusal("application_name", &[], OF_POSTGRES),
+        refusal("connect_query", &[], OF_POSTGRES),
         refusal("channel_binding", &["disable"], OF_POSTGRES),
         refusal("sslnegotiation", &["postgres"], OF_POSTGRES),
         refusal("auth_user", &[], NO_LOOKUP),

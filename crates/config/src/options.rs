@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::cache::{Cache, PoolCache};
+use crate::choices::AuthMethod;
 use crate::database::{AuthQueryKeys, Backend, Database, Server};
-use crate::general::{AuthMethod, General};
+use crate::general::General;
 use crate::hba::{Groups, Hba};
 use crate::pool::PoolOptions;
 use crate::secret::UserSecret;

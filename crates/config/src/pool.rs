@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::general::Unavailable;
+use crate::choices::Unavailable;
 use crate::table::{Row, Table, table};
 use crate::value::{Given, Percent, choice};
 

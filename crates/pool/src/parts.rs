@@ -68,6 +68,10 @@ pub trait Parts: Sized + Debug + 'static {
     fn configure(pool: &Self::PoolShared, settings: &PoolSettings) {
         let _ = (pool, settings);
     }
+    /// Handles that a pool's servers are reached elsewhere or in another way from now on.
+    fn moved(pool: &Self::PoolShared) {
+        let _ = pool;
+    }
     /// Whether a server of the pool has been logged in to, so that the protocol knows what to tell
     /// clients at their login.
     fn is_known(pool: &Self::PoolShared) -> bool {

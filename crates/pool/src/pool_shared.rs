@@ -35,6 +35,8 @@ pub struct PoolShared<P: Parts> {
     /// Number of servers that are logged in, over all cores and on the way between them.
     live: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
+    /// The place of the servers when the pool was made.
+    place: String,
     /// The number of servers on which reads run before reads share a server.
     width: Mutex<Width>,
     /// The clients that wait because of a limit.
@@ -49,8 +51,10 @@ impl<P: Parts> PoolShared<P> {
         settings: Arc<PoolSettings>,
         protocol: P::PoolShared,
     ) -> Self {
+        let place = settings.place(&database);
         Self {
             id,
+            place,
             database,
             user,
             variant,
@@ -74,9 +78,18 @@ impl<P: Parts> PoolShared<P> {
     /// configured any more.
     pub(crate) fn configure(&self, settings: Option<Arc<PoolSettings>>) {
         self.removed.store(settings.is_none(), Relaxed);
-        let Some(settings) = settings else { return };
+        let Some(mut settings) = settings else { return };
+        if settings.place(&self.database) != self.place {
+            settings = Arc::new(settings.elsewhere());
+        }
+        let before = self.settings();
         P::configure(&self.protocol, &settings);
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+        // Where and how servers are reached counts at once.
+        if (&before.host, &before.server) != (&settings.host, &settings.server) {
+            P::moved(&self.protocol);
+            self.begin_reconnect();
+        }
     }
 
     /// Orders that each server is closed when it comes free, and connected anew.

@@ -1,8 +1,12 @@
 //! The settings of one pool, resolved from the configuration.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use refrain_config::{Host, Options, PoolCache, PoolOptions, Server};
+use refrain_config::{Autoprepare, Host, Options, PoolCache, PoolOptions, Server, ShareServers};
+
+/// Time after which an unused pool goes whose servers have moved.
+const GOES_SOON: Duration = Duration::from_secs(1);
 
 /// The settings of a pool.
 #[derive(Clone, Debug)]
@@ -32,6 +36,21 @@ impl PoolSettings {
     /// Returns the host and the database's name there. Two pools of one database have the same.
     pub fn place(&self, database: &str) -> String {
         format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
+    }
+
+    /// Returns the settings of a pool whose servers are at another place than when it was made.
+    ///
+    /// What is known of a place's statements, and replies that are kept, belong to the pool for as
+    /// long as it is there. So it does without, and goes soon after its last client: the next pool
+    /// of this database and user knows the new place.
+    #[must_use]
+    pub(crate) fn elsewhere(&self) -> Self {
+        let mut options = self.options.clone();
+        options.share_servers = ShareServers::Off;
+        options.autoprepare = Autoprepare::Off;
+        let timeout = options.pool_idle_timeout.unwrap_or(GOES_SOON).min(GOES_SOON);
+        options.pool_idle_timeout = Some(timeout);
+        Self { options, cache: PoolCache::default(), ..self.clone() }
     }
 
     /// Returns the settings for a user of a database, or `None` if there is no such database or no

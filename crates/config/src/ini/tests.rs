@@ -9,7 +9,7 @@ use super::keys::{DATABASE, Key, Outcome, PEER, PROGRAM, USER};
 use super::text::{Said, Text};
 use super::values::{Within, integer};
 use super::{Remark, is_ini, pairs};
-use crate::general::AuthMethod;
+use crate::choices::AuthMethod;
 use crate::host::Host;
 use crate::machine::{Machine, Network};
 use crate::options::Options;

@@ -43,7 +43,7 @@ on_both! {
         let address = driven.listen(0);
         let _client = tcp(&address);
         let (_, socket, _) = driven.accepted();
-        let socket = socket2::SockRef::from(&socket);
+        let socket = SockRef::from(&socket);
         assert!(socket.tcp_nodelay().unwrap());
         assert!(socket.keepalive().unwrap());
         assert!(!socket.nonblocking().unwrap());

@@ -110,6 +110,10 @@ impl Parts for Pg {
         pool.configure(settings);
     }
 
+    fn moved(pool: &PoolSharedPart) {
+        pool.begin_schema_version();
+    }
+
     fn is_known(pool: &PoolSharedPart) -> bool {
         pool.server_parameters().is_some()
     }

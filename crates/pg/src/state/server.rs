@@ -45,9 +45,11 @@ pub struct LoggingIn {
 }
 
 impl LoggingIn {
-    /// Notes a setting that the server reports.
+    /// Notes a setting that the server reports. `connect_query` may change one.
     pub(crate) fn report(&mut self, name: &[u8], value: &[u8]) {
-        self.server_parameters.retain(|(known, _)| **known != *name);
+        if self.runs_connect_query {
+            self.server_parameters.retain(|(known, _)| **known != *name);
+        }
         self.server_parameters.push((name.into(), value.into()));
     }
 

@@ -93,6 +93,10 @@ impl Step<'_, '_> {
             (&b"ROLLBACK"[..], Purpose::Rollback)
         } else if s.session.is_dirty() && !s.is_close_needed() {
             let pool = core_state.pool(s.pool());
+            // A reset would undo what the query has set, such as a role.
+            if pool.settings.server.connect_query.is_some() {
+                return Fitness::Unfit;
+            }
             let options = &pool.settings.options;
             let own =
                 options.pool_mode == PoolMode::Session && !options.server_reset_query.is_empty();

@@ -70,13 +70,13 @@ impl<P: Protocol> Step<'_, P> {
     fn reload(&mut self) {
         let mut reloaded = Vec::new();
         for pool in self.engine.core_state.pools_mut() {
-            let before = std::mem::replace(&mut pool.settings, pool.shared.settings());
             pool.removed = pool.shared.is_removed();
-            reloaded.push((pool.shared.id, before));
+            reloaded.push(pool.shared.id);
         }
-        for (id, before) in reloaded {
-            P::reloaded(self, id, &before);
+        for id in reloaded {
+            self.renew_settings(id);
         }
+        self.close_outdated();
         // The next tick reads the timeouts.
         self.engine.core_state.idle_due = Now(0);
         for id in self.pools(|pool| pool.removed) {
@@ -207,6 +207,19 @@ impl<P: Protocol> Step<'_, P> {
                 self.close_server(conn);
             }
         }
+    }
+
+    /// Closes servers that nobody uses and that are to be connected anew.
+    fn close_outdated(&mut self) {
+        let mut outdated = Vec::new();
+        for server in self.engine.connections.servers() {
+            let pool = self.engine.core_state.peek_pool(server.pool);
+            let is_old = pool.is_some_and(|pool| pool.shared.reconnects() != server.reconnects);
+            if is_old && matches!(server.state, ServerState::Idle) {
+                outdated.push(server.conn);
+            }
+        }
+        outdated.into_iter().for_each(|server| self.close_server(server));
     }
 
     fn close_idle(&mut self, which: impl Fn(&Pool<P>) -> bool) {

@@ -1,6 +1,8 @@
 //! New servers: a pool connects one more if a client waits, a job on which clients depend, or a
 //! login is to be confirmed, and the limits allow it.
 
+use std::sync::Arc;
+
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
 use crate::engine::Step;
@@ -79,8 +81,21 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
+    /// Puts the settings of a pool that are in force now into force on this core.
+    pub(crate) fn renew_settings(&mut self, id: PoolId) {
+        let pool = self.engine.core_state.pool(id);
+        let now = pool.shared.settings();
+        let before = std::mem::replace(&mut pool.settings, now);
+        P::reloaded(self, id, &before);
+    }
+
     /// Connects one more server. The caller has a permit for it.
     pub(crate) fn connect(&mut self, id: PoolId) {
+        let pool = self.engine.core_state.pool(id);
+        // A core that has not reloaded yet would connect to where the servers were.
+        if !Arc::ptr_eq(&pool.settings, &pool.shared.settings()) {
+            self.renew_settings(id);
+        }
         let conn = self.ports.open();
         let serial = self.engine.core_state.shared.serial();
         let session = P::server(&self.engine.core_state.protocol, self.now);

@@ -28,6 +28,7 @@ mod talks;
 mod cancel;
 mod lifecycle;
 mod removed;
+mod moved;
 mod login;
 mod auth_query;
 mod trust;

@@ -1,0 +1,103 @@
+//! Words that options of the program may have.
+
+use crate::value::{Given, Value, choice};
+
+choice! {
+    /// Kernel interface for socket I/O.
+    DriverChoice {
+        /// io_uring if the kernel allows it, otherwise epoll.
+        Auto = "auto",
+        /// io_uring; without it, Refrain does not start.
+        Uring = "uring",
+        /// epoll.
+        Epoll = "epoll",
+    }
+}
+
+choice! {
+    /// Log format.
+    LogFormat {
+        /// For people: text and `key=value`.
+        Text = "text",
+        /// For machines: one JSON object per line.
+        Json = "json",
+    }
+}
+
+choice! {
+    /// Log level: less important lines are not written.
+    LogLevel {
+        /// Failures that an operator should look at.
+        Error = "error",
+        /// Problems that Refrain copes with.
+        Warn = "warn",
+        /// Start, stop, reload, logins refused.
+        Info = "info",
+        /// Start and end of every connection.
+        Debug = "debug",
+        /// Every message.
+        Trace = "trace",
+    }
+}
+
+choice! {
+    /// Method by which clients authenticate.
+    AuthMethod {
+        /// No authentication.
+        Trust = "trust",
+        /// Password in clear text.
+        Password = "password",
+        /// MD5 with a salt; SCRAM for users whose secret is a SCRAM verifier.
+        Md5 = "md5",
+        /// SCRAM-SHA-256.
+        Scram = "scram",
+        /// By the rules of `hba` or `hba_file`.
+        Hba = "hba",
+    }
+}
+
+choice! {
+    /// The lot of clients that need a database while it cannot be reached.
+    Unavailable {
+        /// They get an error.
+        Refuse = "refuse",
+        /// They wait until it is reached.
+        Wait = "wait",
+    }
+}
+
+/// Number of worker threads, each with an engine and a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// One for each core that the process may use.
+    Cores,
+    /// A fixed number.
+    Fixed(u16),
+}
+
+impl Value for Workers {
+    fn what() -> String {
+        "\"cores\" or a whole number".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given.text() {
+            Some("cores") => Some(Self::Cores),
+            _ => u16::read(given).map(Self::Fixed),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Cores => "cores".to_owned(),
+            Self::Fixed(count) => count.to_string(),
+        }
+    }
+
+    fn measure(&self) -> Option<u64> {
+        match self {
+            Self::Cores => None,
+            Self::Fixed(count) => Some(u64::from(*count)),
+        }
+    }
+}
