@@ -137,8 +137,8 @@ fn for_client(
         | Purpose::Tracking
         | Purpose::Statement
         | Purpose::Detour
-        | Purpose::DetourSchema
-        | Purpose::Ping => {}
+        | Purpose::DetourSchema => {}
+        Purpose::Ping => learn::learn_flags(&mut c.session, packet.taken.status.unwrap_or_default()),
     }
     settle::settle(step, client, conn);
     Some(())

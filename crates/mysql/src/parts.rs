@@ -47,12 +47,16 @@ pub struct ClientSession {
     /// Whether the client's last command has left something that the client may ask for with the
     /// next one.
     pub(crate) has_diagnostics: bool,
-    /// The serial of the server that the client's last command ran on; 0 for none.
+    /// The serial of the server that the client's last command ran on: 0 if there was none yet, and
+    /// [`NO_SERVER`] if the command did not run.
     pub(crate) last_server: u64,
     /// Whether LAST_INSERT_ID() is the client's own on that server: the client has inserted there,
     /// and has run nothing elsewhere since.
     pub(crate) knows_insert_id: bool,
 }
+
+/// The serial that no server has.
+pub(crate) const NO_SERVER: u64 = u64::MAX;
 
 /// How far a client's session has come.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
 use crate::errors::{self, Fixed};
-use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
+use crate::parts::{ClientSession, My, NO_SERVER, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
@@ -50,8 +50,9 @@ pub(crate) fn send(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
-    // What is sent behind it, of Refrain's own as well, would be taken for the file.
-    if loads(step, conn, facts) && has_to_wait(step, conn) {
+    // What is sent behind a text that loads a file, of Refrain's own as well, would be taken for the
+    // file. What a savepoint means depends on the replies before it.
+    if (facts.has_savepoint || loads(step, conn, facts)) && has_to_wait(step, conn) {
         return None;
     }
     let linked = step.server_of(conn);
@@ -100,7 +101,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    note_run(client, s);
+    note_run(client, s, matches!(packet.command, command::QUERY | command::STMT_EXECUTE));
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -186,24 +187,27 @@ fn is_new(client: &Client<My>, server: &Server<My>) -> bool {
     server.session.is_fresh && client.session.last_server == 0
 }
 
-/// Notes that a client's command runs on a server.
-fn note_run(client: &mut Client<My>, server: &mut Server<My>) {
+/// Notes that a client's command runs on a server. Only a statement leaves something to ask about.
+fn note_run(client: &mut Client<My>, server: &mut Server<My>, is_statement: bool) {
     if !goes_on(client, server) {
-        client.session.knows_insert_id = is_new(client, server);
-        client.session.last_server = server.serial();
-        server.session.last_client = Some(client.serial());
+        let is_new = is_new(client, server);
+        let counts = is_statement || is_new;
+        client.session.knows_insert_id = is_new;
+        client.session.last_server = if counts { server.serial() } else { NO_SERVER };
+        server.session.last_client = counts.then(|| client.serial());
     }
     server.session.is_fresh = false;
 }
 
 /// Notes what follows from the beginning of a text.
 fn note_verb(session: &mut ClientSession, facts: Facts) {
-    match facts.verb {
-        Verb::Unlock => session.pins.remove(Pins::GLOBAL_LOCK),
-        Verb::Savepoint if !session.status.has(Status::AUTOCOMMIT) => {
-            session.pins.add(Pins::SAVEPOINT);
-        }
-        _ => {}
+    if facts.verb == Verb::Unlock {
+        session.pins.remove(Pins::GLOBAL_LOCK);
+    }
+    // One statement of several may set `autocommit`.
+    let is_manual = facts.has_several || !session.status.has(Status::AUTOCOMMIT);
+    if facts.has_savepoint && is_manual {
+        session.pins.add(Pins::SAVEPOINT);
     }
 }
 
@@ -218,8 +222,10 @@ fn note_effects(
     let session = &mut client.session;
     match packet.command {
         command::RESET_CONNECTION => {
-            // The server forgets what it has to report.
+            // The server forgets what it has to report, and the client what it has. What comes
+            // behind it counts from then on.
             train::track(&mut s.session, ports.out(server));
+            client.await_replies();
         }
         command::SET_OPTION => {
             if let Some(has_several) = answers::option(packet.body) {
@@ -280,7 +286,7 @@ pub(crate) fn refuse(
     })?;
     // No server knows of the error, and none can be asked about it.
     if let Some(client) = step.engine.connections.client(conn) {
-        client.session.last_server = 0;
+        client.session.last_server = NO_SERVER;
         client.session.knows_insert_id = false;
     }
     Some(bytes)

@@ -5,7 +5,7 @@ use refrain_pool::client::WaitingFor;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
-use crate::parts::{My, Transaction};
+use crate::parts::{My, ServerSession, Transaction};
 
 /// Goes on with a client and its server once a command is over. If the server owes nothing and is
 /// outside of a transaction, it goes back.
@@ -15,10 +15,8 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         return;
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
-    if server.session.transaction == Transaction::Unsure && c.inbox.held() == 0 {
-        // An error does not say whether a transaction is open. Asking costs the client no time.
-        let (commands, out) = (&mut server.session.commands, ports.out(conn));
-        commands::send(commands, out, (command::PING, b""), Purpose::Ping);
+    // Asking costs the client no time.
+    if c.inbox.held() == 0 && asks_status(&mut server.session, ports.out(conn)) {
         return;
     }
     if waits {
@@ -34,4 +32,14 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         step.transaction_over(client, conn, keeps);
     }
     step.leave_if_ended(client);
+}
+
+/// Asks a server that owes nothing whether a transaction is open, if an error has left that open.
+/// Returns whether it did.
+pub(crate) fn asks_status(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
+    let is_unsure = session.transaction == Transaction::Unsure;
+    if is_unsure {
+        commands::send(&mut session.commands, out, (command::PING, b""), Purpose::Ping);
+    }
+    is_unsure
 }

@@ -11,7 +11,7 @@ impl Session {
     pub fn text(&mut self, text: &str, reply: &mut Reply) {
         let (tag, statements) = parse(text);
         if statements.len() > 1 && !self.has_several {
-            return reply.err(1064, "42000", &format!("several statements in {text}"));
+            return self.fail(reply, 1064, "42000", &format!("several statements in {text}"));
         }
         let count = statements.len();
         for (at, statement) in statements.into_iter().enumerate() {

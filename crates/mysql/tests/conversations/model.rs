@@ -349,6 +349,11 @@ impl Model {
                 reply.put(|out| ok.write(out, first::OK, agreed));
                 return false;
             }
+            "deadlock" => {
+                self.in_transaction = false;
+                reply.err(error_code::PARSE);
+                return false;
+            }
             "begin" => self.in_transaction = true,
             "commit" => self.in_transaction = false,
             "err" => {
