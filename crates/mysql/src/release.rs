@@ -26,7 +26,10 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
         return Fitness::Unfit;
     }
     let is_session = pool.settings.options.pool_mode == PoolMode::Session;
-    session.is_dirty = is_session || left.session.keeps() || session.slots.pending.is_some();
+    // What replies that are still to come report is not followed any more.
+    let owes = !session.commands.is_empty();
+    session.is_dirty =
+        is_session || owes || left.session.keeps() || session.slots.pending.is_some();
     session.commands.forsake();
     session.dropped = 0;
     if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }

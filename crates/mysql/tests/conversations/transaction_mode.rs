@@ -243,3 +243,32 @@ fn a_login_on_a_server_is_between() {
         assert_eq!(world.query(first, "SELECT ROW_COUNT()"), "err 3566 HY000");
     });
 }
+
+#[test]
+fn what_a_client_that_leaves_has_under_way_reaches_nobody() {
+    for text in ["set:sql_mode=ANSI", "set:character_set_connection=latin1", "state"] {
+        talk(ONE, |world| {
+            let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+            world.log();
+            world.silence(true);
+            assert_eq!(world.query(first, text), "");
+            world.leave(first);
+            world.silence(false);
+            assert_eq!(world.query(second, "ok"), "ok");
+            assert!(world.log().contains(&"RESET".to_owned()), "{text}");
+        });
+    }
+}
+
+#[test]
+fn a_session_that_began_without_a_schema_keeps_one_behind_a_reset() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, ""), world.client(USUAL, ""));
+        assert_eq!(world.query(first, "use:shop"), "ok schema=shop");
+        assert_eq!(world.ask(first, command::RESET_CONNECTION, b""), "ok");
+        assert_eq!(world.query(second, "ok"), "", "a server without a schema is none's any more");
+        assert_eq!(world.ask(first, command::QUIT, b""), "");
+        assert_eq!(world.heard(second), "ok");
+        assert_eq!(world.servers(), 1);
+    });
+}
