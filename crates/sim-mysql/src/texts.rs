@@ -166,6 +166,7 @@ impl Session {
                     self.table(&["r"], &[row], flag::MORE_RESULTS, reply);
                 }
                 self.row_count = 0;
+                self.warnings.clear();
                 self.ok(reply, Outcome { status: more, ..Outcome::default() });
                 return true;
             }
