@@ -17,8 +17,8 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
     let pool = step.engine.core_state.pool(server.pool());
     let session = &mut server.session;
-    // The server waits for the rest of a command or of a file.
-    if left.session.reading != Reading::Commands {
+    // The server waits for the rest of a command or of a file, or is about to leave.
+    if session.is_released || left.session.reading != Reading::Commands {
         return Fitness::Unfit;
     }
     // A session that has a schema cannot be without one again.
@@ -28,8 +28,11 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     let is_session = pool.settings.options.pool_mode == PoolMode::Session;
     // What replies that are still to come report is not followed any more.
     let owes = !session.commands.is_empty();
-    session.is_dirty =
-        is_session || owes || left.session.keeps() || session.slots.pending.is_some();
+    session.is_dirty = is_session
+        || owes
+        || left.session.keeps()
+        || session.slots.pending.is_some()
+        || std::mem::take(&mut session.has_untold);
     session.commands.forsake();
     session.dropped = 0;
     if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }

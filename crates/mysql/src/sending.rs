@@ -10,12 +10,17 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
 use crate::errors::{self, Fixed};
-use crate::parts::{ClientSession, My, NO_SERVER, Place, Reading, ServerSession};
+use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Facts, Verb};
+use crate::text::{Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
+
+/// The serial of no server: the client has run nothing.
+const NO_SERVER: u64 = 0;
+/// The serial of no server: none has what the client was told last.
+const NOWHERE: u64 = u64::MAX;
 
 /// The longest execution that is sent with a foretold number.
 const FORETOLD_BYTES_MAX: usize = 64 * 1024;
@@ -69,7 +74,7 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
-    if (facts.asks_back || facts.asks_insert_id) && !remembers(step, (conn, server), facts) {
+    if facts.asks != Memory::default() && !remembers(step, (conn, server), facts.asks) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -85,6 +90,9 @@ pub(crate) fn send(
     }
     step.request_begins(server);
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    if facts.wishes {
+        train::put_wishes(&mut s.session, ports.out(server), &client.session.wishes);
+    }
     write((&mut client.session, &mut s.session), packet, is_foretold, ports.out(server));
     let missing = packet.header.packet_bytes() - packet.here();
     client.inbox.expect(missing, Rest::On);
@@ -101,7 +109,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    note_run(client, s, matches!(packet.command, command::QUERY | command::STMT_EXECUTE));
+    note_run((client, s), packet.command);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -169,33 +177,30 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
 
 /// Whether a client's server still has what the client's statements have left that a text asks
 /// about.
-fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), facts: Facts) -> bool {
+fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), asked: Memory) -> bool {
     let Linked { client, server, .. } = step.linked(conn, server);
-    let is_same = goes_on(client, server);
-    let knows = if is_same { client.session.knows_insert_id } else { is_new(client, server) };
-    (is_same || !facts.asks_back) && (knows || !facts.asks_insert_id)
+    memory(client, server).has(asked)
 }
 
-/// Whether a client's last command ran on this server, and nobody else's has run there since.
-fn goes_on(client: &Client<My>, server: &Server<My>) -> bool {
-    server.session.last_client == Some(client.serial())
-        && client.session.last_server == server.serial()
-}
-
-/// Whether a client that has run nothing has a server's session that is as new.
-fn is_new(client: &Client<My>, server: &Server<My>) -> bool {
-    server.session.is_fresh && client.session.last_server == 0
-}
-
-/// Notes that a client's command runs on a server. Only a statement leaves something to ask about.
-fn note_run(client: &mut Client<My>, server: &mut Server<My>, is_statement: bool) {
-    if !goes_on(client, server) {
-        let is_new = is_new(client, server);
-        let counts = is_statement || is_new;
-        client.session.knows_insert_id = is_new;
-        client.session.last_server = if counts { server.serial() } else { NO_SERVER };
-        server.session.last_client = counts.then(|| client.serial());
+/// Returns what a server remembers of a client. The session of a client that has run nothing is as
+/// new as that of a new server.
+fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
+    let is_last = server.session.last_client == Some(client.serial());
+    if is_last && client.session.last_server == server.serial() {
+        return client.session.memory;
     }
+    let insert_id = server.session.is_fresh && client.session.last_server == NO_SERVER;
+    Memory { insert_id, ..Memory::default() }
+}
+
+/// Notes that a client's command runs on a server. Preparing leaves the counts of the statement
+/// before, which may be another client's.
+fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
+    let mut memory = memory(client, server);
+    memory.last |= command != command::STMT_PREPARE;
+    client.session.memory = memory;
+    client.session.last_server = server.serial();
+    server.session.last_client = Some(client.serial());
     server.session.is_fresh = false;
 }
 
@@ -284,11 +289,8 @@ pub(crate) fn refuse(
     let bytes = tell(step, conn, packet, |out, _| {
         errors::write(out, 1, told.code, told.words.as_bytes());
     })?;
-    // No server knows of the error, and none can be asked about it.
-    if let Some(client) = step.engine.connections.client(conn) {
-        client.session.last_server = NO_SERVER;
-        client.session.knows_insert_id = false;
-    }
+    // No server has this error to ask about.
+    step.engine.connections.client(conn)?.session.last_server = NOWHERE;
     Some(bytes)
 }
 

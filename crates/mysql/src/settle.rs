@@ -27,19 +27,20 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         }
     }
     let Linked { client: c, server, .. } = step.linked(client, conn);
-    if server.session.transaction == Transaction::None {
+    if server.session.transaction == Transaction::None && !server.session.has_untold {
         let keeps = c.session.keeps();
         step.transaction_over(client, conn, keeps);
     }
     step.leave_if_ended(client);
 }
 
-/// Asks a server that owes nothing whether a transaction is open, if an error has left that open.
-/// Returns whether it did.
+/// Asks a server that owes nothing what the replies before have not told: an error does not say
+/// whether a transaction is open, and an EOF packet not what has changed. Returns whether it did.
 pub(crate) fn asks_status(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
-    let is_unsure = session.transaction == Transaction::Unsure;
-    if is_unsure {
+    let is_untold = session.has_untold && session.transaction == Transaction::None;
+    let asks = is_untold || session.transaction == Transaction::Unsure;
+    if asks {
         commands::send(&mut session.commands, out, (command::PING, b""), Purpose::Ping);
     }
-    is_unsure
+    asks
 }

@@ -105,7 +105,8 @@ impl World {
 
     fn client_logs_in(&mut self, number: usize, greeting: &Message) {
         let client = &mut self.clients[number];
-        let Some(offered) = login::offered(&greeting.payload).filter(|_| greeting.first == 0) else {
+        let Some(offered) = login::offered(&greeting.payload).filter(|_| greeting.first == 0)
+        else {
             let what = show(&greeting.payload);
             return self.violate("login", || format!("client {number} was greeted by {what}"));
         };
@@ -170,8 +171,7 @@ impl World {
         let is_cut = failed && (client.oracle.is_within() || !client.input.is_empty());
         if !leaves && !is_cut && !client.got_fatal {
             let status = client.status();
-            return self
-                .violate("endings", || format!("disconnected without an error: {status}"));
+            return self.violate("endings", || format!("disconnected without an error: {status}"));
         }
         self.client_goes(number);
     }
@@ -275,9 +275,7 @@ impl Client {
             Say::Command(payload) => (payload.clone(), payload.clone()),
             Say::Statement(at, command, rest) => {
                 let held = &self.script.held[*at];
-                let with = |number: u32| {
-                    [&[*command], &number.to_le_bytes()[..], rest].concat()
-                };
+                let with = |number: u32| [&[*command], &number.to_le_bytes()[..], rest].concat();
                 (with(held.number), with(held.private))
             }
         };

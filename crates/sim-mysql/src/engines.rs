@@ -114,7 +114,8 @@ impl World {
         let Some(plant) = self.plant else { return (id, bytes) };
         match self.links[id.0].peer {
             Peer::Backend(_) if plant == Plant::Twice => {
-                let is_query = bytes.get(3..5) == Some(&[0, 3]) && bytes.get(5..11) == Some(b"INSERT");
+                let is_query =
+                    bytes.get(3..5) == Some(&[0, 3]) && bytes.get(5..11) == Some(b"INSERT");
                 if is_query && self.strikes() {
                     bytes = bytes.repeat(2);
                 }

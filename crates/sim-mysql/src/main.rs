@@ -102,8 +102,7 @@ fn many(asked: &Asked) -> ExitCode {
     let (mut done, mut violations, mut events) = (0, 0, 0);
     let mut tally = Tally::default();
     for seed in asked.from..asked.from + asked.seeds {
-        let report =
-            if asked.twice { run_twice(seed, asked.kind) } else { run(seed, asked.kind) };
+        let report = if asked.twice { run_twice(seed, asked.kind) } else { run(seed, asked.kind) };
         done += 1;
         events += report.events;
         tally.add(report.tally);

@@ -313,9 +313,8 @@ impl Script {
         // A first one without types is an error.
         let sends = !self.held[at].has_types && !self.rng.chance(30) || self.rng.chance(300);
         self.held[at].has_types |= sends && parameters > 0;
-        let types: Vec<u8> = (0..parameters)
-            .flat_map(|_| [*self.rng.pick(&[0xFD, 0xFE, 0xFC, 0x0F]), 0])
-            .collect();
+        let types: Vec<u8> =
+            (0..parameters).flat_map(|_| [*self.rng.pick(&[0xFD, 0xFE, 0xFC, 0x0F]), 0]).collect();
         let mark = if sends { "" } else { "-" };
         let values: Vec<_> = (0..parameters)
             .map(|parameter| {

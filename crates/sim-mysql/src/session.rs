@@ -161,7 +161,8 @@ impl Session {
         match command {
             com::QUIT => reply.closes = true,
             com::PING => {
-                let status = if self.lie == Lie::OldStatus { self.last_status } else { self.status() };
+                let status =
+                    if self.lie == Lie::OldStatus { self.last_status } else { self.status() };
                 reply.ok(0, Outcome { status, ..Outcome::default() }, &[]);
             }
             com::INIT_DB => self.use_schema(&text, reply),

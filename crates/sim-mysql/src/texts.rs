@@ -172,7 +172,8 @@ impl Session {
             }
             Statement::ShowVariables => {
                 let all = self.variables.all();
-                let all: Vec<_> = all.map(|(name, value)| vec![name.into(), value.into()]).collect();
+                let all: Vec<_> =
+                    all.map(|(name, value)| vec![name.into(), value.into()]).collect();
                 self.table(&["Variable_name", "Value"], &all, more, reply);
                 return true;
             }
@@ -272,7 +273,9 @@ impl Session {
         self.touch();
         let row = format!("{tag}{prefix}");
         match &mut self.transaction {
-            Some(transaction) if transaction.reads_only => return Err("the transaction reads only"),
+            Some(transaction) if transaction.reads_only => {
+                return Err("the transaction reads only");
+            }
             Some(transaction) => {
                 transaction.wrote.push(row.clone());
                 self.news.push(News::Wrote(row));

@@ -173,12 +173,7 @@ impl<P: Parts> Link<P> {
     }
     /// Moves the sender's bytes into the pipe, as far as they fit. `draw` returns the most bytes of
     /// the next piece, and its latency. Returns how long each piece takes to arrive.
-    pub fn pump(
-        &mut self,
-        way: Way,
-        now: u64,
-        mut draw: impl FnMut() -> (usize, u64),
-    ) -> Vec<u64> {
+    pub fn pump(&mut self, way: Way, now: u64, mut draw: impl FnMut() -> (usize, u64)) -> Vec<u64> {
         let mut delays = Vec::new();
         loop {
             let (most, latency) = draw();

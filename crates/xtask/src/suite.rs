@@ -15,7 +15,8 @@ use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
 use crate::encrypted;
 use crate::fuzz;
 use crate::instructions;
-use crate::postgres::{Cluster, Version};
+use crate::mysql::{Flavour, Server};
+use crate::postgres::{Cluster, Version, free_port};
 use crate::provision;
 use crate::proxy::{self, Refrain};
 use crate::rounds;
@@ -40,6 +41,7 @@ const PARTS: &[Part] = &[
     Part { name: "sim", run: sim, drives: false },
     Part { name: "sim-mysql", run: sim_mysql, drives: false },
     Part { name: "differ", run: differ, drives: false },
+    Part { name: "differ-mysql", run: differ_mysql, drives: false },
     Part { name: "queries", run: queries, drives: false },
     Part { name: "shared", run: shared, drives: false },
     Part { name: "cached", run: cached, drives: false },
@@ -163,6 +165,36 @@ fn differ() -> Result<Tally> {
             let mut differ = Command::new(&differ);
             differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
             differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+            tally += check(differ.args(args))?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Runs the differential test of MySQL and MariaDB with random commands, with each server.
+fn differ_mysql() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let differ = built("refrain-differ-mysql", "differ-mysql")?;
+    let mut tally = Tally::default();
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let server_port = free_port()?;
+        let text = server_port.to_string();
+        let address = [("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", &*text)];
+        let more = [("local-infile", "1"), ("max-allowed-packet", "64M")];
+        let _server = Server::start(flavour, &[&address[..], &more].concat())?;
+        let runs =
+            [(2, &["--segments", "6000"][..]), (3, &["--segments", "3000", "--pool-size", "3"])];
+        for (pool_size, args) in runs {
+            let port = free_port()?;
+            let config = format!(
+                "mysql_listen = [\"127.0.0.1:{port}\"]\nauth = \"trust\"\n\n\
+                 [pool]\npool_size = {pool_size}\n\n\
+                 [databases.\"*\"]\nurl = \"mysql://diffp@127.0.0.1:{server_port}/\"\n"
+            );
+            let _proxy = Refrain::start_as(&program, &config)?;
+            let mut differ = Command::new(&differ);
+            differ.args(["--proxy", &format!("127.0.0.1:{port}")]);
+            differ.args(["--direct", &format!("127.0.0.1:{server_port}")]);
             tally += check(differ.args(args))?;
         }
     }

@@ -233,7 +233,7 @@ impl Model {
             statement: self.statements,
             columns: 0,
             parameters,
-            warnings: 0,
+            warnings: u16::from(text.starts_with("warned")),
             defined: true,
         };
         let (agreed, status) = (self.agreed(), self.status());
@@ -308,7 +308,7 @@ impl Model {
                 self.rows(reply, &[&["1", "0", "OFF", "autocommit"]], Status(0));
                 return false;
             }
-            "SELECT @@collation_connection" => {
+            "SELECT @@collation_connection LIMIT 1" => {
                 self.log.push(text.into());
                 self.rows(reply, &[&["utf8mb4_bin"]], Status(0));
                 return false;
@@ -407,6 +407,12 @@ impl Model {
             "use" => {
                 value.clone_into(&mut self.schema);
                 self.ok(reply, &[Change::Schema(value.as_bytes()), Change::State(b"1")], more);
+            }
+            "changed" => self.ok(reply, &[], more.with(Status::METADATA_CHANGED)),
+            "warned" => {
+                let ok = OkPacket { status: self.status(), warnings: 1, ..OkPacket::default() };
+                let agreed = self.agreed();
+                reply.put(|out| ok.write(out, first::OK, agreed));
             }
             "state" => self.ok(reply, &[Change::State(b"1")], more),
             "next" => {

@@ -88,7 +88,7 @@ fn clients_share_a_statement_of_one_text() {
         assert_eq!(world.ask(second, command::STMT_CLOSE, &[1, 0, 0, 0]), "");
         assert_eq!(execute(world, first, 1), "ok");
         let log = world.log();
-        assert_eq!(log[log.len() - 3..], ["CLOSE 1", "EXECUTE 2", "EXECUTE 2"]);
+        assert_eq!(log[log.len() - 3..], ["PREPARE ok", "EXECUTE 1", "EXECUTE 1"]);
     });
 }
 
@@ -158,7 +158,7 @@ fn types_are_those_of_the_clients_last_execution() {
         assert_eq!(execute_as(world, first, 1, None), "ok");
         assert_eq!(execute_as(world, first, 1, None), "ok");
         let log = world.log();
-        let due = ["EXECUTE 2 as 5", "EXECUTE 2 as 3", "EXECUTE 2 as 5", "EXECUTE 2 as 5 still"];
+        let due = ["EXECUTE 1 as 5", "EXECUTE 1 as 3", "EXECUTE 1 as 5", "EXECUTE 1 as 5 still"];
         assert_eq!(log[log.len() - 4..], due, "{log:?}");
     });
 }
@@ -296,7 +296,7 @@ fn a_reset_forgets_the_statements() {
         assert_eq!(execute(world, first, 1), "err 1243 HY000");
         world.log();
         assert_eq!(execute(world, second, 1), "ok", "it has its own");
-        assert_eq!(world.log(), ["PREPARE ok", "EXECUTE 3"]);
+        assert_eq!(world.log(), ["PREPARE ok", "EXECUTE 2"]);
         assert_eq!(world.ask(second, command::RESET_CONNECTION, b""), "ok");
         assert_eq!(execute(world, second, 1), "err 1243 HY000");
         assert_eq!(prepare(world, second, "ok"), "prepared 2");

@@ -46,6 +46,7 @@ const ROOMS: &[Room] = &[
     Room { name: "sim", uses: &["wire", "sql", "grammar", "config", "pool", "pg"], tests_use: &[] },
     Room { name: "sim-mysql", uses: &["config", "pool", "mysql", "sim"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
+    Room { name: "differ-mysql", uses: &["differ"], tests_use: &["xtask"] },
     Room { name: "xtask", uses: &["config"], tests_use: &[] },
 ];
 
