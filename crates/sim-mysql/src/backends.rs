@@ -106,7 +106,10 @@ impl World {
         let reply = backend.session.handle(message);
         let lies = backend.lies;
         let news = std::mem::take(&mut backend.session.news);
-        if !lies && self.plan.hostile == 0 && reply.packets.iter().any(|(_, packet)| error_number(packet) == Some(1156)) {
+        if !lies
+            && self.plan.hostile == 0
+            && reply.packets.iter().any(|(_, packet)| error_number(packet) == Some(1156))
+        {
             self.violate("protocol", || format!("server {number} got {}", show(&message.payload)));
         }
         self.backend_tells(number, news);

@@ -89,7 +89,8 @@ impl World {
                 let excuses = error_number(&got.payload).filter(|its| ENDINGS.contains(its));
                 let has_excuse = self.faults > 0 || self.is_drained;
                 // It may have been on its way before the command was.
-                let fits = got.first == sequence || got.first == 0 || is_file && got.first < sequence;
+                let fits =
+                    got.first == sequence || got.first == 0 || is_file && got.first < sequence;
                 if excuses.is_none() || !has_excuse || !fits {
                     return self
                         .violate("oracle", || format!("client {number} {what}; before: {awaits}"));
