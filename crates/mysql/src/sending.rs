@@ -55,9 +55,9 @@ pub(crate) fn send(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
-    // What is sent behind a text that loads a file, of Refrain's own as well, would be taken for the
-    // file. What a savepoint means depends on the replies before it.
-    if (facts.has_savepoint || loads(step, conn, facts)) && has_to_wait(step, conn) {
+    // What is sent behind a text that loads a file, of Refrain's own as well, would be taken for
+    // the file. What a savepoint means depends on the replies before it.
+    if (facts.manual_pins.is_any() || loads(step, conn, facts)) && has_to_wait(step, conn) {
         return None;
     }
     let linked = step.server_of(conn);
@@ -211,8 +211,8 @@ fn note_verb(session: &mut ClientSession, facts: Facts) {
     }
     // One statement of several may set `autocommit`.
     let is_manual = facts.has_several || !session.status.has(Status::AUTOCOMMIT);
-    if facts.has_savepoint && is_manual {
-        session.pins.add(Pins::SAVEPOINT);
+    if is_manual {
+        session.pins.add(facts.manual_pins);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The model server's sessions: they take commands, work for a while and answer.
 //!
-//! The checks: no row is written twice, and bytes to a server are whole messages of commands that it
-//! knows.
+//! The checks: no row is written twice, and bytes to a server are whole messages of commands that
+//! it knows.
 
 use refrain_pool::Event;
 use refrain_sim::net::{LinkId, Peer, Way};

@@ -22,7 +22,7 @@ pub enum Statement {
     Rollback,
     /// A savepoint.
     Savepoint(String),
-    /// What came behind a savepoint is undone.
+    /// The statements behind a savepoint are undone.
     RollbackTo(String),
     /// Characteristics of the next transaction.
     SetTransaction(String),

@@ -32,7 +32,7 @@ pub mod cap {
     pub const SESSION_TRACK: u32 = 1 << 23;
     /// No EOF packets.
     pub const DEPRECATE_EOF: u32 = 1 << 24;
-    /// What the model server offers.
+    /// The capabilities that the model server offers.
     pub const OFFERED: u32 = 0x01FF_F7FF;
 }
 
