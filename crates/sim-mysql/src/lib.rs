@@ -11,7 +11,7 @@
 //!
 //! | checker | rules out | in |
 //! |---|---|---|
-//! | oracle | lost, crossed, invented replies; foreign settings and types; wrong flags | [`oracle`] |
+//! | oracle | lost, crossed, invented replies; foreign state; wrong flags | [`oracle`] |
 //! | rows | transactions that are not whole | `clients` |
 //! | once | a command that runs twice | `backends` |
 //! | lending | an idle server with the state of a client | `check` |
