@@ -193,11 +193,11 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
     Memory { insert_id, ..Memory::default() }
 }
 
-/// Notes that a client's command runs on a server. Preparing leaves the counts of the statement
-/// before, which may be another client's.
+/// Notes that a client's command runs on a server. What is no statement leaves the counts and the
+/// warnings of the one before, which may be another client's.
 fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
     let mut memory = memory(client, server);
-    memory.last |= command != command::STMT_PREPARE;
+    memory.last |= matches!(command, command::QUERY | command::STMT_EXECUTE);
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());

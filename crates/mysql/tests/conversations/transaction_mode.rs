@@ -258,6 +258,16 @@ fn what_a_client_that_leaves_has_under_way_reaches_nobody() {
             assert!(world.log().contains(&"RESET".to_owned()), "{text}");
         });
     }
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        world.silence(true);
+        assert_eq!(world.query(first, "use:store"), "");
+        world.leave(first);
+        world.silence(false);
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert!(world.log().contains(&"INIT_DB shop".to_owned()), "a reset leaves the schema");
+    });
 }
 
 #[test]
