@@ -26,10 +26,9 @@ impl World {
         let now = self.clock();
         let worker = &mut self.workers[core];
         worker.engine.step(now, event, &mut worker.ports);
-        if self.events <= CHECKED_EVENTS || self.events.is_multiple_of(CHECKED_EVERY) {
-            if let Err(what) = self.workers[core].engine.check() {
-                self.violate("tables", || format!("core {core}: {what}"));
-            }
+        let is_due = self.events <= CHECKED_EVENTS || self.events.is_multiple_of(CHECKED_EVERY);
+        if is_due && let Err(what) = self.workers[core].engine.check() {
+            self.violate("tables", || format!("core {core}: {what}"));
         }
         if self.rng.chance(self.plan.rates.lazy) && !self.is_calm {
             if !self.workers[core].turning {
