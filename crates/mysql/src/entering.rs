@@ -362,6 +362,8 @@ pub(crate) fn check(step: &mut Step<'_, My>, conn: Conn) {
     if !s.session.commands.is_empty() {
         return;
     }
+    // Nobody can ask any more what was before it.
+    s.session.last_client = None;
     let schema = c.session.settings.schema.clone().unwrap_or_default();
     let (commands, out) = (&mut s.session.commands, ports.out(server));
     commands::send(commands, out, (command::INIT_DB, &schema), Purpose::Schema);

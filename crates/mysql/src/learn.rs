@@ -163,7 +163,8 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.settings = Arc::new(settings);
     client.wishes = Wishes::of_base(base);
     client.statements.clear();
-    client.pins = Pins::NONE;
+    // A session keeps its schema, too.
+    client.pins = client.pins.only(Pins::SCHEMA);
     client.status = Status::AUTOCOMMIT;
     client.last_server = 0;
 }

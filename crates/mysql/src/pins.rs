@@ -36,6 +36,11 @@ impl Pins {
         self.0 != 0
     }
 
+    /// Returns those that are among others.
+    pub(crate) fn only(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
     /// Adds others.
     pub(crate) fn add(&mut self, others: Self) {
         self.0 |= others.0;

@@ -9,6 +9,7 @@ use refrain_pool::{Conn, Step};
 
 use crate::commands::{self, Purpose};
 use crate::parts::{My, Reading, Transaction};
+use crate::settings::edit;
 use crate::train;
 use crate::variant::Variant;
 
@@ -22,11 +23,20 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
         return Fitness::Unfit;
     }
     // A session that has a schema cannot be without one again.
-    if Variant(pool.shared.variant).is_without_schema() && session.settings.schema.is_some() {
+    let is_without = Variant(pool.shared.variant).is_without_schema();
+    let has_schema = session.settings.schema.is_some() || session.commands.has_client_command();
+    if is_without && has_schema {
         return Fitness::Unfit;
     }
     let is_session = pool.settings.options.pool_mode == PoolMode::Session;
+    // What replies that are still to come report is not followed any more. A reset leaves the
+    // schema; no name is empty, so the next command's train names one.
+    let owes = !session.commands.is_empty();
+    if owes && !is_without {
+        edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
+    }
     session.is_dirty = is_session
+        || owes
         || left.session.keeps()
         || session.slots.pending.is_some()
         || std::mem::take(&mut session.has_untold);

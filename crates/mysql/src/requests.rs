@@ -3,7 +3,7 @@
 use refrain_mysql_wire::packet::HEADER_BYTES;
 use refrain_mysql_wire::request::Request;
 use refrain_mysql_wire::{Header, Status, command};
-use refrain_pool::client::WaitingFor;
+use refrain_pool::client::{Client, WaitingFor};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Step};
@@ -69,8 +69,19 @@ pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize 
             None => break,
         }
     }
-    step.leave_if_ended(conn);
+    match step.engine.connections.client(conn) {
+        Some(client) if used == input.len() && lacks_rest(client) => {
+            step.end_client(conn, DisconnectReason::ClientGone);
+        }
+        _ => step.leave_if_ended(conn),
+    }
     used
+}
+
+/// Whether a client has ended its stream amid a command or a file.
+fn lacks_rest(client: &Client<My>) -> bool {
+    let is_within = client.session.reading != Reading::Commands || client.is_half_sent();
+    client.has_ended() && is_within && client.waiting_for() == WaitingFor::Nothing
 }
 
 /// Handles the next part of a client's input. Returns the number of bytes handled; `None` if the

@@ -55,8 +55,9 @@ pub(crate) fn send(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
-    // What is sent behind it, of Refrain's own as well, would be taken for the file.
-    if loads(step, conn, facts) && has_to_wait(step, conn) {
+    // What is sent behind a text that loads a file, of Refrain's own as well, would be taken for
+    // the file. What a savepoint means depends on the replies before it.
+    if (facts.manual_pins.is_any() || loads(step, conn, facts)) && has_to_wait(step, conn) {
         return None;
     }
     let linked = step.server_of(conn);
@@ -192,11 +193,11 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
     Memory { insert_id, ..Memory::default() }
 }
 
-/// Notes that a client's command runs on a server. Preparing leaves the counts of the statement
-/// before, which may be another client's.
+/// Notes that a client's command runs on a server. What is no statement leaves the counts and the
+/// warnings of the one before, which may be another client's.
 fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
     let mut memory = memory(client, server);
-    memory.last |= command != command::STMT_PREPARE;
+    memory.last |= matches!(command, command::QUERY | command::STMT_EXECUTE);
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());
@@ -205,12 +206,13 @@ fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
 
 /// Notes what follows from the beginning of a text.
 fn note_verb(session: &mut ClientSession, facts: Facts) {
-    match facts.verb {
-        Verb::Unlock => session.pins.remove(Pins::GLOBAL_LOCK),
-        Verb::Savepoint if !session.status.has(Status::AUTOCOMMIT) => {
-            session.pins.add(Pins::SAVEPOINT);
-        }
-        _ => {}
+    if facts.verb == Verb::Unlock {
+        session.pins.remove(Pins::GLOBAL_LOCK);
+    }
+    // One statement of several may set `autocommit`.
+    let is_manual = facts.has_several || !session.status.has(Status::AUTOCOMMIT);
+    if is_manual {
+        session.pins.add(facts.manual_pins);
     }
 }
 
@@ -225,8 +227,10 @@ fn note_effects(
     let session = &mut client.session;
     match packet.command {
         command::RESET_CONNECTION => {
-            // The server forgets what it has to report.
+            // The server forgets what it has to report, and the client what it has. What comes
+            // behind it counts from then on.
             train::track(&mut s.session, ports.out(server));
+            client.await_replies();
         }
         command::SET_OPTION => {
             if let Some(has_several) = answers::option(packet.body) {

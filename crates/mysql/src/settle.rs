@@ -5,7 +5,7 @@ use refrain_pool::client::WaitingFor;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
-use crate::parts::{My, Transaction};
+use crate::parts::{My, ServerSession, Transaction};
 
 /// Goes on with a client and its server once a command is over. If the server owes nothing and is
 /// outside of a transaction, it goes back.
@@ -15,13 +15,8 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         return;
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
-    let is_untold = server.session.has_untold && server.session.transaction == Transaction::None;
-    let is_unsure = server.session.transaction == Transaction::Unsure;
-    if (is_unsure || is_untold) && c.inbox.held() == 0 {
-        // An error does not say whether a transaction is open, and an EOF packet not what has
-        // changed. Asking costs the client no time.
-        let (commands, out) = (&mut server.session.commands, ports.out(conn));
-        commands::send(commands, out, (command::PING, b""), Purpose::Ping);
+    // Asking costs the client no time.
+    if c.inbox.held() == 0 && asks_status(&mut server.session, ports.out(conn)) {
         return;
     }
     if waits {
@@ -37,4 +32,15 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         step.transaction_over(client, conn, keeps);
     }
     step.leave_if_ended(client);
+}
+
+/// Asks a server that owes nothing what the replies before have not told: an error does not say
+/// whether a transaction is open, and an EOF packet not what has changed. Returns whether it did.
+pub(crate) fn asks_status(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
+    let is_untold = session.has_untold && session.transaction == Transaction::None;
+    let asks = is_untold || session.transaction == Transaction::Unsure;
+    if asks {
+        commands::send(&mut session.commands, out, (command::PING, b""), Purpose::Ping);
+    }
+    asks
 }

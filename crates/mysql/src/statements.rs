@@ -138,10 +138,27 @@ pub(crate) fn named(
             close(step, conn, number);
             skip(step, conn, brief)
         }
-        Plan::Answer => tell(step, conn, brief, |out, session| answers::ok(out, session.status)),
+        Plan::Answer if knows_status(step, conn) => {
+            tell(step, conn, brief, |out, session| answers::ok(out, session.status))
+        }
+        Plan::Answer => None,
         Plan::Send => send(step, conn, &packet, Facts::default()),
         Plan::Execute => send(step, conn, &packet, facts.unwrap_or_default()),
     }
+}
+
+/// Whether it is known how a client's transaction stands. If not, the client waits until it is.
+fn knows_status(step: &mut Step<'_, My>, conn: Conn) -> bool {
+    if has_to_wait(step, conn) {
+        return false;
+    }
+    let Some(server) = step.server_of(conn) else { return true };
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    let asks = settle::asks_status(&mut s.session, ports.out(server));
+    if asks {
+        client.await_replies();
+    }
+    !asks
 }
 
 /// Forgets a client's statement. Its server keeps it for others, unless something of the client is

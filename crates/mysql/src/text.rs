@@ -15,6 +15,8 @@ pub(crate) struct Facts {
     pub(crate) verb: Verb,
     /// Whether it has several statements.
     pub(crate) has_several: bool,
+    /// The things that it may leave behind in a session without `autocommit`.
+    pub(crate) manual_pins: Pins,
     /// Whether it may ask for a file of the client.
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
@@ -234,6 +236,9 @@ impl Reader<'_> {
                     let found = meaning(word);
                     if is_first {
                         verb = found;
+                        if matches!(found, Some(Meaning::Verb(Verb::Savepoint))) {
+                            self.facts.manual_pins.add(Pins::SAVEPOINT);
+                        }
                         self.facts.verb = match (ended, found) {
                             (false, Some(Meaning::Verb(verb))) => verb,
                             (true, Some(Meaning::Verb(Verb::Kill))) => Verb::Kill,

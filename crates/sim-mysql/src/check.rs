@@ -47,7 +47,8 @@ impl World {
         if !self.is_calm {
             self.run_for(self.plan.calm);
         }
-        self.run_for(3_000_000);
+        // A client that has ended its stream may wait for its replies so long.
+        self.run_for(6_000_000);
         self.check_clients();
         // An engine may need a while to read and drop the replies to a client that has left.
         self.run_for(30_000_000);

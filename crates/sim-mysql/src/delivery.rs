@@ -8,33 +8,6 @@ use crate::wire::show;
 use crate::world::{Happening, World};
 
 impl World {
-    /// Moves the sender's bytes into the pipe, as far as they fit.
-    pub(crate) fn pump(&mut self, id: LinkId, way: Way) {
-        let (rng, plan) = (&mut self.rng, &self.plan);
-        let delays = self.links[id.0].pump(way, self.now, || {
-            let most = if rng.chance(100) { 7 } else { plan.piece };
-            let most = usize::try_from(rng.range(1, most)).unwrap_or(1);
-            (most, rng.range(plan.latency.0, plan.latency.1))
-        });
-        for delay in delays {
-            self.later(delay, Happening::Deliver(id, way));
-        }
-        if way == Way::Down && self.links[id.0].owes_buffer() {
-            let delay = self.rng.below(100);
-            self.later(delay, Happening::Sent(id));
-        }
-    }
-
-    /// Lets a reader read again.
-    pub(crate) fn unpause(&mut self, id: LinkId, way: Way) {
-        let pipe = self.links[id.0].pipe(way);
-        pipe.paused = false;
-        let due = std::mem::take(&mut pipe.due);
-        for _ in 0..due {
-            self.later(0, Happening::Deliver(id, way));
-        }
-    }
-
     /// Delivers a piece.
     pub(crate) fn deliver(&mut self, id: LinkId, way: Way) {
         if self.maybe_reset(id) {
@@ -75,15 +48,10 @@ impl World {
         true
     }
 
-    /// Breaks a connection. The bytes in flight are lost.
-    pub(crate) fn reset(&mut self, id: LinkId) {
-        self.trace.fold([self.now, id.0 as u64, 7], &[]);
-        let peer = self.links[id.0].peer;
-        self.trace.line(self.now, "reset", &format!("{peer:?}"), String::new);
-        let link = &mut self.links[id.0];
-        link.up.kill();
-        link.down.kill();
-        match peer {
+    /// Breaks a connection, and ends what is at its other end.
+    fn reset(&mut self, id: LinkId) {
+        self.break_link(id);
+        match self.links[id.0].peer {
             Peer::Client(hostile) if hostile >= HOSTILE => self.hostile_ends(hostile, id),
             Peer::Client(client) => self.client_loses(client, id),
             Peer::Backend(Some(backend)) => {
@@ -93,8 +61,6 @@ impl World {
             Peer::Backend(None) => self.faults += 1,
             Peer::Canceller => {}
         }
-        let delay = self.rng.below(200);
-        self.later(delay, Happening::Broken(id));
     }
 
     /// Tells an engine that a connection has broken.

@@ -9,7 +9,7 @@ use refrain_pool::{Action, Conn, Core, Event, Output, Transfer};
 use refrain_sim::net::{Link, LinkId, Peer, Way};
 
 use crate::plant::Plant;
-use crate::wire::show;
+use crate::wire::{PAYLOAD_MAX, show};
 use crate::world::{Happening, World};
 
 /// The most bytes that may be queued beyond `buffer_high`: bytes that were in flight when reading
@@ -26,10 +26,9 @@ impl World {
         let now = self.clock();
         let worker = &mut self.workers[core];
         worker.engine.step(now, event, &mut worker.ports);
-        if self.events <= CHECKED_EVENTS || self.events.is_multiple_of(CHECKED_EVERY) {
-            if let Err(what) = self.workers[core].engine.check() {
-                self.violate("tables", || format!("core {core}: {what}"));
-            }
+        let is_due = self.events <= CHECKED_EVENTS || self.events.is_multiple_of(CHECKED_EVERY);
+        if is_due && let Err(what) = self.workers[core].engine.check() {
+            self.violate("tables", || format!("core {core}: {what}"));
         }
         if self.rng.chance(self.plan.rates.lazy) && !self.is_calm {
             if !self.workers[core].turning {
@@ -65,7 +64,9 @@ impl World {
     /// Checks that no connection has more bytes queued than its bound.
     fn watch_buffers(&mut self, core: usize) {
         let worker = &self.workers[core];
-        let most = self.plan.buffer_high + SLACK;
+        // A text has to be there as a whole, and hostile clients send long ones.
+        let long = if self.plan.hostile > 0 { PAYLOAD_MAX } else { 0 };
+        let most = self.plan.buffer_high + SLACK + long;
         let queued = worker.links.keys().map(|conn| worker.ports.queued(*conn));
         if let Some(over) = queued.max().filter(|queued| *queued > most) {
             self.violate("buffers", || format!("{over} bytes are queued on one connection"));

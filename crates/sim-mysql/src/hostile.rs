@@ -6,15 +6,13 @@
 //! for. Beside them honest clients check all their replies; and the engine has to stay whole, with
 //! bounded memory, and without a server that nobody has.
 
-use refrain_sim::net::{LinkId, Peer, Way};
+use refrain_sim::net::LinkId;
 use refrain_sim::rng::Rng;
 
 use crate::feature::FEATURES;
-use crate::login;
 use crate::prepared::execution;
 use crate::script::{Held, Say, Script};
-use crate::wire::{PAYLOAD_MAX, cap, com, message};
-use crate::world::{Happening, World};
+use crate::wire::{PAYLOAD_MAX, com, message};
 
 /// The number of the first hostile client: none of the others has as high a one.
 pub(crate) const HOSTILE: usize = 1_000_000;
@@ -25,11 +23,11 @@ const GARBAGE_MAX: usize = 200;
 /// A hostile client.
 #[derive(Debug)]
 pub(crate) struct Hostile {
-    rng: Rng,
-    link: Option<LinkId>,
+    pub(crate) rng: Rng,
+    pub(crate) link: Option<LinkId>,
     script: Script,
     /// How many acts of its session are left.
-    acts: u64,
+    pub(crate) acts: u64,
 }
 
 impl Hostile {
@@ -39,8 +37,15 @@ impl Hostile {
         Self { rng, link: None, script, acts: 0 }
     }
 
+    /// Begins a session.
+    pub(crate) fn begin(&mut self, link: LinkId) {
+        self.link = Some(link);
+        self.acts = self.rng.below(30);
+        self.script = script(&mut self.rng);
+    }
+
     /// Returns the bytes of the next command, most of them as they should be.
-    fn command(&mut self) -> Vec<u8> {
+    pub(crate) fn command(&mut self) -> Vec<u8> {
         if self.script.queue.is_empty() {
             self.script.unit();
         }
@@ -65,85 +70,8 @@ fn script(rng: &mut Rng) -> Script {
     script
 }
 
-impl World {
-    /// Whether there are ends that break the protocol, and may do so by now.
-    pub(crate) fn is_hostile(&self) -> bool {
-        self.plan.hostile > 0 && !self.is_calm
-    }
-
-    /// Has a hostile client connect, send something or leave.
-    pub(crate) fn hostile_acts(&mut self, at: usize) {
-        if self.is_calm && self.hostile[at].link.is_none() {
-            return;
-        }
-        let delay = self.hostile[at].rng.below(3_000);
-        self.later(delay, Happening::Attack(at));
-        let Some(link) = self.hostile[at].link else { return self.hostile_arrives(at) };
-        let hostile = &mut self.hostile[at];
-        if hostile.acts == 0 || self.is_calm {
-            hostile.link = None;
-            if hostile.rng.chance(500) {
-                self.links[link.0].up.closing = true;
-                self.pump(link, Way::Up);
-            } else {
-                self.reset(link);
-            }
-            return;
-        }
-        hostile.acts -= 1;
-        let mut bytes = hostile.command();
-        for _ in 0..hostile.rng.below(4) {
-            let more = hostile.command();
-            bytes.extend_from_slice(&more);
-        }
-        if hostile.rng.chance(400) {
-            spoil(&mut hostile.rng, &mut bytes);
-        }
-        if self.plan.piece > 1_000 && self.plan.room > 4_096 && self.hostile[at].rng.chance(3) {
-            bytes = long(&mut self.hostile[at].rng);
-        }
-        self.hostile_says(link, &bytes);
-    }
-
-    fn hostile_says(&mut self, link: LinkId, bytes: &[u8]) {
-        self.tally.spoiled += bytes.len() as u64;
-        self.links[link.0].up.send(bytes);
-        self.pump(link, Way::Up);
-    }
-
-    fn hostile_arrives(&mut self, at: usize) {
-        let link = self.accept(Peer::Client(HOSTILE + at));
-        let hostile = &mut self.hostile[at];
-        hostile.link = Some(link);
-        hostile.acts = hostile.rng.below(30);
-        hostile.script = script(&mut hostile.rng);
-        let rng = &mut hostile.rng;
-        let mut agreed = u32::from_le_bytes([0x85, 0xA2, 0x8F, 0x01]) | cap::CONNECT_WITH_DB;
-        agreed ^= if rng.chance(200) { 1 << rng.below(32) } else { 0 };
-        let schema = *rng.pick(&["false", "false", "d0", "nowhere"]);
-        let payload = login::response(agreed & !(1 << 11), 45, "u0", Some(schema));
-        let mut bytes = Vec::new();
-        message(&mut bytes, 1, &payload);
-        if rng.chance(150) {
-            spoil(rng, &mut bytes);
-        }
-        // It does not wait to be greeted.
-        self.hostile_says(link, &bytes);
-    }
-
-    /// Ends a hostile client's connection.
-    pub(crate) fn hostile_ends(&mut self, number: usize, link: LinkId) {
-        let hostile = &mut self.hostile[number - HOSTILE];
-        if hostile.link == Some(link) {
-            hostile.link = None;
-            self.links[link.0].up.closing = true;
-            self.pump(link, Way::Up);
-        }
-    }
-}
-
 /// Returns a text of about the most bytes that a packet has.
-fn long(rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn long(rng: &mut Rng) -> Vec<u8> {
     let length = PAYLOAD_MAX + rng.index(3) - 1;
     let mut payload = vec![b' '; length];
     payload[0] = com::QUERY;
@@ -154,7 +82,7 @@ fn long(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Spoils what a client says.
-fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
+pub(crate) fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let length = bytes.len().max(1);
     match rng.below(9) {
         0 => bytes.truncate(rng.index(length)),

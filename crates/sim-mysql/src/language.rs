@@ -22,7 +22,7 @@ pub enum Statement {
     Rollback,
     /// A savepoint.
     Savepoint(String),
-    /// What came behind a savepoint is undone.
+    /// The statements behind a savepoint are undone.
     RollbackTo(String),
     /// Characteristics of the next transaction.
     SetTransaction(String),
@@ -93,7 +93,11 @@ pub fn parse(text: &str) -> (String, Vec<Statement>) {
 fn statement(text: &str) -> Statement {
     let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "?").collect();
     let number = |word: &str| word.parse::<usize>().unwrap_or(0);
-    match words[..] {
+    let words = match &words[..] {
+        [before @ .., "LIMIT", _] => before,
+        all => all,
+    };
+    match *words {
         ["SELECT", "STATE"] => Statement::State,
         ["SELECT", "ROWS", count, size] => Statement::Rows(number(count), number(size), None),
         ["SELECT", "ROWS", count, size, "FAIL", at] => {

@@ -11,7 +11,7 @@
 //!
 //! | checker | rules out | in |
 //! |---|---|---|
-//! | oracle | lost, crossed, invented replies; foreign settings, statements, types; wrong flags | [`oracle`] |
+//! | oracle | lost, crossed, invented replies; foreign state; wrong flags | [`oracle`] |
 //! | rows | transactions that are not whole | `clients` |
 //! | once | a command that runs twice | `backends` |
 //! | lending | an idle server with the state of a client | `check` |
@@ -35,10 +35,12 @@ pub mod wire;
 pub mod variables;
 pub mod language;
 pub mod reply;
+pub mod statement;
 pub mod session;
 mod login;
 mod texts;
 pub mod prepared;
+mod commands;
 pub mod feature;
 pub mod script;
 pub mod oracle;
@@ -48,9 +50,11 @@ mod client;
 mod backend;
 mod hostile;
 pub mod world;
+mod links;
 mod engines;
 mod backends;
 mod clients;
+mod attacks;
 mod delivery;
 mod faults;
 mod dispatch;

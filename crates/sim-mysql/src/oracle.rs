@@ -27,11 +27,11 @@ struct Due {
     prepared: Option<(u32, usize)>,
     /// Whether it is about the statement before.
     asks: bool,
-    /// What the private session has done.
+    /// The effects in the private session.
     news: Vec<News>,
 }
 
-/// What a packet was to the client.
+/// The meaning of a packet for the client.
 #[derive(Debug)]
 pub enum Got {
     /// A part of a reply.

@@ -127,7 +127,7 @@ impl Plan {
             between: if rng.chance(200) { (100, 10_000) } else { (1, 100) },
             piece,
             room: *rng.pick(&[300, 4_096, 65_536, 1_000_000]),
-            row: if piece < 100 { 30 } else { *rng.pick(&[30, 300, 3_000]) },
+            row: if piece < 100 { 30 } else { *rng.pick(&[30, 300, 3_000, 8_000]) },
             think: *rng.pick(&[10, 500, 5_000]),
             calm: rng.range(50_000, 3_000_000),
             rates,

@@ -5,22 +5,8 @@ use std::collections::BTreeMap;
 use crate::language::{Statement, parse};
 use crate::reply::{Outcome, Reply};
 use crate::session::{Lie, Session};
+use crate::statement::Prepared;
 use crate::wire::{com, flag, number_at, put_int, take_string};
-
-/// A prepared statement.
-#[derive(Clone, Debug, Default)]
-pub struct Prepared {
-    text: String,
-    parameters: usize,
-    /// What decided on its meaning when it was prepared.
-    environment: String,
-    /// The types of the parameters at the last execution.
-    types: Option<Vec<u8>>,
-    /// The values that have come ahead, by parameter.
-    long: BTreeMap<u16, Vec<u8>>,
-    /// The rows that a cursor has left: its prefix, the first and the end.
-    cursor: Option<(String, usize, usize)>,
-}
 
 /// The number of rows of a cursor.
 const CURSOR_ROWS: usize = 5;

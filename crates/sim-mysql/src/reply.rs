@@ -13,7 +13,7 @@ pub enum Change {
     State,
     /// How to begin the transaction again.
     Characteristics(String),
-    /// What the transaction has done.
+    /// Letters that say how the transaction stands.
     Transaction(String),
 }
 
@@ -48,7 +48,7 @@ impl Change {
     }
 }
 
-/// What an OK packet says, beside the changes.
+/// The content of an OK packet, beside the changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// Rows that were written.
@@ -68,7 +68,7 @@ pub struct Reply {
     pub packets: Vec<(u8, Vec<u8>)>,
     /// The sequence id of the next packet.
     pub sequence: u8,
-    /// What was agreed on.
+    /// The capabilities that were agreed on.
     pub agreed: u32,
     /// Whether rows are those of a prepared statement.
     pub is_binary: bool,

@@ -6,12 +6,15 @@ use crate::session::{Lie, News, Session, Transaction};
 use crate::variables::{COLLATIONS, default_collation};
 use crate::wire::{cap, flag};
 
+/// An error: its number, its SQLSTATE and its words.
+type Refusal = (u16, &'static str, String);
+
 impl Session {
     /// Runs a text.
     pub fn text(&mut self, text: &str, reply: &mut Reply) {
         let (tag, statements) = parse(text);
         if statements.len() > 1 && !self.has_several {
-            return reply.err(1064, "42000", &format!("several statements in {text}"));
+            return self.fail(reply, 1064, "42000", &format!("several statements in {text}"));
         }
         let count = statements.len();
         for (at, statement) in statements.into_iter().enumerate() {
@@ -42,62 +45,6 @@ impl Session {
         self.warnings.clear();
         let mut outcome = Outcome { status: more, ..Outcome::default() };
         match statement {
-            Statement::Set(values) => {
-                if values.iter().any(|(name, _)| !self.variables.has(name)) {
-                    return self.fail(reply, 1193, "HY000", "Unknown system variable");
-                }
-                values.iter().for_each(|(name, value)| self.set(name, value));
-            }
-            Statement::Names(set, collation) => {
-                let collation = collation.as_deref().unwrap_or(default_collation(set));
-                self.variables.set_names(set, collation);
-                // Nobody is told of the collation.
-                for name in
-                    ["character_set_client", "character_set_connection", "character_set_results"]
-                {
-                    self.changed_variable(name, set);
-                }
-            }
-            Statement::Use(schema) if schema.starts_with("no") => {
-                return self.fail(reply, 1049, "42000", &format!("Unknown database '{schema}'"));
-            }
-            Statement::Use(schema) => {
-                self.schema = Some(schema.clone());
-                self.changed_schema(schema);
-            }
-            Statement::UserVariable(name) => {
-                self.own.insert(format!("{name} of {tag}"));
-                self.changed_state();
-            }
-            Statement::SelectInto(name) => {
-                self.own.insert(format!("{name} of {tag}"));
-            }
-            Statement::Temporary(name, true) => {
-                self.own.insert(format!("table {name}"));
-                self.changed_state();
-            }
-            Statement::Temporary(name, false) => {
-                if !self.own.remove(&format!("table {name}")) {
-                    return self.fail(reply, 1051, "42S02", &format!("Unknown table '{name}'"));
-                }
-                self.changed_state();
-            }
-            Statement::Handler(name) => {
-                self.own.insert(format!("handler {name}"));
-            }
-            Statement::LockTables => {
-                self.commit();
-                self.locks_tables = true;
-            }
-            Statement::UnlockTables => self.locks_tables = false,
-            Statement::Warn => {
-                self.warnings.push(format!("warning of {tag}"));
-            }
-            Statement::CallSet(mode) => self.set("sql_mode", mode),
-            Statement::CallPrepare => {
-                self.jump += 1;
-                self.changed_state();
-            }
             Statement::Load => {
                 if reply.agreed & cap::LOCAL_FILES == 0 {
                     return self.fail(reply, 1148, "42000", "no files");
@@ -105,7 +52,6 @@ impl Session {
                 self.file = Some((tag.to_owned(), Vec::new()));
                 return reply.put([b"\xFBfile of ", tag.as_bytes()].concat());
             }
-            Statement::Do => {}
             Statement::Insert(id) => match self.write_row(tag, prefix) {
                 Ok(()) => {
                     (outcome.rows, outcome.id) = (1, *id);
@@ -126,10 +72,79 @@ impl Session {
                     return self.fail(reply, number, state, words);
                 }
             }
-            _ => return self.fail(reply, 1064, "42000", &format!("error in {tag}")),
+            _ => {
+                if let Err((number, state, words)) = self.change(statement, tag) {
+                    return self.fail(reply, number, state, &words);
+                }
+            }
         }
         outcome.warnings = self.warnings.len() as u16;
         self.ok(reply, outcome);
+    }
+
+    /// Changes the session as a statement says that is none about transactions.
+    fn change(&mut self, statement: &Statement, tag: &str) -> Result<(), Refusal> {
+        match statement {
+            Statement::Set(values) => {
+                if values.iter().any(|(name, _)| !self.variables.has(name)) {
+                    return Err((1193, "HY000", "Unknown system variable".to_owned()));
+                }
+                values.iter().for_each(|(name, value)| self.set(name, value));
+            }
+            Statement::Names(set, collation) => {
+                let collation = collation.as_deref().unwrap_or(default_collation(set));
+                self.variables.set_names(set, collation);
+                // Nobody is told of the collation.
+                for name in
+                    ["character_set_client", "character_set_connection", "character_set_results"]
+                {
+                    self.changed_variable(name, set);
+                }
+            }
+            Statement::Use(schema) if schema.starts_with("no") => {
+                return Err((1049, "42000", format!("Unknown database '{schema}'")));
+            }
+            Statement::Use(schema) => {
+                self.schema = Some(schema.clone());
+                self.changed_schema(schema);
+            }
+            Statement::UserVariable(name) => {
+                self.own.insert(format!("{name} of {tag}"));
+                self.changed_state();
+            }
+            Statement::SelectInto(name) => {
+                self.own.insert(format!("{name} of {tag}"));
+            }
+            Statement::Temporary(name, true) => {
+                self.own.insert(format!("table {name}"));
+                self.changed_state();
+            }
+            Statement::Temporary(name, false) => {
+                if !self.own.remove(&format!("table {name}")) {
+                    return Err((1051, "42S02", format!("Unknown table '{name}'")));
+                }
+                self.changed_state();
+            }
+            Statement::Handler(name) => {
+                self.own.insert(format!("handler {name}"));
+            }
+            Statement::LockTables => {
+                self.commit();
+                self.locks_tables = true;
+            }
+            Statement::UnlockTables => self.locks_tables = false,
+            Statement::Warn => {
+                self.warnings.push(format!("warning of {tag}"));
+            }
+            Statement::CallSet(mode) => self.set("sql_mode", mode),
+            Statement::CallPrepare => {
+                self.jump += 1;
+                self.changed_state();
+            }
+            Statement::Do => {}
+            _ => return Err((1064, "42000", format!("error in {tag}"))),
+        }
+        Ok(())
     }
 
     /// Answers a statement that has rows. Returns false if it is none.
@@ -166,6 +181,7 @@ impl Session {
                     self.table(&["r"], &[row], flag::MORE_RESULTS, reply);
                 }
                 self.row_count = 0;
+                self.warnings.clear();
                 self.ok(reply, Outcome { status: more, ..Outcome::default() });
                 return true;
             }

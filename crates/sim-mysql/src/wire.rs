@@ -32,7 +32,7 @@ pub mod cap {
     pub const SESSION_TRACK: u32 = 1 << 23;
     /// No EOF packets.
     pub const DEPRECATE_EOF: u32 = 1 << 24;
-    /// What the model server offers.
+    /// The capabilities that the model server offers.
     pub const OFFERED: u32 = 0x01FF_F7FF;
 }
 
@@ -122,14 +122,15 @@ impl Frames {
     /// Takes the next message, if all of it has arrived.
     pub fn take(&mut self) -> Option<Message> {
         let mut rest = &self.bytes[self.at..];
-        let mut payload = Vec::new();
+        let mut parts = Vec::new();
         let first = *rest.get(3)?;
         loop {
             let (&[a, b, c, last], after) = rest.split_first_chunk::<4>()?;
             let length = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
-            payload.extend_from_slice(after.get(..length)?);
+            parts.push(after.get(..length)?);
             rest = &after[length..];
             if length < PAYLOAD_MAX {
+                let payload = parts.concat();
                 self.at = self.bytes.len() - rest.len();
                 return Some(Message { first, last, payload });
             }

@@ -85,7 +85,7 @@ pub(crate) struct Worker {
 pub(crate) struct Rows {
     /// All that were ever written.
     pub(crate) written: HashSet<String>,
-    /// Those that remain.
+    /// The rows that remain.
     pub(crate) committed: HashSet<String>,
 }
 
@@ -242,6 +242,11 @@ impl World {
             self.trace.line(self.now, "VIOLATION", checker, || what.clone());
             self.violation = Some(what);
         }
+    }
+
+    /// Whether there are ends that break the protocol, and may do so by now.
+    pub(crate) fn is_hostile(&self) -> bool {
+        self.plan.hostile > 0 && !self.is_calm
     }
 
     /// Whether a bug that strikes once strikes here.

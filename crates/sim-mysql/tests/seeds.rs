@@ -23,7 +23,7 @@ fn seeds_find_nothing() {
         }
         // What no world does, no checker can judge.
         let Tally { replies, logins, rows, commands, spoiled } = tally;
-        assert!(replies > 10_000 && logins > 500 && rows > 1_000 && commands > 10_000, "{tally:?}");
+        assert!(replies > 10_000 && logins > 500 && rows > 500 && commands > 10_000, "{tally:?}");
         assert_eq!(spoiled > 100_000, is_hostile, "{tally:?}");
     }
 }

@@ -137,11 +137,11 @@ fn sim() -> Result<Tally> {
     check(sim.args(["--seeds", "5000"]))
 }
 
-/// Runs the simulator of MySQL with its seeds, and with half as many that have hostile ends.
+/// Runs the simulator of MySQL with its seeds, and with a tenth as many that have hostile ends.
 fn sim_mysql() -> Result<Tally> {
     let program = built("refrain-sim-mysql", "sim-mysql")?;
     let mut tally = check(Command::new(&program).args(["--seeds", "3000"]))?;
-    tally += check(Command::new(&program).args(["--seeds", "1500", "--hostile"]))?;
+    tally += check(Command::new(&program).args(["--seeds", "300", "--hostile"]))?;
     Ok(tally)
 }
 

@@ -334,19 +334,46 @@ impl Model {
         false
     }
 
+    /// Inserts a row with this number.
+    fn inserts(&self, value: &str, more: Status, reply: &mut Reply<'_>) {
+        let outcome = value.parse().expect("a number");
+        let ok = OkPacket {
+            last_insert_id: outcome,
+            affected_rows: 1,
+            status: self.status().with(more),
+            ..OkPacket::default()
+        };
+        let agreed = self.agreed();
+        reply.put(|out| ok.write(out, first::OK, agreed));
+    }
+
+    /// Sends a row of this many bytes.
+    fn long_row(&self, value: &str, more: Status, reply: &mut Reply<'_>) {
+        let value = vec![0xFE; value.parse().expect("a number")];
+        let mut row = match value.len() {
+            ..0x100_0000 => vec![0xFD],
+            _ => vec![0xFE],
+        };
+        let length = value.len().to_le_bytes();
+        row.extend_from_slice(&length[..if row[0] == 0xFD { 3 } else { 8 }]);
+        row.extend_from_slice(&value);
+        reply.put(|out| out.push(1));
+        reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
+        reply.put(|out| out.extend_from_slice(&row));
+        let eof = EofPacket { warnings: 0, status: self.status().with(more) };
+        reply.put(|out| eof.write_for(out, true));
+    }
+
     fn word(&mut self, word: &str, more: Status, reply: &mut Reply<'_>) -> bool {
         let (word, value) = word.split_once(':').unwrap_or((word, ""));
         match word {
             "id" => {
-                let outcome = value.parse().expect("a number");
-                let ok = OkPacket {
-                    last_insert_id: outcome,
-                    affected_rows: 1,
-                    status: self.status().with(more),
-                    ..OkPacket::default()
-                };
-                let agreed = self.agreed();
-                reply.put(|out| ok.write(out, first::OK, agreed));
+                self.inserts(value, more, reply);
+                return false;
+            }
+            "deadlock" => {
+                self.in_transaction = false;
+                reply.err(error_code::PARSE);
                 return false;
             }
             "begin" => self.in_transaction = true,
@@ -361,19 +388,7 @@ impl Model {
                 return false;
             }
             "long" => {
-                let value = vec![0xFE; value.parse().expect("a number")];
-                let mut row = match value.len() {
-                    ..0x100_0000 => vec![0xFD],
-                    _ => vec![0xFE],
-                };
-                let length = value.len().to_le_bytes();
-                row.extend_from_slice(&length[..if row[0] == 0xFD { 3 } else { 8 }]);
-                row.extend_from_slice(&value);
-                reply.put(|out| out.push(1));
-                reply.put(|out| out.extend_from_slice(b"\x03def\x00\x00\x00"));
-                reply.put(|out| out.extend_from_slice(&row));
-                let eof = EofPacket { warnings: 0, status: self.status().with(more) };
-                reply.put(|out| eof.write_for(out, true));
+                self.long_row(value, more, reply);
                 return false;
             }
             "file" => {

@@ -191,3 +191,18 @@ fn a_file_has_nothing_of_refrain_in_it() {
         assert!(log[5].starts_with("SELECT @@session_track_schema"), "{log:?}");
     });
 }
+
+#[test]
+fn a_client_that_ends_its_stream_amid_a_file_leaves_at_once() {
+    for asked_first in [true, false] {
+        talk("pool_size = 1", |world| {
+            let client = world.client(USUAL, "shop");
+            world.silence(!asked_first);
+            world.query(client, "file:x load");
+            world.end_stream(client);
+            world.silence(false);
+            assert!(!world.is_open(client));
+            assert_eq!(world.servers(), 0);
+        });
+    }
+}

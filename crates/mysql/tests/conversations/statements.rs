@@ -464,3 +464,20 @@ fn a_part_of_a_value_behind_an_execution_is_for_the_next_one() {
         assert_eq!(world.log(), ["STMT_RESET 1", "ok"]);
     });
 }
+
+#[test]
+fn an_execution_that_is_cut_short_does_not_run() {
+    for missing in 1..7 {
+        let mut world = World::new(ONE, usize::MAX);
+        let client = world.client(USUAL, "shop");
+        assert_eq!(prepare(&mut world, client, "ok ?"), "prepared 1, column");
+        world.log();
+        let mut body = execution(1, 1, Some(253));
+        body.extend_from_slice(b"\x05value");
+        let bytes = written(command::STMT_EXECUTE, &body);
+        world.send(client, &bytes[..bytes.len() - missing]);
+        world.leave(client);
+        assert_eq!(world.log(), [""; 0], "{missing} bytes are missing");
+        assert_eq!(world.servers(), 0);
+    }
+}

@@ -179,5 +179,106 @@ fn nobody_asks_about_an_error_of_refrain() {
         assert_eq!(world.query(client, "ok"), "ok");
         assert_eq!(world.ask(client, 0x0F, b""), "err 1047 08S01");
         assert_eq!(world.query(client, "SHOW WARNINGS"), "err 3566 HY000");
+        assert_eq!(world.ask(client, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(client, "SHOW WARNINGS"), "err 3566 HY000");
+        assert_eq!(world.query(client, "ok"), "ok");
+        assert_eq!(world.query(client, "SHOW WARNINGS"), "ok more, ok");
+    });
+}
+
+#[test]
+fn what_comes_behind_a_reset_keeps_the_server() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        let resets = written(command::RESET_CONNECTION, b"");
+        let locks = written(command::QUERY, b"get_lock");
+        world.send(first, &[resets, locks].concat());
+        assert_eq!(world.heard(first), "ok, ok");
+        assert_eq!(world.query(second, "ok"), "");
+    });
+}
+
+#[test]
+fn a_savepoint_of_which_nothing_shows_keeps_the_server() {
+    let query = |text: &str| written(command::QUERY, text.as_bytes());
+    for texts in [
+        &["set:autocommit=OFF", "SAVEPOINT a"][..],
+        &["set:autocommit=OFF", "begin", "commit", "SAVEPOINT a"],
+        &["set:autocommit=OFF", "ok; SAVEPOINT a"],
+    ] {
+        talk(ONE, |world| {
+            let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+            let bytes: Vec<_> = texts.iter().flat_map(|text| query(text)).collect();
+            world.send(first, &bytes);
+            assert!(world.heard(first).ends_with("ok manual"), "{texts:?}");
+            assert_eq!(world.query(second, "ok"), "", "{texts:?}");
+        });
+    }
+}
+
+#[test]
+fn the_flags_behind_an_error_are_those_of_the_session() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        let told = world.ask(client, command::STMT_PREPARE, b"ok");
+        assert_eq!(told, "prepared 1");
+        assert_eq!(world.query(client, "begin"), "ok trans");
+        assert_eq!(world.query(client, "deadlock"), "err 1064 42000");
+        assert_eq!(world.ask(client, command::PING, b""), "ok");
+        assert_eq!(world.query(client, "begin"), "ok trans");
+        let mut bytes = written(command::QUERY, b"deadlock");
+        bytes.extend(written(command::STMT_RESET, &[1, 0, 0, 0]));
+        world.send(client, &bytes);
+        assert_eq!(world.heard(client), "err 1064 42000, ok");
+    });
+}
+
+#[test]
+fn a_login_on_a_server_is_between() {
+    talk(ONE, |world| {
+        let first = world.client(USUAL, "shop");
+        assert_eq!(world.query(first, "id:5"), "ok");
+        world.client(USUAL, "shop");
+        assert_eq!(world.query(first, "SELECT ROW_COUNT()"), "err 3566 HY000");
+    });
+}
+
+#[test]
+fn what_a_client_that_leaves_has_under_way_reaches_nobody() {
+    for text in ["set:sql_mode=ANSI", "set:character_set_connection=latin1", "state"] {
+        talk(ONE, |world| {
+            let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+            world.log();
+            world.silence(true);
+            assert_eq!(world.query(first, text), "");
+            world.leave(first);
+            world.silence(false);
+            assert_eq!(world.query(second, "ok"), "ok");
+            assert!(world.log().contains(&"RESET".to_owned()), "{text}");
+        });
+    }
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        world.silence(true);
+        assert_eq!(world.query(first, "use:store"), "");
+        world.leave(first);
+        world.silence(false);
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert!(world.log().contains(&"INIT_DB shop".to_owned()), "a reset leaves the schema");
+    });
+}
+
+#[test]
+fn a_session_that_began_without_a_schema_keeps_one_behind_a_reset() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, ""), world.client(USUAL, ""));
+        assert_eq!(world.query(first, "use:shop"), "ok schema=shop");
+        assert_eq!(world.ask(first, command::RESET_CONNECTION, b""), "ok");
+        assert_eq!(world.query(second, "ok"), "", "a server without a schema is none's any more");
+        assert_eq!(world.ask(first, command::QUIT, b""), "");
+        assert_eq!(world.heard(second), "ok");
+        assert_eq!(world.servers(), 1);
     });
 }

@@ -202,6 +202,13 @@ impl World {
         self.settle();
     }
 
+    /// Has a client end its stream. It goes on reading.
+    pub(crate) fn end_stream(&mut self, client: ClientId) {
+        let conn = self.clients[client.0].conn;
+        self.step(Event::Closed { conn, why: None });
+        self.settle();
+    }
+
     /// Returns the number of connections to servers that are open and no probe.
     pub(crate) fn servers(&self) -> usize {
         self.servers.iter().filter(|server| server.is_open).count()

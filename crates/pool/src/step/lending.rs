@@ -107,8 +107,12 @@ impl<P: Protocol> Step<'_, P> {
         }
         let removed = self.engine.core_state.pool(client.pool).removed;
         let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
-        // A server that waits for the rest of a message cannot be used again (E75).
-        if client.is_half_sent() || leaves {
+        // A server that waits for the rest of a message cannot be used again (E75). It would take a
+        // goodbye for that rest.
+        if client.is_half_sent() {
+            return self.drop_server(server, false);
+        }
+        if leaves {
             return self.close_server(server);
         }
         let fitness = P::take_back(self, server, client);
