@@ -9,7 +9,7 @@ use refrain_mysql_wire::{Capabilities, Malformed, Status};
 
 use crate::commands::{EOF_BYTES, ReadPacket, Sent};
 use crate::errors::Brand;
-use crate::parts::{ClientSession, Left, ServerSession, Transaction};
+use crate::parts::{ClientSession, Left, NO_SERVER, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::{Base, edit};
@@ -164,6 +164,7 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.wishes = Wishes::of_base(base);
     client.statements.clear();
     client.pins = Pins::NONE;
+    client.last_server = NO_SERVER;
     client.status = Status::AUTOCOMMIT;
 }
 

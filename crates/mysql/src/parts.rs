@@ -27,6 +27,9 @@ use crate::wishes::Wishes;
 #[derive(Debug)]
 pub enum My {}
 
+/// The serial of no server.
+pub(crate) const NO_SERVER: u64 = 0;
+
 /// A client's session.
 #[derive(Debug, Default)]
 pub struct ClientSession {

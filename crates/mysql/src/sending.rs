@@ -8,15 +8,13 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
 use crate::errors::{self, Fixed};
-use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
+use crate::parts::{ClientSession, My, NO_SERVER, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
 use crate::text::{Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
 
-/// The serial of no server.
-const NO_SERVER: u64 = 0;
 
 /// The longest execution that is sent with a foretold number.
 const FORETOLD_BYTES_MAX: usize = 64 * 1024;
@@ -210,8 +208,9 @@ fn note_effects(
     let session = &mut client.session;
     match packet.command {
         command::RESET_CONNECTION => {
-            // The server forgets what it has to report.
+            // The server forgets what it has to report, and what the client began with.
             train::track(&mut s.session, ports.out(server));
+            client.await_replies();
         }
         command::SET_OPTION => {
             if let Some(has_several) = answers::option(packet.body) {
