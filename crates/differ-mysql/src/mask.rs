@@ -169,14 +169,13 @@ pub const MASKS: [Mask; 14] = [
         },
     },
     Mask {
-        name: "collation-of-login",
-        reason: "MySQL says the number of the login's collation in definitions until the first SET \
-                 NAMES; a proxied server has the character set's own one, as behind SET NAMES",
+        name: "number-of-collation",
+        reason: "definitions have the number of the collation that the login or SET NAMES has \
+                 named; a server that gets the settings later has the character set's own one",
         apply: |packet, _| {
             if is_definition(&packet.payload) {
-                // utf8mb4_general_ci and utf8mb4_unicode_ci; utf8mb4_0900_ai_ci.
-                for number in [45, 224] {
-                    replace(&mut packet.payload, &[0x0C, number, 0], &[0x0C, 255, 0]);
+                for (number, own) in COLLATIONS {
+                    replace(&mut packet.payload, &[0x0C, number, 0], &[0x0C, own, 0]);
                 }
             }
         },
@@ -193,6 +192,10 @@ pub const MASKS: [Mask; 14] = [
         },
     },
 ];
+
+/// Collations, each with one of the same character set: utf8mb4_bin, utf8mb4_unicode_ci,
+/// utf8mb4_general_ci and utf8mb4_0900_ai_ci; latin1_german1_ci and latin1_swedish_ci.
+const COLLATIONS: [(u8, u8); 4] = [(46, 255), (224, 255), (45, 255), (5, 8)];
 
 /// Parts of the names of variables that a session has for one statement.
 const NO_SETTINGS: [&[u8]; 3] = [b"timestamp", b"insert_id", b"rand_seed"];
