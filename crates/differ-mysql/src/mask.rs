@@ -198,7 +198,7 @@ pub const MASKS: [Mask; 14] = [
 const COLLATIONS: [(u8, u8); 4] = [(46, 255), (224, 255), (45, 255), (5, 8)];
 
 /// Parts of the names of variables that a session has for one statement.
-const NO_SETTINGS: [&[u8]; 3] = [b"timestamp", b"insert_id", b"rand_seed"];
+const NO_SETTINGS: [&[u8]; 4] = [b"timestamp", b"insert_id", b"rand_seed", b"session_track"];
 
 /// The changes that an OK packet reports.
 struct Block<'a> {
