@@ -119,8 +119,7 @@ impl Client {
         let mut direct = Conn::open(&peers.direct, peers.limit).map_err(broken)?;
         let refused = |broken: Broken| differs(format!("connect: {broken:?}"), &[], &[]);
         let mut proxied = Conn::open(&peers.proxied, peers.limit).map_err(refused)?;
-        let greetings =
-            [direct.read().map_err(broken)?, proxied.read().map_err(refused)?];
+        let greetings = [direct.read().map_err(broken)?, proxied.read().map_err(refused)?];
         same_greetings(&greetings[0], &greetings[1])
             .map_err(|what| differs(what, &greetings[..1], &greetings[1..]))?;
         let greeting = Greeting::read(&greetings[0].payload).map_err(Stop::Broken)?;
@@ -352,9 +351,5 @@ fn encoded(commands: &[Command], side: &Side) -> Vec<u8> {
 }
 
 fn differs(what: String, direct: &[Packet], proxied: &[Packet]) -> Stop {
-    Stop::Differs(Box::new(Difference {
-        what,
-        direct: direct.to_vec(),
-        proxied: proxied.to_vec(),
-    }))
+    Stop::Differs(Box::new(Difference { what, direct: direct.to_vec(), proxied: proxied.to_vec() }))
 }

@@ -5,7 +5,11 @@ use refrain_differ::features::{Feature, feature};
 /// All features.
 pub const FEATURES: [Feature; 19] = [
     feature("writes", true, "INSERT, UPDATE, DELETE, REPLACE, TRUNCATE of the client's own tables"),
-    feature("transactions", true, "transactions, chained and released, savepoints, SET TRANSACTION"),
+    feature(
+        "transactions",
+        true,
+        "transactions, chained and released, savepoints, SET TRANSACTION",
+    ),
     feature("settings", true, "SET of variables, names and character sets, right and wrong"),
     feature("tracking", true, "SET of session_track_* variables"),
     feature("ddl", true, "CREATE, ALTER and DROP of the client's own tables"),
@@ -16,7 +20,11 @@ pub const FEATURES: [Feature; 19] = [
     feature("asks", true, "questions about the statement before"),
     feature("schemas", true, "USE and COM_INIT_DB"),
     feature("resets", true, "COM_RESET_CONNECTION, COM_CHANGE_USER and COM_SET_OPTION"),
-    feature("pins", true, "what keeps a server: temporary tables, user variables, locks, handlers, …"),
+    feature(
+        "pins",
+        true,
+        "what keeps a server: temporary tables, user variables, locks, handlers, …",
+    ),
     feature("files", true, "LOAD DATA LOCAL INFILE"),
     feature("odd", true, "unknown and malformed commands, statements that are not there"),
     feature("large", true, "texts, results and values beyond 64 KiB"),

@@ -97,8 +97,7 @@ impl Holds {
                     text.contains(';') || OPENING.iter().any(|word| text.starts_with(word))
                 });
                 let executes = matches!(command, Command::Execute(_));
-                self.is_unsure |=
-                    self.in_transaction || !self.is_autocommit || opens || executes;
+                self.is_unsure |= self.in_transaction || !self.is_autocommit || opens || executes;
             }
             _ => {
                 if let Some(status) = reply.status() {

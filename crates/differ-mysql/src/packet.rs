@@ -55,9 +55,10 @@ pub fn put(out: &mut Vec<u8>, mut sequence: u8, payload: &[u8]) -> u8 {
 /// Reads a number of up to eight bytes, the lowest first.
 #[must_use]
 pub fn number(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().rev().try_fold(0usize, |sum, byte| {
-        Some(sum.checked_mul(256)? + usize::from(*byte))
-    })
+    bytes
+        .iter()
+        .rev()
+        .try_fold(0usize, |sum, byte| Some(sum.checked_mul(256)? + usize::from(*byte)))
 }
 
 /// Reads a number whose first byte says how long it is. Returns it with its length in bytes.

@@ -37,9 +37,14 @@ enum Place {
     /// The first packet of a result, or of the reply.
     Head,
     /// Definitions: this many groups after this one, this many packets of it.
-    Definitions { left: usize, then: usize },
+    Definitions {
+        left: usize,
+        then: usize,
+    },
     /// The EOF packet behind definitions, and the number of those behind it.
-    DefinitionsEnd { then: usize },
+    DefinitionsEnd {
+        then: usize,
+    },
     Rows,
     /// Behind the end.
     Over,

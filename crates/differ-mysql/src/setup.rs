@@ -147,8 +147,7 @@ impl Admin {
     /// Ends all servers of the proxy, and gives the proxy time to notice.
     fn end_servers(&mut self) -> Result<(), String> {
         let user = &self.prefixes[0];
-        let asked =
-            format!("SELECT id FROM information_schema.processlist WHERE user = '{user}'");
+        let asked = format!("SELECT id FROM information_schema.processlist WHERE user = '{user}'");
         loop {
             let ids = self.run(&asked)?;
             if ids.is_empty() {

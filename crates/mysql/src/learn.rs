@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
 use refrain_mysql_wire::track::Change;
-use refrain_mysql_wire::{Capabilities, Malformed, Status};
+use refrain_mysql_wire::{Capabilities, Malformed, Status, command};
 
 use crate::commands::{EOF_BYTES, ReadPacket, Sent};
 use crate::errors::Brand;
-use crate::parts::{ClientSession, Left, NO_SERVER, ServerSession, Transaction};
+use crate::parts::{ClientSession, Left, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::{Base, edit};
-use crate::text::{Facts, Memory, Verb};
+use crate::text::{Facts, Verb};
 use crate::wishes::Wishes;
 
 /// Learns from the flags at the end of a result, or from the error in their place.
@@ -40,25 +40,25 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     client.status = status.of_session();
 }
 
-/// Notes what the end of a statement's reply has a session remember for longer than until the next
-/// statement.
-pub(crate) fn remember(memory: &mut Memory, packet: &ReadPacket<'_>, agreed: Capabilities) {
-    memory.found_rows |= packet.payload.first() == Some(&first::EOF);
-    let made = OkPacket::read(packet.payload, agreed).is_ok_and(|ok| ok.last_insert_id > 0);
-    memory.insert_id |= made;
-}
-
-/// Returns what the end of a reply has left in the session.
-pub(crate) fn left(packet: &ReadPacket<'_>, agreed: Capabilities) -> Left {
-    if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        return Left {
-            warnings: ok.warnings > 0,
-            counts: ok.affected_rows > 0 || ok.last_insert_id > 0,
-        };
-    }
-    let eof = EofPacket::read(packet.payload, Capabilities::NONE);
-    let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
-    Left { warnings, counts: false }
+/// Learns what the end of a reply has left in the session.
+pub(crate) fn learn_left(
+    client: &mut ClientSession,
+    packet: &ReadPacket<'_>,
+    agreed: Capabilities,
+    command: u8,
+) {
+    let is_statement = matches!(command, command::QUERY | command::STMT_EXECUTE);
+    let memory = &mut client.memory;
+    memory.found_rows |= is_statement && packet.payload.first() == Some(&first::EOF);
+    client.left = if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        memory.insert_id |= is_statement && ok.last_insert_id > 0;
+        let counts = ok.affected_rows > 0 || ok.last_insert_id > 0;
+        Left { warnings: ok.warnings > 0, counts }
+    } else {
+        let eof = EofPacket::read(packet.payload, Capabilities::NONE);
+        let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
+        Left { warnings, counts: false }
+    };
 }
 
 /// Changes of which the server has not told all.
@@ -126,14 +126,14 @@ pub(crate) fn learn_late(
     payload: &[u8],
 ) -> Result<Untold, Malformed> {
     let ok = OkPacket::read(payload, server.agreed)?;
-    let command = refrain_mysql_wire::command::PING;
+    let command = command::PING;
     let sent = Sent { command, facts: Facts::default(), statement: 0, is_foretold: false };
     learn_changes(client, server, (&ok, &sent))
 }
 
 /// Whether a command sets the schema and does nothing else.
 fn is_schema_command(sent: &Sent) -> bool {
-    sent.command == refrain_mysql_wire::command::INIT_DB
+    sent.command == command::INIT_DB
 }
 
 /// Kinds of changes that a reply has reported.
@@ -166,8 +166,8 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.wishes = Wishes::of_base(base);
     client.statements.clear();
     client.pins = Pins::NONE;
-    client.last_server = NO_SERVER;
     client.status = Status::AUTOCOMMIT;
+    client.last_server = 0;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

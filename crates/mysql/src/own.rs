@@ -1,5 +1,6 @@
 //! Replies to commands of Refrain's own.
 
+use refrain_mysql_wire::error_code;
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
 use refrain_mysql_wire::row;
@@ -78,7 +79,11 @@ fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Opti
         let level = refrain_pool::event::Level::Warn;
         refrain_pool::note_server_error(step.ports, (pool, pid), level, code, &words);
     }
-    step.end_server(conn, DisconnectReason::Settings);
+    // A server that is about to end says so in place of any reply.
+    let is_ending = ErrPacket::read(packet.payload)
+        .is_ok_and(|err| err.number == error_code::SERVER_SHUTDOWN.number);
+    let cause = if is_ending { DisconnectReason::ServerGone } else { DisconnectReason::Settings };
+    step.end_server(conn, cause);
     None
 }
 
@@ -144,16 +149,12 @@ fn for_client(
             if let Some(status) = packet.taken.status {
                 learn::learn_flags(&mut c.session, status);
             }
-            let payload = packet.has_changes().then_some(packet.payload);
-            let asks = payload.map_or(Ok(learn::Untold::default()), |payload| {
-                learn::learn_late(&mut c.session, &mut server.session, payload)
-            });
-            match asks {
-                Ok(untold) if untold.collation => {
+            if packet.has_changes() {
+                let late = learn::learn_late(&mut c.session, &mut server.session, packet.payload);
+                let Ok(untold) = late else { return preparing::broken(step, conn) };
+                if untold.collation {
                     train::ask_collation(&mut server.session, ports.out(conn));
                 }
-                Ok(_) => {}
-                Err(_) => return preparing::broken(step, conn),
             }
         }
         Purpose::Settings

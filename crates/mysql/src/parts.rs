@@ -27,9 +27,6 @@ use crate::wishes::Wishes;
 #[derive(Debug)]
 pub enum My {}
 
-/// The serial of no server.
-pub(crate) const NO_SERVER: u64 = 0;
-
 /// A client's session.
 #[derive(Debug, Default)]
 pub struct ClientSession {
@@ -55,7 +52,7 @@ pub struct ClientSession {
     pub(crate) status: Status,
     /// The things that the client's last command has left, for the next one to ask about.
     pub(crate) left: Left,
-    /// The serial of the server that the client had last.
+    /// The serial of the server that the client's last command ran on; 0 for none.
     pub(crate) last_server: u64,
     /// What the client has had that server remember since another client had it.
     pub(crate) memory: Memory,
@@ -93,6 +90,11 @@ impl ClientSession {
     /// Returns the capabilities that the client has agreed on.
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.agreed().map_or(Capabilities::NONE, |agreed| agreed.capabilities)
+    }
+
+    /// Whether the client has offered files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.capabilities().has(Capabilities::LOCAL_FILES)
     }
 
     /// Returns the phase.
@@ -177,6 +179,8 @@ pub struct ServerSession {
     pub(crate) is_dirty: bool,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
+    /// Whether no client has run anything since the session was made as new.
+    pub(crate) is_fresh: bool,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
     /// Strings of the rows that an internal command asks for.

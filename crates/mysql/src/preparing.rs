@@ -236,6 +236,7 @@ pub(crate) fn answered(
         }
         Purpose::Tracking => {
             session.transaction = Transaction::None;
+            session.is_fresh = true;
             step.logged_in(conn, false);
         }
         _ => {}

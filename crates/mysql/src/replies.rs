@@ -189,6 +189,12 @@ fn answered(
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
+                server.session.is_fresh = true;
+            }
+            if sent.facts.wishes && may_ask_for_file(step, client, sent) {
+                // It could not be asked before the file was there.
+                let Linked { server, ports, .. } = step.linked(client, conn);
+                train::ask_wishes(&mut server.session, ports.out(conn));
             }
             if sent.facts.releases && !packet.is_error() {
                 let Linked { server, .. } = step.linked(client, conn);
@@ -205,9 +211,8 @@ fn answered(
 /// Whether a server may ask a client for a file: the client has offered files, and its command may
 /// load one.
 fn may_ask_for_file(step: &mut Step<'_, My>, client: Conn, sent: &Sent) -> bool {
-    let offered = Capabilities::LOCAL_FILES;
     let client = step.engine.connections.client(client);
-    sent.facts.loads && client.is_some_and(|client| client.session.capabilities().has(offered))
+    sent.facts.loads && client.is_some_and(|client| client.session.has_files())
 }
 
 /// Writes a packet for a client, and learns from it. Returns whether the server has to be asked for
@@ -230,10 +235,7 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        session.left = learn::left(packet, agreed);
-        if matches!(sent.command, command::QUERY | command::STMT_EXECUTE) {
-            learn::remember(&mut session.memory, packet, agreed);
-        }
+        learn::learn_left(session, packet, agreed, sent.command);
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;

@@ -153,6 +153,10 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     }
     match handling {
         Handling::Quit => {
+            // The replies to the commands before it come first.
+            if has_to_wait(step, conn) {
+                return None;
+            }
             step.end_client(conn, DisconnectReason::Terminated);
             None
         }

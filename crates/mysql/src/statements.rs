@@ -119,6 +119,10 @@ pub(crate) fn named(
     if number == prepared::LAST_PREPARED && has_to_wait(step, conn) {
         return None;
     }
+    // An execution under way takes the parts that have come before it alone.
+    if packet.command == command::STMT_SEND_LONG_DATA && has_to_wait(step, conn) {
+        return None;
+    }
     let session = &mut step.engine.connections.client(conn)?.session;
     let brand = session.brand.unwrap_or(Brand::MySql);
     if number == prepared::LAST_PREPARED && brand == Brand::MariaDb {

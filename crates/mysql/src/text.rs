@@ -19,9 +19,7 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
-    /// Whether it may ask about the statement before it.
-    pub(crate) asks_back: bool,
-    /// Whether it may ask about an earlier statement.
+    /// The things of earlier statements that it may ask about.
     pub(crate) asks: Memory,
     /// Whether it ends the session with its transaction.
     pub(crate) releases: bool,
@@ -29,9 +27,11 @@ pub(crate) struct Facts {
     pub(crate) tables: Tables,
 }
 
-/// What a session remembers of statements further back than the last.
+/// The things that a session remembers of the statements before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
+    /// The warnings, the error and the counts of the last statement.
+    pub(crate) last: bool,
     /// The number that a row got by itself: that of the last statement that made one.
     pub(crate) insert_id: bool,
     /// The number of rows: that of the last statement that had some.
@@ -41,7 +41,9 @@ pub(crate) struct Memory {
 impl Memory {
     /// Whether all of another one is in this.
     pub(crate) fn has(self, other: Self) -> bool {
-        (self.insert_id || !other.insert_id) && (self.found_rows || !other.found_rows)
+        (self.last || !other.last)
+            && (self.insert_id || !other.insert_id)
+            && (self.found_rows || !other.found_rows)
     }
 }
 
@@ -258,22 +260,22 @@ impl Reader<'_> {
             Meaning::PinInSet(pins) if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.pins.add(pins);
             }
+            Meaning::Define => self.facts.tables = Tables::Change,
             Meaning::Release => {
                 let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
                 self.facts.releases |= ends && !self.is_behind_no;
             }
-            Meaning::Define => self.facts.tables = Tables::Change,
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
-            Meaning::AskBack => self.facts.asks_back |= self.is_called(),
+            Meaning::AskBack => self.facts.asks.last |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
             Meaning::AskInsertId => {
                 self.facts.asks.insert_id |= self.is_called() || self.is_variable;
             }
-            Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
+            Meaning::AskBackAsVariable => self.facts.asks.last |= self.is_variable,
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks_back |= is_behind;
+                self.facts.asks.last |= is_behind;
             }
             Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
         }
@@ -421,7 +423,7 @@ mod tests {
             ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
             ("SELECT t.last_insert_id FROM t", false),
         ] {
-            assert_eq!(of(text).asks_back, due, "{text}");
+            assert_eq!(of(text).asks.last, due, "{text}");
         }
         for (text, due) in [
             ("COMMIT RELEASE", true),
@@ -432,7 +434,7 @@ mod tests {
         ] {
             assert_eq!(of(text).releases, due, "{text}");
         }
-        let asks = |insert_id, found_rows| Memory { insert_id, found_rows };
+        let asks = |insert_id, found_rows| Memory { last: false, insert_id, found_rows };
         for (text, due) in [
             ("select last_insert_id()", asks(true, false)),
             ("SELECT @@session.identity, @@last_insert_id", asks(true, false)),

@@ -39,6 +39,7 @@ const PARTS: &[Part] = &[
     Part { name: "grammar", run: grammar, drives: false },
     Part { name: "instructions", run: instructions::check, drives: false },
     Part { name: "sim", run: sim, drives: false },
+    Part { name: "sim-mysql", run: sim_mysql, drives: false },
     Part { name: "differ", run: differ, drives: false },
     Part { name: "differ-mysql", run: differ_mysql, drives: false },
     Part { name: "queries", run: queries, drives: false },
@@ -134,6 +135,14 @@ fn grammar() -> Result<Tally> {
 fn sim() -> Result<Tally> {
     let mut sim = Command::new(built("refrain-sim", "sim")?);
     check(sim.args(["--seeds", "5000"]))
+}
+
+/// Runs the simulator of MySQL with its seeds, and with half as many that have hostile ends.
+fn sim_mysql() -> Result<Tally> {
+    let program = built("refrain-sim-mysql", "sim-mysql")?;
+    let mut tally = check(Command::new(&program).args(["--seeds", "3000"]))?;
+    tally += check(Command::new(&program).args(["--seeds", "1500", "--hostile"]))?;
+    Ok(tally)
 }
 
 /// Features of the differential test that it does not have by default.

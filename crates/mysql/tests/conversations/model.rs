@@ -303,7 +303,12 @@ impl Model {
                 self.rows(reply, COLLATIONS, Status(0));
                 return false;
             }
-            "SELECT @@collation_connection" => {
+            _ if text.starts_with("SELECT @@session_track_schema") => {
+                self.log.push(text.into());
+                self.rows(reply, &[&["1", "0", "OFF", "autocommit"]], Status(0));
+                return false;
+            }
+            "SELECT @@collation_connection LIMIT 1" => {
                 self.log.push(text.into());
                 self.rows(reply, &[&["utf8mb4_bin"]], Status(0));
                 return false;
@@ -332,6 +337,18 @@ impl Model {
     fn word(&mut self, word: &str, more: Status, reply: &mut Reply<'_>) -> bool {
         let (word, value) = word.split_once(':').unwrap_or((word, ""));
         match word {
+            "id" => {
+                let outcome = value.parse().expect("a number");
+                let ok = OkPacket {
+                    last_insert_id: outcome,
+                    affected_rows: 1,
+                    status: self.status().with(more),
+                    ..OkPacket::default()
+                };
+                let agreed = self.agreed();
+                reply.put(|out| ok.write(out, first::OK, agreed));
+                return false;
+            }
             "begin" => self.in_transaction = true,
             "commit" => self.in_transaction = false,
             "err" => {
