@@ -286,7 +286,8 @@ mod tests {
     }
 
     fn names(one: &[u8], two: &[u8], command: &'static str, due: Due) -> Option<Vec<&'static str>> {
-        let answers = Answers { command, due, uses: false, tracks: false, wishes: false, is_head: true };
+        let answers =
+            Answers { command, due, uses: false, tracks: false, wishes: false, is_head: true };
         let used = same(&packet(one), &packet(two), answers)?;
         Some(MASKS.iter().zip(used).filter(|(_, used)| *used).map(|(mask, _)| mask.name).collect())
     }

@@ -166,6 +166,9 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.wishes = Wishes::of_base(base);
     client.statements.clear();
     client.pins = Pins::NONE;
+    // A reset leaves the schema, which this client's servers cannot be without again.
+    let began_without = client.agreed().is_some_and(|agreed| agreed.schema.is_empty());
+    client.pins.put(Pins::SCHEMA, began_without && client.settings.schema.is_some());
     client.status = Status::AUTOCOMMIT;
     client.last_server = 0;
 }

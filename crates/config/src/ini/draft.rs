@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::keys::{Outcome, Key, PROGRAM, Table, find};
+use super::keys::{Key, Outcome, PROGRAM, Table, find};
 use super::sections::{Sections, Setting};
 use super::values::{Kind, Within, integer};
 use crate::general::General;

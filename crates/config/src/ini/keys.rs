@@ -41,8 +41,8 @@ pub(super) enum Table {
     Own,
 }
 
-use Outcome::{Acts, Missing, Needless, Option as Same, Refused};
 use Kind::{AnyText, Count, Flag, Milliseconds, Mode, Names, Path, Seconds, Text, Word};
+use Outcome::{Acts, Missing, Needless, Option as Same, Refused};
 use Table::{Own, Pool, Program};
 use Zero::{Is, Number as Stays, Unset};
 

@@ -1,6 +1,6 @@
 //! `docs/pgbouncer.md`, written from the table of keys.
 
-use super::keys::{DATABASE, Outcome, Key, PEER, PROGRAM, Table, USER};
+use super::keys::{DATABASE, Key, Outcome, PEER, PROGRAM, Table, USER};
 
 const INTRODUCTION: &str = r#"# Starting Refrain with a `pgbouncer.ini`
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::keys::{DATABASE, Outcome, Key, PEER, PROGRAM, USER};
+use super::keys::{DATABASE, Key, Outcome, PEER, PROGRAM, USER};
 use super::text::{Said, Text};
 use super::values::{Within, integer};
 use super::{Remark, is_ini, pairs};
