@@ -99,7 +99,7 @@ pub struct Client {
     texts: BTreeMap<u32, String>,
     /// Commands whose replies are still to be read.
     sent: Vec<Command>,
-    /// What the direct session says of its hold on a server.
+    /// The reasons for which the client may hold a server.
     pub holds: Holds,
     /// Whether the client has had an error that a proxy says itself.
     was_refused: bool,

@@ -25,7 +25,7 @@ pub trait Parts: Clone {
 pub trait Failed {
     /// The steps of episodes.
     type Step: Parts;
-    /// What differed.
+    /// The difference.
     type Difference;
 
     /// Runs these steps. If they fail in the same way as at first, returns those that ran, and the
