@@ -54,7 +54,7 @@ pub struct ClientSession {
     pub(crate) left: Left,
     /// The serial of the server that the client's last command ran on; 0 for none.
     pub(crate) last_server: u64,
-    /// What the client has had that server remember since another client had it.
+    /// The things that the client has had that server remember since another client had it.
     pub(crate) memory: Memory,
 }
 
