@@ -99,12 +99,12 @@ pub struct Client {
     texts: BTreeMap<u32, String>,
     /// Commands whose replies are still to be read.
     sent: Vec<Command>,
-    /// What the direct session says of its hold on a server.
+    /// The reasons for which the client may hold a server.
     pub holds: Holds,
     /// Whether the client has had an error that a proxy says itself.
     was_refused: bool,
-    /// Whether the last reply was an error, which says nothing of changes.
-    is_late: bool,
+    /// Whether the client has asked to be told of its transactions.
+    tracks: bool,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -144,7 +144,7 @@ impl Client {
             sent: Vec::new(),
             holds: Holds::default(),
             was_refused: false,
-            is_late: false,
+            tracks: false,
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -211,6 +211,8 @@ impl Client {
             if let Command::Prepare(handle, text) = &command {
                 self.texts.insert(*handle, text.clone());
             }
+            let tracks = |text: &str| text.contains("session_track_transaction_info");
+            self.tracks |= command.text().is_some_and(tracks);
             let direct = self.direct_reply(&command)?;
             let name = direct.error().map_or_else(String::new, |number| format!(" ERR {number}"));
             *tally.replies.entry(format!("{}{name}", command.name())).or_default() += 1;
@@ -218,7 +220,6 @@ impl Client {
             self.holds.received(&command, &direct);
             self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
             self.compare(&command, &direct, &proxied, tally)?;
-            self.is_late = direct.error().is_some();
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
             {
@@ -280,8 +281,8 @@ impl Client {
                 command: command.name(),
                 due: command.due(),
                 uses: command.text().is_some_and(|text| text.contains("USE ")),
-                is_late: self.is_late
-                    || command.text().is_some_and(|text| text.contains("session_track_")),
+                tracks: self.tracks,
+                wishes: command.text().is_some_and(|text| text.contains("session_track_")),
                 is_head: at == 0,
             };
             if let Some(used) = same(one, two, answers) {

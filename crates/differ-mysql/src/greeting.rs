@@ -3,7 +3,7 @@
 use crate::capability::{CHOICES, LEAST};
 use crate::packet::Packet;
 
-/// What a greeting says, but for random bytes and the session's number.
+/// The contents of a greeting, but for random bytes and the session's number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
     /// The version in words.

@@ -17,8 +17,10 @@ pub struct Answers {
     pub due: Due,
     /// Whether the command's text may change the schema.
     pub uses: bool,
-    /// Whether it may report changes of the command before.
-    pub is_late: bool,
+    /// Whether the client has asked to be told of its transactions.
+    pub tracks: bool,
+    /// Whether the command sets what is reported.
+    pub wishes: bool,
     /// Whether it is the first packet of the reply.
     pub is_head: bool,
 }
@@ -34,7 +36,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order in which they are applied.
-pub const MASKS: [Mask; 12] = [
+pub const MASKS: [Mask; 14] = [
     Mask {
         name: "names",
         reason: "schemas, locks and the user have other names on the other side",
@@ -114,11 +116,33 @@ pub const MASKS: [Mask; 12] = [
         },
     },
     Mask {
-        name: "transaction-of-before",
-        reason: "a session that begins to report its transaction says what it has noted of it, and \
-                 a proxied server has always noted it; behind an error the proxy has asked already",
+        name: "state-of-before",
+        reason: "a statement that sets what is reported may report the change of the proxy's own \
+                 statement in front of it",
         apply: |packet, answers| {
-            if answers.is_late {
+            if answers.wishes {
+                keep_changes(&mut packet.payload, |change| change[0] != 2);
+            }
+        },
+    },
+    Mask {
+        name: "row-of-before",
+        reason: "MariaDB counts rows of a statement without a table on from those of the statement \
+                 before, which may be one of the proxy's own",
+        apply: |packet, _| {
+            let words = b" at row ";
+            let at = packet.payload.windows(words.len()).rposition(|window| window == words);
+            if let Some(at) = at.filter(|_| packet.is_error()) {
+                packet.payload.truncate(at);
+            }
+        },
+    },
+    Mask {
+        name: "notes-of-transactions",
+        reason: "questions of the proxy's own are among what a server notes of a transaction, which \
+                 it notes before its client wants to know as well",
+        apply: |packet, answers| {
+            if answers.tracks {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 4 | 5));
             }
         },
@@ -145,14 +169,13 @@ pub const MASKS: [Mask; 12] = [
         },
     },
     Mask {
-        name: "collation-of-login",
-        reason: "MySQL says the number of the login's collation in definitions until the first SET \
-                 NAMES; a proxied server has the character set's own one, as behind SET NAMES",
+        name: "number-of-collation",
+        reason: "definitions have the number of the collation that the login or SET NAMES has \
+                 named; a server that gets the settings later has the character set's own one",
         apply: |packet, _| {
             if is_definition(&packet.payload) {
-                // utf8mb4_general_ci and utf8mb4_unicode_ci; utf8mb4_0900_ai_ci.
-                for number in [45, 224] {
-                    replace(&mut packet.payload, &[0x0C, number, 0], &[0x0C, 255, 0]);
+                for (number, own) in COLLATIONS {
+                    replace(&mut packet.payload, &[0x0C, number, 0], &[0x0C, own, 0]);
                 }
             }
         },
@@ -170,8 +193,12 @@ pub const MASKS: [Mask; 12] = [
     },
 ];
 
+/// Collations, each with one of the same character set: utf8mb4_bin, utf8mb4_unicode_ci,
+/// utf8mb4_general_ci and utf8mb4_0900_ai_ci; latin1_german1_ci and latin1_swedish_ci.
+const COLLATIONS: [(u8, u8); 4] = [(46, 255), (224, 255), (45, 255), (5, 8)];
+
 /// Parts of the names of variables that a session has for one statement.
-const NO_SETTINGS: [&[u8]; 3] = [b"timestamp", b"insert_id", b"rand_seed"];
+const NO_SETTINGS: [&[u8]; 4] = [b"timestamp", b"insert_id", b"rand_seed", b"session_track"];
 
 /// The changes that an OK packet reports.
 struct Block<'a> {
@@ -259,7 +286,8 @@ mod tests {
     }
 
     fn names(one: &[u8], two: &[u8], command: &'static str, due: Due) -> Option<Vec<&'static str>> {
-        let answers = Answers { command, due, uses: false, is_late: false, is_head: true };
+        let answers =
+            Answers { command, due, uses: false, tracks: false, wishes: false, is_head: true };
         let used = same(&packet(one), &packet(two), answers)?;
         Some(MASKS.iter().zip(used).filter(|(_, used)| *used).map(|(mask, _)| mask.name).collect())
     }

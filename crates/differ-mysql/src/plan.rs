@@ -18,7 +18,7 @@ pub enum Step {
         client: usize,
         /// Whether the client sends COM_QUIT first.
         polite: bool,
-        /// What it logs in with.
+        /// The login.
         login: Login,
     },
 }

@@ -18,7 +18,7 @@ pub const CHANGED: u16 = 0x4000;
 /// Bit of a status: the definitions are others than before.
 pub const METADATA_CHANGED: u16 = 0x400;
 
-/// What a reader of a reply has to do next.
+/// The next act of a reader of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Read another packet.

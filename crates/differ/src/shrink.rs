@@ -25,7 +25,7 @@ pub trait Parts: Clone {
 pub trait Failed {
     /// The steps of episodes.
     type Step: Parts;
-    /// What differed.
+    /// The difference.
     type Difference;
 
     /// Runs these steps. If they fail in the same way as at first, returns those that ran, and the
@@ -130,15 +130,16 @@ impl<F: Failed> Search<'_, F> {
         for step in (0..self.best.len()).rev() {
             for (client, count) in self.counts(step).into_iter().enumerate() {
                 for at in (0..count).rev() {
-                    any |= self.fails_with(step, |step| {
-                        if step.counts().get(client).is_some_and(|count| at < *count) {
-                            step.drop_message(client, at);
-                        }
-                    });
+                    any |= self.fails_without(step, client, at);
                 }
             }
         }
         any
+    }
+
+    fn fails_without(&mut self, step: usize, client: usize, at: usize) -> bool {
+        let is_there = self.counts(step).get(client).is_some_and(|count| at < *count);
+        is_there && self.fails_with(step, |step| step.drop_message(client, at))
     }
 
     fn counts(&self, step: usize) -> Vec<usize> {

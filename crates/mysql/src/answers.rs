@@ -2,7 +2,7 @@
 
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
-use refrain_mysql_wire::request::MULTI_STATEMENTS_ON;
+use refrain_mysql_wire::request::{MULTI_STATEMENTS_OFF, MULTI_STATEMENTS_ON};
 use refrain_mysql_wire::{Capabilities, Status, command};
 use refrain_pool::{Conn, Step};
 
@@ -27,7 +27,11 @@ fn lasting(status: Status) -> Status {
 /// Reads the option of COM_SET_OPTION.
 pub(crate) fn option(body: &[u8]) -> Option<bool> {
     let (&option, _) = body.split_first_chunk::<2>()?;
-    Some(u16::from_le_bytes(option) == MULTI_STATEMENTS_ON)
+    match u16::from_le_bytes(option) {
+        MULTI_STATEMENTS_ON => Some(true),
+        MULTI_STATEMENTS_OFF => Some(false),
+        _ => None,
+    }
 }
 
 /// Tells a client that its command has succeeded, and has changed nothing.
@@ -45,7 +49,11 @@ pub(crate) fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u
     match command {
         command::SET_OPTION => {
             let Some(has_several) = option(body) else {
-                errors::malformed(session.brand.unwrap_or(Brand::MySql)).write(out, 1);
+                let brand = session.brand.unwrap_or(Brand::MySql);
+                let is_short = body.len() < size_of::<u16>();
+                let told =
+                    if is_short { errors::malformed(brand) } else { errors::UNKNOWN_COMMAND };
+                told.write(out, 1);
                 return;
             };
             settings::edit(&mut session.settings, |s| s.has_several = has_several);

@@ -131,8 +131,12 @@ pub(crate) fn change_user(step: &mut Step<'_, My>, conn: Conn, request: &ChangeU
     let login = ClientLogin::change_user(&change, request);
     step.leave_pool(conn);
     let Some(client) = step.engine.connections.client(conn) else { return };
+    // Numbers of statements go on, so that none names another one.
+    let mut statements = std::mem::take(&mut client.session.statements);
+    statements.clear();
     client.session = ClientSession {
         state: ClientState::LoggingIn(Box::new(login)),
+        statements,
         has_had_several: Some(client.session.settings.has_several),
         brand: client.session.brand,
         ..ClientSession::default()

@@ -109,7 +109,9 @@ pub(crate) fn learn_changes(
     // may have changed, the rest is taken to have changed, too.
     let only_sets = matches!(sent.facts.verb, Verb::Set | Verb::Use);
     let only_sets = only_sets && !sent.facts.has_several;
-    if reported.state && !(reported.setting && only_sets) && !is_schema_command(sent) {
+    // What else a statement has set that may change what is reported is asked for.
+    let is_setting = only_sets && (reported.setting || sent.facts.wishes);
+    if reported.state && !is_setting && !is_schema_command(sent) {
         client.pins.add(Pins::VARIABLES);
     }
     server.settings = client.settings.clone();
@@ -163,8 +165,10 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.settings = Arc::new(settings);
     client.wishes = Wishes::of_base(base);
     client.statements.clear();
-    // A session keeps its schema, too.
-    client.pins = client.pins.only(Pins::SCHEMA);
+    client.pins = Pins::NONE;
+    // A reset leaves the schema, which this client's servers cannot be without again.
+    let began_without = client.agreed().is_some_and(|agreed| agreed.schema.is_empty());
+    client.pins.put(Pins::SCHEMA, began_without && client.settings.schema.is_some());
     client.status = Status::AUTOCOMMIT;
     client.last_server = 0;
 }

@@ -36,11 +36,6 @@ impl Pins {
         self.0 != 0
     }
 
-    /// Returns those that are among others.
-    pub(crate) fn only(self, others: Self) -> Self {
-        Self(self.0 & others.0)
-    }
-
     /// Adds others.
     pub(crate) fn add(&mut self, others: Self) {
         self.0 |= others.0;

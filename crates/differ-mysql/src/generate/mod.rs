@@ -12,7 +12,7 @@ use crate::holds::pins;
 use refrain_differ::features::Features;
 use refrain_differ::rng::Rng;
 
-/// What a client may do in a step.
+/// The things that a client may do in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing that keeps a server beyond a transaction.
@@ -21,7 +21,7 @@ pub enum Mode {
     Pinning,
 }
 
-/// What the generator remembers of a client.
+/// The generator's memory of a client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) statements: Vec<prepared::Statement>,

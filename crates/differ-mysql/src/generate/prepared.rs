@@ -1,7 +1,7 @@
 //! Prepared statements of the protocol.
 
 use super::{Draft, Generator, Mode};
-use crate::capability::PS_MULTI_RESULTS;
+use crate::capability::{DEPRECATE_EOF, PS_MULTI_RESULTS};
 use crate::command::{Command, Execute, Value};
 use crate::packet::string;
 use refrain_differ::rng::Rng;
@@ -104,7 +104,9 @@ impl Generator {
         let template = *self.rng.pick(TEXTS);
         let mut text = self.fill(draft.at, template);
         // MySQL's reply to that has an OK packet too many then.
-        if text.contains("p_out") && !draft.client.agreed().has(PS_MULTI_RESULTS) {
+        let agreed = draft.client.agreed();
+        let fits = agreed.has(PS_MULTI_RESULTS) && (agreed.has(DEPRECATE_EOF) || self.is_mariadb);
+        if text.contains("p_out") && !fits {
             text = "SELECT ?, ?, ?".to_owned();
         }
         let handle = self.next_handle;
