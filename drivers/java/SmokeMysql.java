@@ -2,7 +2,6 @@ import java.io.ByteArrayInputStream;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.math.BigDecimal;
-import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -247,7 +246,7 @@ final class SmokeMysql {
         columns.put("TINYINT", -5);
         columns.put("SMALLINT UNSIGNED", 65535);
         columns.put("BIGINT", -(1L << 62));
-        columns.put("BIGINT UNSIGNED", BigInteger.ONE.shiftLeft(63));
+        columns.put("BIGINT UNSIGNED", "9223372036854775808");
         columns.put("FLOAT", 0.5f);
         columns.put("DOUBLE", 0.1);
         columns.put("DECIMAL(20,5)", new BigDecimal("-12.34000"));
@@ -260,22 +259,29 @@ final class SmokeMysql {
         columns.put("JSON", "{\"a\": 1}");
         columns.put("BIT(9)", 3);
         columns.put("ENUM('x','y')", "y");
+        List<String> definitions = new ArrayList<>();
+        for (String kind : columns.keySet()) {
+            int at = definitions.size();
+            definitions.add("a" + at + " " + kind + ", b" + at + " " + kind);
+        }
+        run(db, "CREATE TABLE " + table + "_kind (" + String.join(", ", definitions) + ")");
+        int at = 0;
         for (Map.Entry<String, Object> column : columns.entrySet()) {
-            run(db, "CREATE TABLE " + table + "_kind (a " + column.getKey() + ", b " + column.getKey() + ")");
-            try (PreparedStatement statement = db.prepareStatement("INSERT INTO " + table + "_kind VALUES (?, ?)")) {
+            String both = "a" + at + ", b" + at;
+            String sql = "INSERT INTO " + table + "_kind (" + both + ") VALUES (?, ?)";
+            try (PreparedStatement statement = db.prepareStatement(sql)) {
                 bind(statement, column.getValue(), null);
                 ensure(statement.executeUpdate() == 1, "no row");
             }
-            try (Statement statement = db.createStatement()) {
-                // A time below zero is a string alone.
-                ResultSet rows = statement.executeQuery("SELECT CAST(a AS CHAR), b FROM " + table + "_kind");
-                System.out.println(column.getKey() + " " + all(rows));
-            }
+            // A time below zero is a string alone.
+            show(db, "SELECT CAST(a" + at + " AS CHAR), b" + at + " FROM " + table + "_kind");
             if (!column.getKey().startsWith("TIME")) {
-                show(db, "SELECT a FROM " + table + "_kind WHERE 1 = ?", 1);
+                show(db, "SELECT " + both + " FROM " + table + "_kind WHERE 1 = ?", 1);
             }
-            run(db, "DROP TABLE " + table + "_kind");
+            run(db, "DELETE FROM " + table + "_kind");
+            at++;
         }
+        run(db, "DROP TABLE " + table + "_kind");
     }
 
     private static void aMegabyteEachWay(Connection db) throws SQLException {
@@ -366,7 +372,7 @@ final class SmokeMysql {
     }
 
     private static void settingsAndVariables(Connection unused) throws SQLException {
-        try (Connection db = connect("&sessionVariables=sql_mode='ANSI_QUOTES,PIPES_AS_CONCAT',time_zone='%2B05:00'")) {
+        try (Connection db = connect("&sessionVariables=sql_mode='ANSI_QUOTES,PIPES_AS_CONCAT',time_zone='-05:00'")) {
             run(db, "SET @a = 7, @b = 'ä'");
             for (int turn = 0; turn < 3; turn++) {
                 show(db, "SELECT \"name\" || '!', @@time_zone, @a, @b FROM " + table + " WHERE id = ?", 2);
@@ -398,7 +404,7 @@ final class SmokeMysql {
             String again = "; INSERT INTO " + table + " (id, name) VALUES (1, 'again'); SELECT 2";
             refused(() -> results(statement, statement.execute("SELECT 1; " + change + again)));
             refused(() -> results(statement, statement.execute("SELECT 1; SELEC 2; SELECT 3")));
-            show(db, lookup, 1);
+            results(statement, statement.execute(lookup.replace("?", "1")));
         }
         refused(() -> run(single, "SELECT 1; SELECT 2"));
     }

@@ -36,8 +36,9 @@ async function refused(promise) {
     show("no error", await promise);
   } catch (error) {
     const message = error.sqlMessage ?? error.message;
-    // The library's own number of the connection is another each time.
-    show(error.code, error.errno, error.sqlState, message.replace(/conn(ection)?[:=\s]+-?\d+/g, "conn"));
+    // The number of the connection and the name of a file are others each time.
+    const words = message.replace(/conn:-?\d+/g, "conn").replace(/refrain-smoke-\w+/g, "folder");
+    show(error.code, error.errno, error.sqlState, words);
   }
 }
 
@@ -83,12 +84,14 @@ const checks = {
       "TIME(3)": "-30:00:00.250", "YEAR": 2024, "VARCHAR(20)": "ä€", "BLOB": Buffer.from([0, 255]), "JSON": '{"a": 1}',
       "BIT(9)": 3, "ENUM('x','y')": "y",
     };
-    for (const [type, value] of Object.entries(columns)) {
-      await run(`CREATE TABLE ${TABLE}_kind (a ${type}, b ${type})`);
-      await run(`INSERT INTO ${TABLE}_kind VALUES (?, ?)`, [value, null]);
-      show(type, rows(await run(`SELECT a, b FROM ${TABLE}_kind`)));
-      await run(`DROP TABLE ${TABLE}_kind`);
+    const definitions = Object.keys(columns).map((type, at) => `a${at} ${type}, b${at} ${type}`);
+    await run(`CREATE TABLE ${TABLE}_kind (${definitions.join(", ")})`);
+    for (const [at, [type, value]] of Object.entries(columns).entries()) {
+      await run(`INSERT INTO ${TABLE}_kind (a${at}, b${at}) VALUES (?, ?)`, [value, null]);
+      show(type, rows(await run(`SELECT a${at}, b${at} FROM ${TABLE}_kind`)));
+      await run(`DELETE FROM ${TABLE}_kind`);
     }
+    await run(`DROP TABLE ${TABLE}_kind`);
   }),
 
   "a megabyte each way": bothWays(async (_, run) => {
@@ -118,9 +121,9 @@ const checks = {
     }
   }),
 
-  "warnings": bothWays(async (_, run) => {
+  "warnings": bothWays(async (db, run) => {
     await run("SELECT CAST('12x' AS SIGNED), 1/0");
-    show(rows(await run("SHOW WARNINGS")));
+    show(rows(await db.query("SHOW WARNINGS")));
   }),
 
   "rollback undoes": bothWays(async (db, run) => {
@@ -199,7 +202,8 @@ const checks = {
   "rows bit by bit": own({}, async (db) => {
     const text = `SELECT a.id, REPEAT(a.name, 500) FROM ${TABLE} a, ${TABLE} b, information_schema.collations`;
     let taken = 0;
-    for await (const _ of db.stream(text)) taken += 1;
+    const stream = db.stream(text).on("data", () => (taken += 1));
+    await new Promise((resolve, reject) => stream.on("end", resolve).on("error", reject));
     assert.ok(taken > 500);
     show(rows(await db.query(LOOKUP, [1])));
   }),
@@ -252,9 +256,9 @@ const checks = {
   }),
 
   async "connections of the library's pool"() {
-    const pool = library.pool(4);
+    const pool = library.pool(3);
     for (let turn = 0; turn < 12; turn++) {
-      const held = await Promise.all(Array.from({ length: 4 }, () => pool.take()));
+      const held = await Promise.all(Array.from({ length: 3 }, () => pool.take()));
       for (const [at, db] of held.entries()) {
         const run = db.execute ?? db.query;
         assert.equal((await run(LOOKUP, [1 + (at % 2)]))[0].name, ["one", "two"][at % 2]);

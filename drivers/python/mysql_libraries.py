@@ -95,9 +95,9 @@ class PyMySQL(Library):
 
 
 class MysqlClient(Library):
-    """libmariadb; text only."""
+    """libmariadb; text only. It reads bytes that it has sent as a text."""
 
-    lacks = ("reset", "pool")
+    lacks = ("reset", "pool", "bytes")
 
     def module(self):
         import MySQLdb
@@ -117,9 +117,7 @@ class MysqlClient(Library):
 
 
 class Connector(Library):
-    """Oracle's library, in Python alone."""
-
-    pure = True
+    """Oracle's library, in Python alone. Its other half wants a later OpenSSL than Debian 12 has."""
 
     def module(self):
         import mysql.connector
@@ -129,7 +127,7 @@ class Connector(Library):
     def arguments(self, several, local, found):
         tls = {"ssl_ca": CA, "ssl_verify_cert": True} if CA else {"ssl_disabled": True}
         flags = [FOUND_ROWS if found else -FOUND_ROWS]
-        more = {"use_pure": self.pure, "allow_local_infile": local, "client_flags": flags}
+        more = {"use_pure": True, "allow_local_infile": local, "client_flags": flags}
         return {**USER, **place(), **tls, **more, "database": SCHEMA}
 
     def autocommit(self, db, value):
@@ -158,12 +156,6 @@ class Connector(Library):
         arguments = self.arguments(False, False, False)
         pool = MySQLConnectionPool(pool_name="smoke", pool_size=size, autocommit=True, **arguments)
         return pool.get_connection, lambda db: db.close()
-
-
-class ConnectorC(Connector):
-    """Oracle's library over libmysqlclient."""
-
-    pure = False
 
 
 class ConnectorPrepared(Connector):
@@ -285,7 +277,9 @@ class Asynchronous(PyMySQL):
 
 
 class Aiomysql(Asynchronous):
-    """PyMySQL for asyncio."""
+    """PyMySQL for asyncio. Its `escape` of bytes is not that of the present PyMySQL."""
+
+    lacks = ("reset", "bytes")
 
     def module(self):
         import aiomysql
@@ -299,7 +293,9 @@ class Aiomysql(Asynchronous):
 
 
 class Asyncmy(Asynchronous):
-    """The same in Cython."""
+    """The same in Cython. It cannot open the file that a server asks for."""
+
+    lacks = ("reset", "load")
 
     def module(self):
         import asyncmy
@@ -318,7 +314,6 @@ LIBRARIES = {
     "aiomysql": Aiomysql,
     "asyncmy": Asyncmy,
     "connector": Connector,
-    "connector-c": ConnectorC,
     "connector-prepared": ConnectorPrepared,
     "mariadb": MariaDb,
     "mariadb-binary": MariaDbBinary,

@@ -60,6 +60,13 @@ def run(db, sql, *values):
         cursor.close()
 
 
+def control(db, sql):
+    """Runs what cannot be prepared on every server."""
+    cursor = db.cursor()
+    cursor.execute(sql)
+    cursor.close()
+
+
 def refused(function, *arguments):
     """Prints the error that a call ends in."""
     try:
@@ -99,7 +106,7 @@ def lookups(db):
 @check
 def lookups_in_transactions(db):
     for _ in range(5):
-        db.begin() if hasattr(db, "begin") else run(db, "BEGIN")
+        control(db, "BEGIN")
         assert value(db, LOOKUP, 1) == "one"
         assert value(db, LOOKUP, 2) == "two"
         db.commit()
@@ -120,6 +127,8 @@ def values_of_many_types(db):
     moment = datetime.datetime(2024, 2, 29, 12, 30, 15, 123456)
     sent = [7, -8, 1 << 60, 1.5, True, "it's \\ ä€😀", "", decimal.Decimal("12.340"), moment, moment.date(), b"\0\xff'", None]
     for one in sent:
+        if isinstance(one, bytes) and "bytes" in LIBRARY.lacks:
+            continue
         print(rows(db, "SELECT %s, %s", one, None))
     columns = {
         "TINYINT": -5, "SMALLINT UNSIGNED": 65535, "BIGINT": -(1 << 62), "BIGINT UNSIGNED": 1 << 63, "DOUBLE": 0.1,
@@ -127,11 +136,15 @@ def values_of_many_types(db):
         "TIMESTAMP": moment.replace(microsecond=0), "TIME(3)": datetime.timedelta(hours=-30, milliseconds=250),
         "YEAR": 2024, "VARCHAR(20)": "ä€", "BLOB": b"\0\xff", "JSON": '{"a": 1}', "BIT(9)": 3, "ENUM('x','y')": "y",
     }
-    for kind, one in columns.items():
-        run(db, f"DROP TABLE IF EXISTS {TABLE}_kind")
-        run(db, f"CREATE TABLE {TABLE}_kind (a {kind}, b {kind})")
-        run(db, f"INSERT INTO {TABLE}_kind VALUES (%s, %s)", one, None)
-        print(kind, rows(db, f"SELECT a, b FROM {TABLE}_kind"))
+    if "bytes" in LIBRARY.lacks:
+        del columns["BLOB"]
+    definitions = [f"a{at} {kind}, b{at} {kind}" for at, kind in enumerate(columns)]
+    run(db, f"DROP TABLE IF EXISTS {TABLE}_kind")
+    run(db, f"CREATE TABLE {TABLE}_kind ({', '.join(definitions)})")
+    for at, (kind, one) in enumerate(columns.items()):
+        run(db, f"INSERT INTO {TABLE}_kind (a{at}, b{at}) VALUES (%s, %s)", one, None)
+        print(kind, rows(db, f"SELECT a{at}, b{at} FROM {TABLE}_kind"))
+        run(db, f"DELETE FROM {TABLE}_kind")
     run(db, f"DROP TABLE {TABLE}_kind")
 
 
@@ -140,7 +153,8 @@ def a_megabyte_each_way(db):
     for sent in ["x" * (1 << 20), "ä€" * 300_000]:
         back = value(db, "SELECT %s", sent)
         assert (back if isinstance(back, str) else back.decode()) == sent
-    print(value(db, "SELECT LENGTH(%s)", b"\xff" * (1 << 20)), len(value(db, "SELECT REPEAT('y', 3000000)")))
+    sent = ("x" if "bytes" in LIBRARY.lacks else b"\xff") * (1 << 20)
+    print(value(db, "SELECT LENGTH(%s)", sent), len(value(db, "SELECT REPEAT('y', 3000000)")))
 
 
 @check
@@ -171,17 +185,20 @@ def errors_leave_the_connection_usable(db):
 
 @check
 def warnings(db):
-    run(db, "SELECT CAST('12x' AS SIGNED), 1/0")
-    print(rows(db, "SHOW WARNINGS"))
+    print(rows(db, "SELECT CAST('12x' AS SIGNED), 1/0"))
+    cursor = db.cursor()
+    cursor.execute("SHOW WARNINGS")
+    print(cursor.fetchall())
+    cursor.close()
 
 
 @check
 def rollback_undoes(db):
-    run(db, "START TRANSACTION")
+    control(db, "START TRANSACTION")
     run(db, INSERT, "undone", 1)
-    run(db, "SAVEPOINT s")
+    control(db, "SAVEPOINT s")
     run(db, INSERT, "undone", 2)
-    run(db, "ROLLBACK TO s")
+    control(db, "ROLLBACK TO s")
     refused(run, db, f"INSERT INTO {TABLE} (id, name) VALUES (1, 'again')")
     print(value(db, f"SELECT COUNT(*) FROM {TABLE}"))
     db.rollback()
@@ -308,7 +325,7 @@ def many_clients(_):
             for turn in range(TURNS):
                 sent = number * 1000 + turn
                 assert int(value(db, "SELECT %s + 0", sent)) == sent
-                run(db, "BEGIN")
+                control(db, "BEGIN")
                 assert value(db, LOOKUP, 1) == "one"
                 db.commit()
             db.close()
@@ -327,7 +344,7 @@ def many_clients(_):
 @needs("reset")
 def a_reset_forgets(db):
     run(db, "SET @a = 7, SESSION time_zone = '+05:00'")
-    run(db, "BEGIN")
+    control(db, "BEGIN")
     run(db, INSERT, "undone", 1)
     LIBRARY.reset(db)
     print(rows(db, f"SELECT @a, @@time_zone, DATABASE(), (SELECT COUNT(*) FROM {TABLE})"))
@@ -335,9 +352,9 @@ def a_reset_forgets(db):
 
 @needs("pool")
 def connections_of_the_librarys_pool(_):
-    take, give_back = LIBRARY.pool(4)
+    take, give_back = LIBRARY.pool(3)
     for turn in range(12):
-        held = [take() for _ in range(4)]
+        held = [take() for _ in range(3)]
         for number, db in enumerate(held):
             assert value(db, LOOKUP, 1 + number % 2) == ("one", "two")[number % 2]
             run(db, "SET @a = %s", turn)

@@ -27,7 +27,9 @@ else
 fi
 program+=(--user=app --password=secret --default-character-set=utf8mb4 --force --show-warnings)
 
-folder=$(mktemp -d)
+# Errors name the file, so the folder has the same name each time.
+folder=${TMPDIR:-/tmp}/refrain-smoke-$name
+mkdir -p "$folder"
 trap 'rm -r "$folder"' EXIT
 
 # Runs texts, with options of the client first.
@@ -48,7 +50,7 @@ INSERT INTO $table VALUES (1, 'one', 1, x'00FF'), (2, 'two', NULL, NULL);
 DROP PROCEDURE IF EXISTS ${table}_pair; DROP PROCEDURE IF EXISTS ${table}_fail;
 DELIMITER //
 CREATE PROCEDURE ${table}_pair(n INT) BEGIN SELECT n, n + 1; SELECT name FROM $table ORDER BY id; END//
-CREATE PROCEDURE ${table}_fail() BEGIN SELECT 1; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'enough'; END//"
+CREATE PROCEDURE ${table}_fail() BEGIN SELECT 1; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'enough'; END//" >/dev/null
 
 check "lookups" "SELECT * FROM $table; SELECT name FROM $table WHERE id = 2; SELECT 1 FROM $table WHERE id = 9;"
 check "transactions" "BEGIN; UPDATE $table SET name = 'other'; SELECT name FROM $table; ROLLBACK; SELECT name FROM $table;"

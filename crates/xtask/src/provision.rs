@@ -91,7 +91,9 @@ pub fn everything() -> Result<()> {
     timed("Go driver of MySQL", go_with_mysql)?;
     timed("Go driver for TLS", go_tls)?;
     timed("Java driver", java)?;
+    timed("Java drivers of MySQL", java_with_mysql)?;
     timed("Rust drivers", rust)?;
+    timed("Rust drivers of MySQL", rust_with_mysql)?;
     Ok(())
 }
 
@@ -264,6 +266,18 @@ pub fn java() -> Result<PathBuf> {
         maven.arg("--file").arg(&pom);
         command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
         Ok(())
+    })?;
+    Ok(dir)
+}
+
+/// Returns the folder of the compiled test of Java's drivers of MySQL, which runs often.
+pub fn java_with_mysql() -> Result<PathBuf> {
+    let source = drivers().join("java/SmokeMysql.java");
+    let archives = java()?.join("*");
+    let dir = dir().join("java-mysql");
+    fetch_once(&dir, &fs::read_to_string(&source)?, |dir| {
+        let mut javac = Command::new("javac");
+        command::run(javac.arg("-cp").arg(archives).arg("-d").arg(dir).arg(&source))
     })?;
     Ok(dir)
 }

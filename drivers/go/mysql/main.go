@@ -223,12 +223,17 @@ func valuesOfManyTypes(ctx context.Context, db *sql.Conn) {
 		{"TIME(3)", "-30:00:00.250"}, {"YEAR", 2024}, {"VARCHAR(20)", "ä€"}, {"BLOB", []byte{0, 255}},
 		{"JSON", `{"a": 1}`}, {"BIT(9)", 3}, {"ENUM('x','y')", "y"},
 	}
-	for _, column := range columns {
-		run(ctx, db, "CREATE TABLE "+table+"_kind (a "+column.kind+", b "+column.kind+")")
-		run(ctx, db, "INSERT INTO "+table+"_kind VALUES (?, ?)", column.value, nil)
-		show(ctx, db, "SELECT a, b FROM "+table+"_kind WHERE 1 = ?", 1)
-		run(ctx, db, "DROP TABLE "+table+"_kind")
+	definitions := make([]string, len(columns))
+	for at, column := range columns {
+		definitions[at] = fmt.Sprintf("a%d %s, b%d %s", at, column.kind, at, column.kind)
 	}
+	run(ctx, db, "CREATE TABLE "+table+"_kind ("+strings.Join(definitions, ", ")+")")
+	for at, column := range columns {
+		run(ctx, db, fmt.Sprintf("INSERT INTO %s_kind (a%d, b%d) VALUES (?, ?)", table, at, at), column.value, nil)
+		show(ctx, db, fmt.Sprintf("SELECT a%d, b%d FROM %s_kind WHERE 1 = ?", at, at, table), 1)
+		run(ctx, db, "DELETE FROM "+table+"_kind")
+	}
+	run(ctx, db, "DROP TABLE "+table+"_kind")
 }
 
 func aMegabyteEachWay(ctx context.Context, db *sql.Conn) {

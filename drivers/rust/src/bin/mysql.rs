@@ -9,7 +9,7 @@ use std::error::Error;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{OptsBuilder, Params, SslOpts, Value};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow, MySqlSslMode};
-use sqlx::{AssertSqlSafe, Column as _, ConnectOptions as _, Connection as _, Row as _, TypeInfo as _};
+use sqlx::{Column as _, ConnectOptions as _, Connection as _, Row as _, TypeInfo as _};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -77,7 +77,7 @@ impl Library {
     async fn run(&mut self, text: &str, values: &[Value]) -> Result<Done> {
         match self {
             Self::Sqlx(db) => {
-                let mut query = sqlx::query(AssertSqlSafe(text));
+                let mut query = sqlx::query(text);
                 for value in values {
                     query = match value.clone() {
                         Value::Int(value) => query.bind(value),
@@ -119,7 +119,7 @@ impl Library {
     async fn text(&mut self, text: &str) -> Result<Vec<String>> {
         match self {
             Self::Sqlx(db) => {
-                let rows = sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(&mut **db).await?;
+                let rows = sqlx::raw_sql(text).fetch_all(&mut **db).await?;
                 Ok(rows.iter().map(shown).collect())
             }
             Self::MysqlAsync(db) => {
@@ -257,12 +257,17 @@ impl Test {
             ("BIT(9)", int(3)),
             ("ENUM('x','y')", bytes("y")),
         ];
-        for (kind, value) in columns {
-            self.show_text(&format!("CREATE TABLE TABLE__kind (a {kind}, b {kind})")).await;
-            self.show("INSERT INTO TABLE__kind VALUES (?, ?)", &[value, Value::NULL]).await;
-            self.show("SELECT a, b FROM TABLE__kind", &[]).await;
-            self.show_text("DROP TABLE TABLE__kind").await;
+        let definitions = columns.iter().enumerate();
+        let definitions = definitions.map(|(at, (kind, _))| format!("a{at} {kind}, b{at} {kind}"));
+        let definitions = definitions.collect::<Vec<_>>().join(", ");
+        self.show_text(&format!("CREATE TABLE TABLE__kind ({definitions})")).await;
+        for (at, (_, value)) in columns.into_iter().enumerate() {
+            let insert = format!("INSERT INTO TABLE__kind (a{at}, b{at}) VALUES (?, ?)");
+            self.show(&insert, &[value, Value::NULL]).await;
+            self.show(&format!("SELECT a{at}, b{at} FROM TABLE__kind"), &[]).await;
+            self.show("DELETE FROM TABLE__kind", &[]).await;
         }
+        self.show_text("DROP TABLE TABLE__kind").await;
         Ok(())
     }
 
@@ -392,23 +397,16 @@ impl Test {
     }
 
     async fn many_clients(&mut self) -> Result<()> {
+        // Threads rather than tasks: connections of sqlx are not for other threads.
         let clients = (0..CLIENTS).map(|number| {
             let (name, table) = (self.name.clone(), self.table.clone());
-            tokio::spawn(async move {
-                let mut test = Test { db: Library::open(&name).await?, name, table };
-                for turn in 0..10 {
-                    let sent = number * 1000 + turn;
-                    let back = test.db.run("SELECT ? + 0", &[int(sent)]).await?.rows.concat();
-                    ensure(back.contains(&sent.to_string()), "another's row")?;
-                    test.db.text("BEGIN").await?;
-                    ensure(test.lookup(1).await?.concat().contains(&named("one", &test.db)), "wrong row")?;
-                    test.db.text("COMMIT").await?;
-                }
-                test.db.close().await
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(client(number, name, table))
             })
         });
         for client in clients.collect::<Vec<_>>() {
-            client.await??;
+            client.join().map_err(|_| "a client has panicked")??;
         }
         Ok(())
     }
@@ -448,6 +446,20 @@ impl Test {
         self.show("SELECT @a", &[]).await;
         Ok(())
     }
+}
+
+/// Looks up rows in transactions.
+async fn client(number: i64, name: String, table: String) -> Result<()> {
+    let mut test = Test { db: Library::open(&name).await?, name, table };
+    for turn in 0..10 {
+        let sent = number * 1000 + turn;
+        let back = test.db.run("SELECT ? + 0", &[int(sent)]).await?.rows.concat();
+        ensure(back.contains(&sent.to_string()), "another's row")?;
+        test.db.text("BEGIN").await?;
+        ensure(test.lookup(1).await?.concat().contains(&named("one", &test.db)), "wrong row")?;
+        test.db.text("COMMIT").await?;
+    }
+    test.db.close().await
 }
 
 /// Returns how a library's row with a name is written.
