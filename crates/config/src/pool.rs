@@ -201,6 +201,13 @@ table! {
     max_cached_statement_bytes: usize = "256KiB" ["1KiB" to "64MiB"],
         Reload, takes ["1MiB"], not ["1B", "1GiB"];
 
+    /// Age up to which what a server has said of a statement answers a client's PREPARE.
+    ///
+    /// A table that is altered past Refrain may be told as it was for so long, up to the execution,
+    /// which always tells it as it is. With `0s` each PREPARE goes to a server. For MySQL only.
+    definition_max_age: Duration = "1min" ["0s" to "1h"],
+        Reload, takes ["0s", "10min"], not ["never", "60"];
+
     /// Whether simple queries that differ only in their literals run as one prepared statement.
     ///
     /// PostgreSQL then parses and plans the statement once instead of every query. Unnamed

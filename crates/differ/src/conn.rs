@@ -65,17 +65,8 @@ impl Conn {
     ///
     /// # Errors
     /// As [`Conn::write`].
-    pub fn write_pieces(&mut self, mut bytes: &[u8], rng: &mut Rng) -> Result<(), Broken> {
-        for _ in 0..rng.below(12) {
-            let reach = if rng.chance(50) { 12 } else { bytes.len() };
-            let (piece, rest) = bytes.split_at(rng.below(reach).min(bytes.len()));
-            self.write(piece)?;
-            bytes = rest;
-            if rng.chance(20) {
-                std::thread::yield_now();
-            }
-        }
-        self.write(bytes)
+    pub fn write_pieces(&mut self, bytes: &[u8], rng: &mut Rng) -> Result<(), Broken> {
+        in_pieces(bytes, rng, |piece| self.write(piece))
     }
 
     /// Returns the next frame.
@@ -135,4 +126,25 @@ impl Conn {
         self.buffer.truncate(have + got.as_ref().map_or(0, |got| *got));
         if got? == 0 { Err(Broken::Closed) } else { Ok(()) }
     }
+}
+
+/// Sends bytes cut into pieces at random places, at most 12 pieces.
+///
+/// # Errors
+/// The first that `write` returns.
+pub fn in_pieces(
+    mut bytes: &[u8],
+    rng: &mut Rng,
+    mut write: impl FnMut(&[u8]) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    for _ in 0..rng.below(12) {
+        let reach = if rng.chance(50) { 12 } else { bytes.len() };
+        let (piece, rest) = bytes.split_at(rng.below(reach).min(bytes.len()));
+        write(piece)?;
+        bytes = rest;
+        if rng.chance(20) {
+            std::thread::yield_now();
+        }
+    }
+    write(bytes)
 }

@@ -1,6 +1,6 @@
 //! An episode: fresh sessions, fresh tables, a sequence of steps.
 
-use crate::client::{Client, Stop, Tally};
+use crate::client::{Client, Difference, Stop, Tally};
 use crate::generate::{Generator, opens_transaction, pins};
 use crate::guard::{executed_names, harms, resets_amid, resets_unseen, resets_unseen_amid};
 use crate::msg::Msg;
@@ -9,7 +9,8 @@ use crate::queries::Queries;
 use crate::reads::Reads;
 use crate::rng::Rng;
 use crate::schedule;
-use crate::setup::Admin;
+use crate::setup::{Admin, Servers};
+use crate::shrink::Failed;
 use std::time::Duration;
 
 /// The longest that the proxy may take until it knows whether a statement is a read.
@@ -80,6 +81,39 @@ pub fn replay(
         }
     }
     Ok(episode.finish())
+}
+
+/// An episode that has failed, for the search for a shorter one.
+pub struct Failure<'a> {
+    plan: Plan,
+    admin: &'a mut Admin,
+    seed: u64,
+    what: String,
+}
+
+impl<'a> Failure<'a> {
+    /// Makes it of what an episode ran with, and of the words about its difference.
+    pub fn new(plan: &Plan, admin: &'a mut Admin, seed: u64, what: &str) -> Self {
+        let mut plan = plan.clone();
+        plan.peers.limit = plan.peers.limit.min(Duration::from_secs(2));
+        Self { plan, admin, seed, what: what.to_owned() }
+    }
+}
+
+impl Failed for Failure<'_> {
+    type Step = Step;
+    type Difference = Difference;
+
+    fn again(&mut self, steps: &[Step], servers: Servers) -> Option<(Vec<Step>, Difference)> {
+        self.plan.servers = servers;
+        let outcome = replay(&self.plan, self.admin, self.seed, steps).ok()?;
+        match outcome.stop {
+            Some(Stop::Differs(difference)) if difference.what == self.what => {
+                Some((outcome.steps, *difference))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Episode<'a> {

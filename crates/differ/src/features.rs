@@ -4,6 +4,7 @@
 //! or if it makes the outcome depend on which server a client gets.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// A part of the generator that can be switched.
 pub struct Feature {
@@ -15,8 +16,20 @@ pub struct Feature {
     pub doc: &'static str,
 }
 
-const fn feature(name: &'static str, default: bool, doc: &'static str) -> Feature {
+/// Returns a row of a table of features.
+#[must_use]
+pub const fn feature(name: &'static str, default: bool, doc: &'static str) -> Feature {
     Feature { name, default, doc }
+}
+
+/// Returns the lines of `--help` about the features of a table.
+#[must_use]
+pub fn help(table: &[Feature]) -> String {
+    let line = |feature: &Feature| {
+        let mark = if feature.default { "on " } else { "off" };
+        format!("      {:<19}{mark}  {}\n", feature.name, feature.doc)
+    };
+    table.iter().map(line).collect()
 }
 
 /// All features.
@@ -90,22 +103,38 @@ pub const FEATURES: [Feature; 42] = [
     feature("reads", false, "the same few short reads by all clients at once, most of the time"),
 ];
 
-/// The features in use.
-#[derive(Clone, Debug)]
-pub struct Features(BTreeSet<String>);
+/// The features in use, of a table of features.
+#[derive(Clone)]
+pub struct Features {
+    table: &'static [Feature],
+    used: BTreeSet<&'static str>,
+}
 
 impl Default for Features {
     fn default() -> Self {
-        Self(FEATURES.iter().filter(|f| f.default).map(|f| f.name.to_owned()).collect())
+        Self::of(&FEATURES)
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.used.fmt(f)
     }
 }
 
 impl Features {
+    /// Takes those of a table that are on by default.
+    #[must_use]
+    pub fn of(table: &'static [Feature]) -> Self {
+        let used = table.iter().filter(|feature| feature.default);
+        Self { table, used: used.map(|feature| feature.name).collect() }
+    }
+
     /// True if the feature is in use.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        debug_assert!(FEATURES.iter().any(|feature| feature.name == name), "no feature {name}");
-        self.0.contains(name)
+        debug_assert!(self.table.iter().any(|feature| feature.name == name), "no feature {name}");
+        self.used.contains(name)
     }
 
     /// Switches the features of a comma-separated list of names; `all` names every feature.
@@ -115,15 +144,15 @@ impl Features {
     pub fn switch(&mut self, names: &str, on: bool) -> Result<(), String> {
         for name in names.split(',').filter(|name| !name.is_empty()) {
             let known: Vec<_> =
-                FEATURES.iter().filter(|f| f.name == name || name == "all").collect();
+                self.table.iter().filter(|f| f.name == name || name == "all").collect();
             if known.is_empty() {
                 return Err(format!("no feature is called {name:?}"));
             }
             for feature in known {
                 if on {
-                    self.0.insert(feature.name.to_owned());
+                    self.used.insert(feature.name);
                 } else {
-                    self.0.remove(feature.name);
+                    self.used.remove(feature.name);
                 }
             }
         }

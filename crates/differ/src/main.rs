@@ -5,7 +5,7 @@
 
 use refrain_differ::client::{Difference, Stop, Tally};
 use refrain_differ::console::Counters;
-use refrain_differ::episode::{Outcome, generate};
+use refrain_differ::episode::{Failure, Outcome, generate};
 use refrain_differ::mask::MASKS;
 use refrain_differ::options::{Options, help};
 use refrain_differ::passes::PASSES;
@@ -144,7 +144,8 @@ fn report(
     if options.whole {
         return;
     }
-    match shrink(&options.plan, admin, seed, &outcome.steps, &difference.what) {
+    let mut failure = Failure::new(&options.plan, admin, seed, &difference.what);
+    match shrink(&mut failure, &outcome.steps) {
         None => println!("not the same when run again: it may depend on the choice of server"),
         Some((steps, difference)) => {
             println!("shrunk from {} to {} steps:", outcome.steps.len(), steps.len());

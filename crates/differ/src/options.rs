@@ -1,7 +1,7 @@
 //! The options of the command line.
 
 use crate::client::Peers;
-use crate::features::{FEATURES, Features};
+use crate::features::{self, FEATURES, Features};
 use crate::plan::Plan;
 use crate::setup::Servers;
 use std::time::Duration;
@@ -64,10 +64,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --with A,B --without A,B   switch features, or `all`:
 "
     .to_owned();
-    for feature in &FEATURES {
-        let mark = if feature.default { "on " } else { "off" };
-        text.push_str(&format!("      {:<19}{mark}  {}\n", feature.name, feature.doc));
-    }
+    text.push_str(&features::help(&FEATURES));
     text
 }
 

@@ -4,6 +4,7 @@ use crate::client::Peers;
 use crate::features::Features;
 use crate::msg::Msg;
 use crate::setup::Servers;
+use crate::shrink::Parts;
 use std::fmt;
 
 /// A step: everything that clients send before the test reads the replies.
@@ -24,6 +25,27 @@ pub enum Step {
         /// Start-up parameters besides user and database.
         params: Vec<(String, String)>,
     },
+}
+
+impl Parts for Step {
+    fn counts(&self) -> Vec<usize> {
+        match self {
+            Self::Send(sends) => sends.iter().map(|(_, msgs)| msgs.len()).collect(),
+            Self::Outside(_) | Self::Pause | Self::Connect { .. } => Vec::new(),
+        }
+    }
+
+    fn drop_client(&mut self, at: usize) {
+        if let Self::Send(sends) = self {
+            sends.remove(at);
+        }
+    }
+
+    fn drop_message(&mut self, client: usize, at: usize) {
+        if let Self::Send(sends) = self {
+            sends[client].1.remove(at);
+        }
+    }
 }
 
 impl fmt::Display for Step {

@@ -1,10 +1,7 @@
 //! The search for a shorter episode: leaves out steps, then messages, while the rest still fails in
 //! the same way.
 
-use crate::client::{Difference, Stop};
-use crate::episode::replay;
-use crate::plan::{Plan, Step};
-use crate::setup::{Admin, Servers};
+use crate::setup::Servers;
 use std::time::{Duration, Instant};
 
 /// The most replays of a search.
@@ -12,76 +9,87 @@ const TRIES: usize = 1000;
 /// The longest that a search may take.
 const TIME: Duration = Duration::from_secs(60);
 
-struct Search<'a> {
-    plan: Plan,
-    admin: &'a mut Admin,
-    seed: u64,
-    what: String,
+/// A step, as far as a search takes it apart: messages of some clients.
+pub trait Parts: Clone {
+    /// Returns the number of messages of each client.
+    fn counts(&self) -> Vec<usize>;
+
+    /// Leaves out a client.
+    fn drop_client(&mut self, at: usize);
+
+    /// Leaves out a message of a client.
+    fn drop_message(&mut self, client: usize, at: usize);
+}
+
+/// An episode that failed, and can be run again.
+pub trait Failed {
+    /// The steps of episodes.
+    type Step: Parts;
+    /// What differed.
+    type Difference;
+
+    /// Runs these steps. If they fail in the same way as at first, returns those that ran, and the
+    /// difference.
+    fn again(
+        &mut self,
+        steps: &[Self::Step],
+        servers: Servers,
+    ) -> Option<(Vec<Self::Step>, Self::Difference)>;
+}
+
+struct Search<'a, F: Failed> {
+    failed: &'a mut F,
+    servers: Servers,
     tries: usize,
     until: Instant,
-    best: Vec<Step>,
-    found: Option<Difference>,
+    best: Vec<F::Step>,
+    found: Option<F::Difference>,
 }
 
 /// Returns the shortest failing sequence found, with its difference. `None` if it does not fail
 /// again.
-pub fn shrink(
-    plan: &Plan,
-    admin: &mut Admin,
-    seed: u64,
-    steps: &[Step],
-    what: &str,
-) -> Option<(Vec<Step>, Difference)> {
-    let mut plan = plan.clone();
-    plan.peers.limit = plan.peers.limit.min(Duration::from_secs(2));
+pub fn shrink<F: Failed>(
+    failed: &mut F,
+    steps: &[F::Step],
+) -> Option<(Vec<F::Step>, F::Difference)> {
     let mut search = Search {
-        plan,
-        admin,
-        seed,
-        what: what.to_owned(),
+        failed,
+        // A sequence that needs nothing from earlier episodes is the most useful one.
+        servers: Servers::Fresh,
         tries: 0,
         until: Instant::now() + TIME,
         best: steps.to_vec(),
         found: None,
     };
-    // A sequence that needs nothing from earlier episodes is the most useful one.
-    search.plan.servers = Servers::Fresh;
-    if !search.fails(steps.to_vec()) {
-        search.plan.servers = Servers::Used;
-        if !(0..3).any(|_| search.fails(steps.to_vec())) {
+    if !search.fails(steps) {
+        search.servers = Servers::Used;
+        if !(0..3).any(|_| search.fails(steps)) {
             return None;
         }
     }
     search.drop_steps();
-    search.drop_sends();
+    search.drop_clients();
     while search.drop_messages() && search.drop_steps() {}
     search.found.map(|found| (search.best, found))
 }
 
-impl Search<'_> {
+impl<F: Failed> Search<'_, F> {
     fn exhausted(&self) -> bool {
         self.tries >= TRIES || Instant::now() > self.until
     }
 
     /// Runs `steps`, a second time if they do not fail, as the outcome may depend on which server
     /// the proxy chooses. If they fail in the same way, they become the best.
-    fn fails(&mut self, steps: Vec<Step>) -> bool {
-        self.fails_once(steps.clone()) || self.fails_once(steps)
+    fn fails(&mut self, steps: &[F::Step]) -> bool {
+        self.fails_once(steps) || self.fails_once(steps)
     }
 
-    fn fails_once(&mut self, steps: Vec<Step>) -> bool {
+    fn fails_once(&mut self, steps: &[F::Step]) -> bool {
         self.tries += 1;
-        let Ok(outcome) = replay(&self.plan, self.admin, self.seed, &steps) else {
-            return false;
-        };
-        match outcome.stop {
-            Some(Stop::Differs(difference)) if difference.what == self.what => {
-                self.best = outcome.steps;
-                self.found = Some(*difference);
-                true
-            }
-            _ => false,
-        }
+        let Some((ran, difference)) = self.failed.again(steps, self.servers) else { return false };
+        self.best = ran;
+        self.found = Some(difference);
+        true
     }
 
     /// Leaves out runs of steps, long runs first. Returns true if it left out any.
@@ -94,7 +102,7 @@ impl Search<'_> {
                 let start = end.saturating_sub(size);
                 let mut steps = self.best.clone();
                 steps.drain(start.min(steps.len())..end.min(steps.len()));
-                any |= self.fails(steps);
+                any |= self.fails(&steps);
                 end = start.min(self.best.len());
             }
             size /= 2;
@@ -102,52 +110,47 @@ impl Search<'_> {
         any
     }
 
-    /// Leaves out single clients of a burst. Returns true if it left out any.
-    fn drop_sends(&mut self) -> bool {
-        let mut any = false;
+    /// Leaves out single clients of a burst.
+    fn drop_clients(&mut self) {
         for step in (0..self.best.len()).rev() {
-            let count = match self.best.get(step) {
-                Some(Step::Send(sends)) if sends.len() > 1 => sends.len(),
-                _ => continue,
-            };
-            for send in (0..count).rev() {
-                let mut steps = self.best.clone();
-                if let Some(Step::Send(sends)) = steps.get_mut(step)
-                    && send < sends.len()
-                {
-                    sends.remove(send);
-                }
-                any |= !self.exhausted() && self.fails(steps);
+            let clients = self.counts(step).len();
+            for client in (0..clients).rev().filter(|_| clients > 1) {
+                self.fails_with(step, |step| {
+                    if client < step.counts().len() {
+                        step.drop_client(client);
+                    }
+                });
             }
         }
-        any
     }
 
     /// Leaves out single messages. Returns true if it left out any.
     fn drop_messages(&mut self) -> bool {
         let mut any = false;
         for step in (0..self.best.len()).rev() {
-            let sends = match self.best.get(step) {
-                Some(Step::Send(sends)) => sends.clone(),
-                _ => continue,
-            };
-            for (send, (_, msgs)) in sends.iter().enumerate() {
-                for msg in (0..msgs.len()).rev() {
-                    any |= !self.exhausted() && self.fails_without(step, send, msg);
+            for (client, count) in self.counts(step).into_iter().enumerate() {
+                for at in (0..count).rev() {
+                    any |= self.fails_with(step, |step| {
+                        if step.counts().get(client).is_some_and(|count| at < *count) {
+                            step.drop_message(client, at);
+                        }
+                    });
                 }
             }
         }
         any
     }
 
-    fn fails_without(&mut self, step: usize, send: usize, msg: usize) -> bool {
+    fn counts(&self, step: usize) -> Vec<usize> {
+        self.best.get(step).map(Parts::counts).unwrap_or_default()
+    }
+
+    /// Runs the best steps with one of them changed, while time is left.
+    fn fails_with(&mut self, at: usize, change: impl Fn(&mut F::Step)) -> bool {
         let mut steps = self.best.clone();
-        let Some(Step::Send(sends)) = steps.get_mut(step) else { return false };
-        let Some((_, msgs)) = sends.get_mut(send) else { return false };
-        if msg >= msgs.len() {
-            return false;
-        }
-        msgs.remove(msg);
-        self.fails(steps)
+        let Some(step) = steps.get_mut(at).filter(|_| !self.exhausted()) else { return false };
+        let before = step.counts();
+        change(step);
+        before != step.counts() && self.fails(&steps)
     }
 }

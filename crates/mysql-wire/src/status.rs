@@ -40,6 +40,13 @@ impl Status {
     /// `sql_mode` has ANSI_QUOTES (MariaDB only).
     pub const ANSI_QUOTES: Self = Self(0x8000);
 
+    /// The flags of a session; the others are of one reply.
+    pub const OF_SESSION: Self = Self::IN_TRANS
+        .with(Self::AUTOCOMMIT)
+        .with(Self::NO_BACKSLASH_ESCAPES)
+        .with(Self::IN_TRANS_READONLY)
+        .with(Self::ANSI_QUOTES);
+
     /// True if every flag of `others` is set.
     #[inline]
     pub const fn has(self, others: Self) -> bool {
@@ -50,6 +57,12 @@ impl Status {
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
+    }
+
+    /// Returns the flags of the session alone.
+    #[must_use]
+    pub const fn of_session(self) -> Self {
+        Self(self.0 & Self::OF_SESSION.0)
     }
 
     /// Returns the flags without those of `others`.

@@ -17,6 +17,8 @@ use crate::text::Facts;
 /// Most commands that a server may owe replies to: a client that sends more waits until it has
 /// these.
 const COMMANDS_MAX: usize = 16 * 1024;
+/// The length of an EOF packet, which ends rows where DEPRECATE_EOF was not agreed on.
+pub(crate) const EOF_BYTES: usize = 5;
 
 /// A command whose reply has not come in full.
 #[derive(Clone, Debug)]
@@ -82,9 +84,9 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether an error is one of the client's.
+    /// Whether an error is one of the client's, or of the client's settings.
     pub(crate) fn may_fail(self) -> bool {
-        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema)
+        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema | Self::Variables)
     }
 
     /// Whether the rows are looked at.
@@ -148,14 +150,24 @@ impl ReadPacket<'_> {
 
     /// Whether the packet says what has changed in the session.
     pub(crate) fn has_changes(&self) -> bool {
-        has_changes(self.taken, self.header)
+        is_changed(self.taken) && !self.is_brief()
+    }
+
+    /// Whether the packet says that something has changed in the session, and not what. The next OK
+    /// packet does.
+    pub(crate) fn has_untold_changes(&self) -> bool {
+        is_changed(self.taken) && self.is_brief()
+    }
+
+    /// Whether an EOF packet has flags alone.
+    fn is_brief(&self) -> bool {
+        self.payload.len() <= EOF_BYTES
     }
 }
 
-/// Whether a packet says what has changed in the session. An EOF packet of five bytes does not.
-fn has_changes(taken: Taken, header: Header) -> bool {
-    let changed = taken.status.is_some_and(|status| status.has(Status::SESSION_STATE_CHANGED));
-    changed && header.payload > 5
+/// Whether a packet says that something has changed in the session.
+fn is_changed(taken: Taken) -> bool {
+    taken.status.is_some_and(|status| status.has(Status::SESSION_STATE_CHANGED))
 }
 
 /// The commands that a server owes replies to.
@@ -228,7 +240,7 @@ impl Commands {
                 let reads = command.is_read();
                 let (mut reply, was_rows) = (command.reply, command.reply.is_rows());
                 let Some(taken) = reply.take(header, payload, agreed)? else { break };
-                if reads || taken.part != Part::Within || has_changes(taken, header) {
+                if reads || taken.part != Part::Within || is_changed(taken) {
                     // What has to be read is never so long that it goes on in another packet.
                     if header.is_continued() {
                         return Err(UnexpectedPacket);

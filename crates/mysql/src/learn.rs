@@ -3,23 +3,26 @@
 
 use std::sync::Arc;
 
-use refrain_mysql_wire::reply::{EofPacket, OkPacket};
+use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
 use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Malformed, Status};
 
-use crate::commands::{ReadPacket, Sent};
+use crate::commands::{EOF_BYTES, ReadPacket, Sent};
 use crate::errors::Brand;
-use crate::parts::{ClientSession, ServerSession, Transaction};
+use crate::parts::{ClientSession, Left, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::{Base, edit};
-use crate::text::Verb;
+use crate::text::{Facts, Verb};
 use crate::wishes::Wishes;
 
 /// Learns from the flags at the end of a result, or from the error in their place.
 pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) {
     match packet.taken.status {
         Some(status) if packet.taken.part == Part::End => {
+            if !status.has(Status::SESSION_STATE_CHANGED) && packet.payload.len() > EOF_BYTES {
+                server.has_untold = false;
+            }
             let is_open = status.has(Status::IN_TRANS);
             server.transaction = if is_open { Transaction::Open } else { Transaction::None };
         }
@@ -34,17 +37,26 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     if was_open && !status.has(Status::IN_TRANS) {
         client.pins.remove(Pins::SAVEPOINT);
     }
-    client.status = status;
+    client.status = status.of_session();
 }
 
-/// Whether the end of a reply has left something in the session that the client may ask for with
-/// its next command: warnings, an error, a number of rows.
-pub(crate) fn leaves_diagnostics(packet: &ReadPacket<'_>, agreed: Capabilities) -> bool {
-    if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        return ok.warnings > 0 || ok.affected_rows > 0 || ok.last_insert_id > 0;
-    }
-    let eof = EofPacket::read(packet.payload, Capabilities::NONE);
-    packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0)
+/// Learns what the end of a reply has left in the session.
+pub(crate) fn learn_left(
+    client: &mut ClientSession,
+    packet: &ReadPacket<'_>,
+    agreed: Capabilities,
+) {
+    let memory = &mut client.memory;
+    memory.found_rows |= packet.payload.first() == Some(&first::EOF);
+    client.left = if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
+        memory.insert_id |= ok.last_insert_id > 0;
+        let counts = ok.affected_rows > 0 || ok.last_insert_id > 0;
+        Left { warnings: ok.warnings > 0, counts }
+    } else {
+        let eof = EofPacket::read(packet.payload, Capabilities::NONE);
+        let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
+        Left { warnings, counts: false }
+    };
 }
 
 /// Changes of which the server has not told all.
@@ -60,6 +72,7 @@ pub(crate) fn learn_changes(
     server: &mut ServerSession,
     (ok, sent): (&OkPacket<'_>, &Sent),
 ) -> Result<Untold, Malformed> {
+    server.has_untold = false;
     let mut reported = Reported::default();
     for change in ok.changes.iter() {
         match change? {
@@ -101,6 +114,19 @@ pub(crate) fn learn_changes(
     Ok(Untold { collation: reported.character_set && !reported.collation })
 }
 
+/// Learns from the changes that an OK packet reports which answers a question of Refrain's own: an
+/// EOF packet has said before that there are any.
+pub(crate) fn learn_late(
+    client: &mut ClientSession,
+    server: &mut ServerSession,
+    payload: &[u8],
+) -> Result<Untold, Malformed> {
+    let ok = OkPacket::read(payload, server.agreed)?;
+    let command = refrain_mysql_wire::command::PING;
+    let sent = Sent { command, facts: Facts::default(), statement: 0, is_foretold: false };
+    learn_changes(client, server, (&ok, &sent))
+}
+
 /// Whether a command sets the schema and does nothing else.
 fn is_schema_command(sent: &Sent) -> bool {
     sent.command == refrain_mysql_wire::command::INIT_DB
@@ -137,6 +163,7 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.statements.clear();
     client.pins = Pins::NONE;
     client.status = Status::AUTOCOMMIT;
+    client.last_server = 0;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

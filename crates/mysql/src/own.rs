@@ -1,5 +1,6 @@
 //! Replies to commands of Refrain's own.
 
+use refrain_mysql_wire::error_code;
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
 use refrain_mysql_wire::row;
@@ -8,11 +9,12 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
 use crate::parts::{ClientState, My, Place, Transaction};
+use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::edit;
 use crate::slots::Pending;
 use crate::wishes::Wishes;
-use crate::{entering, learn, prepared, preparing, settle};
+use crate::{entering, learn, prepared, preparing, settle, train};
 
 /// Most rows of an answer. Servers have about a thousand variables, and as many collations.
 const ROWS_MAX: usize = 8 * 1024;
@@ -77,7 +79,11 @@ fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Opti
         let level = refrain_pool::event::Level::Warn;
         refrain_pool::note_server_error(step.ports, (pool, pid), level, code, &words);
     }
-    step.end_server(conn, DisconnectReason::Settings);
+    // A server that is about to end says so in place of any reply.
+    let is_ending = ErrPacket::read(packet.payload)
+        .is_ok_and(|err| err.number == error_code::SERVER_SHUTDOWN.number);
+    let cause = if is_ending { DisconnectReason::ServerGone } else { DisconnectReason::Settings };
+    step.end_server(conn, cause);
     None
 }
 
@@ -124,15 +130,40 @@ fn for_client(
             // the next command's train names one.
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
+        // Limits on what is read are limits on this, too.
+        Purpose::Variables if rows.len() < server.session.base.count() => {
+            c.session.pins.add(Pins::VARIABLES);
+        }
+        Purpose::Variables => {
+            let base = server.session.base.clone();
+            let rows = rows.iter().filter_map(|row| match row.as_slice() {
+                [name, value] if base.tracks(name) => Some((name, value)),
+                _ => None,
+            });
+            edit(&mut c.session.settings, |settings| {
+                rows.for_each(|(name, value)| settings.set(&base, name, value));
+            });
+            server.session.settings = c.session.settings.clone();
+        }
+        Purpose::Ping => {
+            if let Some(status) = packet.taken.status {
+                learn::learn_flags(&mut c.session, status);
+            }
+            if packet.has_changes() {
+                let late = learn::learn_late(&mut c.session, &mut server.session, packet.payload);
+                let Ok(untold) = late else { return preparing::broken(step, conn) };
+                if untold.collation {
+                    train::ask_collation(&mut server.session, ports.out(conn));
+                }
+            }
+        }
         Purpose::Settings
         | Purpose::Reset
-        | Purpose::Variables
         | Purpose::Collations
         | Purpose::Tracking
         | Purpose::Statement
         | Purpose::Detour
-        | Purpose::DetourSchema
-        | Purpose::Ping => {}
+        | Purpose::DetourSchema => {}
     }
     settle::settle(step, client, conn);
     Some(())

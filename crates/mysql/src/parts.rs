@@ -1,6 +1,7 @@
 //! The parts of the protocol, for each thing that the pool has.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
@@ -11,12 +12,15 @@ use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Conn, Now, Parts};
 
 use crate::commands::Commands;
+use crate::definitions::{Coming, Moment};
 use crate::errors::Brand;
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
+use crate::registry::Registry;
 use crate::settings::{Base, Settings};
 use crate::slots::Slots;
-use crate::statement::{Registry, Statements};
+use crate::statement::{Statement, Statements};
+use crate::text::Memory;
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -44,11 +48,12 @@ pub struct ClientSession {
     pub(crate) wishes: Wishes,
     /// The flags of the session that the client was told last.
     pub(crate) status: Status,
-    /// Whether the client's last command has left something that the client may ask for with the
-    /// next one.
-    pub(crate) has_diagnostics: bool,
-    /// The serial of the server that the client had last.
+    /// The things that the client's last command has left, for the next one to ask about.
+    pub(crate) left: Left,
+    /// The serial of the server that the client's last command ran on; 0 for none.
     pub(crate) last_server: u64,
+    /// What the client has had that server remember since another client had it.
+    pub(crate) memory: Memory,
 }
 
 /// How far a client's session has come.
@@ -85,6 +90,11 @@ impl ClientSession {
         self.agreed().map_or(Capabilities::NONE, |agreed| agreed.capabilities)
     }
 
+    /// Whether the client has offered files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.capabilities().has(Capabilities::LOCAL_FILES)
+    }
+
     /// Returns the phase.
     pub(crate) fn phase(&self) -> Phase {
         match self.state {
@@ -100,6 +110,22 @@ impl ClientSession {
     /// Whether the client keeps its server though its transaction is over.
     pub(crate) fn keeps(&self) -> bool {
         self.pins.is_any() || self.statements.keep() || self.reading != Reading::Commands
+    }
+}
+
+/// The things that a command has left in its session, for the next one to ask about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Warnings, or an error.
+    pub(crate) warnings: bool,
+    /// A number of rows, or one that was inserted.
+    pub(crate) counts: bool,
+}
+
+impl Left {
+    /// Whether there is anything.
+    pub(crate) fn is_any(self) -> bool {
+        self.warnings || self.counts
     }
 }
 
@@ -135,8 +161,14 @@ pub struct ServerSession {
     pub(crate) agreed: Capabilities,
     /// Whether a transaction is open.
     pub(crate) transaction: Transaction,
+    /// Whether the server is about to end the session, as its client wanted.
+    pub(crate) is_released: bool,
+    /// Whether an EOF packet has said that something has changed, and no OK packet what.
+    pub(crate) has_untold: bool,
     /// The prepared statements that the server has.
     pub(crate) slots: Slots,
+    /// The definitions of a statement that come, as the reply to a client's PREPARE.
+    pub(crate) defining: Option<(Arc<Statement>, Coming)>,
     /// The values with which a session of the server begins.
     pub(crate) base: Arc<Base>,
     /// The settings.
@@ -145,6 +177,8 @@ pub struct ServerSession {
     pub(crate) is_dirty: bool,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
+    /// Whether no client has run anything since the session was made as new.
+    pub(crate) is_fresh: bool,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
     /// Strings of the rows that an internal command asks for.
@@ -209,12 +243,24 @@ pub struct CorePart {
 #[derive(Debug, Default)]
 pub struct SharedPart {
     flavour: Mutex<Option<Arc<Flavour>>>,
+    /// How many changes of tables are known.
+    tables: AtomicU64,
 }
 
 impl SharedPart {
     /// Returns what the server said that was reached last, if there was any.
     pub(crate) fn flavour(&self) -> Option<Arc<Flavour>> {
         lock(&self.flavour).clone()
+    }
+
+    /// Returns the moment of what servers get now.
+    pub(crate) fn moment(&self, at: Now) -> Moment {
+        Moment { tables: self.tables.load(Acquire), at }
+    }
+
+    /// Notes that tables may have changed.
+    pub(crate) fn tables_change(&self) {
+        self.tables.fetch_add(1, AcqRel);
     }
 
     /// Notes what a server has said. Returns it, shared.

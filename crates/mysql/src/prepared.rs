@@ -8,10 +8,10 @@ use refrain_mysql_wire::{Status, command};
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Command, ReadPacket, Sent};
+use crate::definitions::Coming;
 use crate::parts::{ClientSession, My, ServerSession};
 use crate::presence;
 use crate::slots::{Guess, Outcome, Pending};
-use crate::statement::Statement;
 
 /// Takes in a statement that a server has prepared for a client. Returns the client's number for
 /// it; `None` if the packet is not the head of a reply.
@@ -33,8 +33,11 @@ pub(crate) fn adopt(
     let head = PrepareOk::read(packet.payload, session.agreed).ok()?;
     session.slots.counts(head.statement);
     let Pending::New(draft) = session.slots.pending.take()? else { return None };
-    let statement = Statement::new(c.pool(), &c.session.settings, draft);
-    let statement = core_state.protocol.statements.share(statement);
+    // What is only there for this client would be told to others.
+    let coming = Coming::new(head, draft.since).filter(|_| !c.session.pins.is_any());
+    let registry = &mut core_state.protocol.statements;
+    let statement = registry.share(c.pool(), &c.session.settings, draft);
+    session.defining = coming.map(|coming| (statement.clone(), coming));
     let number = c.session.statements.add(statement.clone(), head.parameters);
     let slots = &mut session.slots;
     let held = c.session.statements.edit(number, |held| held.copy = slots.copy_for(held))?;
@@ -42,6 +45,23 @@ pub(crate) fn adopt(
         commands::close(ports.out(conn), old);
     }
     Some(number)
+}
+
+/// Takes in bytes of definitions that a client gets behind the head of its PREPARE's reply.
+pub(crate) fn define(session: &mut ServerSession, bytes: &[u8]) {
+    if let Some((_, coming)) = &mut session.defining
+        && !coming.add(bytes)
+    {
+        session.defining = None;
+    }
+}
+
+/// Keeps the definitions that a client has got. The reply is over.
+pub(crate) fn defined(step: &mut Step<'_, My>, (client, conn): (Conn, Conn)) {
+    let Linked { server, core_state, .. } = step.linked(client, conn);
+    if let Some((statement, coming)) = server.session.defining.take() {
+        core_state.protocol.statements.keep(&statement, coming.finish());
+    }
 }
 
 /// Puts the client's number of a statement in place of the server's, in the head of a reply.

@@ -194,7 +194,7 @@ fn prepare(step: &mut Step<'_, My>, conn: Conn, logged_in: LoggedIn) {
     let (commands, out) = (&mut server.session.commands, step.ports.out(conn));
     // Clients begin with what a reset restores, so that each reset restores it.
     commands::send(commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
-    commands::send_text(commands, out, b"SHOW SESSION VARIABLES", Purpose::Variables);
+    commands::send_text(commands, out, crate::settings::VARIABLES, Purpose::Variables);
     commands::send_text(commands, out, b"SHOW COLLATION", Purpose::Collations);
 }
 
@@ -236,6 +236,7 @@ pub(crate) fn answered(
         }
         Purpose::Tracking => {
             session.transaction = Transaction::None;
+            session.is_fresh = true;
             step.logged_in(conn, false);
         }
         _ => {}

@@ -132,12 +132,13 @@ impl Protocol for My {
     }
 
     fn arrive(step: &mut Step<'_, Self>, session: &mut ServerSession) {
-        session.slots.move_to(&mut step.engine.core_state.protocol.statements);
+        let registry = &mut step.engine.core_state.protocol.statements;
+        session.slots.replace(|statement| registry.adopt(statement));
     }
 
     // The server does not go along.
     fn may_travel(session: &ClientSession) -> bool {
-        session.reading == Reading::Commands && !session.keeps() && !session.has_diagnostics
+        session.reading == Reading::Commands && !session.keeps() && !session.left.is_any()
     }
 
     fn pack(session: ClientSession) -> Box<ClientSession> {
@@ -146,7 +147,8 @@ impl Protocol for My {
 
     fn unpack(core_state: &mut CoreState<Self>, traveller: Box<ClientSession>) -> ClientSession {
         let mut session = *traveller;
-        session.statements.move_to(&mut core_state.protocol.statements);
+        let registry = &mut core_state.protocol.statements;
+        session.statements.replace(|statement| registry.adopt(statement));
         session
     }
 }

@@ -17,8 +17,8 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
     let pool = step.engine.core_state.pool(server.pool());
     let session = &mut server.session;
-    // The server waits for the rest of a command or of a file.
-    if left.session.reading != Reading::Commands {
+    // The server waits for the rest of a command or of a file, or is about to leave.
+    if session.is_released || left.session.reading != Reading::Commands {
         return Fitness::Unfit;
     }
     // A session that has a schema cannot be without one again.
@@ -26,7 +26,10 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
         return Fitness::Unfit;
     }
     let is_session = pool.settings.options.pool_mode == PoolMode::Session;
-    session.is_dirty = is_session || left.session.keeps() || session.slots.pending.is_some();
+    session.is_dirty = is_session
+        || left.session.keeps()
+        || session.slots.pending.is_some()
+        || std::mem::take(&mut session.has_untold);
     session.commands.forsake();
     session.dropped = 0;
     if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }
@@ -48,6 +51,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     session.settings = std::sync::Arc::new(session.settings.reset());
     session.slots.clear();
+    session.is_fresh = true;
     train::track(session, out);
     Fitness::Busy
 }

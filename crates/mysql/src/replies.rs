@@ -1,13 +1,13 @@
 //! Output of servers that are logged in: replies go to clients, or are Refrain's own.
 
-use refrain_mysql_wire::Header;
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
-use refrain_mysql_wire::reply::OkPacket;
+use refrain_mysql_wire::reply::{EofPacket, OkPacket};
+use refrain_mysql_wire::{Capabilities, Header, Status, command};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::commands::{self, Goes, Purpose, ReadPacket, Run, Sent};
+use crate::commands::{Goes, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
 use crate::parts::{My, Place, Reading};
@@ -15,6 +15,9 @@ use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
+use crate::text::Tables;
+use crate::train;
+use crate::wishes::Wishes;
 
 /// Bytes that a server may send for a client that has left, before its connection is closed.
 const DROPPED_BYTES_MAX: usize = 1024 * 1024;
@@ -75,6 +78,7 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
     };
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     ports.out(client).extend_from_slice(bytes);
+    prepared::define(&mut server.session, bytes);
     if let Some(sequence) = sequence {
         let is_within = server.session.commands.is_within();
         c.session.place = Place { sequence: sequence.wrapping_add(1), has_begun: true, is_within };
@@ -86,6 +90,10 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
 fn read(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
     let server = step.engine.connections.server(conn)?;
     learn::learn_status(&mut server.session, packet);
+    if packet.taken.status.is_some_and(|status| status.has(Status::METADATA_CHANGED)) {
+        step.engine.core_state.shared.protocol.tables_change();
+    }
+    let server = step.engine.connections.server(conn)?;
     let client = server.client();
     match (server.session.commands.first()?.goes.clone(), client) {
         (Goes::On(sent), Some(client)) => to_client(step, (client, conn), packet, &sent),
@@ -96,7 +104,6 @@ fn read(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<
 
 /// Handles a packet for a client that has left.
 fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
-    let server = step.engine.connections.server(conn)?;
     match packet.taken.part {
         Part::Within => {}
         // Nobody has the file.
@@ -105,7 +112,11 @@ fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Optio
             return None;
         }
         Part::End => {
+            // What the client has sent is not known any more.
+            step.engine.core_state.shared.protocol.tables_change();
+            let server = step.engine.connections.server(conn)?;
             server.session.commands.pop();
+            server.session.defining = None;
             if server.session.commands.is_empty() {
                 step.make_fit(conn);
             }
@@ -152,9 +163,7 @@ fn answered(
     };
     if asks_for_collation {
         let Linked { server, ports, .. } = step.linked(client, conn);
-        let text = b"SELECT @@collation_connection";
-        let (commands, out) = (&mut server.session.commands, ports.out(conn));
-        commands::send_text(commands, out, text, Purpose::Collation);
+        train::ask_collation(&mut server.session, ports.out(conn));
     }
     match packet.taken.part {
         Part::Within => step.push_back_on_server(client, conn),
@@ -164,16 +173,34 @@ fn answered(
             step.unblock(client);
         }
         Part::End => {
+            if sent.command == command::STMT_PREPARE {
+                prepared::defined(step, (client, conn));
+            }
+            if sent.facts.tables == Tables::Change {
+                step.engine.core_state.shared.protocol.tables_change();
+            }
             if sent.statement != 0 {
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 let out = ports.out(conn);
                 prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
             }
-            if sent.command == refrain_mysql_wire::command::RESET_CONNECTION && !packet.is_error() {
+            if sent.command == command::RESET_CONNECTION && !packet.is_error() {
                 let Linked { client: c, server, .. } = step.linked(client, conn);
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
+                server.session.is_fresh = true;
+            }
+            if sent.facts.wishes && may_ask_for_file(step, client, sent) {
+                // It could not be asked before the file was there.
+                let Linked { server, ports, .. } = step.linked(client, conn);
+                train::ask_wishes(&mut server.session, ports.out(conn));
+            }
+            if sent.facts.releases && !packet.is_error() {
+                let Linked { server, .. } = step.linked(client, conn);
+                server.session.is_released = true;
+                step.end_client(client, DisconnectReason::Terminated);
+                return None;
             }
             over(step, client, conn);
         }
@@ -184,9 +211,8 @@ fn answered(
 /// Whether a server may ask a client for a file: the client has offered files, and its command may
 /// load one.
 fn may_ask_for_file(step: &mut Step<'_, My>, client: Conn, sent: &Sent) -> bool {
-    let offered = refrain_mysql_wire::Capabilities::LOCAL_FILES;
     let client = step.engine.connections.client(client);
-    sent.facts.loads && client.is_some_and(|client| client.session.capabilities().has(offered))
+    sent.facts.loads && client.is_some_and(|client| client.session.has_files())
 }
 
 /// Writes a packet for a client, and learns from it. Returns whether the server has to be asked for
@@ -197,7 +223,7 @@ fn write(
     packet: &ReadPacket<'_>,
     sent: &Sent,
 ) -> Result<bool, refrain_mysql_wire::Malformed> {
-    let is_prepare = sent.command == refrain_mysql_wire::command::STMT_PREPARE;
+    let is_prepare = sent.command == command::STMT_PREPARE;
     let number = if is_prepare { prepared::adopt(step, (client, conn), packet) } else { None };
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let (session, agreed) = (&mut c.session, server.session.agreed);
@@ -209,23 +235,33 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        session.has_diagnostics = learn::leaves_diagnostics(packet, agreed);
+        learn::learn_left(session, packet, agreed);
+    }
+    if packet.has_untold_changes() {
+        server.session.has_untold = true;
+        let eof = EofPacket::read(payload, Capabilities::NONE)?;
+        let status = eof.status.without(Status::SESSION_STATE_CHANGED);
+        packet::message(out, header.sequence, |out| EofPacket { status, ..eof }.write(out));
+        return Ok(false);
     }
     if packet.has_changes() {
         let ok = OkPacket::read(payload, agreed)?;
         let untold = learn::learn_changes(session, &mut server.session, (&ok, sent))?;
-        let (wishes, capabilities) = (&session.wishes, session.capabilities());
-        packet::message(out, header.sequence, |out| {
-            wishes.write(out, (&ok, payload[0]), capabilities);
+        let capabilities = session.capabilities();
+        packet::message(out, header.sequence, |out| match sent.facts.wishes {
+            // The server has had the client's wishes.
+            true => Wishes::all().write(out, (&ok, payload[0]), capabilities),
+            false => session.wishes.write(out, (&ok, payload[0]), capabilities),
         });
         return Ok(untold.collation);
     }
     out.reserve(HEADER_BYTES + payload.len());
-    out.extend_from_slice(&header.bytes());
     let at = out.len();
+    out.extend_from_slice(&header.bytes());
     out.extend_from_slice(payload);
-    if let Some(number) = number {
-        prepared::rename(&mut out[at..], number);
+    match number {
+        Some(number) => prepared::rename(&mut out[at + HEADER_BYTES..], number),
+        None => prepared::define(&mut server.session, &out[at..]),
     }
     Ok(false)
 }

@@ -13,7 +13,7 @@ use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
-use crate::text::{self, Facts, Reads, Verb};
+use crate::text::{self, Facts, Reads, Tables, Verb};
 use crate::{answers, entering, statements};
 
 /// The handling of a command.
@@ -153,6 +153,10 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
     }
     match handling {
         Handling::Quit => {
+            // The replies to the commands before it come first.
+            if has_to_wait(step, conn) {
+                return None;
+            }
             step.end_client(conn, DisconnectReason::Terminated);
             None
         }
@@ -178,6 +182,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             // The rest of a long text is not read, and may do anything.
             if header.is_continued() {
                 facts.pins.add(Pins::VARIABLES);
+                facts.tables = Tables::Change;
             }
             if facts.verb == Verb::Kill {
                 let brand = client.session.brand.unwrap_or(Brand::MySql);

@@ -2,8 +2,10 @@
 
 use refrain_mysql_wire::error_code::ErrorCode;
 use refrain_mysql_wire::packet::{HEADER_BYTES, message};
-use refrain_mysql_wire::{Capabilities, Header, Status, command};
+use refrain_mysql_wire::{Header, Status, command};
+use refrain_pool::client::Client;
 use refrain_pool::inbox::Rest;
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
@@ -12,8 +14,13 @@ use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Facts, Verb};
+use crate::text::{Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
+
+/// The serial of no server: the client has run nothing.
+const NO_SERVER: u64 = 0;
+/// The serial of no server: none has what the client was told last.
+const NOWHERE: u64 = u64::MAX;
 
 /// The longest execution that is sent with a foretold number.
 const FORETOLD_BYTES_MAX: usize = 64 * 1024;
@@ -48,6 +55,10 @@ pub(crate) fn send(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
+    // What is sent behind it, of Refrain's own as well, would be taken for the file.
+    if loads(step, conn, facts) && has_to_wait(step, conn) {
+        return None;
+    }
     let linked = step.server_of(conn);
     if !linked.is_some_and(|server| owes(step, conn, server)) {
         let client = step.engine.connections.client(conn)?;
@@ -62,7 +73,7 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
-    if facts.asks_back && !remembers(step, conn, server) {
+    if facts.asks != Memory::default() && !remembers(step, (conn, server), facts.asks) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
     }
@@ -78,6 +89,9 @@ pub(crate) fn send(
     }
     step.request_begins(server);
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    if facts.wishes {
+        train::put_wishes(&mut s.session, ports.out(server), &client.session.wishes);
+    }
     write((&mut client.session, &mut s.session), packet, is_foretold, ports.out(server));
     let missing = packet.header.packet_bytes() - packet.here();
     client.inbox.expect(missing, Rest::On);
@@ -94,8 +108,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    s.session.last_client = Some(client.serial());
-    client.session.last_server = s.serial();
+    note_run((client, s), packet.command);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -161,11 +174,33 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Whether a client's server still has what the client's last statement has left to ask about.
-fn remembers(step: &mut Step<'_, My>, conn: Conn, server: Conn) -> bool {
+/// Whether a client's server still has what the client's statements have left that a text asks
+/// about.
+fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), asked: Memory) -> bool {
     let Linked { client, server, .. } = step.linked(conn, server);
+    memory(client, server).has(asked)
+}
+
+/// Returns what a server remembers of a client. The session of a client that has run nothing is as
+/// new as that of a new server.
+fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
     let is_last = server.session.last_client == Some(client.serial());
-    is_last && client.session.last_server == server.serial()
+    if is_last && client.session.last_server == server.serial() {
+        return client.session.memory;
+    }
+    let insert_id = server.session.is_fresh && client.session.last_server == NO_SERVER;
+    Memory { insert_id, ..Memory::default() }
+}
+
+/// Notes that a client's command runs on a server. Preparing leaves the counts of the statement
+/// before, which may be another client's.
+fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
+    let mut memory = memory(client, server);
+    memory.last |= command != command::STMT_PREPARE;
+    client.session.memory = memory;
+    client.session.last_server = server.serial();
+    server.session.last_client = Some(client.serial());
+    server.session.is_fresh = false;
 }
 
 /// Notes what follows from the beginning of a text.
@@ -201,17 +236,18 @@ fn note_effects(
         }
         _ => {}
     }
-    if facts.wishes {
-        train::ask_wishes(&mut s.session, ports.out(server));
-    }
     // Behind a statement that loads a file comes the file.
-    if facts.loads && session_has_files(&client.session) {
+    if facts.loads && client.session.has_files() {
         client.await_replies();
+    } else if facts.wishes {
+        train::ask_wishes(&mut s.session, ports.out(server));
     }
 }
 
-fn session_has_files(session: &ClientSession) -> bool {
-    session.capabilities().has(Capabilities::LOCAL_FILES)
+/// Whether a client's command may ask for a file.
+fn loads(step: &mut Step<'_, My>, conn: Conn, facts: Facts) -> bool {
+    let client = step.engine.connections.client(conn).filter(|_| facts.loads);
+    client.is_some_and(|client| client.session.has_files())
 }
 
 /// An error that a client is told.
@@ -246,9 +282,12 @@ pub(crate) fn refuse(
     told: Told<'_>,
     packet: (Header, usize),
 ) -> Option<usize> {
-    tell(step, conn, packet, |out, _| {
+    let bytes = tell(step, conn, packet, |out, _| {
         errors::write(out, 1, told.code, told.words.as_bytes());
-    })
+    })?;
+    // No server has this error to ask about.
+    step.engine.connections.client(conn)?.session.last_server = NOWHERE;
+    Some(bytes)
 }
 
 /// Answers a command here, and drops it, as [`refuse`] does.

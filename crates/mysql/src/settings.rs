@@ -30,6 +30,9 @@ pub(crate) struct Settings {
     changed: BTreeMap<Box<[u8]>, Box<[u8]>>,
 }
 
+/// The statement that asks for the values of all variables.
+pub(crate) const VARIABLES: &[u8] = b"SHOW SESSION VARIABLES";
+
 /// Variables that a session has for one statement, or that are no setting: their values as reported
 /// are not those to set.
 const UNTRACKED: &[&str] = &[
@@ -97,6 +100,11 @@ impl Base {
         if let Some(number) = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()) {
             self.collations.insert(number, (name.clone(), character_set.clone()));
         }
+    }
+
+    /// Returns the number of variables.
+    pub(crate) fn count(&self) -> usize {
+        self.variables.len()
     }
 
     /// Returns a variable's value.
@@ -201,6 +209,11 @@ impl Settings {
             && meaningful(self) == changed.len()
     }
 
+    /// Whether [`Self::environment`] is this one.
+    pub(crate) fn have_environment(&self, environment: &Self) -> bool {
+        self.schema == environment.schema && self.are_in(environment)
+    }
+
     /// Returns these settings with those of an environment in place of the ones that decide what a
     /// text means.
     pub(crate) fn put_in(&self, environment: &Self) -> Self {
@@ -253,6 +266,11 @@ fn put_value(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     if is_number {
         return text.extend_from_slice(value);
     }
+    put_string(text, value);
+}
+
+/// Appends a string as it is written in a statement.
+pub(crate) fn put_string(text: &mut Vec<u8>, value: &[u8]) {
     // A string of hexadecimal digits means the same under every `sql_mode` and character set.
     if value.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'\'' | b'\\')) {
         text.push(b'\'');

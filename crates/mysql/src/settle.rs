@@ -15,8 +15,11 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         return;
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
-    if server.session.transaction == Transaction::Unsure && c.inbox.held() == 0 {
-        // An error does not say whether a transaction is open. Asking costs the client no time.
+    let is_untold = server.session.has_untold && server.session.transaction == Transaction::None;
+    let is_unsure = server.session.transaction == Transaction::Unsure;
+    if (is_unsure || is_untold) && c.inbox.held() == 0 {
+        // An error does not say whether a transaction is open, and an EOF packet not what has
+        // changed. Asking costs the client no time.
         let (commands, out) = (&mut server.session.commands, ports.out(conn));
         commands::send(commands, out, (command::PING, b""), Purpose::Ping);
         return;
@@ -29,7 +32,7 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         }
     }
     let Linked { client: c, server, .. } = step.linked(client, conn);
-    if server.session.transaction == Transaction::None {
+    if server.session.transaction == Transaction::None && !server.session.has_untold {
         let keeps = c.session.keeps();
         step.transaction_over(client, conn, keeps);
     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::statement::{Draft, Held, Registry, Statement};
+use crate::statement::{Draft, Held, Statement};
 
 /// The statements of a server.
 #[derive(Debug, Default)]
@@ -186,10 +186,10 @@ impl Slots {
         self.take(key)
     }
 
-    /// Makes the statements those of another core.
-    pub(crate) fn move_to(&mut self, registry: &mut Registry) {
+    /// Makes each statement another one.
+    pub(crate) fn replace(&mut self, mut with: impl FnMut(&Arc<Statement>) -> Arc<Statement>) {
         let moved = self.there.drain().map(|(Key(_, copy), mut slot)| {
-            slot.statement = registry.adopt(&slot.statement);
+            slot.statement = with(&slot.statement);
             (Key::of(&slot.statement, copy), slot)
         });
         self.there = moved.collect();

@@ -4,19 +4,18 @@
 //! not depend on the client: statements of the same pool with the same text, prepared under
 //! settings that read it alike, are one. Servers know it by other numbers (`slots`).
 
-use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use refrain_pool::ids::PoolId;
 
+use crate::definitions::Moment;
 use crate::settings::Settings;
 use crate::text::Facts;
 
 /// A prepared statement.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    pool: PoolId,
+    pub(crate) pool: PoolId,
     /// The settings under which it is prepared, as far as they matter.
     pub(crate) environment: Settings,
     pub(crate) text: Box<[u8]>,
@@ -26,76 +25,14 @@ pub(crate) struct Statement {
     pub(crate) facts: Facts,
 }
 
-impl Statement {
-    /// Makes one.
-    pub(crate) fn new(pool: PoolId, settings: &Settings, draft: Draft) -> Self {
-        let Draft { text, is_whole, facts } = draft;
-        Self { pool, environment: settings.environment(), text, is_whole, facts }
-    }
-}
-
-impl PartialEq for Statement {
-    fn eq(&self, other: &Self) -> bool {
-        (self.pool, &self.text, self.is_whole, &self.environment)
-            == (other.pool, &other.text, other.is_whole, &other.environment)
-    }
-}
-
-impl Eq for Statement {}
-
-impl Hash for Statement {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.pool, &self.text, &self.environment).hash(state);
-    }
-}
-
 /// A text that a server is asked to prepare.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) text: Box<[u8]>,
     pub(crate) is_whole: bool,
     pub(crate) facts: Facts,
-}
-
-/// The statements that clients and servers of a core have.
-#[derive(Debug, Default)]
-pub(crate) struct Registry {
-    known: HashSet<Arc<Statement>>,
-    /// Their number at which those are sought that nobody has any more.
-    sweeps_at: usize,
-}
-
-/// The least number of statements at which those are sought that nobody has any more.
-const SWEEPS_AT_MIN: usize = 256;
-
-impl Registry {
-    /// Returns the statement that is shared. One whose text is not all there is not.
-    pub(crate) fn share(&mut self, statement: Statement) -> Arc<Statement> {
-        if !statement.is_whole {
-            return statement.into();
-        }
-        if let Some(known) = self.known.get(&statement) {
-            return known.clone();
-        }
-        if self.known.len() >= self.sweeps_at.max(SWEEPS_AT_MIN) {
-            self.known.retain(|statement| Arc::strong_count(statement) > 1);
-            self.sweeps_at = 2 * self.known.len();
-        }
-        let statement = Arc::new(statement);
-        self.known.insert(statement.clone());
-        statement
-    }
-
-    /// Returns the statement of this core that another core's is.
-    pub(crate) fn adopt(&mut self, other: &Arc<Statement>) -> Arc<Statement> {
-        self.share(Statement {
-            pool: other.pool,
-            environment: other.environment.clone(),
-            text: other.text.clone(),
-            is_whole: other.is_whole,
-            facts: other.facts,
-        })
-    }
+    /// The moment at which the server gets it.
+    pub(crate) since: Moment,
 }
 
 /// A statement of a client.
@@ -212,10 +149,10 @@ impl Statements {
         *self = Self { last: self.last, ..Self::default() };
     }
 
-    /// Makes them those of another core.
-    pub(crate) fn move_to(&mut self, registry: &mut Registry) {
+    /// Makes each of them another one, by its statement.
+    pub(crate) fn replace(&mut self, mut with: impl FnMut(&Arc<Statement>) -> Arc<Statement>) {
         for held in &mut self.list {
-            held.statement = registry.adopt(&held.statement);
+            held.statement = with(&held.statement);
         }
     }
 }

@@ -58,14 +58,42 @@ pub(crate) fn prepare(
         return refuse(step, conn, Told { code, words: &words }, (packet.header, packet.here()));
     }
     let is_whole = !packet.header.is_continued();
+    if is_whole && let Some(handled) = prepare_here(step, conn, packet) {
+        return Some(handled);
+    }
     // What preparing leaves behind is the statement alone, unless its text is not known whole.
     let now = Facts { pins: if is_whole { Pins::NONE } else { facts.pins }, ..Facts::default() };
     let bytes = send(step, conn, packet, now)?;
     let server = step.server_of(conn)?;
+    let since = step.engine.core_state.shared.protocol.moment(step.now);
     let Linked { server, .. } = step.linked(conn, server);
-    let draft = Draft { text: packet.body.into(), is_whole, facts };
+    let draft = Draft { text: packet.body.into(), is_whole, facts, since };
     server.session.slots.pending = Some(Pending::New(draft));
     Some(bytes)
+}
+
+/// Answers a PREPARE whose reply is known, for a client whose session has nothing that another
+/// would not have. Returns the number of bytes handled; `None` if a server has to prepare the text.
+fn prepare_here(step: &mut Step<'_, My>, conn: Conn, packet: &Incoming<'_>) -> Option<usize> {
+    let client = step.engine.connections.client(conn)?;
+    // A server that prepares forgets the warnings of the statement before.
+    if client.session.pins.is_any() || client.session.left.warnings {
+        return None;
+    }
+    let core_state = &mut step.engine.core_state;
+    let now = core_state.shared.protocol.moment(step.now);
+    let age_max = core_state.pool(client.pool()).settings.options.definition_max_age;
+    let age_max = u64::try_from(age_max.as_micros()).unwrap_or(u64::MAX);
+    let identity = (client.pool(), &*client.session.settings, packet.body);
+    let (statement, definitions) = core_state.protocol.statements.find(identity)?;
+    if !definitions.hold(now, age_max) {
+        return None;
+    }
+    let (statement, definitions) = (statement.clone(), definitions.clone());
+    let number = client.session.statements.add(statement, definitions.parameters);
+    tell(step, conn, (packet.header, packet.here()), |out, session| {
+        definitions.write(out, number, session.status);
+    })
 }
 
 /// Handles a command that names a prepared statement.
@@ -85,6 +113,10 @@ pub(crate) fn named(
         };
     };
     if number == prepared::LAST_PREPARED && has_to_wait(step, conn) {
+        return None;
+    }
+    // An execution under way takes the parts that have come before it alone.
+    if packet.command == command::STMT_SEND_LONG_DATA && has_to_wait(step, conn) {
         return None;
     }
     let session = &mut step.engine.connections.client(conn)?.session;

@@ -19,8 +19,42 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
-    /// Whether it may ask about the statement before it.
-    pub(crate) asks_back: bool,
+    /// The things of earlier statements that it may ask about.
+    pub(crate) asks: Memory,
+    /// Whether it ends the session with its transaction.
+    pub(crate) releases: bool,
+    /// The fate of the definitions of tables.
+    pub(crate) tables: Tables,
+}
+
+/// The things that a session remembers of the statements before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// The warnings, the error and the counts of the last statement.
+    pub(crate) last: bool,
+    /// The number that a row got by itself: that of the last statement that made one.
+    pub(crate) insert_id: bool,
+    /// The number of rows: that of the last statement that had some.
+    pub(crate) found_rows: bool,
+}
+
+impl Memory {
+    /// Whether all of another one is in this.
+    pub(crate) fn has(self, other: Self) -> bool {
+        (self.last || !other.last)
+            && (self.insert_id || !other.insert_id)
+            && (self.found_rows || !other.found_rows)
+    }
+}
+
+/// The fate of the definitions of tables, and of the rights to them, under a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// Nothing.
+    #[default]
+    Stay,
+    /// It may change them.
+    Change,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -29,6 +63,7 @@ pub(crate) enum Verb {
     /// Any other.
     #[default]
     Other,
+    End,
     Get,
     Kill,
     Savepoint,
@@ -49,35 +84,54 @@ enum Meaning {
     PinInSet(Pins),
     /// It is a verb.
     Verb(Verb),
+    /// It may change a table.
+    Define,
     /// It may ask for a file.
     Load,
     /// It may change what the server reports.
     Wish,
     /// It asks about the statement before if it is called without an argument.
     AskBack,
+    /// It asks for a number of rows if it is called without an argument.
+    AskFoundRows,
+    /// It asks for the number that a row got, as a call without an argument or as a variable.
+    AskInsertId,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
+    /// It ends the session in a statement that ends a transaction, unless NO stands in front.
+    Release,
     /// It asks about the statement before in one that begins with this.
     AskBackBehind(Verb),
 }
 
 /// The words, in order.
 const WORDS: &[(&str, Meaning)] = &[
+    ("alter", Meaning::Define),
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("call", Meaning::Define),
+    ("commit", Meaning::Verb(Verb::End)),
+    ("create", Meaning::Define),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
+    ("drop", Meaning::Define),
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
+    ("execute", Meaning::Define),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
-    ("found_rows", Meaning::AskBack),
+    ("found_rows", Meaning::AskFoundRows),
     ("get", Meaning::Verb(Verb::Get)),
     ("get_lock", Meaning::Pin(Pins::USER_LOCK)),
+    ("grant", Meaning::Define),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
-    ("identity", Meaning::AskBackAsVariable),
+    ("identity", Meaning::AskInsertId),
     ("kill", Meaning::Verb(Verb::Kill)),
-    ("last_insert_id", Meaning::AskBack),
+    ("last_insert_id", Meaning::AskInsertId),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
+    ("release", Meaning::Release),
+    ("rename", Meaning::Define),
+    ("revoke", Meaning::Define),
     ("role", Meaning::PinInSet(Pins::ROLE)),
+    ("rollback", Meaning::Verb(Verb::End)),
     ("row_count", Meaning::AskBack),
     ("savepoint", Meaning::Verb(Verb::Savepoint)),
     ("session_track_schema", Meaning::Wish),
@@ -115,6 +169,7 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         facts: Facts::default(),
         is_variable: false,
         is_behind_into: false,
+        is_behind_no: false,
     };
     reader.read();
     reader.facts
@@ -129,6 +184,8 @@ struct Reader<'a> {
     is_variable: bool,
     /// Whether the word INTO has come, and nothing behind it.
     is_behind_into: bool,
+    /// Whether the word NO has come, and nothing behind it.
+    is_behind_no: bool,
 }
 
 impl Reader<'_> {
@@ -190,6 +247,7 @@ impl Reader<'_> {
             }
             self.facts.has_several |= ended;
             is_first = false;
+            self.is_behind_no = self.text[begins..self.at].eq_ignore_ascii_case(b"no");
             self.is_behind_into = self.text[begins..self.at].eq_ignore_ascii_case(b"into");
         }
     }
@@ -202,13 +260,22 @@ impl Reader<'_> {
             Meaning::PinInSet(pins) if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.pins.add(pins);
             }
+            Meaning::Define => self.facts.tables = Tables::Change,
+            Meaning::Release => {
+                let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
+                self.facts.releases |= ends && !self.is_behind_no;
+            }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
-            Meaning::AskBack => self.facts.asks_back |= self.is_called(),
-            Meaning::AskBackAsVariable => self.facts.asks_back |= self.is_variable,
+            Meaning::AskBack => self.facts.asks.last |= self.is_called(),
+            Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
+            Meaning::AskInsertId => {
+                self.facts.asks.insert_id |= self.is_called() || self.is_variable;
+            }
+            Meaning::AskBackAsVariable => self.facts.asks.last |= self.is_variable,
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks_back |= is_behind;
+                self.facts.asks.last |= is_behind;
             }
             Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
         }
@@ -349,7 +416,6 @@ mod tests {
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
         for (text, due) in [
             ("SHOW WARNINGS", true),
-            ("select last_insert_id()", true),
             ("SELECT ROW_COUNT( )", true),
             ("SELECT @@session.warning_count", true),
             ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
@@ -357,7 +423,25 @@ mod tests {
             ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
             ("SELECT t.last_insert_id FROM t", false),
         ] {
-            assert_eq!(of(text).asks_back, due, "{text}");
+            assert_eq!(of(text).asks.last, due, "{text}");
+        }
+        for (text, due) in [
+            ("COMMIT RELEASE", true),
+            ("rollback work and no chain release", true),
+            ("COMMIT AND NO CHAIN NO RELEASE", false),
+            ("RELEASE SAVEPOINT s", false),
+            ("SELECT 1; COMMIT RELEASE", true),
+        ] {
+            assert_eq!(of(text).releases, due, "{text}");
+        }
+        let asks = |insert_id, found_rows| Memory { last: false, insert_id, found_rows };
+        for (text, due) in [
+            ("select last_insert_id()", asks(true, false)),
+            ("SELECT @@session.identity, @@last_insert_id", asks(true, false)),
+            ("SELECT FOUND_ROWS()", asks(false, true)),
+            ("SELECT last_insert_id, identity, LAST_INSERT_ID(5)", asks(false, false)),
+        ] {
+            assert_eq!(of(text).asks, due, "{text}");
         }
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);

@@ -8,8 +8,8 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
 use crate::parts::{My, ServerSession};
-use crate::settings::Settings;
-use crate::wishes;
+use crate::settings::{self, Settings};
+use crate::wishes::{self, Wishes};
 
 /// Gives a client's server the client's settings. Returns whether the client's command has to wait:
 /// if the schema is not there any more, the command must not run in another one.
@@ -78,9 +78,26 @@ pub(crate) fn track(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, &text, Purpose::Tracking);
 }
 
+/// Gives a server the wishes of a client, in front of a statement that may change them.
+pub(crate) fn put_wishes(session: &mut ServerSession, out: &mut Vec<u8>, wishes: &Wishes) {
+    let text = wishes.statement();
+    commands::send_text(&mut session.commands, out, &text, Purpose::Tracking);
+}
+
 /// Asks for the client's own wishes behind a statement that may have changed them, and has the
-/// server report what Refrain needs.
+/// server report what Refrain needs. What else the statement may have set was not reported.
 pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, wishes::QUESTION, Purpose::Wishes);
     track(session, out);
+    commands::send_text(&mut session.commands, out, settings::VARIABLES, Purpose::Variables);
+    // The questions have cleared what the statement has left to ask about.
+    session.last_client = None;
+}
+
+/// Asks for the collation that a statement has set without a report.
+pub(crate) fn ask_collation(session: &mut ServerSession, out: &mut Vec<u8>) {
+    // LIMIT is for sessions whose `sql_select_limit` is 0.
+    let text = b"SELECT @@collation_connection LIMIT 1";
+    commands::send_text(&mut session.commands, out, text, Purpose::Collation);
+    session.last_client = None;
 }

@@ -9,12 +9,12 @@ use refrain_mysql_wire::reply::{OkPacket, first};
 use refrain_mysql_wire::track::{Change, Changes};
 use refrain_mysql_wire::{Capabilities, Status};
 
-use crate::settings::Base;
+use crate::settings::{self, Base};
 
 /// The variables of which wishes are made, in the order in which they are asked for.
 pub(crate) const QUESTION: &[u8] = b"SELECT @@session_track_schema, \
     @@session_track_state_change, @@session_track_transaction_info, \
-    @@session_track_system_variables";
+    @@session_track_system_variables LIMIT 1";
 
 /// The changes that a client wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,29 @@ impl Wishes {
             characteristics,
             variables: variables.into(),
         }
+    }
+
+    /// Makes those of a client that wants to be told of everything.
+    pub(crate) fn all() -> Self {
+        Self::of([b"1", b"1", b"CHARACTERISTICS", b"*"])
+    }
+
+    /// Returns the statement that gives a server these wishes.
+    pub(crate) fn statement(&self) -> Vec<u8> {
+        let transactions = match (self.transactions, self.characteristics) {
+            (_, true) => "CHARACTERISTICS",
+            (true, false) => "STATE",
+            (false, false) => "OFF",
+        };
+        let mut text = format!(
+            "SET SESSION session_track_schema={}, session_track_state_change={}, \
+             session_track_transaction_info='{transactions}', session_track_system_variables=",
+            u8::from(self.schema),
+            u8::from(self.state),
+        )
+        .into_bytes();
+        settings::put_string(&mut text, &self.variables);
+        text
     }
 
     /// Whether the client wants to be told of a change.

@@ -1,14 +1,12 @@
 //! The queue of events: takes out the next one and calls its function.
 
-use std::cmp::Reverse;
-
 use crate::world::{Happening, World};
 
 impl World {
     /// Runs the world for a while.
     pub(crate) fn run_for(&mut self, span: u64) {
         let until = self.now + span;
-        while self.violation.is_none() && self.queue.peek().is_some_and(|next| next.0.at <= until) {
+        while self.violation.is_none() && self.queue.next_at().is_some_and(|at| at <= until) {
             self.advance();
         }
         self.now = self.now.max(until);
@@ -16,11 +14,11 @@ impl World {
 
     /// Lets the next event happen. Returns false if there is none.
     pub(crate) fn advance(&mut self) -> bool {
-        let Some(Reverse(next)) = self.queue.pop() else { return false };
-        self.now = self.now.max(next.at);
+        let Some((at, what)) = self.queue.pop() else { return false };
+        self.now = self.now.max(at);
         self.events += 1;
         let faults = self.faults.total();
-        self.happen(next.what);
+        self.happen(what);
         if self.faults.total() > faults {
             self.note_trouble();
         }

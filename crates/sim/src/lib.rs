@@ -34,6 +34,8 @@
 #![forbid(unsafe_code)]
 
 pub mod rng;
+pub mod queue;
+pub mod panics;
 pub mod rows;
 pub mod versions;
 mod lex;

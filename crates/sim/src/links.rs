@@ -7,29 +7,18 @@ use crate::world::{Happening, World};
 impl World {
     /// Moves the sender's bytes into the pipe, as far as they fit.
     pub(crate) fn pump(&mut self, id: LinkId, way: Way) {
-        loop {
-            let most = if self.rng.chance(100) { 7 } else { self.plan.piece };
-            let most = usize::try_from(self.rng.range(1, most)).unwrap_or(1);
-            let (least_us, most_us) = self.plan.latency;
-            let mut latency = self.rng.range(least_us, most_us);
-            if self.plant == Some(Plant::HiddenChance) {
-                latency += hidden_chance();
-            }
-            let now = self.now;
-            let link = &mut self.links[id.0];
-            if way == Way::Down && !link.connected && !link.down.closing {
-                return;
-            }
-            let pipe = link.pipe(way);
-            if pipe.dead || !pipe.load(most) {
-                break;
-            }
-            let at = pipe.last.max(now + latency);
-            pipe.last = at;
-            self.later(at - now, Happening::Deliver(id, way));
+        let (rng, plan) = (&mut self.rng, &self.plan);
+        let is_hidden = self.plant == Some(Plant::HiddenChance);
+        let delays = self.links[id.0].pump(way, self.now, || {
+            let most = if rng.chance(100) { 7 } else { plan.piece };
+            let most = usize::try_from(rng.range(1, most)).unwrap_or(1);
+            let latency = rng.range(plan.latency.0, plan.latency.1);
+            (most, if is_hidden { latency + hidden_chance() } else { latency })
+        });
+        for delay in delays {
+            self.later(delay, Happening::Deliver(id, way));
         }
-        let link = &self.links[id.0];
-        if way == Way::Down && link.lent && link.down.is_clear() {
+        if way == Way::Down && self.links[id.0].owes_buffer() {
             let lost = self.plant == Some(Plant::LoseSent) && self.strikes();
             if !lost {
                 let delay = self.rng.below(100);

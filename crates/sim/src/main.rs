@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use refrain_sim::lookups::Tally;
+use refrain_sim::panics::quiet_panics;
 use refrain_sim::plant::{PLANTS, Plant};
-use refrain_sim::run::{Report, quiet_panics, run, run_twice};
+use refrain_sim::run::{Report, run, run_twice};
 use refrain_sim::world::Sharing;
 
 /// The arguments of the command line.

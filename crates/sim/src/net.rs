@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use refrain_pg::Transfer;
-use refrain_pool::{Conn, Core};
+use refrain_pg::parts::Pg;
+use refrain_pool::{Conn, Core, Parts, Transfer};
 
 /// The number of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,23 +37,23 @@ pub struct Pipe {
     /// The sender's bytes.
     pub backlog: Vec<u8>,
     /// The number of those bytes that the pipe has taken.
-    pub(crate) taken: usize,
+    pub taken: usize,
     /// Whether the sender closes after its backlog.
-    pub(crate) closing: bool,
+    pub closing: bool,
     /// Pieces in flight, in order.
-    pub(crate) flight: VecDeque<Piece>,
+    pub flight: VecDeque<Piece>,
     /// The time at which the last piece arrives.
-    pub(crate) last: u64,
+    pub last: u64,
     /// Number of bytes in flight.
-    pub(crate) load: usize,
+    pub load: usize,
     /// The most bytes in flight.
-    pub(crate) room: usize,
+    pub room: usize,
     /// Whether the receiver has paused.
-    pub(crate) paused: bool,
+    pub paused: bool,
     /// Number of pieces that have arrived during the pause.
-    pub(crate) due: usize,
+    pub due: usize,
     /// Whether the pipe delivers no more pieces.
-    pub(crate) dead: bool,
+    pub dead: bool,
 }
 
 impl Pipe {
@@ -136,7 +136,7 @@ pub enum Peer {
 
 /// A link.
 #[derive(Debug)]
-pub struct Link {
+pub struct Link<P: Parts = Pg> {
     /// The core at the engine's end.
     pub core: usize,
     /// The engine's number of the connection, while it is open.
@@ -148,14 +148,14 @@ pub struct Link {
     /// The pipe from the engine.
     pub down: Pipe,
     /// Whether the engine waits to get a buffer back.
-    pub(crate) lent: bool,
+    pub lent: bool,
     /// The core to which the engine hands the connection over.
-    pub(crate) leaving: Option<(Core, Box<Transfer>)>,
+    pub leaving: Option<(Core, Box<Transfer<P>>)>,
     /// Whether the connection is established.
-    pub(crate) connected: bool,
+    pub connected: bool,
 }
 
-impl Link {
+impl<P: Parts> Link<P> {
     /// Creates a link with pipes of these sizes.
     pub fn new(core: usize, conn: Option<Conn>, peer: Peer, room: (usize, usize)) -> Self {
         let pipe = |room| Pipe { room, ..Pipe::default() };
@@ -170,5 +170,27 @@ impl Link {
             Way::Up => &mut self.up,
             Way::Down => &mut self.down,
         }
+    }
+    /// Moves the sender's bytes into the pipe, as far as they fit. `draw` returns the most bytes of
+    /// the next piece, and its latency. Returns how long each piece takes to arrive.
+    pub fn pump(&mut self, way: Way, now: u64, mut draw: impl FnMut() -> (usize, u64)) -> Vec<u64> {
+        let mut delays = Vec::new();
+        loop {
+            let (most, latency) = draw();
+            if way == Way::Down && !self.connected && !self.down.closing {
+                return delays;
+            }
+            let pipe = self.pipe(way);
+            if pipe.dead || !pipe.load(most) {
+                return delays;
+            }
+            pipe.last = pipe.last.max(now + latency);
+            delays.push(pipe.last - now);
+        }
+    }
+
+    /// Whether the engine is owed the buffer that it has lent, as all of it is sent.
+    pub fn owes_buffer(&self) -> bool {
+        self.lent && self.down.is_clear() && (self.connected || self.down.closing)
     }
 }

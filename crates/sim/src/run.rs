@@ -1,10 +1,8 @@
 //! Runs of seeds: once for the checkers, twice to check that a run is a function of its seed.
 
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use crate::client::Client;
 use crate::lookups::Tally;
+use crate::panics::guarded;
 use crate::plan::PATIENCE;
 use crate::plant::Plant;
 use crate::world::{Sharing, World};
@@ -31,23 +29,6 @@ pub struct Report {
     pub lines: Vec<String>,
 }
 
-thread_local! {
-    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
-    /// The running seed, if there is one.
-    static CURRENT: RefCell<Option<u64>> = const { RefCell::new(None) };
-}
-
-/// Turns panics of the engine, which are its assertions, into violations, and does not print them.
-pub fn quiet_panics(say: fn(u64, &str)) {
-    let others = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let Some(seed) = CURRENT.with_borrow(|seed| *seed) else { return others(info) };
-        let text = info.to_string();
-        say(seed, &text);
-        LAST_PANIC.with_borrow_mut(|last| *last = text);
-    }));
-}
-
 impl World {
     /// Runs the world to its end. Returns the violation, if there is one.
     pub fn run(&mut self) -> Option<String> {
@@ -64,13 +45,8 @@ impl World {
 
 /// Runs a seed, and keeps the last `lines` lines of its trace.
 pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
-    CURRENT.with_borrow_mut(|current| *current = Some(seed));
     let mut world = World::new(seed, plant, lines > 0);
-    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
-    CURRENT.with_borrow_mut(|current| *current = None);
-    let violation = outcome.unwrap_or_else(|_| {
-        Some(LAST_PANIC.with_borrow(|last| format!("assertion: {}", last.replace('\n', " "))))
-    });
+    let violation = guarded(seed, || world.run());
     Report {
         seed,
         violation,

@@ -10,8 +10,7 @@
 //! `crate::dispatch` picks the function for the next event, and `crate::check` has the checks
 //! at the end.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use refrain_pg::requests::{Case, ReadCase};
@@ -26,6 +25,7 @@ use crate::lookups::Lookups;
 use crate::net::{Link, LinkId, Way};
 use crate::plan::Plan;
 use crate::plant::Plant;
+use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::rows::Rows;
 use crate::trace::Trace;
@@ -80,34 +80,6 @@ pub(crate) enum Happening {
     Order(Command),
     /// Faults stop.
     Calm,
-}
-
-/// An event in the queue, ordered by time and then by number.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) at: u64,
-    number: u64,
-    pub(crate) what: Happening,
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 /// A core: an engine with its ports and links.
@@ -179,8 +151,7 @@ pub struct World {
     pub(crate) plant_waits: u64,
     pub(crate) planted: bool,
     pub(crate) now: u64,
-    pub(crate) queue: BinaryHeap<Reverse<Queued>>,
-    numbers: u64,
+    pub(crate) queue: Queue<Happening>,
     /// The stream of choices for the network and the servers.
     pub(crate) rng: Rng,
     pub(crate) shared: Arc<Shared>,
@@ -253,8 +224,7 @@ impl World {
             plant_waits,
             planted: false,
             now: 1_000_000,
-            queue: BinaryHeap::new(),
-            numbers: 0,
+            queue: Queue::default(),
             rng: rng.fork(3),
             shared,
             workers,
@@ -290,9 +260,7 @@ impl World {
 
     /// Adds an event that happens after `delay` microseconds.
     pub(crate) fn later(&mut self, delay: u64, what: Happening) {
-        self.numbers += 1;
-        let queued = Queued { at: self.now + delay, number: self.numbers, what };
-        self.queue.push(Reverse(queued));
+        self.queue.push(self.now + delay, what);
     }
 
     /// Returns the time in the engines' type.

@@ -2,8 +2,9 @@
 
 use refrain_pg::{CacheBug, UserBug};
 use refrain_sim::lookups::Tally;
+use refrain_sim::panics::quiet_panics;
 use refrain_sim::plant::{PLANTS, Plant};
-use refrain_sim::run::{quiet_panics, run, run_twice};
+use refrain_sim::run::{run, run_twice};
 use refrain_sim::world::Sharing;
 
 /// Number of seeds of the short run. `cargo xtask sim` runs more.

@@ -55,6 +55,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run the simulator of MySQL with these arguments.
+    SimMysql {
+        /// Arguments of the simulator, such as `--seed 42`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Measure the proxy.
     Bench(Box<bench::Arguments>),
     /// Run clients of all kinds at once for some time, and check for errors and leaks.
@@ -100,7 +106,8 @@ fn run(task: Task) -> Result<bool> {
             return suite::direct(version, only.as_deref());
         }
         Task::Provision => provision::everything()?,
-        Task::Sim { arguments } => sim(&arguments)?,
+        Task::Sim { arguments } => sim("refrain-sim", &arguments)?,
+        Task::SimMysql { arguments } => sim("refrain-sim-mysql", &arguments)?,
         Task::Bench(arguments) => bench::run(&arguments)?,
         Task::Soak(arguments) => return soak::run(&arguments),
         Task::Fuzz(arguments) => return fuzz::run(&arguments),
@@ -113,8 +120,9 @@ fn run(task: Task) -> Result<bool> {
     Ok(true)
 }
 
-fn sim(arguments: &[String]) -> Result<()> {
+/// Runs the simulator of this package.
+fn sim(package: &str, arguments: &[String]) -> Result<()> {
     let mut cargo = workspace::cargo();
-    cargo.args(["run", "--quiet", "--release", "--package", "refrain-sim", "--"]);
+    cargo.args(["run", "--quiet", "--release", "--package", package, "--"]);
     command::run(cargo.args(arguments))
 }

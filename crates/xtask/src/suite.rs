@@ -15,9 +15,9 @@ use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
 use crate::encrypted;
 use crate::fuzz;
 use crate::instructions;
-use crate::mysql::Flavour;
+use crate::mysql::{Flavour, Server};
 use crate::mysql_drivers::{self, WAYS, Way};
-use crate::postgres::{Cluster, Version};
+use crate::postgres::{Cluster, Version, free_port};
 use crate::provision;
 use crate::proxy::{self, Refrain};
 use crate::rounds;
@@ -40,7 +40,9 @@ const PARTS: &[Part] = &[
     Part { name: "grammar", run: grammar, drives: false },
     Part { name: "instructions", run: instructions::check, drives: false },
     Part { name: "sim", run: sim, drives: false },
+    Part { name: "sim-mysql", run: sim_mysql, drives: false },
     Part { name: "differ", run: differ, drives: false },
+    Part { name: "differ-mysql", run: differ_mysql, drives: false },
     Part { name: "queries", run: queries, drives: false },
     Part { name: "shared", run: shared, drives: false },
     Part { name: "cached", run: cached, drives: false },
@@ -139,6 +141,14 @@ fn sim() -> Result<Tally> {
     check(sim.args(["--seeds", "5000"]))
 }
 
+/// Runs the simulator of MySQL with its seeds, and with half as many that have hostile ends.
+fn sim_mysql() -> Result<Tally> {
+    let program = built("refrain-sim-mysql", "sim-mysql")?;
+    let mut tally = check(Command::new(&program).args(["--seeds", "3000"]))?;
+    tally += check(Command::new(&program).args(["--seeds", "1500", "--hostile"]))?;
+    Ok(tally)
+}
+
 /// Features of the differential test that it does not have by default.
 const MORE: &str = "encoded,long-texts,startup-unreported";
 
@@ -159,6 +169,36 @@ fn differ() -> Result<Tally> {
             let mut differ = Command::new(&differ);
             differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
             differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+            tally += check(differ.args(args))?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Runs the differential test of MySQL and MariaDB with random commands, with each server.
+fn differ_mysql() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let differ = built("refrain-differ-mysql", "differ-mysql")?;
+    let mut tally = Tally::default();
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let server_port = free_port()?;
+        let text = server_port.to_string();
+        let address = [("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", &*text)];
+        let more = [("local-infile", "1"), ("max-allowed-packet", "64M")];
+        let _server = Server::start(flavour, &[&address[..], &more].concat())?;
+        let runs =
+            [(2, &["--segments", "6000"][..]), (3, &["--segments", "3000", "--pool-size", "3"])];
+        for (pool_size, args) in runs {
+            let port = free_port()?;
+            let config = format!(
+                "mysql_listen = [\"127.0.0.1:{port}\"]\nauth = \"trust\"\n\n\
+                 [pool]\npool_size = {pool_size}\n\n\
+                 [databases.\"*\"]\nurl = \"mysql://diffp@127.0.0.1:{server_port}/\"\n"
+            );
+            let _proxy = Refrain::start_as(&program, &config)?;
+            let mut differ = Command::new(&differ);
+            differ.args(["--proxy", &format!("127.0.0.1:{port}")]);
+            differ.args(["--direct", &format!("127.0.0.1:{server_port}")]);
             tally += check(differ.args(args))?;
         }
     }

@@ -19,6 +19,21 @@ fn a_client_says_goodbye() {
 }
 
 #[test]
+fn a_goodbye_waits_for_the_replies_before_it() {
+    talk("", |world| {
+        let client = world.client(USUAL, "shop");
+        world.silence(true);
+        let bytes = [written(command::QUERY, b"rows:1"), written(command::QUIT, b"")].concat();
+        world.send(client, &bytes);
+        assert!(world.is_open(client));
+        world.silence(false);
+        assert_eq!(world.heard(client), "columns 1, column, row r, end");
+        assert!(!world.is_open(client));
+        assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
 fn a_server_that_goes_under_a_command() {
     talk("", |world| {
         let client = world.client(USUAL, "shop");

@@ -13,4 +13,5 @@ mod session_mode;
 mod transaction_mode;
 mod settings;
 mod statements;
+mod definitions;
 mod endings;

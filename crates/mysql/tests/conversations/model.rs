@@ -233,7 +233,7 @@ impl Model {
             statement: self.statements,
             columns: 0,
             parameters,
-            warnings: 0,
+            warnings: u16::from(text.starts_with("warned")),
             defined: true,
         };
         let (agreed, status) = (self.agreed(), self.status());
@@ -303,7 +303,12 @@ impl Model {
                 self.rows(reply, COLLATIONS, Status(0));
                 return false;
             }
-            "SELECT @@collation_connection" => {
+            _ if text.starts_with("SELECT @@session_track_schema") => {
+                self.log.push(text.into());
+                self.rows(reply, &[&["1", "0", "OFF", "autocommit"]], Status(0));
+                return false;
+            }
+            "SELECT @@collation_connection LIMIT 1" => {
                 self.log.push(text.into());
                 self.rows(reply, &[&["utf8mb4_bin"]], Status(0));
                 return false;
@@ -332,6 +337,18 @@ impl Model {
     fn word(&mut self, word: &str, more: Status, reply: &mut Reply<'_>) -> bool {
         let (word, value) = word.split_once(':').unwrap_or((word, ""));
         match word {
+            "id" => {
+                let outcome = value.parse().expect("a number");
+                let ok = OkPacket {
+                    last_insert_id: outcome,
+                    affected_rows: 1,
+                    status: self.status().with(more),
+                    ..OkPacket::default()
+                };
+                let agreed = self.agreed();
+                reply.put(|out| ok.write(out, first::OK, agreed));
+                return false;
+            }
             "begin" => self.in_transaction = true,
             "commit" => self.in_transaction = false,
             "err" => {
@@ -385,6 +402,12 @@ impl Model {
             "use" => {
                 value.clone_into(&mut self.schema);
                 self.ok(reply, &[Change::Schema(value.as_bytes()), Change::State(b"1")], more);
+            }
+            "changed" => self.ok(reply, &[], more.with(Status::METADATA_CHANGED)),
+            "warned" => {
+                let ok = OkPacket { status: self.status(), warnings: 1, ..OkPacket::default() };
+                let agreed = self.agreed();
+                reply.put(|out| ok.write(out, first::OK, agreed));
             }
             "state" => self.ok(reply, &[Change::State(b"1")], more),
             "next" => {

@@ -77,6 +77,7 @@ fn flags(status: Status) -> String {
         (Status::IN_TRANS, " trans"),
         (Status::MORE_RESULTS_EXISTS, " more"),
         (Status::CURSOR_EXISTS, " cursor"),
+        (Status::LAST_ROW_SENT, " last"),
     ] {
         if status.has(flag) {
             text += name;

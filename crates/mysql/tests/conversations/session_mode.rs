@@ -168,3 +168,26 @@ impl std::fmt::Display for LongRow {
         }
     }
 }
+
+#[test]
+fn a_file_has_nothing_of_refrain_in_it() {
+    talk("", |world| {
+        let client = world.client(USUAL, "shop");
+        world.log();
+        world.silence(true);
+        let sets = written(command::QUERY, b"set:character_set_connection=latin1");
+        let loads = written(command::QUERY, b"file:x load session_track_schema");
+        world.send(client, &[sets, loads].concat());
+        world.silence(false);
+        assert!(world.heard(client).ends_with("file x"));
+        let mut file = Vec::new();
+        packet::message(&mut file, 2, |out| out.extend_from_slice(b"one"));
+        packet::message(&mut file, 3, |_| {});
+        world.send(client, &file);
+        assert_eq!(world.heard_from(client, 4), "ok");
+        let log = world.log();
+        assert_eq!(log[1], "SELECT @@collation_connection LIMIT 1");
+        assert_eq!(log[3..5], ["file:x load session_track_schema", "FILE one"]);
+        assert!(log[5].starts_with("SELECT @@session_track_schema"), "{log:?}");
+    });
+}

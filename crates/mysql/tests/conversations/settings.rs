@@ -70,7 +70,7 @@ fn a_collation_that_is_not_reported_is_asked_for() {
         assert_eq!(world.query(second, "ok"), "ok");
         let due = [
             "set:character_set_connection=utf8mb4",
-            "SELECT @@collation_connection",
+            "SELECT @@collation_connection LIMIT 1",
             "SET @@session.collation_connection='utf8mb4_general_ci'",
             "ok",
         ];

@@ -88,7 +88,7 @@ fn clients_share_a_statement_of_one_text() {
         assert_eq!(world.ask(second, command::STMT_CLOSE, &[1, 0, 0, 0]), "");
         assert_eq!(execute(world, first, 1), "ok");
         let log = world.log();
-        assert_eq!(log[log.len() - 3..], ["CLOSE 1", "EXECUTE 2", "EXECUTE 2"]);
+        assert_eq!(log[log.len() - 3..], ["PREPARE ok", "EXECUTE 1", "EXECUTE 1"]);
     });
 }
 
@@ -158,7 +158,7 @@ fn types_are_those_of_the_clients_last_execution() {
         assert_eq!(execute_as(world, first, 1, None), "ok");
         assert_eq!(execute_as(world, first, 1, None), "ok");
         let log = world.log();
-        let due = ["EXECUTE 2 as 5", "EXECUTE 2 as 3", "EXECUTE 2 as 5", "EXECUTE 2 as 5 still"];
+        let due = ["EXECUTE 1 as 5", "EXECUTE 1 as 3", "EXECUTE 1 as 5", "EXECUTE 1 as 5 still"];
         assert_eq!(log[log.len() - 4..], due, "{log:?}");
     });
 }
@@ -185,6 +185,7 @@ fn a_cursor_keeps_its_server_up_to_its_end() {
                 assert_ne!(world.ask(first, end[0], &end[1..]), "");
             }
             assert_eq!(world.heard(second), "ok");
+            assert_eq!(world.ask(first, command::PING, b""), "ok", "the flags are the session's");
         }
         let fetch = [1, 0, 0, 0, 1, 0, 0, 0];
         assert_eq!(world.ask(first, command::STMT_FETCH, &fetch), "err 1421 HY000");
@@ -295,7 +296,7 @@ fn a_reset_forgets_the_statements() {
         assert_eq!(execute(world, first, 1), "err 1243 HY000");
         world.log();
         assert_eq!(execute(world, second, 1), "ok", "it has its own");
-        assert_eq!(world.log(), ["PREPARE ok", "EXECUTE 3"]);
+        assert_eq!(world.log(), ["PREPARE ok", "EXECUTE 2"]);
         assert_eq!(world.ask(second, command::RESET_CONNECTION, b""), "ok");
         assert_eq!(execute(world, second, 1), "err 1243 HY000");
         assert_eq!(prepare(world, second, "ok"), "prepared 2");
@@ -443,4 +444,23 @@ fn a_client_has_a_bounded_number_of_statements() {
             assert_eq!(prepare(world, client, "ok"), "prepared 3");
         });
     }
+}
+
+#[test]
+fn a_part_of_a_value_behind_an_execution_is_for_the_next_one() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(prepare(world, first, "ok ?"), "prepared 1, column");
+        world.silence(true);
+        let execute = written(command::STMT_EXECUTE, &execution(1, 1, Some(253)));
+        let long = written(command::STMT_SEND_LONG_DATA, &[1, 0, 0, 0, 0, 0, b'x']);
+        world.send(first, &[execute, long].concat());
+        world.silence(false);
+        assert_eq!(world.heard(first), "ok");
+        assert_eq!(world.query(second, "ok"), "", "the server has a part of the value");
+        world.log();
+        assert_eq!(world.ask(first, command::STMT_RESET, &[1, 0, 0, 0]), "ok");
+        assert_eq!(world.heard(second), "ok");
+        assert_eq!(world.log(), ["STMT_RESET 1", "ok"]);
+    });
 }

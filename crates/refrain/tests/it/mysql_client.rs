@@ -75,9 +75,14 @@ impl Session {
 
     /// Prepares a text. Returns the statement's number.
     pub(crate) fn prepare(&mut self, text: &str) -> u32 {
+        self.prepared(text).statement
+    }
+
+    /// Prepares a text.
+    pub(crate) fn prepared(&mut self, text: &str) -> PrepareOk {
         self.command(&Request::StmtPrepare(text.as_bytes()));
         let (head, _) = self.reply(Kind::Prepare);
-        PrepareOk::read(&head, self.agreed).expect("a statement").statement
+        PrepareOk::read(&head, self.agreed).expect("a statement")
     }
 
     /// Executes a statement with one parameter, or none. The type is that of the execution before

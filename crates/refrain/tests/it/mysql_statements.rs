@@ -140,3 +140,45 @@ fn many_clients_share_servers_of_mariadb() {
 fn many_clients_share_servers_of_mysql() {
     many_clients_share_servers(Flavour::MySql);
 }
+
+/// A text that is known is prepared without a server, until its table is altered: by a client of
+/// Refrain's, or past it, which the next execution tells.
+fn definitions_follow_tables(flavour: Flavour) {
+    let (world, program) = start(flavour, 2);
+    let url = format!("url = \"mysql://app:secret@127.0.0.1:{}/\"", world.port());
+    let other = Program::start("auth = \"trust\"", &url);
+    let mut past = Session::start(other.port(), "shop");
+    let [mut one, mut two] = [(); 2].map(|()| Session::start(program.port(), "shop"));
+    one.query("CREATE TABLE t (a VARCHAR(9))").expect("a table");
+    let text = "SELECT * FROM t WHERE a <> ?";
+    let told = |session: &mut Session| {
+        let head = session.prepared(text);
+        (head.columns, head.parameters)
+    };
+    assert_eq!(told(&mut one), (1, 1));
+    let before = world.status("Com_stmt_prepare");
+    for _ in 0..10 {
+        assert_eq!(told(&mut two), (1, 1));
+    }
+    let more = world.status("Com_stmt_prepare") - before;
+    assert!(more <= 1, "each core asks once");
+    two.query("ALTER TABLE t ADD b INT").expect("a column");
+    assert_eq!(told(&mut one), (2, 1));
+    let statement = two.prepare(text);
+    two.execute(statement, Some(LONG_LONG), &7_u64.to_le_bytes()).expect("no rows");
+    past.query("ALTER TABLE t ADD c INT").expect("a column");
+    assert_eq!(told(&mut one), (2, 1), "nobody has told");
+    two.execute(statement, None, &7_u64.to_le_bytes()).expect("no rows");
+    assert_eq!(told(&mut one), (3, 1));
+    assert_eq!(told(&mut two), (3, 1));
+}
+
+#[test]
+fn definitions_follow_tables_of_mariadb() {
+    definitions_follow_tables(Flavour::MariaDb);
+}
+
+#[test]
+fn definitions_follow_tables_of_mysql() {
+    definitions_follow_tables(Flavour::MySql);
+}

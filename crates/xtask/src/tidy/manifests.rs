@@ -44,7 +44,9 @@ const ROOMS: &[Room] = &[
         tests_use: &["mysql-wire", "echo", "differ", "xtask"],
     },
     Room { name: "sim", uses: &["wire", "sql", "grammar", "config", "pool", "pg"], tests_use: &[] },
+    Room { name: "sim-mysql", uses: &["config", "pool", "mysql", "sim"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
+    Room { name: "differ-mysql", uses: &["differ"], tests_use: &["xtask"] },
     Room { name: "xtask", uses: &["config"], tests_use: &[] },
 ];
 

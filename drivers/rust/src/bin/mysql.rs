@@ -110,6 +110,8 @@ impl Library {
                     rows.extend(some.into_iter().map(|row| format!("{:?}", row.unwrap())));
                 }
                 result.drop_result().await?;
+                // The library takes the number of a statement for one of rows.
+                let (changed, id) = if is_read(text) { (0, None) } else { (changed, id) };
                 Ok(Done { rows, changed, id: id.unwrap_or(0) })
             }
         }

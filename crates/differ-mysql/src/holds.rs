@@ -1,0 +1,129 @@
+//! Whether a client may hold a server of the proxy's pool, from what the direct session says.
+
+use crate::command::Command;
+use crate::reply::{IN_TRANSACTION, Reply};
+
+/// Bit of a status: each statement is a transaction.
+const AUTOCOMMIT: u16 = 2;
+
+/// Words of texts that leave something behind in the session, which no other server has.
+const LEAVING: &[&str] = &[
+    "temporary",
+    "temp(",
+    "get_lock",
+    "handler",
+    "lock tables",
+    "prepare",
+    "execute",
+    "set transaction",
+    "savepoint",
+    "xa ",
+    "into @",
+    ":=",
+    "set @",
+    ", @",
+    "_vars(",
+    "p_set(",
+    "p_zone(",
+    "f_set(",
+    "set statement",
+    "insert_id=",
+    "insert_id =",
+    "timestamp=",
+    "timestamp =",
+    "rand_seed",
+    "set role",
+];
+
+/// Words with which texts begin that may open a transaction.
+const OPENING: &[&str] = &["begin", "start", "call", "execute", "xa"];
+
+/// The reasons for which a client may hold a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holds {
+    in_transaction: bool,
+    /// An error may have ended a transaction, or come behind the beginning of one.
+    is_unsure: bool,
+    /// Something may be in the session that no other server has.
+    is_pinned: bool,
+    /// Statements are transactions.
+    is_autocommit: bool,
+    /// The session has prepared a statement.
+    pub has_prepared: bool,
+}
+
+impl Holds {
+    /// Whether the client may hold a server.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.in_transaction || self.is_unsure || self.is_pinned
+    }
+
+    /// Whether a transaction is open.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// Whether a PING would tell more.
+    #[must_use]
+    pub fn is_unsure(&self) -> bool {
+        self.is_unsure
+    }
+
+    /// Notes the commands of a step.
+    pub fn sent(&mut self, commands: &[Command]) {
+        self.is_pinned |= pins(commands);
+        for command in commands {
+            // MariaDB reports a changed state with each execution under another schema.
+            let uses = |text: &str| text.to_ascii_lowercase().contains("use ");
+            let moves = matches!(command, Command::InitDb(_)) || command.text().is_some_and(uses);
+            self.is_pinned |= self.has_prepared && moves;
+            self.has_prepared |= matches!(command, Command::Prepare(..));
+        }
+    }
+
+    /// Notes a direct reply.
+    pub fn received(&mut self, command: &Command, reply: &Reply) {
+        match command {
+            Command::Statistics | Command::Raw(_) => {}
+            Command::ResetConnection | Command::ChangeUser(_) if reply.error().is_none() => {
+                let Self { is_pinned, .. } = *self;
+                *self = Self { is_pinned, is_autocommit: true, ..Self::default() };
+            }
+            _ if reply.error().is_some() => {
+                let opens = command.text().is_some_and(|text| {
+                    let text = text.to_ascii_lowercase();
+                    text.contains(';') || OPENING.iter().any(|word| text.starts_with(word))
+                });
+                let executes = matches!(command, Command::Execute(_));
+                self.is_unsure |= self.in_transaction || !self.is_autocommit || opens || executes;
+            }
+            _ => {
+                if let Some(status) = reply.status() {
+                    self.in_transaction = status & IN_TRANSACTION != 0;
+                    self.is_autocommit = status & AUTOCOMMIT != 0;
+                    self.is_unsure = false;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the commands of a step may tie a client to its server.
+#[must_use]
+pub fn pins(commands: &[Command]) -> bool {
+    commands.iter().enumerate().any(|(at, command)| {
+        let is_closed = |handle: u32| commands[at..].contains(&Command::Close(handle));
+        match command {
+            Command::LongData(handle, ..) | Command::Fetch(handle, _) => !is_closed(*handle),
+            Command::Execute(execute) => execute.cursor != 0 && !is_closed(execute.handle),
+            _ => command.text().is_some_and(|text| {
+                let text = text.to_ascii_lowercase();
+                // A change among several statements may be another one than of a setting.
+                let is_amid = text.contains(';') && text.contains("set ");
+                is_amid || LEAVING.iter().any(|word| text.contains(word))
+            }),
+        }
+    })
+}

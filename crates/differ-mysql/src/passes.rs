@@ -1,0 +1,53 @@
+//! Passes: differences in what a reply says that are known, with reasons.
+
+use crate::packet::Packet;
+use crate::reply::{Reply, is_definition};
+
+/// The names of all passes, with the reasons why they are no faults.
+pub const PASSES: [(&str, &str); 3] = [
+    (
+        "asks-back",
+        "what a session remembers of the statement before is gone if another client has had the \
+         server since: error 3566 says so",
+    ),
+    (
+        "unfit-execution",
+        "servers see in the values what an execution lacks, and say one of two errors; the proxy \
+         does not look at values",
+    ),
+    (
+        "row-count",
+        "ROW_COUNT() is 0 behind a COM_PING, which the proxy sends behind errors and answers itself",
+    ),
+];
+
+/// A reply with its counterpart, as far as passes look at them.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// The text that the command runs.
+    pub text: &'a str,
+    /// The direct reply.
+    pub direct: &'a Reply,
+    /// The proxied reply.
+    pub proxied: &'a Reply,
+    /// The number of the first packet that differs.
+    pub at: usize,
+}
+
+/// Returns the pass that allows a difference, and whether the sessions can be compared further.
+#[must_use]
+pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
+    let first = pair.proxied.packets.first();
+    if first.and_then(Packet::error) == Some(3566) {
+        let text = pair.text.to_ascii_lowercase();
+        let is_read = text.starts_with("select") || text.starts_with("show");
+        return Some((0, is_read && !text.contains(';')));
+    }
+    let is_unfit = |reply: &Reply| matches!(reply.error(), Some(1210 | 1835 | 1243));
+    if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {
+        return Some((1, true));
+    }
+    let packet = pair.direct.packets.get(pair.at)?;
+    let is_row = pair.at > 0 && !packet.is_error() && !is_definition(&packet.payload);
+    (is_row && pair.text.contains("ROW_COUNT()")).then_some((2, true))
+}
