@@ -48,7 +48,7 @@ impl Options {
     ///
     /// Every error in the text and the files, by line. If the text is not TOML, only that error.
     pub fn from_toml_on(text: &str, machine: &dyn Machine) -> Result<Self, Errors> {
-        checked(&file::parse(text).map_err(Errors)?, machine)
+        checked(&file::parse(text).map_err(Errors)?, machine, Strictness::Serves)
     }
 
     /// Builds the options for running without a file, from the URL of a server or of an SQLite
@@ -82,14 +82,33 @@ impl Options {
                     line: None,
                     option: String::new(),
                     message: message.to_owned(),
+                    file: None,
                 }])
             })?;
-        checked(&root, machine).map_err(without_sections)
+        checked(&root, machine, Strictness::Serves).map_err(without_sections)
     }
 }
 
-fn checked(root: &[Entry], machine: &dyn Machine) -> Result<Options, Errors> {
-    let mut builder = Builder { errors: Vec::new(), machine };
+/// Whether a configuration has to let somebody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// It has a database, and users who can log in.
+    Serves,
+    /// It may have neither, as PgBouncer's files may.
+    MayBeEmpty,
+}
+
+/// Builds the options from the entries of a file.
+///
+/// # Errors
+///
+/// Every error in the entries and the files that they name, by line.
+pub(crate) fn checked(
+    root: &[Entry],
+    machine: &dyn Machine,
+    strictness: Strictness,
+) -> Result<Options, Errors> {
+    let mut builder = Builder { errors: Vec::new(), machine, strictness };
     let options = builder.options(root);
     let mut errors = builder.errors;
     if errors.is_empty() {
@@ -128,6 +147,7 @@ impl Section<'_> {
 struct Builder<'a> {
     errors: Vec<Error>,
     machine: &'a dyn Machine,
+    strictness: Strictness,
 }
 
 impl Builder<'_> {
@@ -150,7 +170,8 @@ impl Builder<'_> {
         let of_databases = self.named(&sections, DATABASES);
         let databases: Vec<Database> =
             of_databases.iter().filter_map(|s| self.database(s, &defaults)).collect();
-        let elsewhere = access::are_elsewhere(&general, &databases);
+        let may_be_empty = self.strictness == Strictness::MayBeEmpty;
+        let elsewhere = may_be_empty || access::are_elsewhere(&general, &databases);
         if !databases.is_empty() && databases.iter().all(Database::is_mysql) {
             self.refuse_for_mysql(&top);
             let pools = self.sections("", &sections).into_iter().filter(|s| s.name == POOL);
@@ -179,7 +200,7 @@ impl Builder<'_> {
     }
 
     fn fail(&mut self, line: Option<usize>, option: String, message: impl Into<String>) {
-        self.errors.push(Error { line, option, message: message.into() });
+        self.errors.push(Error { line, option, message: message.into(), file: None });
     }
 
     fn rules(&mut self, section: &Section<'_>, broken: Vec<(&str, &str)>) {
@@ -407,8 +428,7 @@ impl Builder<'_> {
     fn user_rules(&mut self, sections: &[Section<'_>], users: &[User], databases: &[Database]) {
         for (section, user) in sections.iter().zip(users).filter(|(_, u)| !u.pool.is_empty()) {
             let sound = databases.iter().filter(|database| database.pool.conflicts().is_empty());
-            let broken =
-                sound.map(|database| (database, user.pool.over(&database.pool).conflicts()));
+            let broken = sound.map(|database| (database, user_conflicts(user, &database.pool)));
             if let Some((database, broken)) = broken.into_iter().find(|(_, b)| !b.is_empty()) {
                 for (name, rule) in broken {
                     let message = format!("{rule} (in database {:?})", database.name);
@@ -420,7 +440,7 @@ impl Builder<'_> {
 
     /// Checks that there are databases, and those that options name.
     fn something(&mut self, general: &General, sections: &[Section<'_>], databases: &[Database]) {
-        if sections.is_empty() {
+        if sections.is_empty() && self.strictness == Strictness::Serves {
             let message = "no databases: add [databases.NAME], or [databases.\"*\"] for any name";
             self.fail(None, DATABASES.to_owned(), message);
         }
@@ -444,6 +464,14 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Returns the rules that a user's options break over those of a database. That a user's pools are
+/// smaller than what pools keep open breaks none: they keep less.
+fn user_conflicts(user: &User, pool: &PoolOptions) -> Vec<(&'static str, &'static str)> {
+    let mut broken = user.pool.over(pool).conflicts();
+    broken.retain(|(name, _)| *name != "min_pool_size" || user.pool.shown(name).is_some());
+    broken
 }
 
 fn dotted(path: &str, name: &str) -> String {

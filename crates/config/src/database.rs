@@ -94,6 +94,8 @@ pub struct Server {
     pub application_name: Option<String>,
     /// Further startup parameters, in the order of the file.
     pub parameters: Vec<(String, String)>,
+    /// The query that a new server runs first.
+    pub connect_query: Option<String>,
 }
 
 table! {
@@ -226,6 +228,14 @@ table! {
     application_name: Option<String>,
         NewConnections, takes ["refrain"], not [];
 
+    /// Query that each new server runs before clients get it. For PostgreSQL only.
+    ///
+    /// If it fails, the log tells. What it sets is what clients begin with, as long as nothing
+    /// resets it: `server_reset_query` and a client's own RESET lose what PostgreSQL does not keep
+    /// as a default of the session. `parameters` are kept.
+    connect_query: Option<String>,
+        NewConnections, takes ["SET jit TO off"], not [];
+
     /// Further startup parameters sent to the server.
     parameters: Vec<(String, String)>,
         NewConnections, takes [], not ["search_path=app"];
@@ -333,6 +343,7 @@ impl DatabaseKeys {
             channel_binding: server.channel_binding,
             application_name: server.application_name,
             parameters: server.parameters,
+            connect_query: server.connect_query,
             max_connections: database.max_connections,
             max_client_connections: database.max_client_connections,
             ..Self::default()
@@ -407,6 +418,7 @@ impl DatabaseKeys {
             channel_binding: self.channel_binding,
             application_name: self.application_name,
             parameters: self.parameters,
+            connect_query: self.connect_query,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Errors in a file or a URL, for the person who wrote it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Error {
     pub option: String,
     /// The error and the expected value. Never contains a password.
     pub message: String,
+    /// The file, if it is one that the configuration file includes.
+    pub file: Option<PathBuf>,
 }
 
 impl fmt::Display for Error {

@@ -16,6 +16,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Error>> {
         line: error.span().map(|span| lines.at(span.start)),
         option: String::new(),
         message: error.message().to_owned(),
+        file: None,
     };
     Err(errors.iter().map(error).collect())
 }

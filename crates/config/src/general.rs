@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::table::table;
 use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};
-use crate::value::{Given, Value, choice};
+use crate::value::{FileMode, Given, OrSystem, Port, Value, choice};
 
 choice! {
     /// Kernel interface for socket I/O.
@@ -113,14 +113,63 @@ table! {
     pub struct General;
 
     /// TCP addresses on which Refrain accepts clients.
+    ///
+    /// The list may be empty if there is a Unix socket (`unix_socket_dir`).
     listen: Vec<SocketAddr> = "127.0.0.1:6432",
         Restart, takes ["0.0.0.0:6432", "127.0.0.1:6432, [::1]:6432"], not ["localhost:6432", "6432"];
 
     /// Directory of the Unix socket on which Refrain accepts clients.
     ///
-    /// The socket's name is `.s.PGSQL.` followed by the port of the first address in `listen`.
+    /// The socket's name is `.s.PGSQL.` followed by a port: that of `unix_socket_port`.
     unix_socket_dir: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain"], not ["run/refrain"];
+
+    /// Port in the name of the Unix socket.
+    ///
+    /// `listen` is that of the first address in `listen`. Without an address, it is 6432.
+    unix_socket_port: Option<Port> = "listen",
+        Restart, takes ["6432"], not ["65536"];
+
+    /// Permissions of the Unix sockets: who may connect.
+    ///
+    /// The permissions of the directory count as well.
+    unix_socket_mode: FileMode = "0777",
+        Restart, takes ["0770", "700"], not ["rwx", "0999", "1777"];
+
+    /// Group of the Unix sockets; if unset, that of the process.
+    unix_socket_group: Option<String>,
+        Restart, takes ["postgres"], not [];
+
+    /// Whether other processes may listen at the same TCP addresses (`SO_REUSEPORT`).
+    ///
+    /// The kernel then spreads new clients over the processes. A cancel request that reaches
+    /// another process than its session cancels nothing.
+    so_reuseport: bool = "false",
+        Restart, takes ["true"], not ["yes", "1"];
+
+    /// Whether the kernel asks idle TCP connections whether their peers are there.
+    ///
+    /// For clients and servers, as the following three options.
+    tcp_keepalive: bool = "true",
+        Restart, takes ["false"], not ["yes", "1"];
+
+    /// Time for which a TCP connection is idle before the kernel asks for its peer.
+    ///
+    /// The kernel counts in seconds.
+    tcp_keepidle: OrSystem<Duration> = "system" ["1s" to "9h"],
+        Restart, takes ["1min"], not ["0s", "10h", "60"];
+
+    /// Time between two such questions.
+    tcp_keepintvl: OrSystem<Duration> = "system" ["1s" to "9h"],
+        Restart, takes ["10s"], not ["0s", "10h", "60"];
+
+    /// Such questions without an answer after which a connection ends.
+    tcp_keepcnt: OrSystem<u32> = "system" ["1" to "127"],
+        Restart, takes ["3"], not ["0", "128"];
+
+    /// Time for which sent bytes may stay without an answer before a TCP connection ends.
+    tcp_user_timeout: OrSystem<Duration> = "system" ["1ms" to "1d"],
+        Restart, takes ["30s"], not ["0s", "2d", "30"];
 
     /// TCP addresses on which Refrain accepts clients of MySQL and MariaDB.
     ///
@@ -189,6 +238,23 @@ table! {
     /// the others are counted and told every ten seconds. With `debug` and `trace` each is written.
     log_level: LogLevel = "info",
         Reload, takes ["error", "trace"], not ["verbose"];
+
+    /// File to which the log is written, besides standard error.
+    ///
+    /// A reload opens it anew, so that it can be renamed before. With `--quiet`, nothing goes to
+    /// standard error.
+    logfile: Option<PathBuf> = "off",
+        Reload, takes ["/var/log/refrain.log"], not ["refrain.log"];
+
+    /// File with the number of the process, which is removed at the end.
+    ///
+    /// If a file there names another process that is alive, Refrain does not start.
+    pidfile: Option<PathBuf> = "off",
+        Restart, takes ["/run/refrain.pid"], not ["refrain.pid"];
+
+    /// User of the operating system that Refrain becomes at the start; only root may change.
+    os_user: Option<String>,
+        Restart, takes ["postgres"], not [];
 
     /// Whether the kernel may write a core file if Refrain ends by a fault.
     ///
@@ -313,6 +379,13 @@ table! {
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 
+    /// Whether `trust` accepts users who are not known.
+    ///
+    /// If false, a user has to stand in the configuration file or in `auth_file`, or has to be
+    /// found by `auth_query`.
+    trust_unknown: bool = "true",
+        NewConnections, takes ["false"], not ["no", "0"];
+
     /// Whether connections of clients are encrypted, and which certificates clients need.
     ///
     /// The words are PgBouncer's. With `allow` and `prefer` the client chooses. `require` refuses
@@ -417,7 +490,11 @@ impl General {
         let is_verifying = self.client_tls_sslmode.is_verifying();
         let hba = (self.hba.is_some(), self.hba_file.is_some());
         [
-            (!self.listen.is_empty(), "listen", "must name at least one address"),
+            (
+                !self.listen.is_empty() || self.unix_socket_dir.is_some(),
+                "listen",
+                "must name at least one address, unless unix_socket_dir is set",
+            ),
             (hba != (true, true), "hba", "cannot stand beside hba_file"),
             (
                 hba != (false, false) || self.auth != AuthMethod::Hba,

@@ -1,8 +1,9 @@
 //! Every option of Refrain, defined once: name, unit, default, bounds, when a change takes effect,
 //! and documentation.
 //!
-//! The input is the text of a TOML file, or the URL of a server. The output is checked [`Options`],
-//! or every error by line. Refrain does not guess at what a user meant: an unknown key is an error.
+//! The input is the text of a TOML file or of a `pgbouncer.ini`, or the URL of a server. The output
+//! is checked [`Options`], or every error by line. Refrain does not guess at what a user meant: an
+//! unknown key is an error.
 //!
 //! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of
 //! users). The rows define reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), the
@@ -44,6 +45,7 @@ mod options;
 mod userlist;
 mod spelling;
 mod build;
+mod ini;
 mod reload;
 mod reference;
 #[cfg(test)]
@@ -57,6 +59,7 @@ pub use crate::general::{
 };
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
 pub use crate::host::Host;
+pub use crate::ini::{Remark, is_ini, pgbouncer_page};
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
@@ -74,4 +77,4 @@ pub use crate::tls::{
     TlsGroup, TlsProtocol,
 };
 pub use crate::user::User;
-pub use crate::value::{Percent, time};
+pub use crate::value::{FileMode, OrSystem, Percent, Port, time};

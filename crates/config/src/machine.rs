@@ -35,6 +35,22 @@ pub trait Machine {
     /// # Errors
     /// If the kernel does not tell them.
     fn networks(&self) -> io::Result<Vec<Network>>;
+
+    /// Returns the working directory, to which the paths of a `pgbouncer.ini` are relative.
+    ///
+    /// # Errors
+    /// If there is none, or if it cannot be read.
+    fn directory(&self) -> io::Result<PathBuf> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Returns the addresses of a name.
+    ///
+    /// # Errors
+    /// If it has none, or if nobody can be asked.
+    fn look_up(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A machine without files and network interfaces.

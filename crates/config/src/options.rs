@@ -138,7 +138,7 @@ impl Options {
     /// may be known there.
     pub fn admits(&self, database: &str, user: &str) -> bool {
         let without_secret = match self.general.auth {
-            AuthMethod::Trust => true,
+            AuthMethod::Trust => self.general.trust_unknown,
             AuthMethod::Hba => self.hba.admits_without_secret(user),
             AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram => false,
         };
@@ -146,6 +146,12 @@ impl Options {
             || self.user(user).is_some()
             || self.auth_query(database).is_some()
             || self.looks_up_as(user)
+    }
+
+    /// Whether a user who would be trusted has to be found elsewhere first.
+    pub fn must_be_known(&self, user: &str) -> bool {
+        let General { auth, trust_unknown, .. } = &self.general;
+        *auth == AuthMethod::Trust && !trust_unknown && self.user(user).is_none()
     }
 
     /// Returns how users of a database are looked up who have no secret here; `None` if they are
@@ -186,9 +192,13 @@ impl Options {
         let login = server.user.get_or_insert_with(|| user.to_owned());
         let password = self.user(login).and_then(|user| user.secret.plain());
         server.password = server.password.or_else(|| password.cloned());
+        let mut options =
+            known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool));
+        // A user's pools may be smaller than what all pools keep open.
+        options.min_pool_size = options.min_pool_size.min(options.pool_size);
         Some(ResolvedPool {
             server,
-            options: known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool)),
+            options,
             cache: self.cache.of(database, user),
             max_database_connections: entry.max_connections,
             max_database_client_connections: entry.max_client_connections,

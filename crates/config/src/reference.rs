@@ -204,7 +204,8 @@ fn defaults<T: Table>(text: &mut String) {
 /// Returns a row's default as TOML: numbers and booleans bare, everything else in quotes.
 fn literal<T>(row: &Row<T>) -> String {
     let text = row.default.unwrap_or_default();
-    let bare = text.parse::<u64>().is_ok() || text.parse::<bool>().is_ok();
+    let is_number = text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
+    let bare = is_number || text.parse::<bool>().is_ok();
     if bare { text.to_owned() } else { format!("\"{text}\"") }
 }
 

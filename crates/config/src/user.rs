@@ -25,15 +25,16 @@ impl User {
     /// The name of the entry that has the options of all users without an entry.
     pub const ANY: &str = "*";
 
-    /// Makes the entry of a user whom `auth_file` lists, and who has no options.
-    pub(crate) fn listed(name: &str, secret: UserSecret) -> Self {
+    /// Makes the entry of a user whom `auth_file` lists, and who has no options but those of all
+    /// users without an entry.
+    pub(crate) fn listed(name: &str, secret: UserSecret, any: Option<&Self>) -> Self {
         Self {
             name: name.to_owned(),
             secret,
             is_listed: true,
-            pool: PoolOverrides::default(),
-            max_connections: None,
-            max_client_connections: None,
+            pool: any.map_or_else(PoolOverrides::default, |any| any.pool.clone()),
+            max_connections: any.and_then(|any| any.max_connections),
+            max_client_connections: any.and_then(|any| any.max_client_connections),
         }
     }
 }

@@ -33,6 +33,7 @@ impl Options {
                     line: Some(index + 1),
                     option: String::new(),
                     message: message.to_owned(),
+                    file: None,
                 }),
             }
         }
@@ -44,6 +45,7 @@ impl Options {
         listed.reverse();
         listed.dedup_by(|(one, _), (other, _)| one == other);
         let configured = self.users.len();
+        let any = self.users.iter().find(|user| user.name == User::ANY).cloned();
         for (name, secret) in listed {
             let known = self.users[..configured].binary_search_by(|user| user.name.cmp(&name));
             match known {
@@ -52,7 +54,10 @@ impl Options {
                     self.users[at].is_listed = true;
                 }
                 Ok(_) => {}
-                Err(_) => self.users.push(User::listed(&name, secret)),
+                Err(_) => {
+                    let user = User::listed(&name, secret, any.as_ref());
+                    self.users.push(user);
+                }
             }
         }
         self.users.sort_by(|one, other| one.name.cmp(&other.name));

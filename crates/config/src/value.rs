@@ -193,6 +193,77 @@ macro_rules! whole {
 
 whole!(u16 u32);
 
+/// A port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port(pub u16);
+
+impl Value for Port {
+    const ABSENT: &[&str] = &["listen"];
+
+    fn what() -> String {
+        "a port".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        u16::read(given).map(Self)
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// The permissions of a file, in octal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode(pub u32);
+
+impl Value for FileMode {
+    fn what() -> String {
+        "permissions in octal digits, such as \"0770\"".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        let mode = u32::from_str_radix(given.text()?, 8).ok()?;
+        (mode <= 0o777).then_some(Self(mode))
+    }
+
+    fn show(&self) -> String {
+        format!("{:04o}", self.0)
+    }
+}
+
+/// A value, or the one that the operating system has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrSystem<T>(pub Option<T>);
+
+impl<T> OrSystem<T> {
+    const SYSTEM: &str = "system";
+}
+
+impl<T: Value> Value for OrSystem<T> {
+    const UNIT: &str = T::UNIT;
+    const OR: &[&str] = &["system"];
+
+    fn what() -> String {
+        T::what()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given.text() {
+            Some(Self::SYSTEM) => Some(Self(None)),
+            _ => T::read(given).map(|value| Self(Some(value))),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.as_ref().map_or_else(|| Self::SYSTEM.to_owned(), T::show)
+    }
+
+    fn measure(&self) -> Option<u64> {
+        self.0.as_ref().and_then(T::measure)
+    }
+}
+
 /// A size in bytes.
 impl Value for usize {
     const UNIT: &str = "bytes";

@@ -304,7 +304,10 @@ fn messages_name_line_option_and_what_was_expected() {
              from 1KiB to 64MiB, found \"1MB\"",
         ),
         ("pool = 3", "line 1: pool: expected a table: [pool]"),
-        ("listen = []", "line 1: listen: must name at least one address"),
+        (
+            "listen = []",
+            "line 1: listen: must name at least one address, unless unix_socket_dir is set",
+        ),
         (
             "log_level = 1.5",
             "line 1: log_level: expected \"error\", \"warn\", \"info\", \"debug\" or \"trace\", \

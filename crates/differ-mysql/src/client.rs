@@ -101,6 +101,10 @@ pub struct Client {
     sent: Vec<Command>,
     /// What the direct session says of its hold on a server.
     pub holds: Holds,
+    /// Whether the client has had an error that a proxy says itself.
+    was_refused: bool,
+    /// Whether the last reply was an error, which says nothing of changes.
+    is_late: bool,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -139,6 +143,8 @@ impl Client {
             texts: BTreeMap::new(),
             sent: Vec::new(),
             holds: Holds::default(),
+            was_refused: false,
+            is_late: false,
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -210,7 +216,9 @@ impl Client {
             *tally.replies.entry(format!("{}{name}", command.name())).or_default() += 1;
             let proxied = self.proxied_reply(&command, &direct)?;
             self.holds.received(&command, &direct);
+            self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
             self.compare(&command, &direct, &proxied, tally)?;
+            self.is_late = direct.error().is_some();
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
             {
@@ -272,6 +280,8 @@ impl Client {
                 command: command.name(),
                 due: command.due(),
                 uses: command.text().is_some_and(|text| text.contains("USE ")),
+                is_late: self.is_late
+                    || command.text().is_some_and(|text| text.contains("session_track_")),
                 is_head: at == 0,
             };
             if let Some(used) = same(one, two, answers) {
@@ -283,7 +293,15 @@ impl Client {
                 _ => command.text(),
             };
             let text = text.unwrap_or_default();
-            if let Some((index, goes_on)) = pass(Pair { text, direct, proxied, at }) {
+            let pair = Pair {
+                text,
+                direct,
+                proxied,
+                was_refused: self.was_refused,
+                has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
+                at,
+            };
+            if let Some((index, goes_on)) = pass(pair) {
                 tally.uses[MASKS.len() + index] += 1;
                 return if goes_on { Ok(()) } else { Err(Stop::Passed) };
             }

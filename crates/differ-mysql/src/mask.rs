@@ -17,6 +17,8 @@ pub struct Answers {
     pub due: Due,
     /// Whether the command's text may change the schema.
     pub uses: bool,
+    /// Whether it may report changes of the command before.
+    pub is_late: bool,
     /// Whether it is the first packet of the reply.
     pub is_head: bool,
 }
@@ -32,7 +34,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order in which they are applied.
-pub const MASKS: [Mask; 11] = [
+pub const MASKS: [Mask; 12] = [
     Mask {
         name: "names",
         reason: "schemas, locks and the user have other names on the other side",
@@ -69,9 +71,9 @@ pub const MASKS: [Mask; 11] = [
     Mask {
         name: "warnings-of-ping",
         reason: "MySQL repeats the number of warnings of the statement before in its answer to \
-                 COM_PING and COM_SET_OPTION, which the proxy may answer itself",
+                 COM_PING, COM_SET_OPTION and COM_INIT_DB, and the proxy may have answered that",
         apply: |packet, answers| {
-            if !matches!(answers.command, "Ping" | "SetOption") {
+            if !matches!(answers.command, "Ping" | "SetOption" | "InitDb") {
                 return;
             }
             let Some(at) = status_place(&packet.payload) else { return };
@@ -107,18 +109,28 @@ pub const MASKS: [Mask; 11] = [
                  changed, or with what comes behind that",
         apply: |packet, answers| {
             if answers.command != "InitDb" && !answers.uses {
-                keep_changes(&mut packet.payload, |kind| kind != 1);
+                keep_changes(&mut packet.payload, |change| change[0] != 1);
             }
         },
     },
     Mask {
         name: "transaction-of-before",
         reason: "a session that begins to report its transaction says what it has noted of it, and \
-                 a proxied server has always noted it",
+                 a proxied server has always noted it; behind an error the proxy has asked already",
         apply: |packet, answers| {
-            if answers.command == "Query" {
-                keep_changes(&mut packet.payload, |kind| !matches!(kind, 4 | 5));
+            if answers.is_late {
+                keep_changes(&mut packet.payload, |change| !matches!(change[0], 4 | 5));
             }
+        },
+    },
+    Mask {
+        name: "no-settings",
+        reason: "variables of one statement are no settings, and are not reported behind a list of *",
+        apply: |packet, _| {
+            keep_changes(&mut packet.payload, |change| {
+                let is = |name: &&[u8]| change.windows(name.len()).any(|window| window == *name);
+                change[0] != 0 || !NO_SETTINGS.iter().any(is)
+            });
         },
     },
     Mask {
@@ -158,6 +170,9 @@ pub const MASKS: [Mask; 11] = [
     },
 ];
 
+/// Parts of the names of variables that a session has for one statement.
+const NO_SETTINGS: [&[u8]; 3] = [b"timestamp", b"insert_id", b"rand_seed"];
+
 /// The changes that an OK packet reports.
 struct Block<'a> {
     /// All in front of them but their length.
@@ -193,9 +208,9 @@ fn with_sorted_changes(payload: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Leaves only changes of some kinds in an OK packet. Without any, it does not say that there are.
-fn keep_changes(payload: &mut Vec<u8>, keeps: impl Fn(u8) -> bool) {
+fn keep_changes(payload: &mut Vec<u8>, keeps: impl Fn(&[u8]) -> bool) {
     let Some(Block { front, mut changes }) = block(payload) else { return };
-    changes.retain(|change| keeps(change[0]));
+    changes.retain(|change| keeps(change));
     if !changes.is_empty() {
         *payload = [front, &string(&changes.concat())].concat();
         return;
@@ -244,7 +259,7 @@ mod tests {
     }
 
     fn names(one: &[u8], two: &[u8], command: &'static str, due: Due) -> Option<Vec<&'static str>> {
-        let answers = Answers { command, due, uses: false, is_head: true };
+        let answers = Answers { command, due, uses: false, is_late: false, is_head: true };
         let used = same(&packet(one), &packet(two), answers)?;
         Some(MASKS.iter().zip(used).filter(|(_, used)| *used).map(|(mask, _)| mask.name).collect())
     }

@@ -4,7 +4,7 @@ use crate::packet::Packet;
 use crate::reply::{Reply, is_definition};
 
 /// The names of all passes, with the reasons why they are no faults.
-pub const PASSES: [(&str, &str); 3] = [
+pub const PASSES: [(&str, &str); 4] = [
     (
         "asks-back",
         "what a session remembers of the statement before is gone if another client has had the \
@@ -14,6 +14,11 @@ pub const PASSES: [(&str, &str); 3] = [
         "unfit-execution",
         "servers see in the values what an execution lacks, and say one of two errors; the proxy \
          does not look at values",
+    ),
+    (
+        "kept-conditions",
+        "MariaDB keeps the error of one statement through the next ones without tables, and no \
+         server has an error that the proxy has said itself",
     ),
     (
         "row-count",
@@ -30,6 +35,10 @@ pub struct Pair<'a> {
     pub direct: &'a Reply,
     /// The proxied reply.
     pub proxied: &'a Reply,
+    /// Whether the client has had an error that a proxy says itself.
+    pub was_refused: bool,
+    /// Whether rows are to be fetched.
+    pub has_cursor: bool,
     /// The number of the first packet that differs.
     pub at: usize,
 }
@@ -41,13 +50,18 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     if first.and_then(Packet::error) == Some(3566) {
         let text = pair.text.to_ascii_lowercase();
         let is_read = text.starts_with("select") || text.starts_with("show");
-        return Some((0, is_read && !text.contains(';')));
+        return Some((0, is_read && !text.contains(';') && !pair.has_cursor));
     }
     let is_unfit = |reply: &Reply| matches!(reply.error(), Some(1210 | 1835 | 1243));
     if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {
         return Some((1, true));
     }
+    let shows = ["SHOW WARN", "SHOW ERR", "SHOW COUNT", "SELECT @@warning_count"];
+    let shows = shows.iter().any(|beginning| pair.text.starts_with(beginning));
+    if pair.was_refused && shows {
+        return Some((2, true));
+    }
     let packet = pair.direct.packets.get(pair.at)?;
     let is_row = pair.at > 0 && !packet.is_error() && !is_definition(&packet.payload);
-    (is_row && pair.text.contains("ROW_COUNT()")).then_some((2, true))
+    (is_row && pair.text.contains("ROW_COUNT()")).then_some((3, true))
 }

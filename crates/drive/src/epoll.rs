@@ -18,9 +18,11 @@ use crate::address::Address;
 use crate::delay::Delay;
 use crate::face::{self, Driver, Event, Token};
 use crate::resting::{Resting, is_scarcity};
+use crate::sizing::Sizing;
 use crate::socket::{self, Listener, Socket};
 use crate::sys::{self, Poll};
 use crate::table::{Key, Life, Table};
+use crate::tuning::Tuning;
 use crate::waker::Waker;
 
 type Sink<'a> = &'a mut dyn FnMut(Event<'_>);
@@ -52,6 +54,7 @@ pub(crate) struct Epoll {
     /// Calls of `connect` that failed at once.
     failed: Vec<(Token, io::Error)>,
     resting: Resting,
+    tuning: Tuning,
     lingering: Delay<Key>,
 }
 
@@ -80,7 +83,7 @@ struct Listening {
 }
 
 impl Epoll {
-    pub(crate) fn open(linger: Duration, gate: u32) -> io::Result<Epoll> {
+    pub(crate) fn open(sizing: Sizing) -> io::Result<Epoll> {
         let epoll = Poll::open()?;
         let waker = Waker::new()?;
         epoll.watch(libc::EPOLL_CTL_ADD, waker.as_fd(), libc::EPOLLIN, WAKE)?;
@@ -94,8 +97,9 @@ impl Epoll {
             received: vec![0; RECEIVE_BYTES].into(),
             ready: Vec::new(),
             failed: Vec::new(),
-            resting: Resting::new(gate),
-            lingering: Delay::new(linger),
+            resting: Resting::new(sizing.gate),
+            tuning: sizing.tuning,
+            lingering: Delay::new(sizing.linger),
         })
     }
 
@@ -332,8 +336,9 @@ impl Driver for Epoll {
     }
 
     fn connect(&mut self, token: Token, address: &Address) {
+        let tuning = &self.tuning;
         let started = address.to_kernel().and_then(|address| {
-            let fd = socket::unconnected(&address)?;
+            let fd = socket::unconnected(&address, tuning)?;
             socket::start_connect(fd.as_fd(), &address)?;
             Ok(fd)
         });

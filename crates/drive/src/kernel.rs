@@ -55,10 +55,7 @@ pub fn open(kind: Kind, sizing: Sizing) -> io::Result<Kernel> {
             Err(error) => Some(format!("io_uring is not usable: {error}")),
         },
     };
-    Ok(Kernel {
-        chosen: Chosen::Epoll(Box::new(Epoll::open(sizing.linger, sizing.gate)?)),
-        why: refusal,
-    })
+    Ok(Kernel { chosen: Chosen::Epoll(Box::new(Epoll::open(sizing)?)), why: refusal })
 }
 
 impl Kernel {

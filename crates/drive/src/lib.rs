@@ -33,6 +33,7 @@
 mod address;
 mod allocator;
 mod sys;
+mod tuning;
 mod socket;
 mod waker;
 mod face;
@@ -49,5 +50,6 @@ pub use allocator::free_little_at_once;
 pub use face::{Driver, Event, Token};
 pub use kernel::{Kernel, Kind, open};
 pub use sizing::Sizing;
-pub use socket::{Listener, Socket};
+pub use socket::{Listener, Listening, Socket};
+pub use tuning::Tuning;
 pub use waker::Waker;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::tuning::Tuning;
+
 /// How much memory a driver reserves, and its time limits.
 ///
 /// `buffers`, `buffer_bytes` and `entries` concern io_uring only: epoll receives into one buffer of
@@ -22,6 +24,8 @@ pub struct Sizing {
     /// connection with such a descriptor for up to a second, until a lower descriptor is free, and
     /// accepts no other meanwhile.
     pub gate: u32,
+    /// Options of the TCP sockets that the driver connects.
+    pub tuning: Tuning,
 }
 
 impl Default for Sizing {
@@ -32,6 +36,7 @@ impl Default for Sizing {
             entries: 1024,
             linger: Duration::from_secs(5),
             gate: u32::MAX,
+            tuning: Tuning::default(),
         }
     }
 }

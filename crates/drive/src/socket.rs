@@ -11,10 +11,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use socket2::{Domain, SockAddr, SockRef, Type};
+use socket2::{Domain, SockAddr, SockRef, TcpKeepalive, Type};
 
 use crate::address::{Address, Peer};
 use crate::sys;
+use crate::tuning::Tuning;
 
 /// Seconds for which the kernel waits for the first bytes of a connection. It counts in attempts to
 /// complete the connection: a second makes one more of them.
@@ -91,6 +92,17 @@ impl IntoRawFd for Socket {
     }
 }
 
+/// How a socket listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listening {
+    /// Connections that the kernel queues until they are accepted.
+    pub backlog: i32,
+    /// Whether other sockets may listen at the same TCP address.
+    pub is_shared: bool,
+    /// Options of the connections that are accepted by TCP.
+    pub tuning: Tuning,
+}
+
 /// A socket that is bound and listens, ready for [`crate::Driver::listen`].
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
@@ -109,11 +121,21 @@ impl Listener {
     /// open until the kernel has cleaned up, so a program that may be restarted tries again. Also
     /// all other errors of `bind(2)` and `listen(2)`.
     pub fn bind(address: &Address, backlog: i32) -> io::Result<Listener> {
+        Listener::bind_as(address, &Listening { backlog, ..Listening::default() })
+    }
+
+    /// Binds and listens as [`Self::bind`] does, with these options.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn bind_as(address: &Address, how: &Listening) -> io::Result<Listener> {
         let kernel = address.to_kernel()?;
         let socket = socket2::Socket::new(kernel.domain(), Type::STREAM, None)?;
         match address {
             Address::Tcp(tcp) => {
                 socket.set_reuse_address(true)?;
+                socket.set_reuse_port(how.is_shared)?;
                 if tcp.is_ipv6() {
                     socket.set_only_v6(true)?;
                 }
@@ -121,8 +143,8 @@ impl Listener {
             Address::Unix(path) => remove_stale(path, &kernel)?,
         }
         socket.bind(&kernel)?;
-        socket.listen(backlog)?;
-        Listener::new(socket.into())
+        socket.listen(how.backlog)?;
+        Listener::new(socket.into(), &how.tuning)
     }
 
     /// Returns a second handle on the same queue of connections, for another driver.
@@ -160,10 +182,10 @@ impl Listener {
 
     /// Accepted connections inherit the options of a listening TCP socket, without a system call
     /// for each.
-    fn new(fd: OwnedFd) -> io::Result<Listener> {
+    fn new(fd: OwnedFd, tuning: &Tuning) -> io::Result<Listener> {
         let socket = SockRef::from(&fd);
         if socket.domain()? != Domain::UNIX {
-            tune(&socket)?;
+            tune(&socket, tuning)?;
         }
         Ok(Listener(fd))
     }
@@ -185,14 +207,14 @@ impl Listener {
 impl TryFrom<TcpListener> for Listener {
     type Error = io::Error;
     fn try_from(listener: TcpListener) -> io::Result<Listener> {
-        Listener::new(listener.into())
+        Listener::new(listener.into(), &Tuning::default())
     }
 }
 
 impl TryFrom<UnixListener> for Listener {
     type Error = io::Error;
     fn try_from(listener: UnixListener) -> io::Result<Listener> {
-        Listener::new(listener.into())
+        Listener::new(listener.into(), &Tuning::default())
     }
 }
 
@@ -203,10 +225,10 @@ impl AsFd for Listener {
 }
 
 /// Creates a socket in blocking mode, to be connected to an address of this kind.
-pub(crate) fn unconnected(address: &SockAddr) -> io::Result<OwnedFd> {
+pub(crate) fn unconnected(address: &SockAddr, tuning: &Tuning) -> io::Result<OwnedFd> {
     let socket = socket2::Socket::new(address.domain(), Type::STREAM, None)?;
     if address.domain() != Domain::UNIX {
-        tune(&socket)?;
+        tune(&socket, tuning)?;
     }
     Ok(socket.into())
 }
@@ -239,9 +261,18 @@ pub(crate) fn local(fd: BorrowedFd<'_>) -> Option<Address> {
 
 /// Sets the options of a TCP socket. The driver writes whole batches, so Nagle's delay could only
 /// hurt; keepalive notices a peer that vanished.
-fn tune(socket: &socket2::Socket) -> io::Result<()> {
+fn tune(socket: &socket2::Socket, tuning: &Tuning) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
-    socket.set_keepalive(true)
+    socket.set_keepalive(tuning.keepalive)?;
+    let Tuning { idle, interval, retries, user_timeout, .. } = *tuning;
+    let mut keepalive = TcpKeepalive::new();
+    keepalive = idle.map_or(keepalive.clone(), |time| keepalive.with_time(time));
+    keepalive = interval.map_or(keepalive.clone(), |time| keepalive.with_interval(time));
+    keepalive = retries.map_or(keepalive.clone(), |count| keepalive.with_retries(count));
+    if tuning.keepalive && (idle, interval, retries) != (None, None, None) {
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    user_timeout.map_or(Ok(()), |time| socket.set_tcp_user_timeout(Some(time)))
 }
 
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {

@@ -6,8 +6,9 @@ use refrain_mysql_wire::request::MULTI_STATEMENTS_ON;
 use refrain_mysql_wire::{Capabilities, Status, command};
 use refrain_pool::{Conn, Step};
 
+use crate::errors::{self, Brand};
 use crate::parts::My;
-use crate::{errors, learn, settings};
+use crate::{learn, settings};
 
 /// The flags that say something about the session, and not about the command before.
 const LASTING: Status = Status(
@@ -44,7 +45,7 @@ pub(crate) fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u
     match command {
         command::SET_OPTION => {
             let Some(has_several) = option(body) else {
-                errors::MALFORMED.write(out, 1);
+                errors::malformed(session.brand.unwrap_or(Brand::MySql)).write(out, 1);
                 return;
             };
             settings::edit(&mut session.settings, |s| s.has_several = has_several);

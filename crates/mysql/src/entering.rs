@@ -133,6 +133,7 @@ pub(crate) fn change_user(step: &mut Step<'_, My>, conn: Conn, request: &ChangeU
     let Some(client) = step.engine.connections.client(conn) else { return };
     client.session = ClientSession {
         state: ClientState::LoggingIn(Box::new(login)),
+        has_had_several: Some(client.session.settings.has_several),
         brand: client.session.brand,
         ..ClientSession::default()
     };
@@ -326,7 +327,11 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
         Some(name) if !agreed.schema.is_empty() => name.as_bytes(),
         _ => &agreed.schema,
     };
-    client.session.settings = Arc::new(first_settings(&agreed, &base, schema));
+    let mut settings = first_settings(&agreed, &base, schema);
+    if let Some(has_several) = client.session.has_had_several {
+        settings.has_several = has_several;
+    }
+    client.session.settings = Arc::new(settings);
     client.session.wishes = Wishes::of_base(&base);
     client.session.status = Status::AUTOCOMMIT;
     client.session.state = ClientState::Checking(agreed);

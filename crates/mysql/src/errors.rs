@@ -234,6 +234,14 @@ pub fn too_many_statements(most: u32) -> String {
     format!("Can't create more than max_prepared_stmt_count statements (current value: {most})")
 }
 
+/// Returns the error for a command that ends before its fields do.
+pub fn malformed(brand: Brand) -> Fixed {
+    match brand {
+        Brand::MySql => MALFORMED,
+        Brand::MariaDb => Fixed::new(MALFORMED.code, "Malformed communication packet"),
+    }
+}
+
 /// Returns the error for a COM_STMT_EXECUTE that does not fit its statement, such as a first one
 /// without types.
 pub fn unfit_execution(brand: Brand) -> Fixed {

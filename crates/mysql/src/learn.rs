@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
 use refrain_mysql_wire::track::Change;
-use refrain_mysql_wire::{Capabilities, Malformed, Status};
+use refrain_mysql_wire::{Capabilities, Malformed, Status, command};
 
 use crate::commands::{EOF_BYTES, ReadPacket, Sent};
 use crate::errors::Brand;
@@ -45,11 +45,13 @@ pub(crate) fn learn_left(
     client: &mut ClientSession,
     packet: &ReadPacket<'_>,
     agreed: Capabilities,
+    command: u8,
 ) {
+    let is_statement = matches!(command, command::QUERY | command::STMT_EXECUTE);
     let memory = &mut client.memory;
-    memory.found_rows |= packet.payload.first() == Some(&first::EOF);
+    memory.found_rows |= is_statement && packet.payload.first() == Some(&first::EOF);
     client.left = if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        memory.insert_id |= ok.last_insert_id > 0;
+        memory.insert_id |= is_statement && ok.last_insert_id > 0;
         let counts = ok.affected_rows > 0 || ok.last_insert_id > 0;
         Left { warnings: ok.warnings > 0, counts }
     } else {
@@ -122,14 +124,14 @@ pub(crate) fn learn_late(
     payload: &[u8],
 ) -> Result<Untold, Malformed> {
     let ok = OkPacket::read(payload, server.agreed)?;
-    let command = refrain_mysql_wire::command::PING;
+    let command = command::PING;
     let sent = Sent { command, facts: Facts::default(), statement: 0, is_foretold: false };
     learn_changes(client, server, (&ok, &sent))
 }
 
 /// Whether a command sets the schema and does nothing else.
 fn is_schema_command(sent: &Sent) -> bool {
-    sent.command == refrain_mysql_wire::command::INIT_DB
+    sent.command == command::INIT_DB
 }
 
 /// Kinds of changes that a reply has reported.

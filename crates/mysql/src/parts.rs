@@ -40,6 +40,8 @@ pub struct ClientSession {
     pub(crate) reading: Reading,
     /// The settings, which follow the client.
     pub(crate) settings: Arc<Settings>,
+    /// Whether texts could have several statements before COM_CHANGE_USER, which leaves that.
+    pub(crate) has_had_several: Option<bool>,
     /// The things that only the client's server has.
     pub(crate) pins: Pins,
     /// The prepared statements.

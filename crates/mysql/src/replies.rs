@@ -235,7 +235,7 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        learn::learn_left(session, packet, agreed);
+        learn::learn_left(session, packet, agreed, sent.command);
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;

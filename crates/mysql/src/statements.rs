@@ -109,7 +109,11 @@ pub(crate) fn named(
         return match (is_whole, is_silent) {
             (false, _) => None,
             (true, true) => skip(step, conn, brief),
-            (true, false) => refuse(step, conn, errors::MALFORMED.into(), brief),
+            (true, false) => {
+                let brand = step.engine.connections.client(conn)?.session.brand;
+                let told = errors::malformed(brand.unwrap_or(Brand::MySql));
+                refuse(step, conn, told.into(), brief)
+            }
         };
     };
     if number == prepared::LAST_PREPARED && has_to_wait(step, conn) {

@@ -12,7 +12,7 @@ use crate::descriptors::{self, Shares};
 use crate::exposure;
 use crate::pg::sqlite_host;
 use crate::resolve;
-use crate::source::Source;
+use crate::source::{Loaded, Source};
 use crate::tls::Setup;
 
 /// Maximum time of an attempt to connect.
@@ -23,8 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// If `out` cannot be written to.
 pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::Result<bool> {
-    let options = match source.load() {
-        Ok(options) => options,
+    let Loaded { options, remarks } = match source.load_and_tell() {
+        Ok(loaded) => loaded,
         Err(problems) => {
             writeln!(out, "{problems}")?;
             return Ok(false);
@@ -42,6 +42,10 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
     }
     for warning in exposure::warnings(source, &options) {
         writeln!(out, "warning: {warning}")?;
+    }
+    for (place, remark) in remarks {
+        let kind = if remark.is_warning { "warning" } else { "note" };
+        writeln!(out, "{kind}: {place}{remark}")?;
     }
     if connect { reach(&options, out) } else { Ok(true) }
 }

@@ -11,9 +11,10 @@ use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
 use refrain_drive::Address;
 
 use crate::advise::Console;
+use crate::pgbouncer::Asked;
 use crate::program::Program;
-use crate::source::{From, Overrides, PasswordFrom, Source};
-use crate::{advise, check, descriptors, log, program, source};
+use crate::source::{From, Loaded, Overrides, PasswordFrom, Source};
+use crate::{advise, check, descriptors, log, machine, pgbouncer, program, source};
 
 /// The exit code for a command line or a configuration that cannot work.
 const USAGE: u8 = 2;
@@ -43,6 +44,10 @@ Examples:
       refrain check --connect refrain.toml
       refrain refrain.toml
 
+  Run with the file of a PgBouncer, or turn it into a file of Refrain's own:
+      refrain /etc/pgbouncer/pgbouncer.ini
+      refrain convert /etc/pgbouncer/pgbouncer.ini > refrain.toml
+
   Watch a running Refrain:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
       curl http://localhost:9432/metrics
@@ -62,8 +67,8 @@ struct CommandLine {
     #[command(subcommand)]
     action: Option<Action>,
     /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file
-    /// (sqlite:path), or a configuration file [default: the environment variable REFRAIN_URL, else
-    /// sqlite:./refrain.db]
+    /// (sqlite:path), or a configuration file: TOML, or a pgbouncer.ini [default: the environment
+    /// variable REFRAIN_URL, else sqlite:./refrain.db]
     #[arg(value_name = "URL | FILE")]
     target: Option<String>,
     #[command(flatten)]
@@ -86,6 +91,11 @@ enum Action {
         /// Allow clients from other machines to be trusted.
         #[arg(long)]
         insecure_trust: bool,
+    },
+    /// Print the TOML file that does the same as a pgbouncer.ini, with its comments.
+    Convert {
+        /// The pgbouncer.ini.
+        file: PathBuf,
     },
     /// Ask a running Refrain which reads are repeated, and print up to ten rules of the cache.
     Advise {
@@ -131,6 +141,9 @@ struct Flags {
     /// Log format: text or json [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = word(&LOG_FORMATS))]
     log_format: Option<LogFormat>,
+    /// Write no log to standard error, but to the file of `logfile` alone
+    #[arg(long)]
+    quiet: bool,
     /// Log level: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL", value_parser = word(&LOG_LEVELS))]
     log_level: Option<LogLevel>,
@@ -204,6 +217,8 @@ impl Flags {
             driver: self.driver,
             log_format: self.log_format,
             log_level: self.log_level,
+            verbose: 0,
+            user: None,
             metrics_listen: self.metrics_listen.map(|OrOff(address)| address),
             insecure_trust: self.insecure_trust,
             password: password_from(self.password_file),
@@ -221,6 +236,9 @@ fn password_from(file: Option<PathBuf>) -> PasswordFrom {
 
 /// Runs what the command line asks for, until the program ends.
 pub fn run() -> ExitCode {
+    if pgbouncer::is_name(env::args_os().next()) {
+        return as_pgbouncer();
+    }
     let CommandLine { action, target, flags } = CommandLine::parse();
     match (action, target) {
         (Some(Action::Check { target, password_file, connect, insecure_trust }), _) => {
@@ -232,6 +250,7 @@ pub fn run() -> ExitCode {
                 _ => ExitCode::FAILURE,
             }
         }
+        (Some(Action::Convert { file }), _) => convert(file),
         (Some(Action::Advise { target, user }), _) => {
             let console = Console::read(&target, user, |name| env::var(name).ok());
             let advised =
@@ -248,26 +267,74 @@ pub fn run() -> ExitCode {
         (None, target) => {
             let target = target.or_else(|| env::var(source::TARGET).ok());
             let from = From::parse(target.as_deref().unwrap_or(OWN_DATABASE));
-            serve(&Source { from, overrides: flags.overrides() }, target.is_none())
+            let how = How { welcome: target.is_none(), quiet: flags.quiet };
+            serve(&Source { from, overrides: flags.overrides() }, how)
         }
     }
 }
 
-/// Serves clients until the program ends. If `welcome` is true, prints how to connect first.
-fn serve(source: &Source, welcome: bool) -> ExitCode {
+/// Runs under the name of PgBouncer, with its command line.
+fn as_pgbouncer() -> ExitCode {
+    match pgbouncer::read(env::args_os()) {
+        Ok(Asked::Version) => {
+            let version = pgbouncer::version();
+            let written = writeln!(io::stdout(), "{version}");
+            if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Ok(Asked::Serve { file, quiet, verbose, user }) => {
+            let overrides = Overrides { verbose, user, ..Overrides::default() };
+            let source = Source { from: From::File(file), overrides };
+            serve(&source, How { welcome: false, quiet })
+        }
+        Err(problem) => complain(&problem),
+    }
+}
+
+/// Prints the TOML file that does the same as a `pgbouncer.ini`.
+fn convert(file: PathBuf) -> ExitCode {
+    let source = Source { from: From::File(file), overrides: Overrides::default() };
+    match source.convert() {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(problems) => complain(&problems),
+    }
+}
+
+/// How the program says what it does.
+#[derive(Clone, Copy, Debug, Default)]
+struct How {
+    /// Whether it prints how to connect.
+    welcome: bool,
+    /// Whether the log leaves standard error alone.
+    quiet: bool,
+}
+
+/// Serves clients until the program ends.
+fn serve(source: &Source, how: How) -> ExitCode {
     refrain_drive::free_little_at_once();
-    let options = match source.load() {
-        Ok(options) => options,
+    let Loaded { options, remarks } = match source.load_and_tell() {
+        Ok(loaded) => loaded,
         Err(problems) => return complain(&problems),
     };
+    if let Some(user) = &options.general.os_user
+        && let Err(error) = machine::become_user(user)
+    {
+        return complain(&error.to_string());
+    }
+    if how.quiet {
+        log::be_quiet();
+    }
     log::start(options.general.log_format, options.general.log_level);
+    log::remarks(&remarks, "start");
     log::abort_on_panic();
     descriptors::raise();
     let outcome = program::start(source.clone(), options).and_then(|program| {
         program.handle_signals()?;
-        if welcome {
+        if how.welcome {
             // Standard output may be closed: then there is no reader to welcome.
-            let _ = self::welcome(&program, &mut io::stdout().lock());
+            let _ = welcome(&program, &mut io::stdout().lock());
         }
         program.wait()
     });

@@ -41,6 +41,7 @@ mod state;
 mod source;
 mod exposure;
 mod core_files;
+mod pid_file;
 mod supervisor;
 mod worker_state;
 mod worker_tls;
@@ -59,6 +60,7 @@ mod admin;
 mod check;
 mod advise;
 mod program;
+mod pgbouncer;
 pub mod cli;
 #[cfg(test)]
 mod echo;

@@ -2,13 +2,15 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use refrain_drive::{Address, Listener, Socket};
+use nix::unistd::Group;
+use refrain_config::General;
+use refrain_drive::{Address, Listener, Listening, Socket, Tuning};
 use refrain_pool::Parts;
 use refrain_pool::shared::Shared;
 
@@ -30,8 +32,8 @@ pub(crate) struct Places<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UnixSocket<'a> {
     At(&'a Path),
-    /// In this directory, where libpq looks for it.
-    Postgres(&'a Path),
+    /// In this directory, where libpq looks for it, with this port in its name.
+    Postgres(&'a Path, Option<u16>),
 }
 
 /// The bound sockets and their addresses. The file of the Unix socket is removed when this is
@@ -58,12 +60,17 @@ impl Drop for SocketFile {
 
 /// Binds all addresses of a protocol.
 ///
-/// Every user of the machine may connect to the Unix socket: the login checks who they are.
+/// The options say which users of the machine may connect to the Unix socket; by default every one
+/// may, and the login checks who they are.
 ///
 /// # Errors
 /// The error of the first address that cannot be bound, with the address.
-pub(crate) fn bind(places: Places<'_>, backlog: u32) -> io::Result<Listeners> {
-    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+pub(crate) fn bind(places: Places<'_>, general: &General) -> io::Result<Listeners> {
+    let how = Listening {
+        backlog: i32::try_from(general.listen_backlog).unwrap_or(i32::MAX),
+        is_shared: general.so_reuseport,
+        tuning: tuning(general),
+    };
     let named = |address: &Address| {
         let address = address.clone();
         move |error: io::Error| {
@@ -73,7 +80,7 @@ pub(crate) fn bind(places: Places<'_>, backlog: u32) -> io::Result<Listeners> {
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     for address in places.addresses {
         let address = Address::Tcp(*address);
-        let bound = retry_in_use(|| Listener::bind(&address, backlog));
+        let bound = retry_in_use(|| Listener::bind_as(&address, &how));
         let socket = bound.map_err(named(&address))?;
         // A core that is told of such a client before its first bytes wakes up twice.
         if places.client_speaks_first {
@@ -86,13 +93,34 @@ pub(crate) fn bind(places: Places<'_>, backlog: u32) -> io::Result<Listeners> {
     if let Some(socket) = places.socket {
         let path = socket.path(addresses.first());
         let address = Address::Unix(path.clone());
-        let bound = retry_in_use(|| Listener::bind(&address, backlog));
+        let bound = retry_in_use(|| Listener::bind_as(&address, &how));
         sockets.push(bound.map_err(named(&address))?);
         file = SocketFile(Some(path.clone()));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(named(&address))?;
+        admit(&path, general).map_err(named(&address))?;
         addresses.push(address);
     }
     Ok(Listeners { sockets, addresses, file })
+}
+
+/// Returns the options of TCP sockets.
+pub(crate) fn tuning(general: &General) -> Tuning {
+    Tuning {
+        keepalive: general.tcp_keepalive,
+        idle: general.tcp_keepidle.0,
+        interval: general.tcp_keepintvl.0,
+        retries: general.tcp_keepcnt.0,
+        user_timeout: general.tcp_user_timeout.0,
+    }
+}
+
+/// Lets users of the machine connect to a Unix socket.
+fn admit(path: &Path, general: &General) -> io::Result<()> {
+    if let Some(name) = &general.unix_socket_group {
+        let group = Group::from_name(name)?;
+        let unknown = || io::Error::other(format!("there is no group {name:?}"));
+        chown(path, None, Some(group.ok_or_else(unknown)?.gid.as_raw()))?;
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(general.unix_socket_mode.0))
 }
 
 /// Calls `bind` again, for up to [`IN_USE_TIMEOUT`], while the address is in use: a program that
@@ -112,14 +140,16 @@ pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Re
 }
 
 impl UnixSocket<'_> {
-    /// Returns the path. If it has a port in it, that is the port of the first TCP address.
+    /// Returns the path. If it has a port in it, and none is given, that is the port of the first
+    /// TCP address.
     fn path(self, first: Option<&Address>) -> PathBuf {
         match (self, first) {
             (Self::At(path), _) => path.to_owned(),
-            (Self::Postgres(dir), Some(Address::Tcp(address))) => {
+            (Self::Postgres(dir, Some(port)), _) => dir.join(format!(".s.PGSQL.{port}")),
+            (Self::Postgres(dir, None), Some(Address::Tcp(address))) => {
                 dir.join(format!(".s.PGSQL.{}", address.port()))
             }
-            (Self::Postgres(dir), _) => dir.join(".s.PGSQL.6432"),
+            (Self::Postgres(dir, None), _) => dir.join(".s.PGSQL.6432"),
         }
     }
 }
@@ -155,9 +185,9 @@ mod tests {
         fs::create_dir_all(&dir).unwrap();
         let addresses = &["127.0.0.1:0".parse().unwrap()];
         let own = dir.join("own.sock");
-        for socket in [UnixSocket::Postgres(&dir), UnixSocket::At(&own)] {
+        for socket in [UnixSocket::Postgres(&dir, None), UnixSocket::At(&own)] {
             let places = Places { addresses, socket: Some(socket), client_speaks_first: true };
-            let bound = bind(places, 10).unwrap();
+            let bound = bind(places, &General::default()).unwrap();
             let Address::Unix(path) = bound.addresses[1].clone() else { panic!("{bound:?}") };
             assert!(path.exists());
             drop(bound);

@@ -2,16 +2,19 @@
 //! names of its users.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, ptr};
+use std::{env, fs, ptr};
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
-use nix::unistd::{Uid, User};
+use nix::unistd::{Uid, User, geteuid, initgroups, setgid, setuid};
 use refrain_config::{AuthMethod, Machine, Network, Options};
+
+use crate::resolve;
 
 /// This machine.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +36,14 @@ impl Machine for ThisMachine {
             (network.address.is_ipv4() == network.mask.is_ipv4()).then_some(network)
         };
         Ok(interfaces.filter_map(|it| network(it.address, it.netmask)).collect())
+    }
+
+    fn directory(&self) -> io::Result<PathBuf> {
+        env::current_dir()
+    }
+
+    fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        resolve::look_up(name).map_err(io::Error::other)
     }
 }
 
@@ -65,6 +76,23 @@ impl UserNames {
         }
         self.names.entry(uid).or_insert_with(|| look_up(uid)).clone()
     }
+}
+
+/// Becomes a user of the operating system, with their groups.
+///
+/// # Errors
+/// If there is no such user, or if this process may not become another.
+pub(crate) fn become_user(name: &str) -> io::Result<()> {
+    let failed = |why: String| io::Error::other(format!("user {name:?}: {why}"));
+    let user = User::from_name(name)?.ok_or_else(|| failed("there is none".to_owned()))?;
+    if user.uid == geteuid() {
+        return Ok(());
+    }
+    let groups = CString::new(name)?;
+    let changed = initgroups(&groups, user.gid)
+        .and_then(|()| setgid(user.gid))
+        .and_then(|()| setuid(user.uid));
+    changed.map_err(|error| failed(error.desc().to_owned()))
 }
 
 fn look_up(uid: u32) -> Option<Arc<str>> {

@@ -68,7 +68,7 @@ impl Opened {
     pub(crate) fn protocol<P: Served>(&self) -> io::Result<Opening<P>> {
         let general = &self.options.general;
         let kernels = open_kernels(general, self.shares.gate())?;
-        let listeners = listen::bind(P::places(general), general.listen_backlog)?;
+        let listeners = listen::bind(P::places(general), general)?;
         let process = Arc::clone(&self.process);
         let cores = Cores::new(process, &self.options, &kernels, self.shares.room());
         Ok(Opening { cores, kernels, listeners })
@@ -142,7 +142,7 @@ fn open_kernels(general: &General, gate: u32) -> io::Result<Vec<Kernel>> {
         DriverChoice::Uring => Kind::Uring,
         DriverChoice::Epoll => Kind::Epoll,
     };
-    let sizing = Sizing { gate, ..Sizing::default() };
+    let sizing = Sizing { gate, tuning: listen::tuning(general), ..Sizing::default() };
     (0..worker_count(general.workers)).map(|_| refrain_drive::open(kind, sizing)).collect()
 }
 

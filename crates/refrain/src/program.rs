@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use refrain_config::{Host, Options};
+use refrain_config::{General, Host, Options};
 use refrain_drive::Address;
 use refrain_mysql::parts::My;
 use refrain_pg::parts::Pg;
@@ -17,10 +17,11 @@ use crate::listen::SocketFile;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, PgState, parser};
+use crate::pid_file::PidFile;
 use crate::source::Source;
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::workers::{Shared, Threads};
-use crate::{admin, core_files, http, metrics, signals};
+use crate::{admin, core_files, http, log, metrics, signals};
 
 /// A running program.
 pub struct Program {
@@ -31,6 +32,7 @@ pub struct Program {
     parser: JoinHandle<()>,
     /// The files are removed at the end.
     _files: Vec<SocketFile>,
+    _pid_file: PidFile,
 }
 
 impl Program {
@@ -77,6 +79,7 @@ impl Program {
 /// driver needs.
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
     core_files::keep_secrets(&options.general);
+    log_to_file(&options.general)?;
     let opened = Opened::open(options)?;
     let pg = opened.protocol::<Pg>()?;
     let my = opened.options.has_mysql().then(|| opened.protocol::<My>()).transpose()?;
@@ -106,9 +109,27 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg_state))?;
     }
     let addresses = state.addresses.clone();
+    let pid_file = PidFile::write(opened.options.general.pidfile.as_deref())?;
     let Threads { threads, files } = threads;
     let supervisor = Supervisor::new(state, source, ordered, threads);
-    Ok(Program { supervisor, commands, addresses, metrics, parser, _files: files })
+    Ok(Program {
+        supervisor,
+        commands,
+        addresses,
+        metrics,
+        parser,
+        _files: files,
+        _pid_file: pid_file,
+    })
+}
+
+/// Opens the file of the log, so that an error ends the start.
+fn log_to_file(general: &General) -> io::Result<()> {
+    let path = general.logfile.as_deref();
+    let name = path.map(|path| path.display().to_string()).unwrap_or_default();
+    let failed =
+        |error: io::Error| io::Error::new(error.kind(), format!("logfile {name}: {error}"));
+    log::open_file(path).map_err(failed)
 }
 
 /// Opens the SQLite files, so that an error in one ends the start, before a client connects.
@@ -131,7 +152,6 @@ mod tests {
     use refrain_config::Workers;
 
     use super::*;
-    use crate::log;
     use crate::source::{From, Overrides};
 
     fn get(address: SocketAddr, path: &str) -> String {

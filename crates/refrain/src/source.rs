@@ -6,7 +6,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Workers};
+use refrain_config::{
+    DriverChoice, Errors, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Remark, Workers,
+    is_ini,
+};
 
 use crate::machine::ThisMachine;
 
@@ -31,8 +34,17 @@ pub struct Source {
 pub enum From {
     /// `postgres://…`, `mysql://…` or `sqlite:…`
     Url(String),
-    /// A TOML file.
+    /// A TOML file, or a `pgbouncer.ini`.
     File(PathBuf),
+}
+
+/// Options that have been read, with what there is to tell about the lines that they are from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The options.
+    pub options: Options,
+    /// The remarks about lines of a `pgbouncer.ini`, each with its file.
+    pub remarks: Vec<(String, Remark)>,
 }
 
 /// Options of the command line, which take precedence over those of the file.
@@ -56,6 +68,10 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
     /// Log level.
     pub log_level: Option<LogLevel>,
+    /// Levels by which the log says more than the file wants.
+    pub verbose: u8,
+    /// User to become.
+    pub user: Option<String>,
     /// The place of the password if the URL has none.
     pub password: PasswordFrom,
     /// Address for metrics; `Some(None)` turns them off.
@@ -122,7 +138,7 @@ fn has_password(url: &str) -> bool {
 
 impl From {
     /// Reads an argument: text with `://` in it or with the prefix `sqlite:` is a URL; anything
-    /// else is the name of a configuration file.
+    /// else is the name of a configuration file: TOML, or a `pgbouncer.ini`.
     pub fn parse(text: &str) -> Self {
         let is_url = text.contains("://") || text.starts_with(SQLITE);
         if is_url { Self::Url(text.to_owned()) } else { Self::File(text.into()) }
@@ -155,6 +171,15 @@ impl Source {
     /// # Errors
     /// All errors of the configuration, one a line.
     pub fn load(&self) -> Result<Options, String> {
+        self.load_and_tell().map(|loaded| loaded.options)
+    }
+
+    /// Reads the options, checks them, and tells what there is to know about lines of a
+    /// `pgbouncer.ini`.
+    ///
+    /// # Errors
+    /// All errors of the configuration, one a line.
+    pub fn load_and_tell(&self) -> Result<Loaded, String> {
         let (read, place) = match &self.from {
             From::Url(url) => {
                 let password = match &self.overrides.password {
@@ -165,7 +190,8 @@ impl Source {
                     place => place.read()?,
                 };
                 let whole = password.map(|password| with_password(url, &password));
-                (Options::from_url_on(whole.as_deref().unwrap_or(url), &ThisMachine), String::new())
+                let read = Options::from_url_on(whole.as_deref().unwrap_or(url), &ThisMachine);
+                (read.map(without_remarks), String::new())
             }
             From::File(_) if matches!(self.overrides.password, PasswordFrom::File(_)) => {
                 return Err(
@@ -175,20 +201,63 @@ impl Source {
             From::File(path) => {
                 let name = path.display();
                 let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-                (Options::from_toml_on(&text, &ThisMachine), format!("{name}: "))
+                let read = match is_ini(path, &text) {
+                    true => Options::from_ini_on(&text, &ThisMachine),
+                    false => Options::from_toml_on(&text, &ThisMachine).map(without_remarks),
+                };
+                (read, format!("{name}: "))
             }
         };
-        let mut options = read.map_err(|errors| {
-            let lines: Vec<_> = errors.0.iter().map(|error| format!("{place}{error}")).collect();
-            lines.join("\n")
-        })?;
+        let (mut options, remarks) = read.map_err(|errors| all(&errors, &place))?;
         read_userlist(&mut options, &place)?;
         self.overrides.apply(&mut options);
         match trusts_strangers(&options, &options.addresses()) {
             Some(why) => Err(format!("{place}{why}")),
-            None => Ok(options),
+            None => {
+                let remarks = remarks.into_iter().map(|remark| {
+                    let place = remark.file.as_ref().map(|file| format!("{}: ", file.display()));
+                    (place.unwrap_or_else(|| place_of(&self.from)), remark)
+                });
+                Ok(Loaded { options, remarks: remarks.collect() })
+            }
         }
     }
+
+    /// Returns the TOML file that does the same as a `pgbouncer.ini`.
+    ///
+    /// # Errors
+    /// All errors of the file, one a line; or if the source is no such file.
+    pub fn convert(&self) -> Result<String, String> {
+        let From::File(path) = &self.from else {
+            return Err("expected the name of a pgbouncer.ini".to_owned());
+        };
+        let place = place_of(&self.from);
+        let text = fs::read_to_string(path).map_err(|error| format!("{place}{error}"))?;
+        if !is_ini(path, &text) {
+            return Err(format!(
+                "{place}is not a pgbouncer.ini: its name does not end with .ini, and it has no section [pgbouncer]"
+            ));
+        }
+        Options::convert_ini(&text, &ThisMachine).map_err(|errors| all(&errors, &place))
+    }
+}
+
+/// Returns what stands before an error of a file.
+fn place_of(from: &From) -> String {
+    format!("{from}: ")
+}
+
+fn without_remarks(options: Options) -> (Options, Vec<Remark>) {
+    (options, Vec::new())
+}
+
+/// Writes all errors, one a line, each with its file.
+fn all(errors: &Errors, place: &str) -> String {
+    let line = |error: &refrain_config::Error| match &error.file {
+        Some(file) => format!("{}: {error}", file.display()),
+        None => format!("{place}{error}"),
+    };
+    errors.0.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds the users of `auth_file`, if the options name one. `place` stands before an error about the
@@ -234,6 +303,12 @@ impl Overrides {
         put(&mut general.driver, self.driver);
         put(&mut general.log_format, self.log_format);
         put(&mut general.log_level, self.log_level);
+        for _ in 0..self.verbose {
+            general.log_level = louder(general.log_level);
+        }
+        if self.user.is_some() {
+            general.os_user.clone_from(&self.user);
+        }
         put(&mut general.metrics_listen, self.metrics_listen);
         general.insecure_trust |= self.insecure_trust;
         self.apply_to_pool(&mut options.defaults);
@@ -245,6 +320,16 @@ impl Overrides {
     fn apply_to_pool(&self, pool: &mut PoolOptions) {
         put(&mut pool.pool_size, self.pool_size);
         put(&mut pool.pool_mode, self.pool_mode);
+    }
+}
+
+/// Returns the next level.
+fn louder(level: LogLevel) -> LogLevel {
+    match level {
+        LogLevel::Error => LogLevel::Warn,
+        LogLevel::Warn => LogLevel::Info,
+        LogLevel::Info => LogLevel::Debug,
+        LogLevel::Debug | LogLevel::Trace => LogLevel::Trace,
     }
 }
 

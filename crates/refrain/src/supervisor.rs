@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use refrain_config::{Change, Options, When};
+use refrain_config::{Change, Options, Remark, When};
 use refrain_drive::Address;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
 use crate::exposure;
 use crate::log;
-use crate::source::{Source, trusts_strangers};
+use crate::source::{Loaded, Source, trusts_strangers};
 use crate::state::State;
 use crate::tls::Setup;
 
@@ -26,6 +26,9 @@ use crate::tls::Setup;
 const STOP_WAIT: Duration = Duration::from_secs(5);
 /// How often clients are counted while waiting for the last of them to leave.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
+
+/// The remarks about lines of the configuration, each with its file.
+type Remarks = Vec<(String, Remark)>;
 
 /// A command for the whole process, or a report of a core about its end.
 #[derive(Debug)]
@@ -173,7 +176,9 @@ impl Supervisor {
     /// Reads the configuration again. A configuration with errors changes nothing.
     fn reload(&self) -> Result<(), String> {
         let old = self.state.options();
-        let (new, setup) = self.load().inspect_err(|why| {
+        // The file may have been renamed: what follows goes to one of its old name.
+        open_log(&old);
+        let (new, setup, remarks) = self.load().inspect_err(|why| {
             for problem in why.lines() {
                 tracing::error!(cause = "reload", "configuration not reloaded: {problem}");
             }
@@ -185,6 +190,8 @@ impl Supervisor {
         for warning in warnings.into_iter().chain(self.state.unserved(&new)) {
             tracing::warn!(cause = "reload", "{warning}");
         }
+        log::remarks(&remarks, "reload");
+        open_log(&new);
         log::set_level(new.general.log_level);
         self.state.reload(new, setup);
         Ok(())
@@ -192,8 +199,8 @@ impl Supervisor {
 
     /// Reads the configuration and the files that it names, and checks it against the addresses
     /// that were bound at the start.
-    fn load(&self) -> Result<(Options, Setup), String> {
-        let options = self.source.load()?;
+    fn load(&self) -> Result<(Options, Setup, Remarks), String> {
+        let Loaded { options, remarks } = self.source.load_and_tell()?;
         let tcp = |address: &Address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
@@ -201,7 +208,7 @@ impl Supervisor {
         let bound: Vec<_> = self.state.addresses.iter().filter_map(tcp).collect();
         match trusts_strangers(&options, &bound) {
             Some(why) => Err(why),
-            None => Setup::read(&options).map(|setup| (options, setup)),
+            None => Setup::read(&options).map(|setup| (options, setup, remarks)),
         }
     }
 
@@ -231,6 +238,13 @@ impl Supervisor {
             self.state.command(&Command::Stop);
             self.stage = Stage::Stopping(Instant::now() + STOP_WAIT);
         }
+    }
+}
+
+/// Opens the file of the log anew.
+fn open_log(options: &Options) {
+    if let Err(error) = log::open_file(options.general.logfile.as_deref()) {
+        tracing::error!(cause = "reload", "the logfile cannot be opened: {error}");
     }
 }
 

@@ -13,7 +13,10 @@ struct Page {
     text: fn() -> String,
 }
 
-const PAGES: &[Page] = &[Page { name: "config.md", text: refrain_config::reference }];
+const PAGES: &[Page] = &[
+    Page { name: "config.md", text: refrain_config::reference },
+    Page { name: "pgbouncer.md", text: refrain_config::pgbouncer_page },
+];
 
 fn path(page: &Page) -> PathBuf {
     workspace::root().join("docs").join(page.name)

@@ -80,6 +80,32 @@ impl Refrain {
         Ok(refrain)
     }
 
+    /// Starts [`program`] with a `pgbouncer.ini` and other files in its folder. In all of them,
+    /// `{port}` and `{dir}` stand for the port that is free and for the folder.
+    pub fn start_ini(ini: &str, files: &[(&str, &str)]) -> Result<Refrain> {
+        let port = free_port()?;
+        let dir = new_dir()?;
+        let named = |text: &str| {
+            let text = text.replace("{dir}", &dir.display().to_string());
+            text.replace("{port}", &port.to_string())
+        };
+        for (name, text) in files.iter().chain([&("config.ini", ini)]) {
+            fs::write(dir.join(name), named(text))?;
+        }
+        let log = File::create(dir.join("log"))?;
+        let mut command = Command::new(program()?);
+        command.arg("config.ini").current_dir(&dir);
+        let process = Leash::start(&command, "TERM", &log)?;
+        let mut refrain = Refrain { port, dir, process };
+        refrain.wait_until_listening()?;
+        Ok(refrain)
+    }
+
+    /// Returns the folder in which the proxy runs.
+    pub fn folder(&self) -> &Path {
+        &self.dir
+    }
+
     /// Starts [`program`] in a folder without a configuration, so that it serves an SQLite file
     /// there.
     pub fn alone(folder: &Path) -> Result<Refrain> {

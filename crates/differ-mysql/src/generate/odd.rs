@@ -17,7 +17,6 @@ const RAW: &[&[u8]] = &[
     b"\x80",
     b"\x17",
     b"\x17\x01\0",
-    b"\x1b",
     b"\x1b\x05\0",
     b"\x16",
     b"\x0e and more",

@@ -33,6 +33,7 @@ use crate::sizing::Sizing;
 use crate::socket::{self, Listener, Socket};
 use crate::sys;
 use crate::table::{Key, Life, Table};
+use crate::tuning::Tuning;
 use crate::waker::Waker;
 
 use buffers::{Buffers, GROUP};
@@ -67,6 +68,7 @@ pub(crate) struct Uring {
     /// Connections that found no buffer in this turn, and are to ask again.
     without_buffer: Vec<Key>,
     resting: Resting,
+    tuning: Tuning,
     lingering: Delay<Key>,
 }
 
@@ -100,6 +102,7 @@ impl Uring {
             starved: 0,
             without_buffer: Vec::new(),
             resting: Resting::new(sizing.gate),
+            tuning: sizing.tuning,
             lingering: Delay::new(sizing.linger),
         };
         uring.await_wake();
@@ -325,8 +328,9 @@ impl Driver for Uring {
     }
 
     fn connect(&mut self, token: Token, address: &Address) {
+        let tuning = &self.tuning;
         let begun = address.to_kernel().and_then(|address| {
-            let fd: OwnedFd = socket::unconnected(&address)?;
+            let fd: OwnedFd = socket::unconnected(&address, tuning)?;
             Ok((fd, address))
         });
         let (fd, address) = match begun {

@@ -7,7 +7,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use refrain_drive::{Address, Driver, Kind, Listener, Peer, Sizing, Token, open};
+use refrain_drive::{
+    Address, Driver, Kind, Listener, Listening, Peer, Sizing, Token, Tuning, open,
+};
+use socket2::SockRef;
 
 use crate::harness::{Seen, on_both, tcp};
 
@@ -126,6 +129,24 @@ on_both! {
         driven.kernel.close(Token(0));
         assert!(driven.closed(Token(1)).is_none());
         fs::remove_file(path).unwrap();
+    }
+
+    fn sockets_have_the_options_that_are_asked_for(driven) {
+        let any = Address::Tcp(([127, 0, 0, 1], 0).into());
+        let (idle, patience) = (Duration::from_secs(31), Duration::from_millis(7000));
+        let tuning =
+            Tuning { idle: Some(idle), user_timeout: Some(patience), ..Tuning::default() };
+        let how = Listening { backlog: 8, is_shared: true, tuning };
+        let listener = Listener::bind_as(&any, &how).unwrap();
+        let address = listener.local().unwrap();
+        assert!(Listener::bind(&address, 8).is_err(), "only those that share it may have it");
+        drop(Listener::bind_as(&address, &how).unwrap());
+        driven.kernel.listen(0, listener).unwrap();
+        let _client = tcp(&address);
+        let (_, socket, _) = driven.accepted();
+        let socket = SockRef::from(&socket);
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), idle);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(patience));
     }
 
     fn after_unlisten_nobody_is_accepted(driven) {

@@ -95,6 +95,11 @@ enum Kind {
 }
 
 impl Credential {
+    /// Whether there is such a user.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
+    }
+
     /// Prepares a user's stored secret. A plain password costs a PBKDF2 here, so that no login has
     /// to pay it.
     pub fn prepare(user: &str, stored: StoredSecret, seed: &Seed) -> Self {

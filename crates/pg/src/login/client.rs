@@ -85,8 +85,10 @@ impl Step<'_, '_> {
             Some(Ok(method)) => method,
             Some(Err(denied)) => return self.deny(conn, &login_request, &denied),
         };
-        if method == Method::Trust {
-            let trusted = AuthStep::trust(&login_request.user);
+        let trusted = || AuthStep::trust(&login_request.user);
+        let is_trusted = method == Method::Trust;
+        if is_trusted && !shared.options().must_be_known(&login_request.user) {
+            let trusted = trusted();
             return self.proof(conn, login_request, trusted);
         }
         let credential = match self.find_user(conn, &login_request, since) {
@@ -101,6 +103,14 @@ impl Step<'_, '_> {
                 return self.step.end_client(conn, DisconnectReason::UserLookup);
             }
         };
+        if is_trusted {
+            if credential.is_known() {
+                let trusted = trusted();
+                return self.proof(conn, login_request, trusted);
+            }
+            let message = format!("role \"{}\" does not exist", login_request.user);
+            return self.refuse_in_words(conn, DisconnectReason::Login, &message, "");
+        }
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let proof = Proving::start_over(client.secured(), method, &credential, &random);

@@ -9,7 +9,9 @@
 //! nor report more settings than are kept.
 
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_pool::event::Level;
 use refrain_pool::ids::Conn;
+use refrain_pool::note_server_error;
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write::Report;
@@ -61,7 +63,13 @@ impl Step<'_, '_> {
         startup::write(self.step.ports.out(conn), 0, parameters.into_iter());
         let began = Began::now(self.step.now, &pool.shared.protocol.database().roles);
         let (login, server_parameters) = (Some(login), Vec::new());
-        let logging_in = LoggingIn { login, secret: version, began, server_parameters };
+        let logging_in = LoggingIn {
+            login,
+            secret: version,
+            began,
+            server_parameters,
+            runs_connect_query: false,
+        };
         server.begin_login(logging_in);
     }
 
@@ -123,7 +131,7 @@ impl Step<'_, '_> {
                     if !login.has_room(name, value) {
                         return bad("it reports too many settings");
                     }
-                    login.server_parameters.push((name.into(), value.into()));
+                    login.report(name, value);
                     Next::On
                 }
                 Err(_) => bad("malformed ParameterStatus"),
@@ -135,7 +143,19 @@ impl Step<'_, '_> {
                 }
                 Err(_) => bad("malformed BackendKeyData"),
             },
-            back::READY_FOR_QUERY if login.login.is_none() => Next::Done,
+            back::READY_FOR_QUERY if login.login.is_none() => self.ready_at_login(conn, body),
+            back::ERROR_RESPONSE if login.runs_connect_query => {
+                self.connect_query_failed(conn, &Fields(body));
+                Next::On
+            }
+            back::ROW_DESCRIPTION
+            | back::DATA_ROW
+            | back::COMMAND_COMPLETE
+            | back::EMPTY_QUERY_RESPONSE
+                if login.runs_connect_query =>
+            {
+                Next::On
+            }
             back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
             back::ERROR_RESPONSE => {
                 let (fields, rest) = Fields(body).split();
@@ -147,6 +167,34 @@ impl Step<'_, '_> {
             }
             _ => bad("unexpected message"),
         }
+    }
+
+    /// Handles a ReadyForQuery of the login: the first one lets the server run `connect_query`.
+    fn ready_at_login(&mut self, conn: Conn, body: &[u8]) -> Next {
+        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
+        let pool = self.step.engine.core_state.pool(server.pool());
+        let Some(query) = &pool.settings.server.connect_query else { return Next::Done };
+        let Some(login) = server.login_mut() else { return Next::On };
+        if !login.runs_connect_query {
+            login.runs_connect_query = true;
+            write::query(self.step.ports.out(conn), query.as_bytes());
+            return Next::On;
+        }
+        match body {
+            b"I" => Next::Done,
+            _ => Next::Failed("connect_query left a transaction open".to_owned(), None),
+        }
+    }
+
+    /// Logs that `connect_query` failed. Clients get the server all the same, as with PgBouncer.
+    fn connect_query_failed(&mut self, conn: Conn, fields: &Fields<'_>) {
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        let pid = server.pid();
+        let pool = self.step.engine.core_state.pool(server.pool());
+        let sqlstate = logged(fields.sqlstate());
+        let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
+        let words = format!("connect_query failed: {why}");
+        note_server_error(self.step.ports, (pool, pid), Level::Warn, sqlstate, &words);
     }
 
     /// Answers a server's request for authentication.

@@ -40,9 +40,17 @@ pub struct LoggingIn {
     pub(crate) began: Began,
     /// The ParameterStatus messages that the server has sent.
     pub(crate) server_parameters: ServerParameters,
+    /// Whether the server runs the query of `connect_query`.
+    pub(crate) runs_connect_query: bool,
 }
 
 impl LoggingIn {
+    /// Notes a setting that the server reports.
+    pub(crate) fn report(&mut self, name: &[u8], value: &[u8]) {
+        self.server_parameters.retain(|(known, _)| **known != *name);
+        self.server_parameters.push((name.into(), value.into()));
+    }
+
     /// Whether one more setting may be reported.
     pub(crate) fn has_room(&self, name: &[u8], value: &[u8]) -> bool {
         session::bytes(&self.server_parameters) + session::cost(name, value) <= SETTINGS_BYTES_MAX

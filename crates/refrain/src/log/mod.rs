@@ -1,4 +1,5 @@
-//! The log: writes a line to standard error for each event that an operator may need to know.
+//! The log: writes a line for each event that an operator may need to know, to standard error and
+//! to a file.
 //!
 //! The thread that an event concerns makes the line, and a thread of the log writes it, with a
 //! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a
@@ -11,6 +12,7 @@
 
 mod limit;
 mod line;
+mod places;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_config::{LogFormat, LogLevel};
+use refrain_config::{LogFormat, LogLevel, Remark};
 use refrain_pg::logged_words;
 use refrain_pool::event::{Level, News, Note};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,6 +32,8 @@ use tracing_subscriber::{Registry, reload};
 
 use crate::log::limit::{Kind, Limiter, More};
 use crate::scene;
+
+pub(crate) use crate::log::places::{be_quiet, open_file};
 
 /// Detail of an engine's note about a client that logged in.
 const LOGGED_IN: &str = "logged in";
@@ -71,6 +75,16 @@ pub fn start(format: LogFormat, level: LogLevel) {
         let writing = thread::Builder::new().name("log".to_owned());
         let started = writing.spawn(move || write_lines(&lines, &lost));
         started.expect("a thread can be started");
+    }
+}
+
+/// Logs what there is to tell about lines of a `pgbouncer.ini`, each with its file.
+pub(crate) fn remarks(remarks: &[(String, Remark)], cause: &'static str) {
+    for (place, remark) in remarks {
+        match remark.is_warning {
+            true => tracing::warn!(cause, "{place}{remark}"),
+            false => tracing::info!(cause, "{place}{remark}"),
+        }
     }
 }
 
@@ -277,12 +291,12 @@ impl<S: Subscriber> Layer<S> for Lines {
     }
 }
 
-/// Writes lines to standard error, and tells in time how many were not written. An error of a write
+/// Writes lines to their places, and tells in time how many were not written. An error of a write
 /// is ignored: there is nowhere to report it.
 fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
     while let Some(line) = next_line(lines) {
         match line {
-            Line::Text(text) => drop(io::stderr().write_all(text.as_bytes())),
+            Line::Text(text) => places::write(&text),
             Line::Flush(done) => drop(done.send(())),
         }
         let count = lost.swap(0, Relaxed);

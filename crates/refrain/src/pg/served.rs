@@ -69,7 +69,8 @@ impl Served for Pg {
     fn places(general: &General) -> Places<'_> {
         Places {
             addresses: &general.listen,
-            socket: general.unix_socket_dir.as_deref().map(UnixSocket::Postgres),
+            socket: (general.unix_socket_dir.as_deref())
+                .map(|dir| UnixSocket::Postgres(dir, general.unix_socket_port.map(|port| port.0))),
             client_speaks_first: true,
         }
     }

@@ -58,6 +58,7 @@ mod meanings;
 mod metrics;
 mod log;
 mod start;
+mod ini;
 mod statements;
 mod reads;
 mod sharing;

@@ -1,0 +1,236 @@
+//! The keys of `[pgbouncer]` that act by code of their own.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::draft::Draft;
+use super::tls::{self, Chosen};
+use super::values::{absolute, given, list, names};
+use crate::value::Given;
+
+impl Draft<'_> {
+    /// Sets the options of these keys.
+    pub(super) fn program(&mut self) {
+        // Nothing listens that PgBouncer would not listen on.
+        self.set("metrics_listen", given("off"), None);
+        self.listening();
+        self.authentication();
+        self.client_tls();
+        self.pools();
+        let (_, place) = self.value("verbose");
+        let level = match self.number("verbose") {
+            ..=0 => "info",
+            1 => "debug",
+            _ => "trace",
+        };
+        self.set("log_level", given(level), place);
+    }
+
+    fn listening(&mut self) {
+        let (dir, dir_place) = self.value("unix_socket_dir");
+        if dir.starts_with('@') {
+            let message = "sockets without a file (\"@\") are not built yet";
+            self.fail(dir_place, "unix_socket_dir", message);
+        } else if !dir.is_empty() {
+            self.set("unix_socket_dir", absolute(dir, &self.directory), dir_place);
+        }
+        let (_, port_place) = self.value("listen_port");
+        let Ok(port) = u16::try_from(self.number("listen_port")) else {
+            return self.fail(port_place, "listen_port", "expected a port from 0 to 65535");
+        };
+        let (_, place) = self.value("listen_addr");
+        let addresses = self.addresses();
+        if addresses.is_empty() {
+            self.set("unix_socket_port", Given::Whole(port.into()), port_place);
+        }
+        let listen: Vec<_> =
+            addresses.iter().map(|it| SocketAddr::new(*it, port).to_string()).collect();
+        self.set("listen", list(listen.iter().map(String::as_str)), place.or(port_place));
+    }
+
+    /// Returns the addresses that `listen_addr` stands for, each once.
+    fn addresses(&mut self) -> Vec<IpAddr> {
+        let (text, place) = self.value("listen_addr");
+        let mut addresses = Vec::new();
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let found = match name {
+                "*" => Ok(vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]),
+                _ => match name.parse() {
+                    Ok(address) => {
+                        addresses.push(address);
+                        continue;
+                    }
+                    Err(_) => self.machine.look_up(name),
+                },
+            };
+            match found {
+                Ok(found) => addresses.extend(found.into_iter().filter(|it| self.has(*it))),
+                Err(error) => self.fail(place, "listen_addr", format!("{name}: {error}")),
+            }
+        }
+        let mut known = Vec::new();
+        addresses.retain(|address| {
+            let is_new = !known.contains(address);
+            known.push(*address);
+            is_new
+        });
+        addresses
+    }
+
+    /// Whether the machine has addresses of this family: PgBouncer leaves out others.
+    fn has(&self, address: IpAddr) -> bool {
+        let networks = self.machine.networks().unwrap_or_default();
+        address.is_ipv4() || networks.iter().any(|network| network.address.is_ipv6())
+    }
+
+    fn authentication(&mut self) {
+        let (auth, place) = self.value("auth_type");
+        let auth = auth.to_ascii_lowercase();
+        let yes = || Given::Truth(true);
+        match auth.as_str() {
+            "md5" => self.set("auth", given("md5"), place),
+            "scram-sha-256" => self.set("auth", given("scram"), place),
+            "plain" => {
+                self.set("auth", given("password"), place);
+                self.set("insecure_password", yes(), place);
+            }
+            "any" | "trust" => {
+                self.set("auth", given("trust"), place);
+                self.set("insecure_trust", yes(), place);
+                self.trusting(&auth, place);
+            }
+            "cert" => {
+                let (mode, _) = self.value("client_tls_sslmode");
+                if !mode.eq_ignore_ascii_case("verify-full") {
+                    let message = "cert needs client_tls_sslmode = verify-full";
+                    return self.fail(place, "auth_type", message);
+                }
+                self.set("auth", given("hba"), place);
+                self.set("hba", given("hostssl all all all cert"), place);
+            }
+            "hba" => {
+                self.set("auth", given("hba"), place);
+                self.set("insecure_password", yes(), place);
+                for (key, option) in
+                    [("auth_hba_file", "hba_file"), ("auth_ident_file", "ident_file")]
+                {
+                    let (path, place) = self.value(key);
+                    if !path.is_empty() {
+                        self.set(option, absolute(path, &self.directory), place);
+                    }
+                }
+            }
+            "ldap" | "pam" | "gss" => {
+                self.fail(place, "auth_type", format!("{auth} is not built"));
+            }
+            _ => {
+                let message = "expected any, trust, plain, md5, cert, hba or scram-sha-256";
+                self.fail(place, "auth_type", message);
+            }
+        }
+    }
+
+    /// Tells in what `trust` differs, and keeps the console closed where PgBouncer's is.
+    fn trusting(&mut self, auth: &str, place: Option<usize>) {
+        let (admins, admins_place) = self.value("admin_users");
+        let is_open = names(admins).next().is_none();
+        match auth {
+            "trust" if is_open => {
+                // Nobody has this name.
+                self.set("admin_users", list([""]), admins_place.or(place));
+            }
+            "any" if !is_open => {
+                self.warn(
+                    place,
+                    "auth_type",
+                    "the console is for admin_users and stats_users alone",
+                );
+            }
+            _ => {}
+        }
+        if auth == "trust" {
+            self.set("trust_unknown", Given::Truth(false), place);
+        }
+    }
+
+    fn client_tls(&mut self) {
+        let (mode, place) = self.value("client_tls_sslmode");
+        let mode = mode.to_ascii_lowercase();
+        if mode == "disable" {
+            return;
+        }
+        self.set("client_tls_sslmode", given(&mode), place);
+        for file in ["client_tls_ca_file", "client_tls_cert_file", "client_tls_key_file"] {
+            let (path, place) = self.value(file);
+            if !path.is_empty() {
+                self.set(file, absolute(path, &self.directory), place);
+            }
+        }
+        for (key, option, chosen) in self.tls_choices("client") {
+            let (_, place) = self.value(&key);
+            self.set(&option, chosen, place);
+        }
+    }
+
+    /// Returns the choices of handshakes that differ from Refrain's: the key, the option and its
+    /// value.
+    pub(super) fn tls_choices(&mut self, side: &str) -> Vec<(String, String, Given)> {
+        let key = |name: &str| format!("{side}_tls_{name}");
+        let (newer, newer_place) = self.value(&format!("{side}_tls13_ciphers"));
+        let newer =
+            newer_place.map(|_| newer).filter(|text| !text.is_empty() && *text != "<empty>");
+        let curve = match side {
+            "client" => self.value("client_tls_ecdhcurve").0,
+            _ => "auto",
+        };
+        let read = [
+            ("protocols", "protocols", tls::protocols(self.value(&key("protocols")).0)),
+            ("ciphers", "ciphers", tls::ciphers(self.value(&key("ciphers")).0, newer)),
+            ("ecdhcurve", "groups", Ok(tls::groups(curve))),
+        ];
+        let mut choices = Vec::new();
+        for (name, option, chosen) in read {
+            let (_, place) = self.value(&key(name));
+            let place = place.or(newer_place.filter(|_| name == "ciphers"));
+            match chosen {
+                Ok(Chosen { given, told }) => {
+                    if let Some(told) = told {
+                        self.warn(place, &key(name), told);
+                    }
+                    choices.extend(given.map(|given| (key(name), key(option), given)));
+                }
+                Err(message) => self.fail(place, &key(name), message),
+            }
+        }
+        choices
+    }
+
+    fn pools(&mut self) {
+        let (_, place) = self.value("max_prepared_statements");
+        match self.number("max_prepared_statements") {
+            ..=0 => self.set_pool("prepared_statements", Given::Truth(false), place),
+            count => self.set_pool("max_server_statements", Given::Whole(count), place),
+        }
+        let (_, place) = self.value("min_pool_size");
+        let (least, size) = (self.number("min_pool_size"), self.pool_size());
+        self.set_pool("min_pool_size", Given::Whole(least.min(size)), place);
+        let (_, place) = self.value("reserve_pool_size");
+        let reserve = self.number("reserve_pool_size");
+        if self.has_reserve() {
+            self.set_pool("reserve_pool_size", Given::Whole(reserve), place);
+        }
+    }
+
+    /// Returns the size of a pool whose database and user say none.
+    pub(super) fn pool_size(&mut self) -> i64 {
+        match self.number("default_pool_size") {
+            0 => i64::MAX,
+            size => size,
+        }
+    }
+
+    /// Whether pools have a reserve, if it has a size.
+    pub(super) fn has_reserve(&self) -> bool {
+        let (wait, _) = self.value("reserve_pool_timeout");
+        wait.parse::<f64>().is_ok_and(|wait| wait > 0.0)
+    }
+}
