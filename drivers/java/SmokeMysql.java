@@ -239,7 +239,7 @@ final class SmokeMysql {
     private static void valuesOfManyTypes(Connection db) throws SQLException {
         LocalDateTime moment = LocalDateTime.of(2024, 2, 29, 12, 30, 15, 123456000);
         for (Object sent : Arrays.asList(7, -8L, 1L << 60, 1.5, true, "it's \\ ä€😀", "", new BigDecimal("12.340"),
-                moment, moment.toLocalDate(), moment.toLocalTime(), new byte[] {0, -1, 39}, null)) {
+                moment, moment.toLocalDate(), moment.toLocalTime(), new byte[] {0, -1, 39})) {
             show(db, "SELECT ? AS back, ? AS nothing", sent, null);
         }
         Map<String, Object> columns = new LinkedHashMap<>();

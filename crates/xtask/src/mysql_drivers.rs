@@ -46,8 +46,8 @@ enum Lack {
     Plugins,
     /// It does not connect to Unix sockets.
     Sockets,
-    /// It is only where MySQL 9 is.
-    OtherReleases,
+    /// It is only where MySQL 9 is, and does not log in to MariaDB.
+    MariaDb,
 }
 
 const LIBRARIES: &[Library] = &[
@@ -71,7 +71,7 @@ const LIBRARIES: &[Library] = &[
     Library { name: "sqlx", command: || of("sqlx", rust()), lacks: &[] },
     Library { name: "mysql_async", command: || of("mysql_async", rust()), lacks: &[] },
     Library { name: "mariadb", command: || command_line("mariadb", &Command::new("mariadb")), lacks: &[] },
-    Library { name: "mysql of MySQL 9", command: mysql_9, lacks: &[Lack::OtherReleases] },
+    Library { name: "mysql of MySQL 9", command: mysql_9, lacks: &[Lack::MariaDb] },
 ];
 
 fn go() -> Result<Command> {
@@ -281,7 +281,9 @@ pub fn run(flavour: Flavour, ways: &[Way], only: Option<&str>) -> Result<Tally> 
         .iter()
         .filter(|library| only.is_none_or(|name| library.name == name))
         .filter(|library| flavour == Flavour::MariaDb || !library.lacks.contains(&Lack::Plugins))
-        .filter(|library| has_nine || !library.lacks.contains(&Lack::OtherReleases))
+        .filter(|library| {
+            has_nine && flavour != Flavour::MariaDb || !library.lacks.contains(&Lack::MariaDb)
+        })
         .collect();
     if chosen.is_empty() || flavour == Flavour::MySql9 && !has_nine {
         return Ok(Tally::default());
