@@ -16,7 +16,7 @@ else
     encrypted=(--ssl-mode=VERIFY_IDENTITY)
 fi
 if [[ -n ${MYSQL_SOCKET-} ]]; then
-    program+=(--socket="$MYSQL_SOCKET")
+    program+=(--protocol=socket --host=localhost --socket="$MYSQL_SOCKET")
 else
     program+=(--protocol=tcp --host="$MYSQL_HOST" --port="$MYSQL_PORT")
 fi
@@ -41,7 +41,7 @@ run() {
 
 check() {
     echo "= $1"
-    run --table --column-type-info "${@:2}"
+    run --table "${@:2}"
 }
 
 run "DROP TABLE IF EXISTS $table;

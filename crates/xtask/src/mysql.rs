@@ -231,7 +231,12 @@ impl Server {
         self.run("SHUTDOWN")?;
         let asked = Instant::now();
         while self.server.as_mut().is_some_and(Leash::is_running) {
-            ensure!(asked.elapsed() < START_MAX, "{:?} does not end:\n{}", self.flavour, self.log());
+            ensure!(
+                asked.elapsed() < START_MAX,
+                "{:?} does not end:\n{}",
+                self.flavour,
+                self.log()
+            );
             thread::sleep(Duration::from_millis(10));
         }
         self.serve()

@@ -25,8 +25,9 @@ use crate::workspace::{self, built};
 
 /// The most servers that Refrain has for a library. Each program has 24 clients at once.
 const SERVERS: u32 = 4;
-/// Programs that run at once.
-const AT_ONCE: usize = 3;
+/// Programs that run at once. Each has a Refrain of its own: what a client asks about its statement
+/// before, such as SHOW WARNINGS, gets an error if another has had the server since.
+const AT_ONCE: usize = 2;
 /// The longest that Refrain may take until it listens for clients of MySQL.
 const START_MAX: Duration = Duration::from_secs(10);
 
@@ -52,25 +53,73 @@ enum Lack {
 
 const LIBRARIES: &[Library] = &[
     Library { name: "PyMySQL", command: || of("pymysql", python("smoke_mysql.py")), lacks: &[] },
-    Library { name: "mysqlclient", command: || of("mysqlclient", python("smoke_mysql.py")), lacks: &[] },
+    Library {
+        name: "mysqlclient",
+        command: || of("mysqlclient", python("smoke_mysql.py")),
+        lacks: &[],
+    },
     Library { name: "aiomysql", command: || of("aiomysql", python("smoke_mysql.py")), lacks: &[] },
     Library { name: "asyncmy", command: || of("asyncmy", python("smoke_mysql.py")), lacks: &[] },
-    Library { name: "Connector/Python", command: || of("connector", python("smoke_mysql.py")), lacks: &[] },
-    Library { name: "Connector/Python prepared", command: || of("connector-prepared", python("smoke_mysql.py")), lacks: &[] },
-    Library { name: "MariaDB Connector/Python", command: || of("mariadb", python("smoke_mysql.py")), lacks: &[] },
-    Library { name: "MariaDB Connector/Python prepared", command: || of("mariadb-binary", python("smoke_mysql.py")), lacks: &[] },
+    Library {
+        name: "Connector/Python",
+        command: || of("connector", python("smoke_mysql.py")),
+        lacks: &[],
+    },
+    Library {
+        name: "Connector/Python prepared",
+        command: || of("connector-prepared", python("smoke_mysql.py")),
+        lacks: &[],
+    },
+    Library {
+        name: "MariaDB Connector/Python",
+        command: || of("mariadb", python("smoke_mysql.py")),
+        lacks: &[],
+    },
+    Library {
+        name: "MariaDB Connector/Python prepared",
+        command: || of("mariadb-binary", python("smoke_mysql.py")),
+        lacks: &[],
+    },
     Library { name: "mysql2", command: || of("mysql2", node("smoke_mysql.js")), lacks: &[] },
-    Library { name: "mysql of Node", command: || of("mysql", node("smoke_mysql.js")), lacks: &[Lack::Plugins] },
-    Library { name: "mariadb of Node", command: || of("mariadb", node("smoke_mysql.js")), lacks: &[] },
+    Library {
+        name: "mysql of Node",
+        command: || of("mysql", node("smoke_mysql.js")),
+        lacks: &[Lack::Plugins],
+    },
+    Library {
+        name: "mariadb of Node",
+        command: || of("mariadb", node("smoke_mysql.js")),
+        lacks: &[],
+    },
     Library { name: "go-sql-driver", command: || of("prepared", go()), lacks: &[] },
     Library { name: "go-sql-driver by text", command: || of("text", go()), lacks: &[] },
-    Library { name: "Connector/J", command: || of("connector-text", java()), lacks: &[Lack::Sockets] },
-    Library { name: "Connector/J prepared", command: || of("connector-prepared", java()), lacks: &[Lack::Sockets] },
-    Library { name: "MariaDB Connector/J", command: || of("mariadb-text", java()), lacks: &[] },
-    Library { name: "MariaDB Connector/J prepared", command: || of("mariadb-prepared", java()), lacks: &[] },
+    Library {
+        name: "Connector/J",
+        command: || of("connector-text", java()),
+        lacks: &[Lack::Sockets],
+    },
+    Library {
+        name: "Connector/J prepared",
+        command: || of("connector-prepared", java()),
+        lacks: &[Lack::Sockets],
+    },
+    Library {
+        name: "MariaDB Connector/J",
+        command: || of("mariadb-text", java()),
+        lacks: &[Lack::Sockets],
+    },
+    Library {
+        name: "MariaDB Connector/J prepared",
+        command: || of("mariadb-prepared", java()),
+        lacks: &[Lack::Sockets],
+    },
     Library { name: "sqlx", command: || of("sqlx", rust()), lacks: &[] },
     Library { name: "mysql_async", command: || of("mysql_async", rust()), lacks: &[] },
-    Library { name: "mariadb", command: || command_line("mariadb", &Command::new("mariadb")), lacks: &[] },
+    Library {
+        name: "mariadb",
+        command: || command_line("mariadb", &Command::new("mariadb")),
+        lacks: &[],
+    },
     Library { name: "mysql of MySQL 9", command: mysql_9, lacks: &[Lack::MariaDb] },
 ];
 
@@ -132,7 +181,7 @@ impl Way {
 }
 
 /// A place that programs connect to.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Place {
     port: u16,
     /// The Unix socket, if they are to use that.
@@ -159,30 +208,30 @@ impl Place {
         });
         (output, started.elapsed())
     }
+}
 
-    /// Runs programs, some at once, and returns their outputs.
-    fn outputs_of(&self, libraries: &[&Library]) -> Result<Vec<Output>> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while let index = next.fetch_add(1, Ordering::Relaxed)
-                && let Some(library) = libraries.get(index)
-            {
-                done.push((index, self.output_of(library)));
-            }
-            done
-        };
+/// Runs programs, one at a time at each place, and returns their outputs.
+fn outputs_of(libraries: &[&Library], places: &[Place]) -> Result<Vec<Output>> {
+    let next = AtomicUsize::new(0);
+    let work = &|place: &Place| {
         let mut done = Vec::new();
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| {
-                done.extend(thread.join().map_err(|_| anyhow!("a run has panicked"))?);
-                Ok::<_, anyhow::Error>(())
-            })
-        })?;
-        done.sort_by_key(|(index, _)| *index);
-        Ok(done.into_iter().map(|(_, output)| output).collect())
-    }
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(library) = libraries.get(index)
+        {
+            done.push((index, place.output_of(library)));
+        }
+        done
+    };
+    let mut done = Vec::new();
+    thread::scope(|scope| {
+        let threads: Vec<_> = places.iter().map(|place| scope.spawn(move || work(place))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            done.extend(thread.join().map_err(|_| anyhow!("a run has panicked"))?);
+            Ok::<_, anyhow::Error>(())
+        })
+    })?;
+    done.sort_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, output)| output).collect())
 }
 
 /// A server, and files that it and Refrain need.
@@ -214,7 +263,9 @@ impl World {
     /// Has the server remember the user's password, which not every library can send in the clear.
     fn remember(&self) -> Result<()> {
         let mut client = Command::new("mariadb");
-        client.args(["--no-defaults", "-e", "DO 1"]).args([format!("-u{USER}"), format!("-p{PASSWORD}")]);
+        client
+            .args(["--no-defaults", "-e", "DO 1"])
+            .args([format!("-u{USER}"), format!("-p{PASSWORD}")]);
         command::output(client.arg("-S").arg(self.server.socket())).map(drop)
     }
 
@@ -237,7 +288,8 @@ impl World {
                     path("own.key")
                 );
                 if encrypts(self.flavour) {
-                    let with = format!("sslmode=verify-full\"\nsslrootcert = {:?}", path("root.crt"));
+                    let with =
+                        format!("sslmode=verify-full\"\nsslrootcert = {:?}", path("root.crt"));
                     server = server.replace("sslmode=disable\"", &with);
                 }
                 root = Some(path("root.crt"));
@@ -248,7 +300,7 @@ impl World {
                     self.server.socket()
                 );
                 // Such a path has to be short.
-                let name = format!("refrain-drivers-{}.sock", std::process::id());
+                let name = format!("refrain-drivers-{port}.sock");
                 let own = std::env::temp_dir().join(name);
                 clients = format!("mysql_socket = {own:?}\n");
                 socket = Some(own);
@@ -291,14 +343,18 @@ pub fn run(flavour: Flavour, ways: &[Way], only: Option<&str>) -> Result<Tally> 
     let program = built("refrain", "refrain")?;
     let mut world = World::start(flavour)?;
     println!("--- {flavour:?}, {}", world.server.run("SELECT VERSION()")?.trim_end());
+    // Fetches and builds everything, so that this is in no program's time.
+    chosen.iter().try_for_each(|library| (library.command)().map(drop))?;
     let direct = Place { port: world.server.port(), ..Place::default() };
-    let expected = direct.outputs_of(&chosen)?;
+    let expected = outputs_of(&chosen, &vec![direct; AT_ONCE])?;
     let mut tally = Tally::default();
     for &way in ways {
-        let (refrain, place) = world.refrain(&program, way)?;
+        let started = (0..AT_ONCE).map(|_| world.refrain(&program, way));
+        let (refrains, places): (Vec<_>, Vec<_>) =
+            started.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         if way == Way::Restarted {
-            // It has servers, which go.
-            place.output_of(chosen[0]).0?;
+            // They have servers, which go.
+            places.iter().try_for_each(|place| place.output_of(chosen[0]).0.map(drop))?;
             world.server.restart()?;
         }
         let some: Vec<_> = chosen
@@ -307,13 +363,14 @@ pub fn run(flavour: Flavour, ways: &[Way], only: Option<&str>) -> Result<Tally> 
             .filter(|(library, _)| way != Way::Socket || !library.lacks.contains(&Lack::Sockets))
             .collect();
         let libraries: Vec<_> = some.iter().map(|(library, _)| **library).collect();
-        let answered = place.outputs_of(&libraries)?;
+        let answered = outputs_of(&libraries, &places)?;
         let mut of_way = Tally::default();
         for ((library, expected), answered) in some.into_iter().zip(answered) {
             of_way += judged(library, way, expected, answered);
         }
         if of_way.failed > 0 {
-            println!("--- Refrain's log\n{}", refrain.log());
+            let logs: Vec<_> = refrains.iter().map(Refrain::log).collect();
+            println!("--- Refrain's log\n{}", logs.concat());
         }
         tally += of_way;
     }
