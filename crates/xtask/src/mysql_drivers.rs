@@ -36,7 +36,7 @@ struct Library {
     name: &'static str,
     /// Fetches what the program needs and returns it as a command.
     command: fn() -> Result<Command>,
-    /// What the library cannot do.
+    /// Things that the library cannot do.
     lacks: &'static [Lack],
 }
 

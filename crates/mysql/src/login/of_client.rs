@@ -328,8 +328,9 @@ impl ClientLogin {
     }
 
     /// Asks in another way for what a proof of `caching_sha2_password` has not proved. Servers ask
-    /// for the password itself, since they may have forgotten it, so nobody notices that a library's
-    /// proofs are wrong: sqlx's 0.8 are. In the clear a client would want a key to encrypt it with.
+    /// for the password itself, since they may have forgotten it, so nobody notices that a
+    /// library's proofs are wrong: sqlx's 0.8 are. In the clear a client would want a key to
+    /// encrypt it with.
     fn ask_again(&mut self, secret: &Secret, out: &mut Vec<u8>) -> ClientStep {
         if self.is_tls {
             let full = AuthReply::MoreData(caching_sha2::PERFORM_FULL_AUTHENTICATION);

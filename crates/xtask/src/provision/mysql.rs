@@ -25,7 +25,7 @@ c0c9bcdf16803e592ecc9cedf2b6e795a6d01c5d45f68fa12b204b95f4da29cb";
 const MYSQL_9: [&str; 2] = ["mysql-server-core", "mysql-client-core"];
 const MYSQL_9_SUITE: &str = "unstable";
 
-/// What of the packages is for people.
+/// Folders of the packages that are for people.
 const FOR_PEOPLE: [&str; 5] =
     ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/perl"];
 
