@@ -57,7 +57,6 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-tls-modes", run: || encrypted::run(None), drives: true },
     Part { name: "drivers-mariadb", run: || with_mysql(Flavour::MariaDb), drives: true },
     Part { name: "drivers-mysql-8", run: || with_mysql(Flavour::MySql), drives: true },
-    Part { name: "drivers-mysql-9", run: || with_mysql(Flavour::MySql9), drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
@@ -324,9 +323,8 @@ fn with_sqlite() -> Result<Tally> {
 /// Runs client libraries of MySQL. Each server has the ways that it differs in from others.
 fn with_mysql(flavour: Flavour) -> Result<Tally> {
     let ways: &[Way] = match flavour {
-        Flavour::MariaDb => &[Way::Clear, Way::Socket],
-        Flavour::MySql => &[Way::Restarted],
-        Flavour::MySql9 => &[Way::Tls],
+        Flavour::MariaDb => &[Way::Socket, Way::Tls],
+        Flavour::MySql | Flavour::MySql9 => &[Way::Restarted],
     };
     mysql_drivers::run(flavour, ways, None)
 }
