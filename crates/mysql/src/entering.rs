@@ -332,6 +332,7 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
         settings.has_several = has_several;
     }
     client.session.settings = Arc::new(settings);
+    step.engine.core_state.protocol.settings.intern(&mut client.session.settings);
     client.session.wishes = Wishes::of_base(&base);
     client.session.status = Status::AUTOCOMMIT;
     client.session.state = ClientState::Checking(agreed);

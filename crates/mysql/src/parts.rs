@@ -17,7 +17,7 @@ use crate::errors::Brand;
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
 use crate::registry::Registry;
-use crate::settings::{Base, Settings};
+use crate::settings::{Base, Interned, Settings};
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
 use crate::text::Memory;
@@ -237,6 +237,8 @@ pub struct CorePart {
     pub(crate) is_probing: bool,
     /// The clients that wait to be greeted.
     pub(crate) ungreeted: Vec<(Conn, ClientSerial)>,
+    /// The settings of clients and servers.
+    pub(crate) settings: Interned,
     /// The prepared statements of clients and servers.
     pub(crate) statements: Registry,
 }

@@ -5,13 +5,13 @@
 //! (`session_track_system_variables`), so nothing is read from texts. Of the variables, settings
 //! have those that differ from the server's [`Base`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The value of each session variable as a session begins with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Base {
-    variables: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    variables: BTreeMap<Box<[u8]>, Arc<[u8]>>,
     /// The collations by number: name, and character set.
     collations: BTreeMap<u16, Collation>,
 }
@@ -110,6 +110,11 @@ impl Base {
     /// Returns a variable's value.
     pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
         self.variables.get(name).map(|value| &**value)
+    }
+
+    /// Returns a variable's value, to be shared.
+    pub(crate) fn shared(&self, name: &[u8]) -> Arc<[u8]> {
+        self.variables.get(name).cloned().unwrap_or_default()
     }
 
     /// Returns a variable's value that is a number.
@@ -284,6 +289,33 @@ pub(crate) fn put_string(text: &mut Vec<u8>, value: &[u8]) {
     text.push(b'\'');
 }
 
+/// The settings that the sessions of a core have. Those that are equal are the same in memory, so
+/// that a server that has a client's settings is known by a pointer.
+#[derive(Debug, Default)]
+pub(crate) struct Interned {
+    known: HashSet<Arc<Settings>>,
+    /// The number of settings at which those are sought that no session has any more.
+    sweeps_at: usize,
+}
+
+/// The least number of settings at which those are sought that no session has any more.
+const SWEEPS_AT_MIN: usize = 256;
+
+impl Interned {
+    /// Puts the settings that sessions share in place of equal ones.
+    pub(crate) fn intern(&mut self, settings: &mut Arc<Settings>) {
+        if let Some(known) = self.known.get(settings) {
+            settings.clone_from(known);
+            return;
+        }
+        if self.known.len() >= self.sweeps_at.max(SWEEPS_AT_MIN) {
+            self.known.retain(|settings| Arc::strong_count(settings) > 1);
+            self.sweeps_at = 2 * self.known.len();
+        }
+        self.known.insert(settings.clone());
+    }
+}
+
 /// Changes settings that a session shares with others.
 pub(crate) fn edit(settings: &mut Arc<Settings>, change: impl FnOnce(&mut Settings)) {
     change(Arc::make_mut(settings));
@@ -345,6 +377,21 @@ mod tests {
         assert_eq!(put.changed.len(), 2, "the time to wait stays");
         settings.set(&base, b"time_zone", b"UTC");
         assert!(!settings.are_in(&environment));
+    }
+
+    #[test]
+    fn equal_settings_are_the_same() {
+        let mut interned = Interned::default();
+        let mut all: Vec<_> = (0..3 * SWEEPS_AT_MIN)
+            .map(|at| Arc::new(Settings::new(Some(at.to_string().as_bytes()), false)))
+            .collect();
+        let mut again: Vec<_> = all.iter().map(|one| Arc::new(Settings::clone(one))).collect();
+        all.iter_mut().chain(&mut again).for_each(|one| interned.intern(one));
+        assert!(all.iter().zip(&again).all(|(one, other)| Arc::ptr_eq(one, other)));
+        drop((all, again));
+        interned.sweeps_at = 0;
+        interned.intern(&mut Arc::default());
+        assert_eq!(interned.known.len(), 1, "nobody has the others any more");
     }
 
     #[test]

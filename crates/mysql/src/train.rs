@@ -14,16 +14,18 @@ use crate::wishes::{self, Wishes};
 /// Gives a client's server the client's settings. Returns whether the client's command has to wait:
 /// if the schema is not there any more, the command must not run in another one.
 pub(crate) fn waits(step: &mut Step<'_, My>, client: Conn, conn: Conn) -> bool {
-    let Linked { client, server, ports, .. } = step.linked(client, conn);
-    let (wanted, session) = (&client.session.settings, &mut server.session);
-    if Arc::ptr_eq(wanted, &session.settings) {
+    let Linked { client, server, ports, core_state, .. } = step.linked(client, conn);
+    let session = &mut server.session;
+    if Arc::ptr_eq(&client.session.settings, &session.settings) {
         return false;
     }
-    if *wanted == session.settings {
-        session.settings = wanted.clone();
+    let interned = &mut core_state.protocol.settings;
+    interned.intern(&mut client.session.settings);
+    interned.intern(&mut session.settings);
+    let wanted = client.session.settings.clone();
+    if Arc::ptr_eq(&wanted, &session.settings) {
         return false;
     }
-    let wanted = wanted.clone();
     let waits = give(session, ports.out(conn), &wanted, [Purpose::Settings, Purpose::Schema]);
     if waits {
         client.await_replies();

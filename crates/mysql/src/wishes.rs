@@ -31,16 +31,20 @@ impl Wishes {
     /// Makes those that a session begins with.
     pub(crate) fn of_base(base: &Base) -> Self {
         let value = |name: &str| base.value(name.as_bytes()).unwrap_or_default();
-        Self::of([
+        let flags = [
             value("session_track_schema"),
             value("session_track_state_change"),
             value("session_track_transaction_info"),
-            value("session_track_system_variables"),
-        ])
+        ];
+        Self::with(flags, base.shared(b"session_track_system_variables"))
     }
 
     /// Makes them of the values of [`QUESTION`].
     pub(crate) fn of([schema, state, transactions, variables]: [&[u8]; 4]) -> Self {
+        Self::with([schema, state, transactions], variables.into())
+    }
+
+    fn with([schema, state, transactions]: [&[u8]; 3], variables: Arc<[u8]>) -> Self {
         let is_on = |value: &[u8]| value == b"1" || value.eq_ignore_ascii_case(b"on");
         let characteristics = transactions.eq_ignore_ascii_case(b"characteristics");
         Self {
@@ -48,7 +52,7 @@ impl Wishes {
             state: is_on(state),
             transactions: characteristics || transactions.eq_ignore_ascii_case(b"state"),
             characteristics,
-            variables: variables.into(),
+            variables,
         }
     }
 
