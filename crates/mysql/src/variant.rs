@@ -8,7 +8,7 @@
 use refrain_mysql_wire::Capabilities;
 
 /// The capabilities that a client and its server have in common, each a bit of a [`Variant`].
-const SHARED: [Capabilities; 5] = [
+const SHARED: [Capabilities; 6] = [
     // Affected rows are those found, or those changed.
     Capabilities::FOUND_ROWS,
     // The server may ask for a file.
@@ -18,6 +18,8 @@ const SHARED: [Capabilities; 5] = [
     Capabilities::PS_MULTI_RESULTS,
     // Rows end with an OK packet, and no packet ends definitions.
     Capabilities::DEPRECATE_EOF,
+    // Definitions of columns have names of types (MariaDB).
+    Capabilities::EXTENDED_METADATA,
 ];
 
 /// The bit of clients that named no schema: a session that has one cannot be without one again.
@@ -54,9 +56,9 @@ mod tests {
 
     #[test]
     fn a_server_agrees_on_what_its_clients_have() {
-        let agreed = Capabilities::FOUND_ROWS | Capabilities::DEPRECATE_EOF | Capabilities::ODBC;
+        let due = Capabilities::FOUND_ROWS | Capabilities::EXTENDED_METADATA;
+        let agreed = due | Capabilities::ODBC;
         let variant = Variant::of(agreed, true);
-        let due = Capabilities::FOUND_ROWS | Capabilities::DEPRECATE_EOF;
         assert_eq!(variant.capabilities(), due);
         assert!(!variant.is_without_schema());
         assert!(Variant::of(agreed, false).is_without_schema());

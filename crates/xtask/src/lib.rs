@@ -21,6 +21,7 @@ pub mod docs;
 pub mod tidy;
 pub mod drivers;
 pub mod rounds;
+pub mod mysql_drivers;
 pub mod instructions;
 pub mod bench;
 pub mod soak;

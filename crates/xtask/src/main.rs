@@ -37,6 +37,9 @@ enum Task {
         /// Use PostgreSQL 18 rather than 15.
         #[arg(long, conflicts_with = "tls")]
         new: bool,
+        /// Run those of MySQL instead, directly and through the proxy, with every server.
+        #[arg(long, conflicts_with_all = ["tls", "new"])]
+        mysql: bool,
         /// Try their options for TLS instead, through the proxy.
         #[arg(long)]
         tls: bool,
@@ -94,6 +97,9 @@ fn run(task: Task) -> Result<bool> {
         Task::Test { no_drivers, only } => return Ok(suite::run(only.as_deref(), !no_drivers)),
         Task::Drivers { tls: true, only, .. } => {
             return Ok(encrypted::run(only.as_deref())?.failed == 0);
+        }
+        Task::Drivers { mysql: true, only, .. } => {
+            return suite::with_every_mysql(only.as_deref());
         }
         Task::Drivers { new, only, .. } => {
             let version = if new { Version::V18 } else { Version::V15 };

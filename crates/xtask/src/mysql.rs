@@ -2,7 +2,7 @@
 //!
 //! A server has its data under the system's folder for temporary files, listens on a Unix socket
 //! beside its data, and does not wait for the disk. It ends when its [`Server`] is dropped or the
-//! test process dies. Its user `root` needs no password.
+//! test process dies. Its user `root` needs no password there.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,10 +11,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::command;
 use crate::leash::Leash;
+use crate::postgres::free_port;
 use crate::provision;
 use crate::scratch;
 
@@ -23,7 +24,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 
 /// Arguments of both servers, when they make their data as well as later.
 const SMALL: &[&str] = &[
-    "--innodb-log-file-size=4M",
     "--innodb-buffer-pool-size=8M",
     "--innodb-doublewrite=0",
     "--innodb-flush-log-at-trx-commit=0",
@@ -31,9 +31,22 @@ const SMALL: &[&str] = &[
     "--skip-log-bin",
 ];
 /// Further arguments of MariaDB.
-const MARIADB: &[&str] = &["--innodb-undo-tablespaces=0", "--aria-pagecache-buffer-size=1M"];
-/// Further arguments of MySQL.
-const MYSQL: &[&str] = &["--mysqlx=0", "--lc-messages-dir=share"];
+const MARIADB: &[&str] = &[
+    "--innodb-log-file-size=4M",
+    "--innodb-undo-tablespaces=0",
+    "--aria-pagecache-buffer-size=1M",
+];
+/// Further arguments of MySQL 8.0.
+const MYSQL: &[&str] = &["--innodb-log-file-size=4M", "--mysqlx=0", "--lc-messages-dir=share"];
+/// Further arguments of MySQL 9. Its build expects a folder for files that is not there.
+const MYSQL_9: &[&str] = &["--innodb-redo-log-capacity=8M", "--mysqlx=0", "--secure-file-priv="];
+
+/// The user of a server that listens on a port, and the user's password and schema.
+pub const USER: &str = "app";
+/// The password of [`USER`].
+pub const PASSWORD: &str = "secret";
+/// A schema without tables.
+pub const SCHEMA: &str = "shop";
 
 /// A server that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +55,27 @@ pub enum Flavour {
     MariaDb,
     /// MySQL 8.0.15, from a Maven artifact.
     MySql,
+    /// MySQL 9, from Debian's release that is made now. See [`Flavour::is_there`].
+    MySql9,
 }
 
 impl Flavour {
-    /// Returns the server's program, after fetching it if it is missing, and its own folder.
-    fn program(self) -> Result<(PathBuf, PathBuf)> {
+    /// Whether this machine can have the server.
+    pub fn is_there(self) -> Result<bool> {
+        Ok(self != Self::MySql9 || provision::mysql_9()?.is_some())
+    }
+
+    /// Returns the command of the server, after fetching it if it is missing, and its own folder.
+    fn program(self) -> Result<(Command, PathBuf)> {
         match self {
-            Self::MariaDb => Ok((provision::mariadb()?, PathBuf::from("/usr"))),
+            Self::MariaDb => Ok((Command::new(provision::mariadb()?), PathBuf::from("/usr"))),
             Self::MySql => {
                 let dir = provision::mysql()?;
-                Ok((dir.join("bin/mysqld"), dir))
+                Ok((Command::new(dir.join("bin/mysqld")), dir))
+            }
+            Self::MySql9 => {
+                let nine = provision::mysql_9()?.context("MySQL 9 is not there")?;
+                Ok((nine.server(), nine.home()))
             }
         }
     }
@@ -60,6 +84,7 @@ impl Flavour {
         let further = match self {
             Self::MariaDb => MARIADB,
             Self::MySql => MYSQL,
+            Self::MySql9 => MYSQL_9,
         };
         let mut arguments = [SMALL, further].concat();
         if provision::is_root() {
@@ -72,12 +97,12 @@ impl Flavour {
         match self {
             Self::MariaDb => "mariadb",
             Self::MySql => "mysql",
+            Self::MySql9 => "mysql-9",
         }
     }
 
-    /// Returns a command of a program with this flavour's arguments, for data at `data`.
-    fn command(self, program: &Path, home: &Path, data: &Path) -> Command {
-        let mut command = Command::new(program);
+    /// Adds this flavour's arguments for data at `data` to the command of a program.
+    fn command(self, mut command: Command, home: &Path, data: &Path) -> Command {
         // It must be the first argument: files of the system must not matter.
         command.arg("--no-defaults").args(self.arguments());
         // A script reads them as well, which takes no other form.
@@ -91,13 +116,13 @@ impl Flavour {
         let (program, home) = self.program()?;
         match self {
             Self::MariaDb => {
-                let install = Path::new("mariadb-install-db");
+                let install = Command::new("mariadb-install-db");
                 let mut install = self.command(install, &home, data);
                 install.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
                 command::output(install.arg("--skip-name-resolve"))?;
             }
-            Self::MySql => {
-                let mut server = self.command(&program, &home, data);
+            Self::MySql | Self::MySql9 => {
+                let mut server = self.command(program, &home, data);
                 command::output(server.arg("--initialize-insecure"))?;
             }
         }
@@ -107,8 +132,8 @@ impl Flavour {
     /// Returns the data that each new server copies, and makes them if there are none of this
     /// version and these arguments.
     fn template(self) -> Result<PathBuf> {
-        let (program, _) = self.program()?;
-        let version = command::output(Command::new(program).args(["--no-defaults", "--version"]))?;
+        let (mut program, _) = self.program()?;
+        let version = command::output(program.args(["--no-defaults", "--version"]))?;
         let mut hasher = DefaultHasher::new();
         (version, self.arguments()).hash(&mut hasher);
         let name = format!("template.{}.{:016x}", self.name(), hasher.finish());
@@ -131,6 +156,9 @@ impl Flavour {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
+    flavour: Flavour,
+    settings: Vec<(String, String)>,
+    port: u16,
     dir: PathBuf,
     server: Option<Leash>,
 }
@@ -140,14 +168,39 @@ impl Server {
     ///
     /// `settings` are names and values as on the server's command line.
     pub fn start(flavour: Flavour, settings: &[(&str, &str)]) -> Result<Server> {
+        Server::start_at(flavour, 0, settings)
+    }
+
+    /// Starts a server that listens on a port of this machine as well, and has the user [`USER`]
+    /// with the [`SCHEMA`].
+    pub fn start_listening(flavour: Flavour, settings: &[(&str, &str)]) -> Result<Server> {
+        let port = free_port()?;
+        let text = port.to_string();
+        let own = [("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", &*text)];
+        let server = Server::start_at(flavour, port, &[&own, settings].concat())?;
+        let plugin = match flavour {
+            // The default, which MariaDB names in other words.
+            Flavour::MariaDb => "",
+            Flavour::MySql | Flavour::MySql9 => "WITH caching_sha2_password ",
+        };
+        server.run(&format!(
+            "CREATE USER {USER}@'%' IDENTIFIED {plugin}BY '{PASSWORD}'; \
+             GRANT ALL ON *.* TO {USER}@'%'; CREATE DATABASE {SCHEMA}"
+        ))?;
+        Ok(server)
+    }
+
+    fn start_at(flavour: Flavour, port: u16, settings: &[(&str, &str)]) -> Result<Server> {
         let template = flavour.template()?;
         let dir = scratch::unused()?;
         fs::create_dir(&dir)?;
-        let mut server = Server { dir, server: None };
+        let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let settings = settings.iter().map(text).collect();
+        let mut server = Server { flavour, settings, port, dir, server: None };
         let data = server.dir.join("data");
         let mut copy = Command::new("cp");
         command::run(copy.args(["-a", "--reflink=auto"]).arg(template).arg(&data))?;
-        server.serve(flavour, settings)?;
+        server.serve()?;
         Ok(server)
     }
 
@@ -156,25 +209,53 @@ impl Server {
         self.dir.join("socket")
     }
 
+    /// Returns the port of a server that was told to listen.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Returns the server's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
 
-    fn serve(&mut self, flavour: Flavour, settings: &[(&str, &str)]) -> Result<()> {
-        let (program, home) = flavour.program()?;
+    /// Runs texts as `root` and returns the rows.
+    pub fn run(&self, texts: &str) -> Result<String> {
+        let mut client = Command::new("mariadb");
+        client.args(["--no-defaults", "-uroot", "-N", "-e", texts]).arg("-S").arg(self.socket());
+        command::output(&mut client)
+    }
+
+    /// Shuts the server down, and starts it again.
+    pub fn restart(&mut self) -> Result<()> {
+        self.run("SHUTDOWN")?;
+        let asked = Instant::now();
+        while self.server.as_mut().is_some_and(Leash::is_running) {
+            ensure!(
+                asked.elapsed() < START_MAX,
+                "{:?} does not end:\n{}",
+                self.flavour,
+                self.log()
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.serve()
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        let (program, home) = self.flavour.program()?;
         let (data, pid_file) = (self.dir.join("data"), self.dir.join("pid"));
-        let mut command = flavour.command(&program, &home, &data);
+        let mut command = self.flavour.command(program, &home, &data);
         command.arg("--skip-networking").arg("--socket").arg(self.socket());
         command.arg("--pid-file").arg(&pid_file);
-        command.args(settings.iter().map(|(name, value)| format!("--{name}={value}")));
+        command.args(self.settings.iter().map(|(name, value)| format!("--{name}={value}")));
         let log = File::options().append(true).create(true).open(self.dir.join("log"))?;
         let mut server = Leash::start(&command, "KILL", &log)?;
         let started = Instant::now();
         // The server writes the file when it takes connections.
         while !fs::read_to_string(&pid_file).is_ok_and(|id| id.ends_with('\n')) {
             if !server.is_running() || started.elapsed() > START_MAX {
-                bail!("{flavour:?} did not start:\n{}", self.log());
+                bail!("{:?} did not start:\n{}", self.flavour, self.log());
             }
             thread::sleep(Duration::from_millis(10));
         }

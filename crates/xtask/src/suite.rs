@@ -16,6 +16,7 @@ use crate::encrypted;
 use crate::fuzz;
 use crate::instructions;
 use crate::mysql::{Flavour, Server};
+use crate::mysql_drivers::{self, WAYS, Way};
 use crate::postgres::{Cluster, Version, free_port};
 use crate::provision;
 use crate::proxy::{self, Refrain};
@@ -54,6 +55,8 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-shared-18", run: || through_shared_servers(Version::V18), drives: true },
     Part { name: "drivers-tls", run: through_tls, drives: true },
     Part { name: "drivers-tls-modes", run: || encrypted::run(None), drives: true },
+    Part { name: "drivers-mariadb", run: || with_mysql(Flavour::MariaDb), drives: true },
+    Part { name: "drivers-mysql-8", run: || with_mysql(Flavour::MySql), drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
@@ -318,6 +321,28 @@ fn with_sqlite() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
     Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+/// Runs client libraries of MySQL. Each server has the ways that it differs in from others.
+fn with_mysql(flavour: Flavour) -> Result<Tally> {
+    let ways: &[Way] = match flavour {
+        Flavour::MariaDb => &[Way::Socket, Way::Tls],
+        Flavour::MySql | Flavour::MySql9 => &[Way::Restarted],
+    };
+    mysql_drivers::run(flavour, ways, None)
+}
+
+/// Runs client libraries of MySQL in every way with every server. Returns true if all passed.
+pub fn with_every_mysql(only: Option<&str>) -> Result<bool> {
+    let mut report = Vec::new();
+    for (name, flavour) in
+        [("mariadb", Flavour::MariaDb), ("mysql-8", Flavour::MySql), ("mysql-9", Flavour::MySql9)]
+    {
+        let started = Instant::now();
+        let tally = mysql_drivers::run(flavour, WAYS, only)?;
+        report.push((name, tally, started.elapsed()));
+    }
+    Ok(summary(&report))
 }
 
 fn driven(drivers: &[Driver], proxy: &Refrain) -> Tally {

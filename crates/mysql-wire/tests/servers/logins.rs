@@ -17,7 +17,7 @@ pub(crate) fn check(world: &World) {
     let mut root = Session::start(world, ROOT);
     let by = match world.flavour {
         Flavour::MariaDb => "IDENTIFIED VIA mysql_native_password USING PASSWORD('secret')",
-        Flavour::MySql => "IDENTIFIED WITH mysql_native_password BY 'secret'",
+        _ => "IDENTIFIED WITH mysql_native_password BY 'secret'",
     };
     root.run(&format!("CREATE USER ann@localhost {by}"));
     root.run("CREATE DATABASE shop");

@@ -13,8 +13,8 @@ use crate::errors::Brand;
 /// Capabilities that a client may have if its server has them. What is not here:
 ///
 /// - COMPRESS and ZSTD_COMPRESSION_ALGORITHM: packets are passed on as they are.
-/// - OPTIONAL_RESULTSET_METADATA, and MariaDB's CACHE_METADATA and EXTENDED_METADATA: they change
-///   the definitions of columns, which clients of one server have in common.
+/// - OPTIONAL_RESULTSET_METADATA, and MariaDB's CACHE_METADATA: whether definitions of columns come
+///   depends on what the session has got before.
 /// - QUERY_ATTRIBUTES and STMT_BULK_OPERATIONS: not every server of a pool may have them.
 /// - MULTI_FACTOR_AUTHENTICATION and CAN_HANDLE_EXPIRED_PASSWORDS: Refrain checks one password,
 ///   which does not expire.
@@ -42,6 +42,7 @@ const OFFERED: Capabilities = set(&[
     Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA,
     Capabilities::SESSION_TRACK,
     Capabilities::DEPRECATE_EOF,
+    Capabilities::EXTENDED_METADATA,
     Capabilities::SSL_VERIFY_SERVER_CERT,
     Capabilities::REMEMBER_OPTIONS,
 ]);

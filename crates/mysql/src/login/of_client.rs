@@ -118,6 +118,8 @@ enum Stage {
     Named(Proof),
     /// The client was asked for a plugin's proof, which is checked by the secret if there is one.
     Asked(Plugin, Option<Secret>),
+    /// The client was asked for the password itself.
+    AskedInFull(Secret),
     /// The login is over.
     Over,
 }
@@ -210,6 +212,7 @@ impl ClientLogin {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Greeted => self.response(payload, out),
             Stage::Asked(plugin, secret) => self.check(plugin, payload, secret.as_ref(), out),
+            Stage::AskedInFull(secret) => self.check_in_full(payload, &secret, out),
             Stage::Securing | Stage::Named(_) | Stage::Over => {
                 self.fail(out, DisconnectReason::ClientProtocol)
             }
@@ -252,7 +255,11 @@ impl ClientLogin {
             Proof::Due(plugin) => plugin,
         };
         let plugin = [preferred, Some(self.plugin)].into_iter().flatten().find(serves);
-        let plugin = plugin.unwrap_or(Plugin::Native);
+        self.ask(plugin.unwrap_or(Plugin::Native), secret, out)
+    }
+
+    /// Asks for a proof by a plugin.
+    fn ask(&mut self, plugin: Plugin, secret: Option<&Secret>, out: &mut Vec<u8>) -> ClientStep {
         let nonce = self.agreed.nonce;
         let switch = AuthSwitchRequest { plugin: plugin.name(), data: &nonce };
         self.reply(out, &AuthReply::Switch(switch));
@@ -304,16 +311,45 @@ impl ClientLogin {
         secret: Option<&Secret>,
         out: &mut Vec<u8>,
     ) -> ClientStep {
-        let secret = match secret.map(|secret| secret.check(plugin, &self.agreed.nonce, proof)) {
+        let found = secret.map(|secret| (secret, secret.check(plugin, &self.agreed.nonce, proof)));
+        let secret = match found {
             None => ServerSecret::None,
-            Some(Some(secret)) => secret,
-            Some(None) => return self.deny(!is_empty(proof), out),
+            Some((_, Some(secret))) => secret,
+            Some((secret, None)) if plugin == Plugin::CachingSha2 && !is_empty(proof) => {
+                return self.ask_again(secret, out);
+            }
+            Some((_, None)) => return self.deny(!is_empty(proof), out),
         };
         // A client with such a proof waits for the plugin's answer.
         if plugin == Plugin::CachingSha2 && !is_empty(proof) {
             self.reply(out, &AuthReply::MoreData(caching_sha2::FAST_AUTH_SUCCESS));
         }
         ClientStep::Authenticated(Agreed { secret, ..self.agreed.clone() })
+    }
+
+    /// Asks in another way for what a proof of `caching_sha2_password` has not proved. Servers ask
+    /// for the password itself, since they may have forgotten it, so nobody notices that a
+    /// library's proofs are wrong: sqlx's 0.8 are. In the clear a client would want a key to
+    /// encrypt it with.
+    fn ask_again(&mut self, secret: &Secret, out: &mut Vec<u8>) -> ClientStep {
+        if self.is_tls {
+            let full = AuthReply::MoreData(caching_sha2::PERFORM_FULL_AUTHENTICATION);
+            self.reply(out, &full);
+            self.stage = Stage::AskedInFull(secret.clone());
+            return ClientStep::More;
+        }
+        self.ask(Plugin::Native, Some(secret), out)
+    }
+
+    /// Checks a password, which ends with a zero byte.
+    fn check_in_full(&mut self, payload: &[u8], secret: &Secret, out: &mut Vec<u8>) -> ClientStep {
+        let password = payload.strip_suffix(b"\0").unwrap_or(payload);
+        let nonce = self.agreed.nonce;
+        let proof = caching_sha2::Key::of(password).proof(&nonce);
+        match secret.check(Plugin::CachingSha2, &nonce, &proof) {
+            Some(secret) => ClientStep::Authenticated(Agreed { secret, ..self.agreed.clone() }),
+            None => self.deny(true, out),
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use refrain_mysql::errors::Brand;
 use refrain_mysql::login::{Agreed, ClientLogin, ClientStep, Flavour, Like, Secret, Welcome};
-use refrain_mysql_wire::handshake::NONCE_BYTES;
+use refrain_mysql_wire::auth::native;
+use refrain_mysql_wire::handshake::{Attributes, HandshakeResponse41, NONCE_BYTES};
 use refrain_mysql_wire::reply::{OkPacket, first};
-use refrain_mysql_wire::{command, packet};
+use refrain_mysql_wire::{Capabilities, command, packet};
 use refrain_pool::disconnect::DisconnectReason;
 use xtask::certificates::{Authority, Signed};
 
@@ -175,6 +176,58 @@ fn a_client_is_told_why_it_may_not_log_in() {
             assert_eq!(String::from_utf8_lossy(&output.stderr), due);
             let refused = serving.join().expect("no panic").expect_err("a refusal");
             assert_eq!(refused, DisconnectReason::Login);
+        }
+    }
+}
+
+/// sqlx 0.8 computes proofs of `caching_sha2_password` that no server takes.
+#[test]
+fn a_client_of_wrong_proofs_is_asked_in_another_way() {
+    let secret = Secret::parse("secret").expect("a secret");
+    let response = HandshakeResponse41 {
+        capabilities: Capabilities::PROTOCOL_41
+            | Capabilities::SECURE_CONNECTION
+            | Capabilities::PLUGIN_AUTH,
+        max_packet: 1 << 24,
+        collation: 45,
+        user: b"ann",
+        proof: &[9; 32],
+        database: b"",
+        plugin: b"caching_sha2_password",
+        attributes: Attributes::default(),
+        zstd_level: 0,
+    };
+    let mut responded = Vec::new();
+    response.write(&mut responded);
+    let nonce = [7; NONCE_BYTES];
+    for is_tls in [false, true] {
+        for (password, due) in [(&b"secret"[..], true), (b"Secret", false), (b"", false)] {
+            let greeting = &flavours()[0];
+            let host = "127.0.0.1";
+            let welcome = Welcome {
+                flavour: greeting,
+                random: nonce,
+                connection_id: 77,
+                has_tls: true,
+                host,
+            };
+            let mut out = Vec::new();
+            let mut login = ClientLogin::greet(&welcome, &mut out);
+            if is_tls {
+                login.secured();
+            }
+            assert!(matches!(login.input(&responded, 1, &mut out), ClientStep::WhoIs));
+            out.clear();
+            assert!(matches!(login.prove(&secret, &mut out), ClientStep::More));
+            let answer = if is_tls {
+                assert_eq!(out, b"\x02\0\0\x02\x01\x04");
+                [password, b"\0"].concat()
+            } else {
+                assert!(out.starts_with(b"\x2c\0\0\x02\xfemysql_native_password\0"));
+                native::Key::of(password).proof(&nonce).to_vec()
+            };
+            let step = login.input(&answer, 3, &mut out);
+            assert_eq!(matches!(step, ClientStep::Authenticated(_)), due);
         }
     }
 }

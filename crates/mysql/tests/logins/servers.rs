@@ -83,7 +83,7 @@ impl World {
     fn ways(&self) -> &'static [Way] {
         match self.flavour {
             Flavour::MariaDb => &[Way::Clear, Way::Tls, Way::Socket],
-            Flavour::MySql => &[Way::Clear, Way::Socket],
+            _ => &[Way::Clear, Way::Socket],
         }
     }
 
@@ -134,7 +134,7 @@ fn check(flavour: Flavour) {
 fn native_passwords(world: &World) {
     let by = match world.flavour {
         Flavour::MariaDb => "VIA mysql_native_password USING PASSWORD('secret')",
-        Flavour::MySql => "WITH mysql_native_password BY 'secret'",
+        _ => "WITH mysql_native_password BY 'secret'",
     };
     world.run(&[&format!("CREATE USER ann IDENTIFIED {by}"), "CREATE USER free IDENTIFIED BY ''"]);
     for &way in world.ways() {

@@ -94,4 +94,5 @@ mod coverage;
 mod door;
 mod mysql;
 mod mysql_client;
+mod mysql_frameworks;
 mod mysql_statements;

@@ -8,14 +8,12 @@ use std::process::{Command, Output};
 use std::thread;
 
 use xtask::certificates::Authority;
-use xtask::mysql::{Flavour, Server};
+use xtask::mysql::{Flavour, PASSWORD as SECRET, Server};
 use xtask::postgres::free_port;
 use xtask::proxy::Refrain;
 
 use crate::world::{eventually, psql};
 
-/// The secret of the user whom clients log in as.
-const SECRET: &str = "secret";
 /// Statements whose replies are the same through Refrain as directly, errors included.
 const SCRIPT: &str = "
     SELECT 1, 'x', NULL, 1.5, CURRENT_USER();
@@ -37,31 +35,11 @@ const SCRIPT: &str = "
 /// A server with a user and a database.
 pub(crate) struct World {
     server: Server,
-    port: u16,
 }
 
 impl World {
     pub(crate) fn start(flavour: Flavour, settings: &[(&str, &str)]) -> Self {
-        let port = free_port().unwrap();
-        let text = port.to_string();
-        let mut all =
-            vec![("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", text.as_str())];
-        all.extend(settings);
-        let world = Self { server: Server::start(flavour, &all).unwrap(), port };
-        let plugin = match flavour {
-            Flavour::MariaDb => "mysql_native_password",
-            Flavour::MySql => "caching_sha2_password",
-        };
-        let as_what = match flavour {
-            Flavour::MariaDb => format!("BY '{SECRET}'"),
-            Flavour::MySql => format!("WITH {plugin} BY '{SECRET}'"),
-        };
-        let made = format!(
-            "CREATE USER app@'%' IDENTIFIED {as_what}; GRANT ALL ON *.* TO app@'%'; \
-             CREATE DATABASE shop"
-        );
-        told(&world.client(&["-uroot", "-e", &made]));
-        world
+        Self { server: Server::start_listening(flavour, settings).unwrap() }
     }
 
     /// Counts the connections of the user to the server.
@@ -82,7 +60,7 @@ impl World {
 
     /// Returns the port that the server listens on.
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.server.port()
     }
 
     /// Runs the command line client on the server itself.
@@ -203,7 +181,7 @@ fn a_script_is_answered_as_directly(flavour: Flavour) {
     let script = ["-f", "-t", "--show-warnings", "--column-type-info", "shop", "-e", &source];
     let user = ["-uapp", "-psecret"];
     let direct = world.client(&[&user[..], &script].concat());
-    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());
     let program = Program::start("", &url);
     let through = program.client(&script);
     assert_eq!(both(&direct), both(&through));
@@ -237,9 +215,9 @@ fn a_script_is_answered_as_by_mysql() {
 fn a_login_is_refused_as_by_the_server() {
     for flavour in [Flavour::MariaDb, Flavour::MySql] {
         let world = World::start(flavour, &[]);
-        let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+        let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());
         let program = Program::start("", &url);
-        let port = world.port.to_string();
+        let port = world.port().to_string();
         let own = |password| ["-h127.0.0.1", "-P", &port, "-uapp", password];
         for (password, database) in [("-pwrong", "shop"), ("--password=", "shop")] {
             let direct = client(&[&own(password)[..], &[database, "-e", "SELECT 1"]].concat());
@@ -271,7 +249,7 @@ fn both_sides_are_encrypted() {
     );
     let server = format!(
         "url = \"mysql://app:{SECRET}@localhost:{}/?sslmode=verify-full\"\nsslrootcert = {root:?}",
-        world.port
+        world.port()
     );
     let program = Program::start(&general, &server);
     let ca = format!("--ssl-ca={}", root.display());
@@ -287,7 +265,7 @@ fn both_sides_are_encrypted() {
 #[test]
 fn one_program_serves_both_protocols() {
     let world = World::start(Flavour::MariaDb, &[]);
-    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());
     let program = Program::start("", &url);
     assert_eq!(told(&program.client(&["-N", "-e", "SELECT 2"])), "2\n");
     let pools = program.console("SHOW POOLS");
@@ -304,7 +282,7 @@ fn one_program_serves_both_protocols() {
 #[test]
 fn a_shutdown_waits_for_statements() {
     let world = World::start(Flavour::MariaDb, &[]);
-    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());
     let mut program = Program::start("", &url);
     thread::scope(|scope| {
         let slow = scope.spawn(|| program.client(&["-N", "-e", "SELECT SLEEP(1) + 5"]));
@@ -319,7 +297,7 @@ fn a_shutdown_waits_for_statements() {
 #[test]
 fn a_reload_changes_who_may_log_in() {
     let world = World::start(Flavour::MariaDb, &[]);
-    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());
     let program = Program::start("", &url);
     let logs_in = |password| program.client_with(password, &["-e", "SELECT 1"]).status.success();
     assert!(logs_in("-psecret") && !logs_in("-pother"));

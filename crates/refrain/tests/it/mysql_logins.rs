@@ -37,7 +37,7 @@ impl World {
         let world = Self { flavour, server, _refrain: refrain, port };
         let native = match flavour {
             Flavour::MariaDb => "IDENTIFIED VIA mysql_native_password USING PASSWORD('secret')",
-            Flavour::MySql => "IDENTIFIED WITH mysql_native_password BY 'secret'",
+            _ => "IDENTIFIED WITH mysql_native_password BY 'secret'",
         };
         world.run(&format!("CREATE USER ann {native}; CREATE USER bob {native}"));
         world.run("CREATE DATABASE shop; GRANT ALL ON shop.* TO ann; GRANT ALL ON shop.* TO bob");
