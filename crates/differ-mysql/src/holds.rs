@@ -41,13 +41,12 @@ const OPENING: &[&str] = &["begin", "start", "call", "execute", "xa"];
 /// The reasons for which a client may hold a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holds {
-    in_transaction: bool,
+    /// The flags of the last reply that had any.
+    status: u16,
     /// An error may have ended a transaction, or come behind the beginning of one.
     is_unsure: bool,
     /// Something may be in the session that no other server has.
     is_pinned: bool,
-    /// Statements are transactions.
-    is_autocommit: bool,
     /// The session has prepared a statement.
     pub has_prepared: bool,
 }
@@ -56,13 +55,13 @@ impl Holds {
     /// Whether the client may hold a server.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.in_transaction || self.is_unsure || self.is_pinned
+        self.in_transaction() || self.is_unsure || self.is_pinned
     }
 
     /// Whether a transaction is open.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
-        self.in_transaction
+        self.status & IN_TRANSACTION != 0
     }
 
     /// Whether a PING would tell more.
@@ -89,7 +88,7 @@ impl Holds {
             Command::Statistics | Command::Raw(_) => {}
             Command::ResetConnection | Command::ChangeUser(_) if reply.error().is_none() => {
                 let Self { is_pinned, .. } = *self;
-                *self = Self { is_pinned, is_autocommit: true, ..Self::default() };
+                *self = Self { is_pinned, status: AUTOCOMMIT, ..Self::default() };
             }
             _ if reply.error().is_some() => {
                 let opens = command.text().is_some_and(|text| {
@@ -97,12 +96,12 @@ impl Holds {
                     text.contains(';') || OPENING.iter().any(|word| text.starts_with(word))
                 });
                 let executes = matches!(command, Command::Execute(_));
-                self.is_unsure |= self.in_transaction || !self.is_autocommit || opens || executes;
+                let is_autocommit = self.status & AUTOCOMMIT != 0;
+                self.is_unsure |= self.in_transaction() || !is_autocommit || opens || executes;
             }
             _ => {
                 if let Some(status) = reply.status() {
-                    self.in_transaction = status & IN_TRANSACTION != 0;
-                    self.is_autocommit = status & AUTOCOMMIT != 0;
+                    self.status = status;
                     self.is_unsure = false;
                 }
             }

@@ -133,7 +133,7 @@ impl Admin {
         for prefix in self.prefixes.clone() {
             for schema in SCHEMAS {
                 let own: Vec<_> = (1..=clients)
-                    .flat_map(|client| own_tables(client))
+                    .flat_map(own_tables)
                     .chain([format!("USE {prefix}{schema}")])
                     .collect();
                 let (tables, uses) = own.split_at(own.len() - 1);

@@ -1,7 +1,7 @@
 //! The hot path allocates nothing.
 //!
-//! Once clients, statements and servers are warm, a query, an execution and a PREPARE whose reply is
-//! known take no memory from the allocator and give none back, in the engine and in its ports.
+//! Once clients, statements and servers are warm, a query, an execution and a PREPARE whose reply
+//! is known take no memory from the allocator and give none back, in the engine and in its ports.
 
 mod common;
 #[path = "../../pg/tests/common/counting.rs"]

@@ -1,67 +1,18 @@
 //! The generator: what clients log in with and what they send.
 
+mod source;
 pub mod texts;
 pub mod settings;
 pub mod prepared;
 pub mod odd;
 
-use crate::capability::{CHOICES, Capabilities, IGNORE_SPACE, INTERACTIVE, LEAST, LOCAL_FILES};
+use self::source::{Draft, Model, capabilities};
+pub use self::source::{Generator, Mode};
+use crate::capability::LOCAL_FILES;
 use crate::client::{Client, Login};
 use crate::command::Command;
-use crate::holds::pins;
-use refrain_differ::features::Features;
-use refrain_differ::rng::Rng;
-
-/// The things that a client may do in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Nothing that keeps a server beyond a transaction.
-    Free,
-    /// Anything.
-    Pinning,
-}
-
-/// The generator's memory of a client.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Model {
-    pub(crate) statements: Vec<prepared::Statement>,
-}
-
-/// The source of logins and commands.
-#[derive(Debug)]
-pub struct Generator {
-    pub(crate) rng: Rng,
-    pub(crate) features: Features,
-    pub(crate) is_mariadb: bool,
-    /// The capabilities that most clients of the episode have.
-    usual: Capabilities,
-    pub(crate) models: Vec<Model>,
-    pub(crate) next_handle: u32,
-}
-
-/// A client's step while it is made.
-pub(crate) struct Draft<'a> {
-    pub(crate) at: usize,
-    pub(crate) client: &'a Client,
-    pub(crate) mode: Mode,
-    pub(crate) commands: Vec<Command>,
-}
 
 impl Generator {
-    /// Creates a generator for an episode.
-    #[must_use]
-    pub fn new(seed: u64, features: Features, version: &str) -> Self {
-        let mut rng = Rng::new(seed);
-        let usual = capabilities(&mut rng);
-        let is_mariadb = version.contains("MariaDB");
-        Self { rng, features, is_mariadb, usual, models: Vec::new(), next_handle: 1 }
-    }
-
-    /// Returns the generator's source of random numbers.
-    pub fn rng(&mut self) -> &mut Rng {
-        &mut self.rng
-    }
-
     /// Returns what a client logs in with.
     pub fn login(&mut self, client: usize) -> Login {
         if self.models.len() <= client {
@@ -153,37 +104,6 @@ impl Generator {
         }
     }
 
-    /// Appends a text of a table.
-    pub(crate) fn text(&mut self, draft: &mut Draft<'_>, table: &[&str]) {
-        let template = *self.rng.pick(table);
-        let text = self.fill(draft.at, template);
-        self.push(draft, text);
-    }
-
-    /// Appends a text, or a harmless one in its place if it may keep a server and must not.
-    fn push(&mut self, draft: &mut Draft<'_>, text: String) {
-        let command = Command::Query(text, Vec::new());
-        if draft.mode == Mode::Free && pins(std::slice::from_ref(&command)) {
-            draft.commands.push(Command::Query("SELECT 'harmless'".to_owned(), Vec::new()));
-        } else {
-            draft.commands.push(command);
-        }
-    }
-
-    /// Fills the holes of a template: `{c}` the client's prefix of tables, `{i}` a small number,
-    /// `{w}` a word.
-    pub(crate) fn fill(&mut self, client: usize, template: &str) -> String {
-        let mut text = template.replace("{c}", &format!("c{}", client + 1));
-        while let Some(at) = text.find("{i}") {
-            text.replace_range(at..at + 3, &self.rng.below(9).to_string());
-        }
-        while let Some(at) = text.find("{w}") {
-            let word = *self.rng.pick(&["one", "two", "x", "", "long word here"]);
-            text.replace_range(at..at + 3, word);
-        }
-        text
-    }
-
     fn transaction(&mut self, draft: &mut Draft<'_>) {
         let weights = match draft.client.holds.in_transaction() {
             false => [70, 15, 0, 15],
@@ -248,13 +168,4 @@ impl Generator {
         let length = near + self.rng.below(60);
         draft.commands.push(Command::Long("SELECT LENGTH('{long}')".to_owned(), length));
     }
-}
-
-fn capabilities(rng: &mut Rng) -> Capabilities {
-    let rare = IGNORE_SPACE | INTERACTIVE;
-    let chosen = CHOICES.iter().fold(LEAST, |all, (bit, _)| {
-        let percent = if bit & rare != 0 { 10 } else { 75 };
-        if rng.chance(percent) { all | bit } else { all }
-    });
-    Capabilities(chosen)
 }

@@ -1,6 +1,6 @@
 //! Commands that no library sends, and those that few do.
 
-use super::{Draft, Generator};
+use super::source::{Draft, Generator};
 use crate::command::{Command, Execute};
 
 /// The handle of a statement that was never prepared.

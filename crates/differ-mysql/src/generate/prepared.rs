@@ -1,6 +1,6 @@
 //! Prepared statements of the protocol.
 
-use super::{Draft, Generator, Mode};
+use super::source::{Draft, Generator, Mode, Statement};
 use crate::capability::{DEPRECATE_EOF, PS_MULTI_RESULTS};
 use crate::command::{Command, Execute, Value};
 use crate::packet::string;
@@ -58,15 +58,6 @@ const TEXTS: &[&str] = &[
 /// Types of parameters: numbers, texts, times, and one that there is not.
 const KINDS: &[u16] =
     &[1, 2, 3, 8, 0x8008, 0x8001, 4, 5, 253, 254, 252, 246, 10, 12, 7, 11, 6, 15, 250];
-
-/// A statement that a client has prepared, or tried to.
-#[derive(Clone, Debug)]
-pub(crate) struct Statement {
-    handle: u32,
-    parameters: usize,
-    /// The types of the last execution.
-    kinds: Vec<u16>,
-}
 
 impl Generator {
     /// Appends commands about a prepared statement.
@@ -209,7 +200,7 @@ fn value(rng: &mut Rng, kind: u16) -> Value {
         246 => Some(string(b"12.345")),
         _ => {
             let large = rng.chance(2).then(|| vec![b'v'; 70_000]);
-            let word: &[u8] = *rng.pick::<&[u8]>(&[b"one", b"2", b"", b"caf\xc3\xa9", b"a'b\\c"]);
+            let word: &[u8] = rng.pick::<&[u8]>(&[b"one", b"2", b"", b"caf\xc3\xa9", b"a'b\\c"]);
             Some(string(&large.unwrap_or_else(|| word.to_vec())))
         }
     };

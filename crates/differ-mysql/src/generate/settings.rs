@@ -1,6 +1,7 @@
 //! Settings of sessions: variables, names, character sets, schemas, resets.
 
-use super::{Draft, Generator, Mode, texts};
+use super::source::{Draft, Generator, Mode};
+use super::texts;
 use crate::command::Command;
 
 /// SET of all kinds.

@@ -74,8 +74,8 @@ impl Scripts {
     }
 }
 
-/// Builds a crate's program with these arguments of cargo. Returns the path of a copy in a folder of
-/// `target`: the programs of all crates have one name.
+/// Builds a crate's program with these arguments of cargo. Returns the path of a copy in a folder
+/// of `target`: the programs of all crates have one name.
 fn built(package: &str, arguments: &[&str], folder: &str) -> Result<PathBuf> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--locked", "--package", package, "--example", "scripts"]);
