@@ -41,7 +41,7 @@ pub(crate) fn adopt(
     let number = c.session.statements.add(statement.clone(), head.parameters);
     let slots = &mut session.slots;
     let held = c.session.statements.edit(number, |held| held.copy = slots.copy_for(held))?;
-    if let Some(old) = slots.insert(statement, held.copy, head.statement) {
+    if let Some(old) = slots.insert(statement, held.copy.clone(), head.statement) {
         commands::close(ports.out(conn), old);
     }
     Some(number)

@@ -222,6 +222,7 @@ pub(crate) fn answered(
             let mut base = Base::default();
             let pairs = rows.iter().filter_map(|row| Some((row.first()?, row.get(1)?)));
             pairs.for_each(|(name, value)| base.add(name, value));
+            session.slots.fixes_types = base.fixes_types();
             session.base = base.into();
         }
         Purpose::Collations => {

@@ -57,7 +57,7 @@ pub(crate) fn ensure(
         c.await_replies();
         return Presence::Waits;
     }
-    let (statement, copy) = (held.statement.clone(), held.copy);
+    let (statement, copy) = (held.statement.clone(), held.copy.clone());
     if c.session.settings.are_in(&statement.environment) {
         if train::waits(step, client, conn) {
             return Presence::Waits;
@@ -75,7 +75,7 @@ pub(crate) fn ensure(
     // A statement of SQL's PREPARE has a number as well, and would be executed in the place of this
     // one. Whoever has one is pinned.
     let may_follow = may_follow && !c.session.pins.is_any();
-    let is_foretold = may_follow && session.slots.foretell(&statement, copy);
+    let is_foretold = may_follow && session.slots.foretell(&statement, copy.clone());
     session.slots.pending = Some(Pending::Again(statement, copy, number));
     session.slots.guess = None;
     // Nothing else may be sent before it is known that the number is right.

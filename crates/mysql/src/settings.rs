@@ -72,6 +72,9 @@ const HARMLESS: &[&str] = &[
     "wait_timeout",
 ];
 
+/// The version of MySQL that goes by the types of a statement's first execution for good.
+const FIXES_TYPES: [u32; 3] = [8, 0, 22];
+
 /// Character sets that no client can have.
 const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
@@ -120,6 +123,16 @@ impl Base {
     /// Returns a variable's value that is a number.
     pub(crate) fn number(&self, name: &[u8]) -> Option<usize> {
         std::str::from_utf8(self.value(name)?).ok()?.parse().ok()
+    }
+
+    /// Whether a prepared statement goes by the types of its first execution for good.
+    pub(crate) fn fixes_types(&self) -> bool {
+        let version = String::from_utf8_lossy(self.value(b"version").unwrap_or_default());
+        let is_mariadb = version.to_ascii_lowercase().contains("mariadb");
+        let mut numbers =
+            version.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
+        let version: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or_default());
+        !is_mariadb && version >= FIXES_TYPES
     }
 
     /// Whether changes of a variable follow the client.
@@ -392,6 +405,24 @@ mod tests {
         interned.sweeps_at = 0;
         interned.intern(&mut Arc::default());
         assert_eq!(interned.known.len(), 1, "nobody has the others any more");
+    }
+
+    #[test]
+    fn newer_mysql_fixes_types() {
+        for (version, fixes) in [
+            ("8.0.15", false),
+            ("8.0.21-log", false),
+            ("8.0.22", true),
+            ("8.4.3", true),
+            ("9.7.4-2", true),
+            ("10.11.19-MariaDB-0+deb12u1", false),
+            ("11.4.2-mariadb", false),
+            ("", false),
+        ] {
+            let mut base = Base::default();
+            base.add(b"version", version.as_bytes());
+            assert_eq!(base.fixes_types(), fixes, "{version}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::statement::{Draft, Held, Statement};
+use crate::statement::{CopyId, Draft, Held, Statement};
 
 /// The statements of a server.
 #[derive(Debug, Default)]
@@ -14,6 +14,9 @@ pub(crate) struct Slots {
     there: HashMap<Key, Slot>,
     /// The length of their texts.
     bytes: usize,
+    /// Whether the server goes by the types of a statement's first execution for good, as MySQL
+    /// does since 8.0.22.
+    pub(crate) fixes_types: bool,
     /// The number of uses so far.
     uses: u64,
     /// The text that the server prepares.
@@ -55,16 +58,16 @@ pub(crate) enum Pending {
     /// A client's.
     New(Draft),
     /// A statement that a client has, which of its copies, and the client's number.
-    Again(Arc<Statement>, u32, u32),
+    Again(Arc<Statement>, CopyId, u32),
 }
 
 /// The place of a statement in memory, and which of its copies it is. Whoever has the statement
 /// keeps it in its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key(usize, u32);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key(usize, CopyId);
 
 impl Key {
-    fn of(statement: &Arc<Statement>, copy: u32) -> Self {
+    fn of(statement: &Arc<Statement>, copy: CopyId) -> Self {
         Self(Arc::as_ptr(statement).addr(), copy)
     }
 }
@@ -94,8 +97,8 @@ impl Slots {
         self.there.len() < count && self.bytes.saturating_add(text) <= bytes
     }
 
-    fn take(&mut self, key: Key) -> Option<u32> {
-        let slot = self.there.remove(&key)?;
+    fn take(&mut self, key: &Key) -> Option<u32> {
+        let slot = self.there.remove(key)?;
         self.bytes -= slot.statement.text.len();
         Some(slot.id)
     }
@@ -103,29 +106,52 @@ impl Slots {
     /// Returns the slot of a client's statement.
     pub(crate) fn get(&mut self, held: &Held) -> Option<&mut Slot> {
         self.uses += 1;
-        let slot = self.there.get_mut(&Key::of(&held.statement, held.copy))?;
+        let slot = self.there.get_mut(&Key::of(&held.statement, held.copy.clone()))?;
         slot.used = self.uses;
         Some(slot)
     }
 
     /// Returns which copy of a statement a client's has to be. Two statements of a client may have
-    /// the same text, and cursors and values of their own.
-    pub(crate) fn copy_for(&self, held: &Held) -> u32 {
-        let slot = |copy| self.there.get(&Key::of(&held.statement, copy));
+    /// the same text, and cursors and values of their own; and where types are fixed, clients whose
+    /// first executions have others need others.
+    pub(crate) fn copy_for(&mut self, held: &Held) -> CopyId {
+        let types = held.first_types.clone().filter(|_| self.fixes_types);
+        let copy = |owner| CopyId { owner, types: types.clone() };
+        if types.is_some() && held.copy.types.is_none() {
+            self.fix_types(held, copy(held.copy.owner));
+        }
+        let slot = |owner| self.there.get(&Key::of(&held.statement, copy(owner)));
         let is_free = |slot: &Slot| slot.owner.is_none_or(|owner| owner == held.number);
-        match slot(held.copy) {
-            Some(its) if is_free(its) => held.copy,
-            _ if slot(0).is_none_or(is_free) => 0,
-            _ => held.number,
+        match slot(held.copy.owner) {
+            Some(its) if is_free(its) => copy(held.copy.owner),
+            _ if slot(0).is_none_or(is_free) => copy(0),
+            _ => copy(held.number),
+        }
+    }
+
+    /// Has the types of a client's first execution stay those of its copy, if nobody has executed
+    /// that yet.
+    fn fix_types(&mut self, held: &Held, copy: CopyId) {
+        let (untyped, typed) = (held.copy.clone(), Key::of(&held.statement, copy));
+        if self.there.contains_key(&typed) {
+            return;
+        }
+        if let Some(slot) = self.there.remove(&Key::of(&held.statement, untyped)) {
+            self.there.insert(typed, slot);
         }
     }
 
     /// Adds a statement that the server has prepared. Returns the number of the one that it
     /// replaces.
-    pub(crate) fn insert(&mut self, statement: Arc<Statement>, copy: u32, id: u32) -> Option<u32> {
+    pub(crate) fn insert(
+        &mut self,
+        statement: Arc<Statement>,
+        copy: CopyId,
+        id: u32,
+    ) -> Option<u32> {
         self.uses += 1;
         let key = Key::of(&statement, copy);
-        let old = self.take(key);
+        let old = self.take(&key);
         self.bytes += statement.text.len();
         let slot = Slot { statement, id, types: None, owner: None, used: self.uses };
         self.there.insert(key, slot);
@@ -134,7 +160,7 @@ impl Slots {
 
     /// Adds a statement that the server prepares now, with the number that it will have. Both MySQL
     /// and MariaDB count attempts. Returns false if the number is not known.
-    pub(crate) fn foretell(&mut self, statement: &Arc<Statement>, copy: u32) -> bool {
+    pub(crate) fn foretell(&mut self, statement: &Arc<Statement>, copy: CopyId) -> bool {
         let next = self.last.and_then(|last| last.checked_add(1));
         let Some(id) = next.filter(|_| self.wrong < WRONG_MAX) else { return false };
         self.insert(statement.clone(), copy, id);
@@ -142,9 +168,9 @@ impl Slots {
     }
 
     /// Notes the number of a statement that the server has prepared again.
-    pub(crate) fn confirm(&mut self, statement: Arc<Statement>, copy: u32, id: u32) {
+    pub(crate) fn confirm(&mut self, statement: Arc<Statement>, copy: CopyId, id: u32) {
         self.last = Some(id);
-        let Some(slot) = self.there.get_mut(&Key::of(&statement, copy)) else {
+        let Some(slot) = self.there.get_mut(&Key::of(&statement, copy.clone())) else {
             self.insert(statement, copy, id);
             return;
         };
@@ -167,14 +193,14 @@ impl Slots {
         self.last = self.last.and_then(|last| last.checked_add(1));
         let pending = self.pending.take();
         if let Some(Pending::Again(statement, copy, _)) = &pending {
-            self.take(Key::of(statement, *copy));
+            self.take(&Key::of(statement, copy.clone()));
         }
         pending
     }
 
     /// Takes out a statement. Returns its number.
     pub(crate) fn remove(&mut self, held: &Held) -> Option<u32> {
-        self.take(Key::of(&held.statement, held.copy))
+        self.take(&Key::of(&held.statement, held.copy.clone()))
     }
 
     /// Takes out the one that was used least recently. Returns its number; `None` if all are
@@ -182,8 +208,8 @@ impl Slots {
     pub(crate) fn evict(&mut self) -> Option<u32> {
         let can_go = |slot: &Slot| slot.owner.is_none() && slot.statement.is_whole;
         let going = self.there.iter().filter(|(_, slot)| can_go(slot));
-        let (&key, _) = going.min_by_key(|(_, slot)| slot.used)?;
-        self.take(key)
+        let key = going.min_by_key(|(_, slot)| slot.used)?.0.clone();
+        self.take(&key)
     }
 
     /// Makes each statement another one.
@@ -200,5 +226,65 @@ impl Slots {
         self.there.clear();
         self.bytes = 0;
         self.pending = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_pool::ids::PoolId;
+
+    use super::*;
+    use crate::definitions::Moment;
+    use crate::registry::Registry;
+    use crate::settings::Settings;
+    use crate::statement::Statements;
+    use crate::text::Facts;
+
+    const LONG: &[u8] = &[8, 0];
+    const STRING: &[u8] = &[253, 0];
+
+    /// Makes two clients' statements of one text, and a server that has prepared it.
+    fn prepared(fixes_types: bool) -> (Slots, [Statements; 2]) {
+        let (text, facts, since) = (b"SELECT ?"[..].into(), Facts::default(), Moment::default());
+        let draft = Draft { text, is_whole: true, facts, since };
+        let statement = Registry::default().share(PoolId::new(0, 0), &Settings::default(), draft);
+        let mut slots = Slots { fixes_types, ..Slots::default() };
+        let mut clients = [Statements::default(), Statements::default()];
+        clients.iter_mut().for_each(|client| {
+            client.add(statement.clone(), 1);
+        });
+        slots.insert(statement, CopyId::default(), 7);
+        (slots, clients)
+    }
+
+    /// Executes a client's statement with types. Returns the number on the server, if it is there.
+    fn execute(slots: &mut Slots, client: &mut Statements, types: &[u8]) -> Option<u32> {
+        client.edit(1, |held| {
+            held.types = Some(types.into());
+            if held.first_types.is_none() {
+                held.first_types.clone_from(&held.types);
+            }
+            held.copy = slots.copy_for(held);
+        });
+        slots.get(client.get(1)?).map(|slot| slot.id)
+    }
+
+    #[test]
+    fn types_are_the_clients_where_the_server_does_not_keep_them() {
+        let (mut slots, [mut first, mut second]) = prepared(false);
+        assert_eq!(execute(&mut slots, &mut first, LONG), Some(7));
+        assert_eq!(execute(&mut slots, &mut second, STRING), Some(7));
+    }
+
+    #[test]
+    fn clients_of_other_types_have_other_copies_where_the_first_ones_stay() {
+        let (mut slots, [mut first, mut second]) = prepared(true);
+        assert_eq!(execute(&mut slots, &mut first, LONG), Some(7), "nobody has executed it");
+        assert_eq!(execute(&mut slots, &mut second, STRING), None, "it has to be prepared");
+        let held = second.get(1).expect("it was added");
+        assert_eq!(slots.insert(held.statement.clone(), held.copy.clone(), 8), None);
+        assert_eq!(execute(&mut slots, &mut second, LONG), Some(8), "the first types count");
+        assert_eq!(execute(&mut slots, &mut first, STRING), Some(7));
+        assert_eq!(slots.len(), 2);
     }
 }

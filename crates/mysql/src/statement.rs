@@ -46,6 +46,15 @@ pub(crate) struct Draft {
     pub(crate) since: Moment,
 }
 
+/// Which of several copies of a statement on a server is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct CopyId {
+    /// 0, or the number of the client's statement that has something of its own in it.
+    pub(crate) owner: u32,
+    /// The types of the parameters in its first execution, where a server goes by these for good.
+    pub(crate) types: Option<Arc<[u8]>>,
+}
+
 /// A statement of a client.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -55,10 +64,12 @@ pub(crate) struct Held {
     pub(crate) parameters: u16,
     /// The types of the parameters in the client's last execution.
     pub(crate) types: Option<Arc<[u8]>>,
+    /// The types of the parameters in the client's first execution.
+    pub(crate) first_types: Option<Arc<[u8]>>,
     /// Whether the last execution is so long that no types can be put in.
     pub(crate) is_full: bool,
-    /// Which of several copies of the statement on a server is the client's: 0, or its number.
-    pub(crate) copy: u32,
+    /// Which of several copies of the statement on a server is the client's.
+    pub(crate) copy: CopyId,
     /// Whether the server has a cursor open.
     pub(crate) has_cursor: bool,
     /// Whether the server has parts of a value.
@@ -106,8 +117,9 @@ impl Statements {
             statement,
             parameters,
             types: None,
+            first_types: None,
             is_full: false,
-            copy: 0,
+            copy: CopyId::default(),
             has_cursor: false,
             has_long_data: false,
         };

@@ -247,6 +247,9 @@ fn execute(
     session.statements.edit(number, |held| {
         held.is_full = is_full && head.types.is_none();
         held.types = types.or(held.types.take());
+        if held.first_types.is_none() {
+            held.first_types.clone_from(&held.types);
+        }
     });
     Plan::Execute
 }
