@@ -273,8 +273,8 @@ impl Settings {
 }
 
 /// Values that are no string, though they are printed as one: the variable, the value as it is
-/// printed, and as it is written. NULL is printed as nothing; where a variable takes an empty string
-/// as well, that means the same.
+/// printed, and as it is written. NULL is printed as nothing; where a variable takes an empty
+/// string as well, that means the same.
 const WORDS: &[(&str, &str, &str)] = &[
     ("character_set_results", "", "NULL"),
     ("default_tmp_storage_engine", "", "NULL"),
