@@ -152,8 +152,8 @@ pub struct ServerView<P: Parts> {
 }
 
 impl<P: Parts> Snapshot<P> {
-    /// Returns the snapshot as that of a core of another protocol. Sessions are turned into those of
-    /// that protocol; its other parts are empty.
+    /// Returns the snapshot as that of a core of another protocol. Sessions are turned into those
+    /// of that protocol; its other parts are empty.
     #[must_use]
     pub fn of_another<Q: Parts>(
         self,
