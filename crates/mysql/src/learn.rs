@@ -83,7 +83,7 @@ pub(crate) fn learn_changes(
                 if server.base.tracks(name) {
                     let base = server.base.clone();
                     edit(&mut client.settings, |settings| settings.set(&base, name, value));
-                } else {
+                } else if !(sent.facts.wishes && Wishes::have(name)) {
                     client.pins.add(Pins::SPECIAL);
                 }
             }

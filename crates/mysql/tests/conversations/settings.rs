@@ -104,3 +104,13 @@ fn autocommit_is_a_setting() {
         assert_eq!(world.log(), due);
     });
 }
+
+#[test]
+fn what_a_client_wants_to_be_told_keeps_no_server() {
+    talk("pool_size = 1", |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        let text = "set:session_track_system_variables=*";
+        assert!(world.query(first, text).starts_with("ok"));
+        assert_eq!(world.query(second, "ok"), "ok");
+    });
+}
