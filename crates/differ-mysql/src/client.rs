@@ -1,6 +1,6 @@
 //! A client of an episode: a proxied and a direct session that get the same commands.
 
-use crate::capability::{Capabilities, SESSION_TRACK};
+use crate::capability::{Capabilities, SESSION_TRACK, WITH_SCHEMA};
 use crate::command::{Command, Due};
 use crate::conn::Conn;
 use crate::greeting::{Greeting, same_greetings};
@@ -142,7 +142,7 @@ impl Client {
             sides,
             texts: BTreeMap::new(),
             sent: Vec::new(),
-            holds: Holds::default(),
+            holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
             tracks: false,
             dead: false,
