@@ -103,6 +103,8 @@ pub struct Client {
     pub holds: Holds,
     /// Whether the client has had an error that a proxy says itself.
     was_refused: bool,
+    /// Whether the session has been reset.
+    was_reset: bool,
     /// Whether the client has asked to be told of its transactions.
     tracks: bool,
     /// True after the sessions have ended.
@@ -144,6 +146,7 @@ impl Client {
             sent: Vec::new(),
             holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
+            was_reset: false,
             tracks: false,
             dead: false,
         };
@@ -219,6 +222,7 @@ impl Client {
             let proxied = self.proxied_reply(&command, &direct)?;
             self.holds.received(&command, &direct);
             self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
+            self.was_reset |= command == Command::ResetConnection;
             self.compare(&command, &direct, &proxied, tally)?;
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
@@ -299,6 +303,7 @@ impl Client {
                 direct,
                 proxied,
                 was_refused: self.was_refused,
+                was_reset: self.was_reset,
                 has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
                 at,
             };

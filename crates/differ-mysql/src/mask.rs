@@ -201,17 +201,14 @@ fn put_own_collation(definition: &mut [u8], (number, own): (u8, u8)) {
     let found = definition.windows(3).rposition(|window| window == [0x0C, number, 0]);
     let Some(at) = found else { return };
     definition[at + 1] = own;
-    if let Some(flags) = definition.get_mut(at + place).filter(|_| number == UTF8MB4_BIN) {
+    if let Some(flags) = definition.get_mut(at + place) {
         *flags &= !flag;
     }
 }
 
-/// The number of `utf8mb4_bin`.
-const UTF8MB4_BIN: u8 = 46;
-
 /// Collations, each with one of the same character set: utf8mb4_bin, utf8mb4_unicode_ci,
 /// utf8mb4_general_ci and utf8mb4_0900_ai_ci; latin1_german1_ci and latin1_swedish_ci.
-const COLLATIONS: [(u8, u8); 4] = [(UTF8MB4_BIN, 255), (224, 255), (45, 255), (5, 8)];
+const COLLATIONS: [(u8, u8); 6] = [(46, 255), (224, 255), (45, 255), (255, 255), (5, 8), (8, 8)];
 
 /// Parts of the names of variables that a session has for one statement.
 const NO_SETTINGS: [&[u8]; 4] = [b"timestamp", b"insert_id", b"rand_seed", b"session_track"];
