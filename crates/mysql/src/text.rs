@@ -21,6 +21,9 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
+    /// Whether it may set variables for the time of one statement: no report says that they are set
+    /// back.
+    pub(crate) sets_for_one: bool,
     /// The things of earlier statements that it may ask about.
     pub(crate) asks: Memory,
     /// Whether it ends the session with its transaction.
@@ -92,6 +95,8 @@ enum Meaning {
     Load,
     /// It may change what the server reports.
     Wish,
+    /// It sets variables for the time of one statement behind SET (MariaDB).
+    SetForOne,
     /// It asks about the statement before if it is called without an argument.
     AskBack,
     /// It asks for a number of rows if it is called without an argument.
@@ -142,6 +147,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("session_track_transaction_info", Meaning::Wish),
     ("set", Meaning::Verb(Verb::Set)),
     ("show", Meaning::Verb(Verb::Show)),
+    ("statement", Meaning::SetForOne),
     ("unlock", Meaning::Verb(Verb::Unlock)),
     ("use", Meaning::Verb(Verb::Use)),
     ("warning_count", Meaning::AskBackAsVariable),
@@ -272,6 +278,9 @@ impl Reader<'_> {
             }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
+            Meaning::SetForOne => {
+                self.facts.sets_for_one |= matches!(verb, Some(Meaning::Verb(Verb::Set)));
+            }
             Meaning::AskBack => self.facts.asks.last |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
             Meaning::AskInsertId => {
