@@ -1,7 +1,7 @@
 //! A client of an episode: a proxied and a direct session that get the same commands.
 
 use crate::capability::{Capabilities, SESSION_TRACK, WITH_SCHEMA};
-use crate::command::{Command, Due};
+use crate::command::{Command, Due, Execute};
 use crate::conn::Conn;
 use crate::greeting::{Greeting, same_greetings};
 use crate::holds::Holds;
@@ -294,7 +294,9 @@ impl Client {
                 continue;
             }
             let text = match command {
-                Command::Execute(execute) => self.texts.get(&execute.handle).map(String::as_str),
+                Command::Execute(Execute { handle, .. }) | Command::Fetch(handle, _) => {
+                    self.texts.get(handle).map(String::as_str)
+                }
                 _ => command.text(),
             };
             let text = text.unwrap_or_default();
@@ -304,6 +306,7 @@ impl Client {
                 proxied,
                 was_refused: self.was_refused,
                 was_reset: self.was_reset,
+                lacks_types: matches!(command, Command::Execute(it) if !it.has_types),
                 has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
                 at,
             };

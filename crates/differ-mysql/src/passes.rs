@@ -1,5 +1,6 @@
 //! Passes: differences in what a reply says that are known, with reasons.
 
+use crate::command::Due;
 use crate::packet::Packet;
 use crate::reply::{Reply, is_definition};
 
@@ -13,7 +14,7 @@ pub const PASSES: [(&str, &str); 6] = [
     (
         "unfit-execution",
         "servers see in the values what an execution lacks, and say one of two errors; the proxy \
-         does not look at values",
+         does not look at values, and knows types of an execution that a server has refused",
     ),
     (
         "kept-conditions",
@@ -49,6 +50,8 @@ pub struct Pair<'a> {
     pub was_refused: bool,
     /// Whether the session has been reset.
     pub was_reset: bool,
+    /// Whether it is an execution without types.
+    pub lacks_types: bool,
     /// Whether rows are to be fetched.
     pub has_cursor: bool,
     /// The number of the first packet that differs.
@@ -68,18 +71,24 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {
         return Some((1, true));
     }
+    if pair.lacks_types && is_unfit(pair.direct) {
+        return Some((1, false));
+    }
     let shows = ["SHOW WARN", "SHOW ERR", "SHOW COUNT", "SELECT @@warning_count"];
     let shows = shows.iter().any(|beginning| pair.text.starts_with(beginning));
     if pair.was_refused && shows {
         return Some((2, true));
     }
     let packet = pair.direct.packets.get(pair.at)?;
-    let is_row = pair.at > 0 && !packet.is_error() && !is_definition(&packet.payload);
+    let is_row = (pair.at > 0 || pair.direct.due == Due::Rows)
+        && !packet.is_error()
+        && !is_definition(&packet.payload);
     let asks = |words: &str| pair.text.contains(words);
     match () {
         () if is_row && asks("ROW_COUNT()") => Some((3, true)),
         () if is_row && asks("COLLATION(?)") => Some((4, true)),
         () if pair.was_reset && asks("@@character_set_database") => Some((5, true)),
+        () if pair.was_reset && asks("SET CHARACTER SET") => Some((5, false)),
         () => None,
     }
 }
