@@ -109,6 +109,16 @@ impl ClientSession {
         }
     }
 
+    /// Returns the reasons for which the client keeps its server though its transaction is over, in
+    /// words.
+    pub(crate) fn reasons(&self) -> String {
+        let mut words = self.pins.words();
+        if self.statements.keep() {
+            words.push("cursor or part of a value");
+        }
+        words.join(", ")
+    }
+
     /// Whether the client keeps its server though its transaction is over.
     pub(crate) fn keeps(&self) -> bool {
         self.pins.is_any() || self.statements.keep() || self.reading != Reading::Commands
@@ -328,6 +338,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A client's session, to look at.
+#[derive(Clone, Debug, Default)]
+pub struct ClientView {
+    /// The reasons for which the client keeps its server, in words; empty if there are none.
+    pub pinned: String,
+    /// Number of the client's prepared statements.
+    pub statements: u32,
+}
+
+/// A server's session, to look at.
+#[derive(Clone, Debug, Default)]
+pub struct ServerView {
+    /// Number of the statements that the server has prepared.
+    pub statements: u32,
+    /// Bytes of their texts.
+    pub statement_bytes: u64,
+}
+
 impl Parts for My {
     type Client = ClientSession;
     type Server = ServerSession;
@@ -341,8 +369,8 @@ impl Parts for My {
     type PoolShared = PoolPart;
     type Shared = SharedPart;
     type Counters = ();
-    type ClientView = ();
-    type ServerView = ();
+    type ClientView = ClientView;
+    type ServerView = ServerView;
     type View = ();
     type Request = ();
     type Answer = ();

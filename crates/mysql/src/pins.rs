@@ -31,6 +31,27 @@ impl Pins {
     /// Variables whose values are no settings, such as `timestamp`.
     pub(crate) const SPECIAL: Self = Self(1 << 10);
 
+    /// The names of reasons, for the console.
+    const WORDS: [(Self, &str); 11] = [
+        (Self::VARIABLES, "user variables, temporary tables or PREPARE"),
+        (Self::USER_LOCK, "named locks"),
+        (Self::GLOBAL_LOCK, "global locks"),
+        (Self::TABLE_LOCK, "locked tables"),
+        (Self::HANDLER, "handlers"),
+        (Self::ROLE, "role"),
+        (Self::NEXT_TRANSACTION, "next transaction"),
+        (Self::SAVEPOINT, "savepoints"),
+        (Self::XA, "xa"),
+        (Self::SCHEMA, "schema"),
+        (Self::SPECIAL, "variables that are no settings"),
+    ];
+
+    /// Returns the names of the reasons.
+    pub(crate) fn words(self) -> Vec<&'static str> {
+        let words = Self::WORDS.iter().filter(|(pin, _)| self.0 & pin.0 != 0);
+        words.map(|(_, word)| *word).collect()
+    }
+
     /// Whether there is any.
     pub(crate) fn is_any(self) -> bool {
         self.0 != 0

@@ -8,13 +8,23 @@ use refrain_pool::{Background, Conn, Protocol, Step, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
-    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
+    ClientSession, ClientState, ClientView, My, Quiescent, Reading, ServerSession, ServerView,
+    Transaction,
 };
 use crate::{entering, preparing, probe, release, replies, requests};
 
 impl Background for My {}
 
-impl Views for My {}
+impl Views for My {
+    fn client_view(session: &ClientSession) -> ClientView {
+        ClientView { pinned: session.reasons(), statements: session.statements.count() }
+    }
+
+    fn server_view(session: &ServerSession) -> ServerView {
+        let (statements, statement_bytes) = session.slots.size();
+        ServerView { statements, statement_bytes }
+    }
+}
 
 impl Protocol for My {
     fn greet(step: &mut Step<'_, Self>, client: Conn) {

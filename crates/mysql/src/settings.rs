@@ -51,6 +51,7 @@ const UNTRACKED: &[&str] = &[
     "timestamp",
     "transaction_allow_batching",
     "warning_count",
+    "wsrep_gtid_seq_no",
 ];
 /// Beginnings of the names of such variables.
 const UNTRACKED_PREFIXES: &[&str] = &["rand_seed", "pseudo_", "in_", "server_audit_"];
@@ -271,15 +272,27 @@ impl Settings {
     }
 }
 
-/// Appends a value as it is written in a statement. The server prints numbers as they are written,
-/// and NULL as nothing.
+/// Values that are no string, though they are printed as one: the variable, the value as it is
+/// printed, and as it is written. NULL is printed as nothing; where a variable takes an empty
+/// string as well, that means the same.
+const WORDS: &[(&str, &str, &str)] = &[
+    ("character_set_results", "", "NULL"),
+    ("default_tmp_storage_engine", "", "NULL"),
+    ("enforce_storage_engine", "", "NULL"),
+    ("innodb_ft_user_stopword_table", "", "NULL"),
+    ("innodb_tmpdir", "", "NULL"),
+    ("system_versioning_asof", "DEFAULT", "DEFAULT"),
+];
+
+/// Appends a value as it is written in a statement. The server prints numbers as they are written.
 fn put_value(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let is_number = digits.first().is_some_and(u8::is_ascii_digit)
         && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
         && digits.iter().filter(|byte| **byte == b'.').count() <= 1;
-    if value.is_empty() && name == b"character_set_results" {
-        return text.extend_from_slice(b"NULL");
+    let printed = |row: &&(&str, &str, &str)| (row.0.as_bytes(), row.1.as_bytes()) == (name, value);
+    if let Some((_, _, written)) = WORDS.iter().find(printed) {
+        return text.extend_from_slice(written.as_bytes());
     }
     if is_number {
         return text.extend_from_slice(value);
@@ -430,6 +443,12 @@ mod tests {
         let mut text = Vec::new();
         put_value(&mut text, b"init", b"a'b");
         assert_eq!(text, b"x'612762'");
+        text.clear();
+        put_value(&mut text, b"default_tmp_storage_engine", b"");
+        assert_eq!(text, b"NULL");
+        text.clear();
+        put_value(&mut text, b"system_versioning_asof", b"DEFAULT");
+        assert_eq!(text, b"DEFAULT");
     }
 
     #[test]

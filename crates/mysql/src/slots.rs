@@ -92,6 +92,11 @@ impl Slots {
         self.there.len()
     }
 
+    /// Returns how many there are, and the length of their texts.
+    pub(crate) fn size(&self) -> (u32, u64) {
+        (u32::try_from(self.len()).unwrap_or(u32::MAX), self.bytes as u64)
+    }
+
     /// Whether there is room for a text, if there may be so many of so many bytes.
     pub(crate) fn has_room(&self, text: usize, (count, bytes): (usize, usize)) -> bool {
         self.there.len() < count && self.bytes.saturating_add(text) <= bytes

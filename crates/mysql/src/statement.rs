@@ -134,6 +134,11 @@ impl Statements {
         has_numbers && self.list.len() < count && self.bytes.saturating_add(text) <= bytes
     }
 
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.list.len()).unwrap_or(u32::MAX)
+    }
+
     /// Whether the client keeps its server for one of them.
     pub(crate) fn keep(&self) -> bool {
         self.bound > 0

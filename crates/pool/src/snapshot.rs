@@ -152,16 +152,21 @@ pub struct ServerView<P: Parts> {
 }
 
 impl<P: Parts> Snapshot<P> {
-    /// Returns the snapshot as that of a core of another protocol, whose own parts are empty.
+    /// Returns the snapshot as that of a core of another protocol. Sessions are turned into those
+    /// of that protocol; its other parts are empty.
     #[must_use]
-    pub fn of_another<Q: Parts>(self) -> Snapshot<Q> {
+    pub fn of_another<Q: Parts>(
+        self,
+        client: fn(P::ClientView) -> Q::ClientView,
+        server: fn(P::ServerView) -> Q::ServerView,
+    ) -> Snapshot<Q> {
         Snapshot {
             core: self.core,
             now: self.now,
             pools: self.pools.into_iter().map(PoolView::of_another).collect(),
             forgotten: self.forgotten.of_another(),
-            clients: self.clients.into_iter().map(ClientView::of_another).collect(),
-            servers: self.servers.into_iter().map(ServerView::of_another).collect(),
+            clients: self.clients.into_iter().map(|view| view.of_another(client)).collect(),
+            servers: self.servers.into_iter().map(|view| view.of_another(server)).collect(),
             protocol: Q::View::default(),
             logging_in: self.logging_in,
         }
@@ -192,7 +197,7 @@ impl<P: Parts> PoolView<P> {
 }
 
 impl<P: Parts> ClientView<P> {
-    fn of_another<Q: Parts>(self) -> ClientView<Q> {
+    fn of_another<Q: Parts>(self, turn: fn(P::ClientView) -> Q::ClientView) -> ClientView<Q> {
         ClientView {
             serial: self.serial,
             database: self.database,
@@ -204,13 +209,13 @@ impl<P: Parts> ClientView<P> {
             requested: self.requested,
             waiting: self.waiting,
             secured: self.secured,
-            session: Q::ClientView::default(),
+            session: turn(self.session),
         }
     }
 }
 
 impl<P: Parts> ServerView<P> {
-    fn of_another<Q: Parts>(self) -> ServerView<Q> {
+    fn of_another<Q: Parts>(self, turn: fn(P::ServerView) -> Q::ServerView) -> ServerView<Q> {
         ServerView {
             serial: self.serial,
             database: self.database,
@@ -223,7 +228,7 @@ impl<P: Parts> ServerView<P> {
             lent: self.lent,
             close_needed: self.close_needed,
             secured: self.secured,
-            session: Q::ServerView::default(),
+            session: turn(self.session),
         }
     }
 }

@@ -147,7 +147,8 @@ impl<P: Served> AnyCores for Cores<P> {
     }
 
     fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot> {
-        self.snapshots(timeout).into_iter().map(Snapshot::of_another).collect()
+        let snapshots = self.snapshots(timeout).into_iter();
+        snapshots.map(|one| one.of_another(P::client_view_of, P::server_view_of)).collect()
     }
 
     fn lobby(&self) -> &Lobby {

@@ -16,6 +16,7 @@ use refrain_config::{Backend, General, Host};
 use refrain_drive::Address;
 use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::Snapshot;
 use rustls::crypto::ring;
@@ -51,6 +52,12 @@ impl Served for Echo {
 
     fn serves(_backend: Backend) -> bool {
         true
+    }
+    fn client_view_of((): ()) -> ClientSessionView {
+        ClientSessionView::default()
+    }
+    fn server_view_of((): ()) -> ServerSessionView {
+        ServerSessionView::default()
     }
     fn places(general: &General) -> Places<'_> {
         let addresses = &general.mysql_listen;

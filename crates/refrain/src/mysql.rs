@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 
 use refrain_config::{Backend, General, Host};
-use refrain_mysql::parts::My;
+use refrain_mysql::parts::{self, My};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
 
 use crate::listen::{Places, UnixSocket};
@@ -35,6 +36,15 @@ impl Served for My {
 
     type Helpers = ();
     type Local = NoServers;
+
+    fn client_view_of(view: parts::ClientView) -> ClientSessionView {
+        let parts::ClientView { pinned, statements } = view;
+        ClientSessionView { pinned, statements, ..ClientSessionView::default() }
+    }
+    fn server_view_of(view: parts::ServerView) -> ServerSessionView {
+        let parts::ServerView { statements, statement_bytes } = view;
+        ServerSessionView { statements, statement_bytes, ..ServerSessionView::default() }
+    }
 
     fn local((): &(), _core: Core) -> NoServers {
         NoServers

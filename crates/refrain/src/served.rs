@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use refrain_config::{Backend, General, Host, Sqlite};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
 use refrain_pool::{Conn, Protocol};
 
@@ -28,6 +29,11 @@ pub(crate) trait Served: Protocol<Answer: Send> {
     type Helpers: Clone + Send + 'static;
     /// The servers of a core that run in this process.
     type Local: LocalServers;
+
+    /// Returns what the console shows of a client's session.
+    fn client_view_of(view: Self::ClientView) -> ClientSessionView;
+    /// Returns what the console shows of a server's session.
+    fn server_view_of(view: Self::ServerView) -> ServerSessionView;
 
     /// Makes a core's part of the servers in this process.
     fn local(helpers: &Self::Helpers, core: Core) -> Self::Local;

@@ -9,6 +9,7 @@ use refrain_config::{Backend, General, Host};
 use refrain_pg::Snapshot;
 use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
 
 use super::console::messages;
@@ -61,6 +62,13 @@ pub(crate) struct Helpers {
 
 impl Served for Pg {
     const THREADS: &'static str = "core";
+
+    fn client_view_of(view: ClientSessionView) -> ClientSessionView {
+        view
+    }
+    fn server_view_of(view: ServerSessionView) -> ServerSessionView {
+        view
+    }
 
     fn serves(backend: Backend) -> bool {
         matches!(backend, Backend::Postgres | Backend::Sqlite)

@@ -96,3 +96,4 @@ mod mysql;
 mod mysql_client;
 mod mysql_frameworks;
 mod mysql_statements;
+mod mysql_variables;

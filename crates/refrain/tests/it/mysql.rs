@@ -280,6 +280,23 @@ fn one_program_serves_both_protocols() {
 }
 
 #[test]
+fn the_console_says_why_a_client_keeps_its_server() {
+    let world = World::start(Flavour::MariaDb, &[]);
+    let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());
+    let program = Program::start("", &url);
+    thread::scope(|scope| {
+        let text = "SET @a = 1; SELECT SLEEP(1)";
+        let kept = scope.spawn(|| program.client(&["-N", "-e", text]));
+        eventually("the reason is told", || {
+            let pins = program.console("SHOW PINS");
+            pins.contains("user variables, temporary tables or PREPARE")
+        });
+        told(&kept.join().unwrap());
+    });
+    eventually("nobody keeps a server", || program.console("SHOW PINS").lines().count() <= 1);
+}
+
+#[test]
 fn a_shutdown_waits_for_statements() {
     let world = World::start(Flavour::MariaDb, &[]);
     let url = format!("url = \"mysql://app:{SECRET}@127.0.0.1:{}/\"", world.port());

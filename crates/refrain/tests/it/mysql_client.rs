@@ -78,11 +78,19 @@ impl Session {
         self.prepared(text).statement
     }
 
-    /// Prepares a text.
+    /// Prepares a text, which is right.
     pub(crate) fn prepared(&mut self, text: &str) -> PrepareOk {
+        self.try_to_prepare(text).expect("a statement")
+    }
+
+    /// Prepares a text, or gets the number of an error.
+    pub(crate) fn try_to_prepare(&mut self, text: &str) -> Result<PrepareOk, u16> {
         self.command(&Request::StmtPrepare(text.as_bytes()));
         let (head, _) = self.reply(Kind::Prepare);
-        PrepareOk::read(&head, self.agreed).expect("a statement")
+        match ErrPacket::read(&head) {
+            Ok(err) => Err(err.number),
+            Err(_) => Ok(PrepareOk::read(&head, self.agreed).expect("a statement")),
+        }
     }
 
     /// Executes a statement with one parameter, or none. The type is that of the execution before
