@@ -60,8 +60,8 @@ impl Holds {
         Self { is_without_schema: !has_schema, ..Self::default() }
     }
 
-    /// Whether a change of the schema ties the client to its server. MariaDB reports a changed state
-    /// with each execution under another schema.
+    /// Whether a change of the schema ties the client to its server. MariaDB reports that the state
+    /// has changed with each execution under another schema.
     #[must_use]
     pub fn keep_schema(&self) -> bool {
         self.has_prepared || self.is_without_schema

@@ -171,8 +171,8 @@ pub const MASKS: [Mask; 14] = [
     Mask {
         name: "number-of-collation",
         reason: "definitions have the number of the collation that the login or SET NAMES has \
-                 named, and its flag; a server that gets the settings later has the character set's \
-                 own one",
+                 named, and its flag; a server that gets the settings later has those of the \
+                 character set's own one",
         apply: |packet, _| {
             if is_definition(&packet.payload) {
                 COLLATIONS.iter().for_each(|of| put_own_collation(&mut packet.payload, *of));

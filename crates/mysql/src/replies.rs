@@ -15,7 +15,7 @@ use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
-use crate::text::{Memory, Tables};
+use crate::text::{Memory, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
@@ -196,7 +196,7 @@ fn answered(
                 let Linked { server, ports, .. } = step.linked(client, conn);
                 train::ask_wishes(&mut server.session, ports.out(conn));
             }
-            if sent.facts.sets_for_one {
+            if sent.facts.variables == Variables::SetBack {
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 train::ask_variables(&mut server.session, ports.out(conn));
                 // The question leaves nothing else of the statements before.

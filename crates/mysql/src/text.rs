@@ -21,9 +21,8 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
-    /// Whether it may set variables for the time of one statement: no report says that they are set
-    /// back.
-    pub(crate) sets_for_one: bool,
+    /// For how long it sets variables.
+    pub(crate) variables: Variables,
     /// The things of earlier statements that it may ask about.
     pub(crate) asks: Memory,
     /// Whether it ends the session with its transaction.
@@ -60,6 +59,16 @@ pub(crate) enum Tables {
     Stay,
     /// It may change them.
     Change,
+}
+
+/// For how long a text sets variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Variables {
+    /// Until they are set again.
+    #[default]
+    Stay,
+    /// Some may be set for one statement: no report says that they are set back.
+    SetBack,
 }
 
 /// The beginning of a statement, as far as it matters.
@@ -278,8 +287,8 @@ impl Reader<'_> {
             }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
-            Meaning::SetForOne => {
-                self.facts.sets_for_one |= matches!(verb, Some(Meaning::Verb(Verb::Set)));
+            Meaning::SetForOne if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
+                self.facts.variables = Variables::SetBack;
             }
             Meaning::AskBack => self.facts.asks.last |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
@@ -291,7 +300,10 @@ impl Reader<'_> {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
                 self.facts.asks.last |= is_behind;
             }
-            Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
+            Meaning::PinAsVerb(_)
+            | Meaning::PinInSet(_)
+            | Meaning::SetForOne
+            | Meaning::Verb(_) => {}
         }
     }
 

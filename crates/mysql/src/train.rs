@@ -96,7 +96,7 @@ pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
     session.last_client = None;
 }
 
-/// Asks for all variables behind a statement that has set some for its own time: the report on these
+/// Asks for all variables behind a statement that has set some for its own time: the report on them
 /// is made before they are set back.
 pub(crate) fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, settings::VARIABLES, Purpose::Variables);
