@@ -1,7 +1,7 @@
 //! A client of an episode: a proxied and a direct session that get the same commands.
 
-use crate::capability::{Capabilities, SESSION_TRACK};
-use crate::command::{Command, Due};
+use crate::capability::{Capabilities, SESSION_TRACK, WITH_SCHEMA};
+use crate::command::{Command, Due, Execute};
 use crate::conn::Conn;
 use crate::greeting::{Greeting, same_greetings};
 use crate::holds::Holds;
@@ -103,6 +103,8 @@ pub struct Client {
     pub holds: Holds,
     /// Whether the client has had an error that a proxy says itself.
     was_refused: bool,
+    /// Whether the session has been reset.
+    was_reset: bool,
     /// Whether the client has asked to be told of its transactions.
     tracks: bool,
     /// True after the sessions have ended.
@@ -142,8 +144,9 @@ impl Client {
             sides,
             texts: BTreeMap::new(),
             sent: Vec::new(),
-            holds: Holds::default(),
+            holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
+            was_reset: false,
             tracks: false,
             dead: false,
         };
@@ -219,6 +222,7 @@ impl Client {
             let proxied = self.proxied_reply(&command, &direct)?;
             self.holds.received(&command, &direct);
             self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
+            self.was_reset |= command == Command::ResetConnection;
             self.compare(&command, &direct, &proxied, tally)?;
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
@@ -290,7 +294,9 @@ impl Client {
                 continue;
             }
             let text = match command {
-                Command::Execute(execute) => self.texts.get(&execute.handle).map(String::as_str),
+                Command::Execute(Execute { handle, .. }) | Command::Fetch(handle, _) => {
+                    self.texts.get(handle).map(String::as_str)
+                }
                 _ => command.text(),
             };
             let text = text.unwrap_or_default();
@@ -299,6 +305,8 @@ impl Client {
                 direct,
                 proxied,
                 was_refused: self.was_refused,
+                was_reset: self.was_reset,
+                lacks_types: matches!(command, Command::Execute(it) if !it.has_types),
                 has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
                 at,
             };

@@ -49,9 +49,24 @@ pub struct Holds {
     is_pinned: bool,
     /// The session has prepared a statement.
     pub has_prepared: bool,
+    /// The session began without a schema. It cannot be without one again.
+    is_without_schema: bool,
 }
 
 impl Holds {
+    /// Makes those of a session that begins with a schema, or without one.
+    #[must_use]
+    pub fn new(has_schema: bool) -> Self {
+        Self { is_without_schema: !has_schema, ..Self::default() }
+    }
+
+    /// Whether a change of the schema ties the client to its server. MariaDB reports that the state
+    /// has changed with each execution under another schema.
+    #[must_use]
+    pub fn keep_schema(&self) -> bool {
+        self.has_prepared || self.is_without_schema
+    }
+
     /// Whether the client may hold a server.
     #[must_use]
     pub fn any(&self) -> bool {
@@ -74,10 +89,9 @@ impl Holds {
     pub fn sent(&mut self, commands: &[Command]) {
         self.is_pinned |= pins(commands);
         for command in commands {
-            // MariaDB reports a changed state with each execution under another schema.
             let uses = |text: &str| text.to_ascii_lowercase().contains("use ");
             let moves = matches!(command, Command::InitDb(_)) || command.text().is_some_and(uses);
-            self.is_pinned |= self.has_prepared && moves;
+            self.is_pinned |= self.keep_schema() && moves;
             self.has_prepared |= matches!(command, Command::Prepare(..));
         }
     }
@@ -87,8 +101,9 @@ impl Holds {
         match command {
             Command::Statistics | Command::Raw(_) => {}
             Command::ResetConnection | Command::ChangeUser(_) if reply.error().is_none() => {
-                let Self { is_pinned, .. } = *self;
-                *self = Self { is_pinned, status: AUTOCOMMIT, ..Self::default() };
+                let Self { is_pinned, is_without_schema, .. } = *self;
+                let status = AUTOCOMMIT;
+                *self = Self { is_pinned, is_without_schema, status, ..Self::default() };
             }
             _ if reply.error().is_some() => {
                 let opens = command.text().is_some_and(|text| {

@@ -171,12 +171,11 @@ pub const MASKS: [Mask; 14] = [
     Mask {
         name: "number-of-collation",
         reason: "definitions have the number of the collation that the login or SET NAMES has \
-                 named; a server that gets the settings later has the character set's own one",
+                 named, and its flag; a server that gets the settings later has those of the \
+                 character set's own one",
         apply: |packet, _| {
             if is_definition(&packet.payload) {
-                for (number, own) in COLLATIONS {
-                    replace(&mut packet.payload, &[0x0C, number, 0], &[0x0C, own, 0]);
-                }
+                COLLATIONS.iter().for_each(|of| put_own_collation(&mut packet.payload, *of));
             }
         },
     },
@@ -193,9 +192,23 @@ pub const MASKS: [Mask; 14] = [
     },
 ];
 
+/// The flag of binary collations, and its place behind the number of the collation.
+const BINARY_FLAG: (u8, usize) = (0x80, 8);
+
+/// Puts a character set's own collation in place of another one in a definition.
+fn put_own_collation(definition: &mut [u8], (number, own): (u8, u8)) {
+    let (flag, place) = BINARY_FLAG;
+    let found = definition.windows(3).rposition(|window| window == [0x0C, number, 0]);
+    let Some(at) = found else { return };
+    definition[at + 1] = own;
+    if let Some(flags) = definition.get_mut(at + place) {
+        *flags &= !flag;
+    }
+}
+
 /// Collations, each with one of the same character set: utf8mb4_bin, utf8mb4_unicode_ci,
 /// utf8mb4_general_ci and utf8mb4_0900_ai_ci; latin1_german1_ci and latin1_swedish_ci.
-const COLLATIONS: [(u8, u8); 4] = [(46, 255), (224, 255), (45, 255), (5, 8)];
+const COLLATIONS: [(u8, u8); 6] = [(46, 255), (224, 255), (45, 255), (255, 255), (5, 8), (8, 8)];
 
 /// Parts of the names of variables that a session has for one statement.
 const NO_SETTINGS: [&[u8]; 4] = [b"timestamp", b"insert_id", b"rand_seed", b"session_track"];

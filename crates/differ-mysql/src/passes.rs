@@ -1,10 +1,11 @@
 //! Passes: differences in what a reply says that are known, with reasons.
 
+use crate::command::Due;
 use crate::packet::Packet;
 use crate::reply::{Reply, is_definition};
 
 /// The names of all passes, with the reasons why they are no faults.
-pub const PASSES: [(&str, &str); 4] = [
+pub const PASSES: [(&str, &str); 6] = [
     (
         "asks-back",
         "what a session remembers of the statement before is gone if another client has had the \
@@ -13,7 +14,7 @@ pub const PASSES: [(&str, &str); 4] = [
     (
         "unfit-execution",
         "servers see in the values what an execution lacks, and say one of two errors; the proxy \
-         does not look at values",
+         does not look at values, and knows types of an execution that a server has refused",
     ),
     (
         "kept-conditions",
@@ -23,6 +24,16 @@ pub const PASSES: [(&str, &str); 4] = [
     (
         "row-count",
         "ROW_COUNT() is 0 behind a COM_PING, which the proxy sends behind errors and answers itself",
+    ),
+    (
+        "collation-of-parameter",
+        "on MySQL a parameter has the collation that the login or SET NAMES has named; a server \
+         that gets the settings later has the character set's own one",
+    ),
+    (
+        "schema-behind-reset",
+        "MariaDB forgets with COM_RESET_CONNECTION which character set the schema has, until it is \
+         named again, as the proxy does on another server",
     ),
 ];
 
@@ -37,6 +48,10 @@ pub struct Pair<'a> {
     pub proxied: &'a Reply,
     /// Whether the client has had an error that a proxy says itself.
     pub was_refused: bool,
+    /// Whether the session has been reset.
+    pub was_reset: bool,
+    /// Whether it is an execution without types.
+    pub lacks_types: bool,
     /// Whether rows are to be fetched.
     pub has_cursor: bool,
     /// The number of the first packet that differs.
@@ -56,12 +71,24 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {
         return Some((1, true));
     }
+    if pair.lacks_types && is_unfit(pair.direct) {
+        return Some((1, false));
+    }
     let shows = ["SHOW WARN", "SHOW ERR", "SHOW COUNT", "SELECT @@warning_count"];
     let shows = shows.iter().any(|beginning| pair.text.starts_with(beginning));
     if pair.was_refused && shows {
         return Some((2, true));
     }
     let packet = pair.direct.packets.get(pair.at)?;
-    let is_row = pair.at > 0 && !packet.is_error() && !is_definition(&packet.payload);
-    (is_row && pair.text.contains("ROW_COUNT()")).then_some((3, true))
+    let is_row = (pair.at > 0 || pair.direct.due == Due::Rows)
+        && !packet.is_error()
+        && !is_definition(&packet.payload);
+    let asks = |words: &str| pair.text.contains(words);
+    match () {
+        () if is_row && asks("ROW_COUNT()") => Some((3, true)),
+        () if is_row && asks("COLLATION(?)") => Some((4, true)),
+        () if pair.was_reset && asks("@@character_set_database") => Some((5, true)),
+        () if pair.was_reset && asks("SET CHARACTER SET") => Some((5, false)),
+        () => None,
+    }
 }

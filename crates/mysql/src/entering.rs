@@ -332,8 +332,11 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
         _ => &agreed.schema,
     };
     let mut settings = first_settings(&agreed, &base, schema);
-    if let Some(has_several) = client.session.has_had_several {
-        settings.has_several = has_several;
+    match client.session.has_had_several {
+        Some(has_several) => settings.has_several = has_several,
+        // COM_CHANGE_USER does not set it again.
+        None if agreed.capabilities.has(Capabilities::IGNORE_SPACE) => settings.ignore_space(&base),
+        None => {}
     }
     client.session.settings = Arc::new(settings);
     step.engine.core_state.protocol.settings.intern(&mut client.session.settings);
@@ -352,9 +355,6 @@ fn first_settings(agreed: &Agreed, base: &Base, schema: &[u8]) -> Settings {
     let has_several = agreed.capabilities.has(Capabilities::MULTI_STATEMENTS);
     let mut settings = Settings::new((!schema.is_empty()).then_some(schema), has_several);
     settings.set_collation(base, agreed.collation);
-    if agreed.capabilities.has(Capabilities::IGNORE_SPACE) {
-        settings.ignore_space(base);
-    }
     settings
 }
 

@@ -36,6 +36,8 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     let was_open = client.status.has(Status::IN_TRANS);
     if was_open && !status.has(Status::IN_TRANS) {
         client.pins.remove(Pins::SAVEPOINT);
+        // A statement that fails and ends the transaction does not report it.
+        client.pins.remove(Pins::NEXT_TRANSACTION);
     }
     client.status = status.of_session();
 }
@@ -83,7 +85,7 @@ pub(crate) fn learn_changes(
                 if server.base.tracks(name) {
                     let base = server.base.clone();
                     edit(&mut client.settings, |settings| settings.set(&base, name, value));
-                } else {
+                } else if !(sent.facts.wishes && Wishes::have(name)) {
                     client.pins.add(Pins::SPECIAL);
                 }
             }

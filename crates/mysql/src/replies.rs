@@ -15,7 +15,7 @@ use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
-use crate::text::Tables;
+use crate::text::{Memory, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
@@ -195,6 +195,13 @@ fn answered(
                 // It could not be asked before the file was there.
                 let Linked { server, ports, .. } = step.linked(client, conn);
                 train::ask_wishes(&mut server.session, ports.out(conn));
+            }
+            if sent.facts.variables == Variables::SetBack {
+                let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+                train::ask_variables(&mut server.session, ports.out(conn));
+                // The question leaves nothing else of the statements before.
+                let insert_id = c.session.memory.insert_id;
+                c.session.memory = Memory { insert_id, ..Memory::default() };
             }
             if sent.facts.releases && !packet.is_error() {
                 let Linked { server, .. } = step.linked(client, conn);

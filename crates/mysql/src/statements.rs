@@ -132,7 +132,13 @@ pub(crate) fn named(
     let named = (packet.header, packet.command, packet.body);
     match plan(session, number, named, is_complete) {
         Plan::Reads => None,
-        Plan::Refuse(code, words) => refuse(step, conn, Told { code, words: &words }, brief),
+        Plan::Refuse(code, words) => {
+            let bytes = refuse(step, conn, Told { code, words: &words }, brief)?;
+            if packet.command == command::STMT_EXECUTE {
+                drop_parts(step, conn, number);
+            }
+            Some(bytes)
+        }
         Plan::Drop => skip(step, conn, brief),
         Plan::Close => {
             close(step, conn, number);
@@ -173,6 +179,25 @@ fn close(step: &mut Step<'_, My>, conn: Conn, number: u32) {
         return;
     }
     if let Some(id) = session.slots.remove(&held) {
+        commands::close(ports.out(server), id);
+    }
+    settle::settle(step, conn, server);
+}
+
+/// Drops the parts of values that a statement of a client has got, as a server does that refuses an
+/// execution.
+fn drop_parts(step: &mut Step<'_, My>, conn: Conn, number: u32) {
+    let Some(client) = step.engine.connections.client(conn) else { return };
+    let statements = &mut client.session.statements;
+    if !statements.get(number).is_some_and(|held| held.has_long_data) {
+        return;
+    }
+    let Some(server) = step.server_of(conn) else { return };
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    let statements = &mut client.session.statements;
+    let held =
+        statements.edit(number, |held| (held.has_long_data, held.has_cursor) = (false, false));
+    if let Some(id) = held.and_then(|held| s.session.slots.remove(held)) {
         commands::close(ports.out(server), id);
     }
     settle::settle(step, conn, server);

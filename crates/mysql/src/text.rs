@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) loads: bool,
     /// Whether it may change what the server reports.
     pub(crate) wishes: bool,
+    /// For how long it sets variables.
+    pub(crate) variables: Variables,
     /// The things of earlier statements that it may ask about.
     pub(crate) asks: Memory,
     /// Whether it ends the session with its transaction.
@@ -59,6 +61,16 @@ pub(crate) enum Tables {
     Change,
 }
 
+/// For how long a text sets variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Variables {
+    /// Until they are set again.
+    #[default]
+    Stay,
+    /// Some may be set for one statement: no report says that they are set back.
+    SetBack,
+}
+
 /// The beginning of a statement, as far as it matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -92,6 +104,8 @@ enum Meaning {
     Load,
     /// It may change what the server reports.
     Wish,
+    /// It sets variables for the time of one statement behind SET (MariaDB).
+    SetForOne,
     /// It asks about the statement before if it is called without an argument.
     AskBack,
     /// It asks for a number of rows if it is called without an argument.
@@ -142,6 +156,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("session_track_transaction_info", Meaning::Wish),
     ("set", Meaning::Verb(Verb::Set)),
     ("show", Meaning::Verb(Verb::Show)),
+    ("statement", Meaning::SetForOne),
     ("unlock", Meaning::Verb(Verb::Unlock)),
     ("use", Meaning::Verb(Verb::Use)),
     ("warning_count", Meaning::AskBackAsVariable),
@@ -272,6 +287,9 @@ impl Reader<'_> {
             }
             Meaning::Load => self.facts.loads = true,
             Meaning::Wish => self.facts.wishes = true,
+            Meaning::SetForOne if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
+                self.facts.variables = Variables::SetBack;
+            }
             Meaning::AskBack => self.facts.asks.last |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
             Meaning::AskInsertId => {
@@ -282,7 +300,10 @@ impl Reader<'_> {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
                 self.facts.asks.last |= is_behind;
             }
-            Meaning::PinAsVerb(_) | Meaning::PinInSet(_) | Meaning::Verb(_) => {}
+            Meaning::PinAsVerb(_)
+            | Meaning::PinInSet(_)
+            | Meaning::SetForOne
+            | Meaning::Verb(_) => {}
         }
     }
 

@@ -96,6 +96,12 @@ pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
     session.last_client = None;
 }
 
+/// Asks for all variables behind a statement that has set some for its own time: the report on them
+/// is made before they are set back.
+pub(crate) fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
+    commands::send_text(&mut session.commands, out, settings::VARIABLES, Purpose::Variables);
+}
+
 /// Asks for the collation that a statement has set without a report.
 pub(crate) fn ask_collation(session: &mut ServerSession, out: &mut Vec<u8>) {
     // LIMIT is for sessions whose `sql_select_limit` is 0.

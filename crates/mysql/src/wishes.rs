@@ -27,7 +27,20 @@ pub(crate) struct Wishes {
     variables: Arc<[u8]>,
 }
 
+/// The names of these variables.
+const NAMES: [&[u8]; 4] = [
+    b"session_track_schema",
+    b"session_track_state_change",
+    b"session_track_transaction_info",
+    b"session_track_system_variables",
+];
+
 impl Wishes {
+    /// Whether a variable is one of those of which wishes are made.
+    pub(crate) fn have(name: &[u8]) -> bool {
+        NAMES.contains(&name)
+    }
+
     /// Makes those that a session begins with.
     pub(crate) fn of_base(base: &Base) -> Self {
         let value = |name: &str| base.value(name.as_bytes()).unwrap_or_default();

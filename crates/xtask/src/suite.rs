@@ -175,7 +175,7 @@ fn differ() -> Result<Tally> {
 }
 
 /// Features of the differential test of MySQL and MariaDB that show what is still open.
-const OPEN_FEATURES: &str = "tracking,resets,odd,prepared,cursors";
+const OPEN_FEATURES: &str = "tracking";
 
 /// Runs the differential test of MySQL and MariaDB with random commands, with each server.
 fn differ_mysql() -> Result<Tally> {

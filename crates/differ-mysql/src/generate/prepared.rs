@@ -128,8 +128,7 @@ impl Generator {
         let mut values: Vec<_> = kinds.iter().map(|kind| value(&mut self.rng, *kind)).collect();
         let is_ahead = self.features.has("cursors") && self.rng.chance(6);
         let at = self.rng.below(values.len());
-        // What is sent ahead gives a parameter of the type NULL another one.
-        let is_ahead = is_ahead && values.get(at).is_some_and(|value| value.kind != 6);
+        let is_ahead = is_ahead && values.get(at).is_some_and(|value| self.takes_parts(value.kind));
         if is_ahead {
             self.ahead(draft, handle, (at, &mut values[at]));
         }
@@ -146,6 +145,13 @@ impl Generator {
             known.kinds = kinds;
         }
         handle
+    }
+
+    /// Whether a value of a type may be sent ahead. That gives a parameter of the type NULL another
+    /// one. MySQL refuses other types than those of strings, but takes them from an execution that
+    /// it has refused.
+    fn takes_parts(&self, kind: u16) -> bool {
+        matches!(kind, 15 | 249..=254) || self.is_mariadb && kind != 6
     }
 
     /// Sends a value ahead, in parts.

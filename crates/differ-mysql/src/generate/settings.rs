@@ -133,11 +133,10 @@ impl Generator {
 
     /// Appends a change of the schema.
     pub(crate) fn schema(&mut self, draft: &mut Draft<'_>) {
-        // It ties a client with prepared statements to its server, on MariaDB.
         let holds = &draft.client.holds;
         let prepares = |command: &Command| matches!(command, Command::Prepare(..));
-        let has_prepared = holds.has_prepared || draft.commands.iter().any(prepares);
-        if has_prepared && draft.mode == Mode::Free {
+        let keeps = holds.keep_schema() || draft.commands.iter().any(prepares);
+        if keeps && draft.mode == Mode::Free {
             return self.text(draft, texts::READS);
         }
         if self.rng.chance(50) {

@@ -104,3 +104,26 @@ fn autocommit_is_a_setting() {
         assert_eq!(world.log(), due);
     });
 }
+
+#[test]
+fn what_a_client_wants_to_be_told_keeps_no_server() {
+    talk("pool_size = 1", |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        let text = "set:session_track_system_variables=*";
+        assert!(world.query(first, text).starts_with("ok"));
+        assert_eq!(world.query(second, "ok"), "ok");
+    });
+}
+
+#[test]
+fn variables_of_one_statement_do_not_follow_the_client() {
+    talk("pool_size = 1", |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        let reply = world.query(first, "SET STATEMENT set:sql_mode=ANSI");
+        assert!(reply.ends_with("ok sql_mode=ANSI"), "{reply}");
+        assert_eq!(world.query(second, "ok"), "ok");
+        world.log();
+        assert_eq!(world.query(first, "ok"), "ok");
+        assert_eq!(world.log(), ["ok"], "the server has set it back without a word");
+    });
+}

@@ -466,6 +466,21 @@ fn a_part_of_a_value_behind_an_execution_is_for_the_next_one() {
 }
 
 #[test]
+fn a_refused_execution_drops_the_parts_of_its_values() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(prepare(world, first, "ok ?"), "prepared 1, column");
+        let long = &[1, 0, 0, 0, 0, 0, b'x'];
+        assert_eq!(world.ask(first, command::STMT_SEND_LONG_DATA, long), "");
+        assert_eq!(execute_as(world, first, 1, None), "err 1835 HY000", "it has no types");
+        assert_eq!(world.query(second, "ok"), "ok", "nothing keeps the server");
+        world.log();
+        assert_eq!(execute_as(world, first, 1, Some(253)), "ok");
+        assert_eq!(world.log(), ["PREPARE ok ?", "EXECUTE 2 as 253"]);
+    });
+}
+
+#[test]
 fn an_execution_that_is_cut_short_does_not_run() {
     for missing in 1..7 {
         let mut world = World::new(ONE, usize::MAX);

@@ -282,3 +282,14 @@ fn a_session_that_began_without_a_schema_keeps_one_behind_a_reset() {
         assert_eq!(world.servers(), 1);
     });
 }
+
+#[test]
+fn what_a_transaction_was_begun_with_ends_with_it() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        let begun = world.query(first, "begin next:START_TRANSACTION");
+        assert_eq!(begun, "ok trans more, ok trans");
+        assert_eq!(world.query(first, "deadlock"), "err 1064 42000");
+        assert_eq!(world.query(second, "ok"), "ok", "no report comes behind the error");
+    });
+}
