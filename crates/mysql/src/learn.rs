@@ -61,6 +61,7 @@ pub(crate) fn learn_left(
         let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
         Left { warnings, counts: false }
     };
+    memory.conditions |= client.left.warnings;
 }
 
 /// Changes of which the server has not told all.

@@ -191,6 +191,8 @@ pub struct ServerSession {
     pub(crate) last_client: Option<ClientSerial>,
     /// Whether no client has run anything since the session was made as new.
     pub(crate) is_fresh: bool,
+    /// Whether warnings or an error of a client may be left, for whoever asks about them.
+    pub(crate) has_conditions: bool,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
     /// Strings of the rows that an internal command asks for.
@@ -210,6 +212,12 @@ pub(crate) enum Transaction {
 }
 
 impl ServerSession {
+    /// Notes that the session is as new.
+    pub(crate) fn begin_anew(&mut self) {
+        self.is_fresh = true;
+        self.has_conditions = false;
+    }
+
     /// Proves that the server owes nothing and is outside of any transaction.
     pub(crate) fn quiescent(&self) -> Option<Quiescent> {
         let is_quiescent = self.commands.is_empty() && self.transaction == Transaction::None;

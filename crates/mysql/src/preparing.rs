@@ -237,7 +237,7 @@ pub(crate) fn answered(
         }
         Purpose::Tracking => {
             session.transaction = Transaction::None;
-            session.is_fresh = true;
+            session.begin_anew();
             step.logged_in(conn, false);
         }
         _ => {}

@@ -61,7 +61,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     session.settings = std::sync::Arc::new(session.settings.reset());
     session.slots.clear();
-    session.is_fresh = true;
+    session.begin_anew();
     train::track(session, out);
     Fitness::Busy
 }

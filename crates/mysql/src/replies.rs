@@ -189,7 +189,7 @@ fn answered(
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
-                server.session.is_fresh = true;
+                server.session.begin_anew();
             }
             if sent.facts.wishes && may_ask_for_file(step, client, sent) {
                 // It could not be asked before the file was there.
@@ -243,6 +243,7 @@ fn write(
     }
     if taken.part == Part::End {
         learn::learn_left(session, packet, agreed, sent.command);
+        server.session.has_conditions |= session.left.warnings;
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;

@@ -190,7 +190,7 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
         return client.session.memory;
     }
     let insert_id = server.session.is_fresh && client.session.last_server == NO_SERVER;
-    Memory { insert_id, ..Memory::default() }
+    Memory { insert_id, conditions: !server.session.has_conditions, ..Memory::default() }
 }
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the

@@ -36,6 +36,9 @@ pub(crate) struct Facts {
 pub(crate) struct Memory {
     /// The warnings, the error and the counts of the last statement.
     pub(crate) last: bool,
+    /// The warnings and the error of the last statement that had any, or that has cleared those
+    /// before. One that uses no table does neither.
+    pub(crate) conditions: bool,
     /// The number that a row got by itself: that of the last statement that made one.
     pub(crate) insert_id: bool,
     /// The number of rows: that of the last statement that had some.
@@ -43,9 +46,16 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// Adds the question about warnings and errors, if there is one.
+    fn add_conditions(&mut self, asks: bool) {
+        self.last |= asks;
+        self.conditions |= asks;
+    }
+
     /// Whether all of another one is in this.
     pub(crate) fn has(self, other: Self) -> bool {
         (self.last || !other.last)
+            && (self.conditions || !other.conditions)
             && (self.insert_id || !other.insert_id)
             && (self.found_rows || !other.found_rows)
     }
@@ -295,10 +305,10 @@ impl Reader<'_> {
             Meaning::AskInsertId => {
                 self.facts.asks.insert_id |= self.is_called() || self.is_variable;
             }
-            Meaning::AskBackAsVariable => self.facts.asks.last |= self.is_variable,
+            Meaning::AskBackAsVariable => self.facts.asks.add_conditions(self.is_variable),
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks.last |= is_behind;
+                self.facts.asks.add_conditions(is_behind);
             }
             Meaning::PinAsVerb(_)
             | Meaning::PinInSet(_)
@@ -460,7 +470,7 @@ mod tests {
         ] {
             assert_eq!(of(text).releases, due, "{text}");
         }
-        let asks = |insert_id, found_rows| Memory { last: false, insert_id, found_rows };
+        let asks = |insert_id, found_rows| Memory { insert_id, found_rows, ..Memory::default() };
         for (text, due) in [
             ("select last_insert_id()", asks(true, false)),
             ("SELECT @@session.identity, @@last_insert_id", asks(true, false)),

@@ -7,24 +7,28 @@ use refrain_sim_mysql::world::Tally;
 
 /// Number of seeds of the short run. `cargo xtask test` runs more.
 const SEEDS: u64 = 200;
+/// Number of seeds with hostile ends, whose packets of 16 MiB take their time in a program that is
+/// not optimised.
+const HOSTILE_SEEDS: u64 = 5;
 /// Number of seeds within which the checkers must find a planted bug.
 const PLANTED_SEEDS: u64 = 400;
 
 #[test]
 fn seeds_find_nothing() {
     quiet_panics(|_, _| ());
-    for is_hostile in [false, true] {
+    for (is_hostile, seeds) in [(false, SEEDS), (true, HOSTILE_SEEDS)] {
         let kind = Kind { is_hostile, ..Kind::default() };
         let mut tally = Tally::default();
-        for seed in 0..SEEDS {
+        for seed in 0..seeds {
             let report = if seed % 10 == 0 { run_twice(seed, kind) } else { run(seed, kind) };
             assert_eq!(report.violation, None, "replay: sim-mysql --seed {seed} --trace");
             tally.add(report.tally);
         }
         // What no world does, no checker can judge.
         let Tally { replies, logins, rows, commands, spoiled } = tally;
-        assert!(replies > 10_000 && logins > 500 && rows > 500 && commands > 10_000, "{tally:?}");
-        assert_eq!(spoiled > 100_000, is_hostile, "{tally:?}");
+        assert!(replies > 20 * seeds && logins > 2 * seeds && commands > 50 * seeds, "{tally:?}");
+        assert!(rows > 2 * seeds, "{tally:?}");
+        assert_eq!(spoiled > 500 * seeds, is_hostile, "{tally:?}");
     }
 }
 

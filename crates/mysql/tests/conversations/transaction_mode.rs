@@ -293,3 +293,20 @@ fn what_a_transaction_was_begun_with_ends_with_it() {
         assert_eq!(world.query(second, "ok"), "ok", "no report comes behind the error");
     });
 }
+
+#[test]
+fn nobody_hears_of_the_error_of_another() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(second, "show warnings"), "ok more, ok", "nobody has left anything");
+        assert_eq!(world.query(first, "err"), "err 1064 42000");
+        // A statement that uses no table leaves the warnings of the one before.
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(second, "show warnings"), "err 3566 HY000");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(second, "row_count()"), "ok", "that is its own");
+        assert_eq!(world.query(second, "err"), "err 1064 42000");
+        assert_eq!(world.query(second, "show warnings"), "ok more, ok", "so is this");
+    });
+}
