@@ -189,14 +189,24 @@ pub struct ServerSession {
     pub(crate) is_dirty: bool,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
-    /// Whether no client has run anything since the session was made as new.
-    pub(crate) is_fresh: bool,
-    /// Whether warnings or an error of a client may be left, for whoever asks about them.
-    pub(crate) has_conditions: bool,
+    /// What clients have left for later questions.
+    pub(crate) leftover: Leftover,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
     /// Strings of the rows that an internal command asks for.
     pub(crate) rows: Vec<Vec<Box<[u8]>>>,
+}
+
+/// The things that clients have left in a server's session for later questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    /// Nothing: no client has run anything since the session was made as new.
+    Nothing,
+    /// Counts, and numbers of rows.
+    #[default]
+    Counts,
+    /// Warnings or an error as well.
+    Conditions,
 }
 
 /// Whether a transaction is open on a server.
@@ -212,12 +222,6 @@ pub(crate) enum Transaction {
 }
 
 impl ServerSession {
-    /// Notes that the session is as new.
-    pub(crate) fn begin_anew(&mut self) {
-        self.is_fresh = true;
-        self.has_conditions = false;
-    }
-
     /// Proves that the server owes nothing and is outside of any transaction.
     pub(crate) fn quiescent(&self) -> Option<Quiescent> {
         let is_quiescent = self.commands.is_empty() && self.transaction == Transaction::None;

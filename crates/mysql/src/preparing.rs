@@ -14,7 +14,7 @@ use crate::commands::{self, Purpose, ReadPacket};
 use crate::login::{
     Failure, LOGIN_BYTES_MAX, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
-use crate::parts::{LoggingIn, My, PoolPart, Transaction};
+use crate::parts::{Leftover, LoggingIn, My, PoolPart, Transaction};
 use crate::settings::Base;
 use crate::variant::Variant;
 
@@ -237,7 +237,7 @@ pub(crate) fn answered(
         }
         Purpose::Tracking => {
             session.transaction = Transaction::None;
-            session.begin_anew();
+            session.leftover = Leftover::Nothing;
             step.logged_in(conn, false);
         }
         _ => {}

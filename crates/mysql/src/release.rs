@@ -8,7 +8,7 @@ use refrain_pool::protocol::Fitness;
 use refrain_pool::{Conn, Step};
 
 use crate::commands::{self, Purpose};
-use crate::parts::{My, Reading, Transaction};
+use crate::parts::{Leftover, My, Reading, Transaction};
 use crate::settings::edit;
 use crate::train;
 use crate::variant::Variant;
@@ -61,7 +61,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     session.settings = std::sync::Arc::new(session.settings.reset());
     session.slots.clear();
-    session.begin_anew();
+    session.leftover = Leftover::Nothing;
     train::track(session, out);
     Fitness::Busy
 }

@@ -10,7 +10,7 @@ use refrain_pool::{Conn, Linked, Step};
 use crate::commands::{Goes, ReadPacket, Run, Sent};
 use crate::learn;
 use crate::own;
-use crate::parts::{My, Place, Reading};
+use crate::parts::{Leftover, My, Place, Reading};
 use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
@@ -189,7 +189,7 @@ fn answered(
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
-                server.session.begin_anew();
+                server.session.leftover = Leftover::Nothing;
             }
             if sent.facts.wishes && may_ask_for_file(step, client, sent) {
                 // It could not be asked before the file was there.
@@ -243,7 +243,9 @@ fn write(
     }
     if taken.part == Part::End {
         learn::learn_left(session, packet, agreed, sent.command);
-        server.session.has_conditions |= session.left.warnings;
+        if session.left.warnings {
+            server.session.leftover = Leftover::Conditions;
+        }
     }
     if packet.has_untold_changes() {
         server.session.has_untold = true;

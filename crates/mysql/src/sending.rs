@@ -10,7 +10,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
 use crate::errors::{self, Fixed};
-use crate::parts::{ClientSession, My, Place, Reading, ServerSession};
+use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
@@ -189,8 +189,9 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
     if is_last && client.session.last_server == server.serial() {
         return client.session.memory;
     }
-    let insert_id = server.session.is_fresh && client.session.last_server == NO_SERVER;
-    Memory { insert_id, conditions: !server.session.has_conditions, ..Memory::default() }
+    let leftover = server.session.leftover;
+    let insert_id = leftover == Leftover::Nothing && client.session.last_server == NO_SERVER;
+    Memory { insert_id, conditions: leftover != Leftover::Conditions, ..Memory::default() }
 }
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the
@@ -201,7 +202,9 @@ fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());
-    server.session.is_fresh = false;
+    if server.session.leftover == Leftover::Nothing {
+        server.session.leftover = Leftover::Counts;
+    }
 }
 
 /// Notes what follows from the beginning of a text.
