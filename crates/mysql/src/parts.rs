@@ -189,7 +189,7 @@ pub struct ServerSession {
     pub(crate) is_dirty: bool,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
-    /// What clients have left for later questions.
+    /// The things that clients have left for later questions.
     pub(crate) leftover: Leftover,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
