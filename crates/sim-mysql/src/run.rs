@@ -8,7 +8,7 @@ use crate::plant::Plant;
 use crate::world::{Tally, World};
 
 /// The most events of a run. A run with more events makes no progress.
-const EVENTS_MAX: u64 = 3_000_000;
+const EVENTS_MAX: u64 = 30_000_000;
 
 /// The kind of a run.
 #[derive(Clone, Copy, Debug, Default)]
