@@ -138,10 +138,13 @@ impl Slots {
     /// that yet.
     fn fix_types(&mut self, held: &Held, copy: CopyId) {
         let (untyped, typed) = (held.copy.clone(), Key::of(&held.statement, copy));
-        if self.there.contains_key(&typed) {
+        let untyped = Key::of(&held.statement, untyped);
+        // A copy with parts of values is that of another statement of the client.
+        let is_others = |slot: &Slot| slot.owner.is_some_and(|owner| owner != held.number);
+        if self.there.contains_key(&typed) || self.there.get(&untyped).is_some_and(is_others) {
             return;
         }
-        if let Some(slot) = self.there.remove(&Key::of(&held.statement, untyped)) {
+        if let Some(slot) = self.there.remove(&untyped) {
             self.there.insert(typed, slot);
         }
     }
@@ -291,5 +294,20 @@ mod tests {
         assert_eq!(execute(&mut slots, &mut second, LONG), Some(8), "the first types count");
         assert_eq!(execute(&mut slots, &mut first, STRING), Some(7));
         assert_eq!(slots.len(), 2);
+    }
+
+    #[test]
+    fn a_copy_with_parts_of_values_stays_with_its_statement() {
+        let (mut slots, [mut client, _]) = prepared(true);
+        let statement = client.get(1).expect("it was added").statement.clone();
+        client.add(statement, 1);
+        client.edit(1, |held| held.copy = slots.copy_for(held));
+        slots.get(client.get(1).expect("it is there")).expect("it is prepared").owner = Some(1);
+        client.edit(2, |held| {
+            held.first_types = Some(LONG.into());
+            held.copy = slots.copy_for(held);
+        });
+        assert!(slots.get(client.get(2).expect("it is there")).is_none(), "it needs its own");
+        assert_eq!(execute(&mut slots, &mut client, STRING), Some(7), "the parts are there");
     }
 }
