@@ -168,6 +168,9 @@ pub struct EofPacket {
 }
 
 impl EofPacket {
+    /// The length of the payload, unless it is an OK packet under DEPRECATE_EOF.
+    pub const BYTES: usize = 5;
+
     /// Reads a payload that begins with [`first::EOF`], in either form: five bytes, or an OK packet
     /// under DEPRECATE_EOF.
     ///

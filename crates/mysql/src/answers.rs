@@ -10,20 +10,6 @@ use crate::errors::{self, Brand};
 use crate::parts::My;
 use crate::{learn, settings};
 
-/// The flags that say something about the session, and not about the command before.
-const LASTING: Status = Status(
-    Status::IN_TRANS.0
-        | Status::AUTOCOMMIT.0
-        | Status::NO_BACKSLASH_ESCAPES.0
-        | Status::IN_TRANS_READONLY.0
-        | Status::ANSI_QUOTES.0,
-);
-
-/// Returns the flags that say something about the session, and not about the command before.
-fn lasting(status: Status) -> Status {
-    Status(status.0 & LASTING.0)
-}
-
 /// Reads the option of COM_SET_OPTION.
 pub(crate) fn option(body: &[u8]) -> Option<bool> {
     let (&option, _) = body.split_first_chunk::<2>()?;
@@ -36,7 +22,7 @@ pub(crate) fn option(body: &[u8]) -> Option<bool> {
 
 /// Tells a client that its command has succeeded, and has changed nothing.
 pub(crate) fn ok(out: &mut Vec<u8>, status: Status) {
-    let ok = OkPacket { status: lasting(status), ..OkPacket::default() };
+    let ok = OkPacket { status, ..OkPacket::default() };
     packet::message(out, 1, |out| ok.write(out, first::OK, Capabilities::NONE));
 }
 
@@ -44,7 +30,7 @@ pub(crate) fn ok(out: &mut Vec<u8>, status: Status) {
 pub(crate) fn answer(step: &mut Step<'_, My>, conn: Conn, command: u8, body: &[u8]) {
     let Some(client) = step.engine.connections.client(conn) else { return };
     let session = &mut client.session;
-    let status = lasting(session.status);
+    let status = session.status;
     let out = step.ports.out(conn);
     match command {
         command::SET_OPTION => {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use refrain_mysql_wire::packet::{Boundaries, HEADER_BYTES};
-use refrain_mysql_wire::reply::first;
+use refrain_mysql_wire::reply::{EofPacket, first};
 use refrain_mysql_wire::{Capabilities, Header, Status, command};
 
 use crate::reply::{Part, Reply, Taken, UnexpectedPacket};
@@ -17,8 +17,6 @@ use crate::text::Facts;
 /// Most commands that a server may owe replies to: a client that sends more waits until it has
 /// these.
 const COMMANDS_MAX: usize = 16 * 1024;
-/// The length of an EOF packet, which ends rows where DEPRECATE_EOF was not agreed on.
-pub(crate) const EOF_BYTES: usize = 5;
 
 /// A command whose reply has not come in full.
 #[derive(Clone, Debug)]
@@ -161,7 +159,7 @@ impl ReadPacket<'_> {
 
     /// Whether an EOF packet has flags alone.
     fn is_brief(&self) -> bool {
-        self.payload.len() <= EOF_BYTES
+        self.payload.len() <= EofPacket::BYTES
     }
 }
 

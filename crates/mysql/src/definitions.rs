@@ -7,7 +7,7 @@
 
 use refrain_mysql_wire::packet::{self, HEADER_BYTES};
 use refrain_mysql_wire::prepared::PrepareOk;
-use refrain_mysql_wire::reply::first;
+use refrain_mysql_wire::reply::{EofPacket, first};
 use refrain_mysql_wire::{Capabilities, Header, Status};
 use refrain_pool::Now;
 
@@ -17,8 +17,6 @@ const BYTES_MAX: usize = 64 * 1024;
 /// The bytes of an EOF packet's payload that stand before its flags: 0xFE, and the number of
 /// warnings.
 const BEFORE_FLAGS: usize = 3;
-/// The length of an EOF packet's payload.
-const EOF_BYTES: u32 = 5;
 
 /// The moment of a definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +109,8 @@ fn flags(packets: &[u8]) -> Vec<usize> {
     let (mut at, mut flags) = (0, Vec::new());
     while let Some(header) = Header::parse(&packets[at..]) {
         let payload = at + HEADER_BYTES;
-        if header.payload == EOF_BYTES && packets.get(payload) == Some(&first::EOF) {
+        if header.payload as usize == EofPacket::BYTES && packets.get(payload) == Some(&first::EOF)
+        {
             flags.push(payload + BEFORE_FLAGS);
         }
         at += header.packet_bytes();
@@ -124,8 +123,6 @@ fn flags(packets: &[u8]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use refrain_mysql_wire::reply::EofPacket;
-
     use super::*;
 
     const HEAD: PrepareOk =

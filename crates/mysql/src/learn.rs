@@ -7,7 +7,7 @@ use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
 use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Malformed, Status, command};
 
-use crate::commands::{EOF_BYTES, ReadPacket, Sent};
+use crate::commands::{ReadPacket, Sent};
 use crate::errors::Brand;
 use crate::parts::{ClientSession, Left, ServerSession, Transaction};
 use crate::pins::Pins;
@@ -20,7 +20,8 @@ use crate::wishes::Wishes;
 pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) {
     match packet.taken.status {
         Some(status) if packet.taken.part == Part::End => {
-            if !status.has(Status::SESSION_STATE_CHANGED) && packet.payload.len() > EOF_BYTES {
+            if !status.has(Status::SESSION_STATE_CHANGED) && packet.payload.len() > EofPacket::BYTES
+            {
                 server.has_untold = false;
             }
             let is_open = status.has(Status::IN_TRANS);

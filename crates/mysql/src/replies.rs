@@ -88,12 +88,11 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
 
 /// Handles a packet that has to be read. `None` if the server is gone.
 fn read(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
-    let server = step.engine.connections.server(conn)?;
-    learn::learn_status(&mut server.session, packet);
     if packet.taken.status.is_some_and(|status| status.has(Status::METADATA_CHANGED)) {
         step.engine.core_state.shared.protocol.tables_change();
     }
     let server = step.engine.connections.server(conn)?;
+    learn::learn_status(&mut server.session, packet);
     let client = server.client();
     match (server.session.commands.first()?.goes.clone(), client) {
         (Goes::On(sent), Some(client)) => to_client(step, (client, conn), packet, &sent),

@@ -27,7 +27,7 @@ pub(crate) struct Wishes {
     variables: Arc<[u8]>,
 }
 
-/// The names of these variables.
+/// The names of these variables, in that order.
 const NAMES: [&[u8]; 4] = [
     b"session_track_schema",
     b"session_track_state_change",
@@ -43,13 +43,9 @@ impl Wishes {
 
     /// Makes those that a session begins with.
     pub(crate) fn of_base(base: &Base) -> Self {
-        let value = |name: &str| base.value(name.as_bytes()).unwrap_or_default();
-        let flags = [
-            value("session_track_schema"),
-            value("session_track_state_change"),
-            value("session_track_transaction_info"),
-        ];
-        Self::with(flags, base.shared(b"session_track_system_variables"))
+        let [flags @ .., variables] = NAMES;
+        let flags = flags.map(|name| base.value(name).unwrap_or_default());
+        Self::with(flags, base.shared(variables))
     }
 
     /// Makes them of the values of [`QUESTION`].
