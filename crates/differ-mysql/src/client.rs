@@ -11,33 +11,17 @@ use crate::passes::{PASSES, Pair, pass};
 use crate::reply::{Reader, Reply, kind};
 use crate::side::{DIRECT, PROXIED, Side};
 use refrain_differ::conn::Broken;
+use refrain_differ::outcome;
 use refrain_differ::rng::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often each mask, then each pass, was needed.
-pub type Uses = [u64; MASKS.len() + PASSES.len()];
-
-/// Counts of a run: masks and passes used, replies seen.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// How often each mask and each pass was needed.
-    pub uses: Uses,
-    /// The server's replies by command, with their errors.
-    pub replies: BTreeMap<String, u64>,
-}
-
-impl Tally {
-    /// Adds another count to this one.
-    pub fn add(&mut self, other: &Self) {
-        for (total, uses) in self.uses.iter_mut().zip(other.uses) {
-            *total += uses;
-        }
-        for (kind, count) in &other.replies {
-            *self.replies.entry(kind.clone()).or_default() += count;
-        }
-    }
-}
+/// A difference between the two sides.
+pub type Difference = outcome::Difference<Packet>;
+/// Why an episode ends before its last step.
+pub type Stop = outcome::Stop<Packet>;
+/// Counts of a run.
+pub type Tally = outcome::Tally<{ MASKS.len() + PASSES.len() }>;
 
 /// Where and how to connect.
 #[derive(Clone, Debug)]
@@ -65,28 +49,6 @@ pub struct Login {
     pub schema: String,
     /// The collation.
     pub collation: u8,
-}
-
-/// A difference between the two sides.
-#[derive(Clone, Debug)]
-pub struct Difference {
-    /// A description in a few words. A shorter sequence counts only if its description is the same.
-    pub what: String,
-    /// The direct session's packets.
-    pub direct: Vec<Packet>,
-    /// The proxied session's packets.
-    pub proxied: Vec<Packet>,
-}
-
-/// Why an episode ends before its last step.
-#[derive(Clone, Debug)]
-pub enum Stop {
-    /// The two sides differ.
-    Differs(Box<Difference>),
-    /// They differ in a way that one of [`PASSES`] allows, and cannot be compared further.
-    Passed,
-    /// The server did not behave as this crate expects.
-    Broken(String),
 }
 
 /// A client with its two sessions.

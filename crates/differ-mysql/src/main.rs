@@ -3,15 +3,13 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
+use refrain_differ::report;
 use refrain_differ::rng::Rng;
-use refrain_differ::shrink::shrink;
-use refrain_differ_mysql::client::{Difference, Stop, Tally};
+use refrain_differ_mysql::client::{Stop, Tally};
 use refrain_differ_mysql::episode::{Failure, Outcome, generate};
 use refrain_differ_mysql::mask::MASKS;
 use refrain_differ_mysql::options::{Options, help};
-use refrain_differ_mysql::packet::Packet;
 use refrain_differ_mysql::passes::PASSES;
-use refrain_differ_mysql::plan::Step;
 use refrain_differ_mysql::setup::Admin;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -54,17 +52,19 @@ fn run(options: &Options) -> Result<u64, String> {
         let outcome = generate(plan, &mut admin, seed)?;
         totals.add(&outcome);
         if options.verbose && options.replay.is_some() {
-            print_steps(&outcome.steps);
+            report::print_steps(&outcome.steps);
         }
         match &outcome.stop {
             None | Some(Stop::Passed) => {}
             Some(Stop::Broken(error)) => {
-                print_steps(&outcome.steps);
+                report::print_steps(&outcome.steps);
                 return Err(format!("episode {seed}: {error}"));
             }
             Some(Stop::Differs(difference)) => {
                 totals.differences += 1;
-                report(options, &mut admin, seed, &outcome, difference);
+                let mut failure = Failure::new(plan, &mut admin, seed, &difference.what);
+                let again = (!options.whole).then_some(&mut failure);
+                report::difference(seed, &outcome.steps, difference, again);
             }
         }
         if options.replay.is_some() {
@@ -72,7 +72,7 @@ fn run(options: &Options) -> Result<u64, String> {
         }
     }
     if options.verbose {
-        totals.print_replies();
+        report::kinds("the server's", &totals.tally);
     }
     totals.print(started.elapsed().as_secs_f64());
     Ok(totals.differences)
@@ -85,12 +85,6 @@ impl Totals {
         self.tally.add(&outcome.tally);
     }
 
-    fn print_replies(&self) {
-        let all: Vec<_> =
-            self.tally.replies.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
-        println!("the server's replies: {}", all.join(", "));
-    }
-
     #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
     fn print(&self, seconds: f64) {
         println!(
@@ -101,55 +95,6 @@ impl Totals {
             self.commands as f64 / seconds
         );
         let rules = MASKS.iter().map(|mask| (mask.name, mask.reason)).chain(PASSES);
-        for ((name, reason), uses) in rules.zip(self.tally.uses).filter(|(_, uses)| *uses > 0) {
-            println!("  {uses} times {name}: {reason}");
-        }
-    }
-}
-
-fn report(
-    options: &Options,
-    admin: &mut Admin,
-    seed: u64,
-    outcome: &Outcome,
-    difference: &Difference,
-) {
-    println!("DIFFERENCE in episode {seed}, step {}: {}", outcome.steps.len(), difference.what);
-    println!("again: the same options with --replay {seed}");
-    println!("the last step was");
-    print_steps(&outcome.steps[outcome.steps.len().saturating_sub(1)..]);
-    print_both(difference);
-    if options.whole {
-        return;
-    }
-    let mut failure = Failure::new(&options.plan, admin, seed, &difference.what);
-    match shrink(&mut failure, &outcome.steps) {
-        None => println!("not the same when run again: it may depend on the choice of server"),
-        Some((steps, difference)) => {
-            println!("shrunk from {} to {} steps:", outcome.steps.len(), steps.len());
-            print_steps(&steps);
-            print_both(&difference);
-        }
-    }
-    println!();
-}
-
-fn print_steps(steps: &[Step]) {
-    for (number, step) in steps.iter().enumerate() {
-        println!(" step {}", number + 1);
-        print!("{step}");
-    }
-}
-
-fn print_both(difference: &Difference) {
-    print_packets("direct", &difference.direct);
-    print_packets("proxied", &difference.proxied);
-}
-
-fn print_packets(side: &str, packets: &[Packet]) {
-    println!(" {side}:");
-    packets.iter().take(40).for_each(|packet| println!("    {packet}"));
-    if packets.len() > 40 {
-        println!("    … {} more", packets.len() - 40);
+        report::rules(rules, &self.tally);
     }
 }

@@ -8,6 +8,7 @@ use crate::late;
 use crate::ledger::Ledger;
 use crate::mask::{DIRECT, MASKS, PROXIED, same};
 use crate::msg::Msg;
+use crate::outcome;
 use crate::passes::{PASSES, describe_failed_early, pass, warned_only};
 use crate::reply::Frame;
 use crate::rng::Rng;
@@ -17,29 +18,12 @@ use std::time::Duration;
 
 type Params = Rc<BTreeMap<String, String>>;
 
-/// How often each mask, then each pass, was needed.
-pub type Uses = [u64; MASKS.len() + PASSES.len()];
-
-/// Counts of a run: masks and passes used, replies seen.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// How often each mask and each pass was needed.
-    pub uses: Uses,
-    /// PostgreSQL's replies by type, errors and notices by code.
-    pub replies: BTreeMap<String, u64>,
-}
-
-impl Tally {
-    /// Adds another count to this one.
-    pub fn add(&mut self, other: &Self) {
-        for (total, uses) in self.uses.iter_mut().zip(other.uses) {
-            *total += uses;
-        }
-        for (kind, count) in &other.replies {
-            *self.replies.entry(kind.clone()).or_default() += count;
-        }
-    }
-}
+/// A difference between the two sides.
+pub type Difference = outcome::Difference<Frame>;
+/// Why an episode ends before its last step.
+pub type Stop = outcome::Stop<Frame>;
+/// Counts of a run.
+pub type Tally = outcome::Tally<{ MASKS.len() + PASSES.len() }>;
 
 /// Where and how to connect.
 #[derive(Clone, Debug)]
@@ -60,28 +44,6 @@ pub struct Peers {
     pub fragment: bool,
     /// Whether the proxy keeps replies until a write passes through it.
     pub cached: bool,
-}
-
-/// A difference between the two sides.
-#[derive(Clone, Debug)]
-pub struct Difference {
-    /// A description in a few words. A shorter sequence counts only if its description is the same.
-    pub what: String,
-    /// The direct session's replies to the step.
-    pub direct: Vec<Frame>,
-    /// The proxied session's replies to the step.
-    pub proxied: Vec<Frame>,
-}
-
-/// Why an episode ends before its last step.
-#[derive(Clone, Debug)]
-pub enum Stop {
-    /// The two sides differ.
-    Differs(Box<Difference>),
-    /// They differ in a way that one of [`PASSES`] allows, and cannot be compared further.
-    Passed,
-    /// PostgreSQL did not behave as this crate expects.
-    Broken(String),
 }
 
 /// A reply of the direct side.

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod rng;
+pub mod outcome;
 pub mod msg;
 pub mod reply;
 pub mod ledger;
@@ -32,6 +33,7 @@ pub mod client;
 pub mod setup;
 pub mod console;
 pub mod shrink;
+pub mod report;
 pub mod plan;
 pub mod schedule;
 pub mod queries;

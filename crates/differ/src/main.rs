@@ -3,17 +3,15 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
-use refrain_differ::client::{Difference, Stop, Tally};
+use refrain_differ::client::{Stop, Tally};
 use refrain_differ::console::Counters;
 use refrain_differ::episode::{Failure, Outcome, generate};
 use refrain_differ::mask::MASKS;
 use refrain_differ::options::{Options, help};
 use refrain_differ::passes::PASSES;
-use refrain_differ::plan::Step;
-use refrain_differ::reply::Frame;
+use refrain_differ::report;
 use refrain_differ::rng::Rng;
 use refrain_differ::setup::Admin;
-use refrain_differ::shrink::shrink;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -57,17 +55,19 @@ fn run(options: &Options) -> Result<u64, String> {
         let outcome = generate(plan, &mut admin, seed)?;
         totals.add(&outcome);
         if options.verbose && options.replay.is_some() {
-            print_steps(&outcome.steps);
+            report::print_steps(&outcome.steps);
         }
         match &outcome.stop {
             None | Some(Stop::Passed) => {}
             Some(Stop::Broken(error)) => {
-                print_steps(&outcome.steps);
+                report::print_steps(&outcome.steps);
                 return Err(format!("episode {seed}: {error}"));
             }
             Some(Stop::Differs(difference)) => {
                 totals.differences += 1;
-                report(options, &mut admin, seed, &outcome, difference);
+                let mut failure = Failure::new(plan, &mut admin, seed, &difference.what);
+                let again = (!options.whole).then_some(&mut failure);
+                report::difference(seed, &outcome.steps, difference, again);
             }
         }
         if options.replay.is_some() {
@@ -75,7 +75,7 @@ fn run(options: &Options) -> Result<u64, String> {
         }
     }
     if options.verbose {
-        totals.print_replies();
+        report::kinds("PostgreSQL's", &totals.tally);
     }
     totals.print(started.elapsed().as_secs_f64());
     match before.and_then(|before| Ok(Counters::ask(&plan.peers)?.since(before))) {
@@ -106,12 +106,6 @@ impl Totals {
         self.tally.add(&outcome.tally);
     }
 
-    fn print_replies(&self) {
-        let all: Vec<_> =
-            self.tally.replies.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
-        println!("PostgreSQL's replies: {}", all.join(", "));
-    }
-
     #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
     fn print(&self, seconds: f64) {
         println!(
@@ -123,55 +117,6 @@ impl Totals {
             self.segments as f64 / seconds
         );
         let rules = MASKS.iter().map(|mask| (mask.name, mask.reason)).chain(PASSES);
-        for ((name, reason), uses) in rules.zip(self.tally.uses).filter(|(_, uses)| *uses > 0) {
-            println!("  {uses} times {name}: {reason}");
-        }
-    }
-}
-
-fn report(
-    options: &Options,
-    admin: &mut Admin,
-    seed: u64,
-    outcome: &Outcome,
-    difference: &Difference,
-) {
-    println!("DIFFERENCE in episode {seed}, step {}: {}", outcome.steps.len(), difference.what);
-    println!("again: the same options with --replay {seed}");
-    println!("the last step was");
-    print_steps(&outcome.steps[outcome.steps.len().saturating_sub(1)..]);
-    print_both(difference);
-    if options.whole {
-        return;
-    }
-    let mut failure = Failure::new(&options.plan, admin, seed, &difference.what);
-    match shrink(&mut failure, &outcome.steps) {
-        None => println!("not the same when run again: it may depend on the choice of server"),
-        Some((steps, difference)) => {
-            println!("shrunk from {} to {} steps:", outcome.steps.len(), steps.len());
-            print_steps(&steps);
-            print_both(&difference);
-        }
-    }
-    println!();
-}
-
-fn print_steps(steps: &[Step]) {
-    for (number, step) in steps.iter().enumerate() {
-        println!(" step {}", number + 1);
-        print!("{step}");
-    }
-}
-
-fn print_both(difference: &Difference) {
-    print_frames("direct", &difference.direct);
-    print_frames("proxied", &difference.proxied);
-}
-
-fn print_frames(side: &str, frames: &[Frame]) {
-    println!(" {side}:");
-    frames.iter().take(40).for_each(|frame| println!("    {frame}"));
-    if frames.len() > 40 {
-        println!("    … {} more", frames.len() - 40);
+        report::rules(rules, &self.tally);
     }
 }
