@@ -241,15 +241,18 @@ impl Client {
         proxied: &Reply,
         tally: &mut Tally,
     ) -> Result<(), Stop> {
+        let mut reader = Reader::new(command.due(), self.sides[0].agreed);
         let pairs = direct.packets.iter().zip(&proxied.packets);
         for (at, (one, two)) in pairs.enumerate() {
+            let is_head = at == 0 || reader.is_head();
+            reader.take(one).map_err(Stop::Broken)?;
             let answers = Answers {
                 command: command.name(),
                 due: command.due(),
                 uses: command.text().is_some_and(|text| text.contains("USE ")),
                 tracks: self.tracks,
                 wishes: command.text().is_some_and(|text| text.contains("session_track_")),
-                is_head: at == 0,
+                is_head,
             };
             if let Some(used) = same(one, two, answers) {
                 used.iter().zip(&mut tally.uses).for_each(|(used, sum)| *sum += u64::from(*used));

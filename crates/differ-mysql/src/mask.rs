@@ -21,7 +21,7 @@ pub struct Answers {
     pub tracks: bool,
     /// Whether the command sets what is reported.
     pub wishes: bool,
-    /// Whether it is the first packet of the reply.
+    /// Whether it is the first packet of the reply, or of a further result.
     pub is_head: bool,
 }
 

@@ -78,6 +78,12 @@ impl Reader {
         self.place == Place::Over
     }
 
+    /// Whether the next packet begins a result, or the reply.
+    #[must_use]
+    pub fn is_head(&self) -> bool {
+        self.place == Place::Head && !self.is_continuation
+    }
+
     /// Takes a packet.
     ///
     /// # Errors
