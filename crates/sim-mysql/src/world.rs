@@ -8,18 +8,19 @@
 //! restarts, `dispatch` picks the function for the next event, and `check` has the checks at the
 //! end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use refrain_mysql::parts::My;
 use refrain_pool::event::Command;
 use refrain_pool::message::CoreMessage;
 use refrain_pool::shared::Shared;
-use refrain_pool::{Conn, Core, Engine, Now, Ports, Transfer};
+use refrain_pool::{Core, Now, Transfer};
 use refrain_sim::net::{Link, LinkId, Way};
 use refrain_sim::queue::Queue;
 use refrain_sim::rng::Rng;
 use refrain_sim::trace::Trace;
+use refrain_sim::worker::Worker;
 
 use crate::backend::Backend;
 use crate::client::Client;
@@ -64,20 +65,6 @@ pub(crate) enum Happening {
     Order(Command),
     /// Faults stop.
     Calm,
-}
-
-/// A core: an engine with its ports and links.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    pub(crate) engine: Engine<My>,
-    pub(crate) ports: Ports<My>,
-    pub(crate) links: HashMap<Conn, LinkId>,
-    pub(crate) tick: Option<u64>,
-    /// When the last message arrives at each core. Messages from one core to another keep their
-    /// order.
-    pub(crate) told: HashMap<usize, u64>,
-    /// Whether a later turn will collect the engine's output.
-    pub(crate) turning: bool,
 }
 
 /// The rows that the servers have.
@@ -128,7 +115,7 @@ pub struct World {
     /// The stream of choices for the network and the servers.
     pub(crate) rng: Rng,
     pub(crate) shared: Arc<Shared<My>>,
-    pub(crate) workers: Vec<Worker>,
+    pub(crate) workers: Vec<Worker<My>>,
     pub(crate) links: Vec<Link<My>>,
     pub(crate) clients: Vec<Client>,
     pub(crate) hostile: Vec<Hostile>,
@@ -159,19 +146,9 @@ impl World {
         let mut entropy = rng.fork(2);
         let options = plan.options.clone();
         let shared = Shared::new(options, plan.cores, &mut |bytes| entropy.fill(bytes));
-        let workers = (0..plan.cores).map(|core| {
-            let mut entropy = rng.fork(100 + u64::from(core));
-            let fill = Box::new(move |bytes: &mut [u8]| entropy.fill(bytes));
-            Worker {
-                engine: Engine::new(Core(core), shared.clone(), fill),
-                ports: Ports::default(),
-                links: HashMap::new(),
-                tick: None,
-                told: HashMap::new(),
-                turning: false,
-            }
-        });
-        let workers = workers.collect();
+        let workers = (0..plan.cores)
+            .map(|core| Worker::new(core, &shared, rng.fork(100 + u64::from(core))))
+            .collect();
         let mut clients = Vec::new();
         for slot in 0..plan.slots {
             let mut fork = rng.fork(1000 + slot as u64);

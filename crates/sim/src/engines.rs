@@ -85,36 +85,24 @@ impl World {
             }
         }
         self.watch_buffers(core);
-        let worker = &mut self.workers[core];
-        if let Some(at) = worker.engine.next_tick(&worker.ports)
-            && worker.tick.is_none_or(|planned| at.0 < planned)
-        {
-            worker.tick = Some(at.0);
-            let delay = at.0.saturating_sub(self.now);
+        if let Some(delay) = self.workers[core].plan_tick(self.now) {
             self.later(delay, Happening::Tick(core));
         }
     }
 
     /// Checks that no connection has more bytes queued than its bound.
     fn watch_buffers(&mut self, core: usize) {
-        let worker = &self.workers[core];
-        let most = self.plan.buffer_high + SLACK;
-        let over = worker
-            .links
-            .keys()
-            .map(|conn| worker.ports.queued(*conn))
-            .find(|queued| *queued > most);
-        if let Some(over) = over {
-            self.violate("buffers", || format!("{over} bytes are queued on one connection"));
+        let (queued, most) = (self.workers[core].most_queued(), self.plan.buffer_high + SLACK);
+        if queued > most {
+            self.violate("buffers", || format!("{queued} bytes are queued on one connection"));
         }
     }
 
     /// Gives an engine its tick. Does nothing if an earlier tick has replaced this one.
     pub(crate) fn tick(&mut self, core: usize) {
-        if self.workers[core].tick.is_none_or(|planned| planned > self.now) {
+        if !self.workers[core].take_tick(self.now) {
             return;
         }
-        self.workers[core].tick = None;
         self.step(core, Event::Tick);
         self.collect(core);
     }
@@ -251,9 +239,7 @@ impl World {
                     let (least, most) = self.plan.between;
                     let at = self.now + self.rng.range(least, most);
                     let to = usize::from(to.0);
-                    let last = self.workers[core].told.entry(to).or_default();
-                    *last = at.max(*last);
-                    let delay = *last - self.now;
+                    let delay = self.workers[core].tell(to, at) - self.now;
                     self.later(delay, Happening::Tell(to, message));
                 }
             }

@@ -66,6 +66,7 @@ pub mod logins;
 pub mod plan;
 pub mod trace;
 pub mod net;
+pub mod worker;
 pub mod lookups;
 mod exchange;
 mod client;

@@ -13,11 +13,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Case, ReadCase};
-use refrain_pg::{Engine, Ports, Shared, Transfer};
+use refrain_pg::{Shared, Transfer};
 use refrain_pool::event::Command;
 use refrain_pool::message::CoreMessage;
-use refrain_pool::{Conn, Core, Now};
+use refrain_pool::{Core, Now};
 
 use crate::backend::Backend;
 use crate::client::Client;
@@ -31,6 +32,7 @@ use crate::rows::Rows;
 use crate::trace::Trace;
 use crate::turns::Turns;
 use crate::versions::Versions;
+use crate::worker::Worker;
 
 /// An event of the world.
 #[derive(Debug)]
@@ -80,20 +82,6 @@ pub(crate) enum Happening {
     Order(Command),
     /// Faults stop.
     Calm,
-}
-
-/// A core: an engine with its ports and links.
-#[derive(Debug)]
-pub(crate) struct SimWorker {
-    pub(crate) engine: Engine,
-    pub(crate) ports: Ports,
-    pub(crate) links: HashMap<Conn, LinkId>,
-    pub(crate) tick: Option<u64>,
-    /// When the last message arrives at each core. Messages from one core to another keep their
-    /// order.
-    pub(crate) told: HashMap<usize, u64>,
-    /// Whether a later turn will collect the engine's output.
-    pub(crate) turning: bool,
 }
 
 /// Counts of faults so far, which excuse endings of clients.
@@ -155,7 +143,7 @@ pub struct World {
     /// The stream of choices for the network and the servers.
     pub(crate) rng: Rng,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) workers: Vec<SimWorker>,
+    pub(crate) workers: Vec<Worker<Pg>>,
     pub(crate) links: Vec<Link>,
     pub(crate) clients: Vec<Client>,
     pub(crate) backends: Vec<Backend>,
@@ -198,18 +186,7 @@ impl World {
             _ => {}
         }
         let workers = (0..plan.cores)
-            .map(|core| {
-                let mut entropy = rng.fork(100 + u64::from(core));
-                let fill = Box::new(move |bytes: &mut [u8]| entropy.fill(bytes));
-                SimWorker {
-                    engine: Engine::new(Core(core), shared.clone(), fill),
-                    ports: Ports::default(),
-                    links: HashMap::new(),
-                    tick: None,
-                    told: HashMap::new(),
-                    turning: false,
-                }
-            })
+            .map(|core| Worker::new(core, &shared, rng.fork(100 + u64::from(core))))
             .collect();
         let mut clients = Vec::new();
         for slot in 0..plan.slots {
