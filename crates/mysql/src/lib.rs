@@ -18,6 +18,7 @@ mod reply;
 pub mod errors;
 pub mod login;
 mod variant;
+mod sweep;
 mod settings;
 mod pins;
 mod text;

@@ -10,14 +10,14 @@ use refrain_pool::ids::PoolId;
 use crate::definitions::{Definitions, Moment};
 use crate::settings::Settings;
 use crate::statement::{Draft, Statement};
+use crate::sweep::Sweep;
 
 /// The statements.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     known: HashTable<Known>,
     seed: foldhash::fast::RandomState,
-    /// The number of statements at which those are sought that nobody has any more.
-    sweeps_at: usize,
+    sweep: Sweep,
     /// The length of all definitions.
     bytes: usize,
 }
@@ -30,8 +30,6 @@ struct Known {
     definitions: Option<Arc<Definitions>>,
 }
 
-/// The least number of statements at which those are sought that nobody has any more.
-const SWEEPS_AT_MIN: usize = 256;
 /// The most bytes of definitions that a core keeps.
 const DEFINITION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -92,7 +90,7 @@ impl Registry {
 
     /// Forgets the statements that nobody has any more, if there are many.
     fn sweep(&mut self) {
-        if self.known.len() < self.sweeps_at.max(SWEEPS_AT_MIN) {
+        if !self.sweep.is_due(self.known.len()) {
             return;
         }
         let bytes = &mut self.bytes;
@@ -103,7 +101,7 @@ impl Registry {
             }
             stays
         });
-        self.sweeps_at = 2 * self.known.len();
+        self.sweep.done(self.known.len());
     }
 
     /// Keeps the definitions of a statement, if there is room for them.

@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use crate::sweep::Sweep;
+
 /// The value of each session variable as a session begins with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Base {
@@ -319,13 +321,9 @@ pub(crate) fn put_string(text: &mut Vec<u8>, value: &[u8]) {
 /// that a server that has a client's settings is known by a pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Interned {
-    known: HashSet<Arc<Settings>>,
-    /// The number of settings at which those are sought that no session has any more.
-    sweeps_at: usize,
+    known: HashSet<Arc<Settings>, foldhash::fast::RandomState>,
+    sweep: Sweep,
 }
-
-/// The least number of settings at which those are sought that no session has any more.
-const SWEEPS_AT_MIN: usize = 256;
 
 impl Interned {
     /// Puts the settings that sessions share in place of equal ones.
@@ -334,9 +332,9 @@ impl Interned {
             settings.clone_from(known);
             return;
         }
-        if self.known.len() >= self.sweeps_at.max(SWEEPS_AT_MIN) {
+        if self.sweep.is_due(self.known.len()) {
             self.known.retain(|settings| Arc::strong_count(settings) > 1);
-            self.sweeps_at = 2 * self.known.len();
+            self.sweep.done(self.known.len());
         }
         self.known.insert(settings.clone());
     }
@@ -350,6 +348,7 @@ pub(crate) fn edit(settings: &mut Arc<Settings>, change: impl FnOnce(&mut Settin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep;
 
     fn base() -> Base {
         let mut base = Base::default();
@@ -408,14 +407,14 @@ mod tests {
     #[test]
     fn equal_settings_are_the_same() {
         let mut interned = Interned::default();
-        let mut all: Vec<_> = (0..3 * SWEEPS_AT_MIN)
+        let mut all: Vec<_> = (0..3 * sweep::LENGTH_MIN)
             .map(|at| Arc::new(Settings::new(Some(at.to_string().as_bytes()), false)))
             .collect();
         let mut again: Vec<_> = all.iter().map(|one| Arc::new(Settings::clone(one))).collect();
         all.iter_mut().chain(&mut again).for_each(|one| interned.intern(one));
         assert!(all.iter().zip(&again).all(|(one, other)| Arc::ptr_eq(one, other)));
         drop((all, again));
-        interned.sweeps_at = 0;
+        interned.sweep = Sweep::default();
         interned.intern(&mut Arc::default());
         assert_eq!(interned.known.len(), 1, "nobody has the others any more");
     }
