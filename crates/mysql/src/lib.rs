@@ -21,6 +21,7 @@ mod variant;
 mod sweep;
 mod settings;
 mod pins;
+mod insert_id;
 mod text;
 mod definitions;
 mod statement;

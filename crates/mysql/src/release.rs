@@ -8,6 +8,7 @@ use refrain_pool::protocol::Fitness;
 use refrain_pool::{Conn, Step};
 
 use crate::commands::{self, Purpose};
+use crate::insert_id::Kept;
 use crate::parts::{Leftover, My, Reading, Transaction};
 use crate::settings::edit;
 use crate::train;
@@ -62,6 +63,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     session.settings = std::sync::Arc::new(session.settings.reset());
     session.slots.clear();
     session.leftover = Leftover::Nothing;
+    session.insert_id = Kept::default();
     train::track(session, out);
     Fitness::Busy
 }

@@ -9,6 +9,7 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Step};
 
 use crate::errors::{self, Brand};
+use crate::insert_id::Effect;
 use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Reading};
 use crate::pins::Pins;
@@ -194,6 +195,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             if header.is_continued() {
                 facts.pins.add(Pins::VARIABLES);
                 facts.tables = Tables::Change;
+                facts.insert_id.effect = Effect::Untold;
             }
             if facts.verb == Verb::Kill {
                 let brand = client.session.brand.unwrap_or(Brand::MySql);

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use refrain_mysql_wire::command;
 use refrain_mysql_wire::request::{MULTI_STATEMENTS_OFF, MULTI_STATEMENTS_ON};
+use refrain_pool::client::Client;
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
+use crate::insert_id::{self, Sides};
 use crate::parts::{My, ServerSession};
 use crate::settings::{self, Settings};
 use crate::wishes::{self, Wishes};
@@ -107,5 +110,28 @@ pub(crate) fn ask_collation(session: &mut ServerSession, out: &mut Vec<u8>) {
     // LIMIT is for sessions whose `sql_select_limit` is 0.
     let text = b"SELECT @@collation_connection LIMIT 1";
     commands::send_text(&mut session.commands, out, text, Purpose::Collation);
+    session.last_client = None;
+}
+
+/// Returns the number that LAST_INSERT_ID() tells, on both sides.
+pub(crate) fn insert_id<'a>(client: &'a mut Client<My>, server: &'a mut Server<My>) -> Sides<'a> {
+    Sides {
+        client: client.serial(),
+        own: &mut client.session.insert_id,
+        server: server.serial(),
+        kept: &mut server.session.insert_id,
+    }
+}
+
+/// Asks for the number that LAST_INSERT_ID() tells.
+pub(crate) fn ask_insert_id(session: &mut ServerSession, out: &mut Vec<u8>) {
+    commands::send_text(&mut session.commands, out, insert_id::QUESTION, Purpose::InsertId);
+    session.last_client = None;
+}
+
+/// Gives a server the number that LAST_INSERT_ID() tells.
+pub(crate) fn give_insert_id(session: &mut ServerSession, out: &mut Vec<u8>, number: u64) {
+    let text = format!("SET @@session.last_insert_id={number}");
+    commands::send_text(&mut session.commands, out, text.as_bytes(), Purpose::GiveInsertId);
     session.last_client = None;
 }
