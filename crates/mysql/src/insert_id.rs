@@ -184,6 +184,7 @@ impl Sides<'_> {
             _ if self.agree_unless_zero() && of_session => Before::Ask,
             _ if self.agree_unless_zero() => Before::Nothing,
             _ if of_session => Before::Refuse,
+            _ if *self.kept == Kept::Known(0) => Before::Nothing,
             // Behind it the server has another number than 0 if the statement has made one.
             _ => Before::Give(0),
         }

@@ -15,7 +15,7 @@ use crate::parts::{ClientSession, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
 use crate::text::{self, Facts, Reads, Tables, Verb};
-use crate::{answers, entering, statements};
+use crate::{answers, entering, settle, statements};
 
 /// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,10 @@ pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize 
             Some(bytes) => used += bytes,
             None => break,
         }
+    }
+    // The last commands may have been such that no reply to them gives the server back.
+    if let Some(server) = step.server_of(conn) {
+        settle::settle(step, conn, server);
     }
     match step.engine.connections.client(conn) {
         Some(client) if used == input.len() && lacks_rest(client) => {

@@ -206,6 +206,11 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         is_behind_insert: false,
     };
     reader.read();
+    let Facts { has_several, insert_id, .. } = &mut reader.facts;
+    // The last OK packet tells nothing of the statements before the last one.
+    if *has_several && insert_id.effect == Effect::Told {
+        insert_id.effect = Effect::Untold;
+    }
     reader.facts
 }
 
@@ -525,9 +530,9 @@ mod tests {
             ("SET @@last_insert_id = 5, @a = LAST_INSERT_ID()", Untold, OfSession),
             ("INSERT INTO t VALUES (1)", Told, No),
             ("INSERT INTO t VALUES (LAST_INSERT_ID())", Told, OfSession),
-            ("INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()", Told, OfText),
-            ("SELECT LAST_INSERT_ID(); REPLACE t SELECT 1", Told, OfSession),
-            ("INSERT INTO t VALUES (LAST_INSERT_ID()); SELECT @@identity", Told, OfSession),
+            ("INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()", Untold, OfText),
+            ("SELECT LAST_INSERT_ID(); REPLACE t SELECT 1", Untold, OfSession),
+            ("INSERT INTO t VALUES (LAST_INSERT_ID()); SELECT @@identity", Untold, OfSession),
             ("LOAD DATA INFILE 'x' INTO TABLE t", Told, No),
             ("CALL p; INSERT INTO t VALUES (1)", Untold, No),
             ("UPDATE t SET a = 1", None, No),

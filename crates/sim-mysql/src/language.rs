@@ -28,6 +28,8 @@ pub enum Statement {
     SetTransaction(String),
     /// A row is written: the number that it gets.
     Insert(u64),
+    /// A row is written with a number that the statement names.
+    InsertNamed(u64),
     /// The same row again, which is an error.
     InsertAgain,
     /// An error that ends the transaction.
@@ -131,6 +133,7 @@ fn statement(text: &str) -> Statement {
         ["SAVEPOINT", name] => Statement::Savepoint(name.into()),
         ["ROLLBACK", "TO", name] => Statement::RollbackTo(name.into()),
         ["INSERT", id] => Statement::Insert(id.parse().unwrap_or(0)),
+        ["INSERT", id, "NAMED"] => Statement::InsertNamed(id.parse().unwrap_or(0)),
         ["INSERT", "AGAIN", "1"] => Statement::InsertAgain,
         ["DEADLOCK"] => Statement::Deadlock,
         ["CREATE", "TABLE", name] => Statement::Ddl(name == "bad"),
