@@ -75,6 +75,8 @@ pub(crate) enum Purpose {
     InsertId,
     /// It gives the session such a number.
     GiveInsertId,
+    /// It clears warnings and errors.
+    Clear,
     /// It asks what the client wants to be told of changes.
     Wishes,
     /// It prepares a statement of the client, which the server lacks.

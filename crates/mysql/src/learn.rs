@@ -50,9 +50,9 @@ pub(crate) fn learn_left(
     client: &mut ClientSession,
     packet: &ReadPacket<'_>,
     agreed: Capabilities,
-    command: u8,
+    sent: &Sent,
 ) -> Option<u64> {
-    let is_statement = matches!(command, command::QUERY | command::STMT_EXECUTE);
+    let is_statement = matches!(sent.command, command::QUERY | command::STMT_EXECUTE);
     let memory = &mut client.memory;
     memory.found_rows |= is_statement && packet.payload.first() == Some(&first::EOF);
     let ok = OkPacket::read(packet.payload, agreed).ok();
@@ -65,6 +65,9 @@ pub(crate) fn learn_left(
         Left { warnings, counts: false }
     };
     memory.conditions |= client.left.warnings;
+    // In MariaDB a statement without tables leaves those from before.
+    let clears = is_statement && client.brand == Some(Brand::MySql) && !sent.facts.asks.conditions;
+    client.has_conditions = client.left.warnings || client.has_conditions && !clears;
     // The one behind rows has none.
     ok.filter(|_| packet.payload.first() == Some(&first::OK)).map(|ok| ok.last_insert_id)
 }
@@ -180,6 +183,7 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.status = Status::AUTOCOMMIT;
     client.last_server = 0;
     client.insert_id = Own::default();
+    client.has_conditions = false;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

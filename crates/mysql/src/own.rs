@@ -137,7 +137,7 @@ fn for_client(
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
         // Limits on what is read are limits on this, too.
-        Purpose::Variables if rows.len() < server.session.base.count() => {
+        Purpose::Variables if rows.len() + 1 < server.session.base.count() => {
             c.session.pins.add(Pins::VARIABLES);
         }
         Purpose::Variables => {
@@ -165,6 +165,7 @@ fn for_client(
         }
         Purpose::Settings
         | Purpose::GiveInsertId
+        | Purpose::Clear
         | Purpose::Reset
         | Purpose::Collations
         | Purpose::Tracking

@@ -57,6 +57,8 @@ pub struct ClientSession {
     pub(crate) last_server: u64,
     /// The things that the client has had that server remember since another client had it.
     pub(crate) memory: Memory,
+    /// Whether a statement has left warnings or an error that may still be there to ask about.
+    pub(crate) has_conditions: bool,
     /// The number that LAST_INSERT_ID() is to tell.
     pub(crate) insert_id: Own,
 }

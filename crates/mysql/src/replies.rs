@@ -242,7 +242,7 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        let told = learn::learn_left(session, packet, agreed, sent.command);
+        let told = learn::learn_left(session, packet, agreed, sent);
         if session.left.warnings {
             server.session.leftover = Leftover::Conditions;
         }

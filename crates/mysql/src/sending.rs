@@ -215,11 +215,26 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Whether a client's server still has what the client's statements have left that a text asks
-/// about.
+/// Whether a client's server has what the client's statements have left that a text asks about. If
+/// they have left no warnings, those of others are cleared.
 fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), asked: Memory) -> bool {
-    let Linked { client, server, .. } = step.linked(conn, server);
-    memory(client, server).has(asked)
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    // A list is that of the last statement.
+    let of_last = Memory { last: asked.last || asked.conditions, ..asked };
+    let memory = memory(client, s);
+    if memory.has(of_last) {
+        return true;
+    }
+    let has_rest = memory.has(Memory { conditions: false, ..asked });
+    // What is under way may leave some.
+    let is_clear = !client.session.has_conditions && s.session.commands.is_empty();
+    if !asked.conditions || !has_rest || !is_clear {
+        return false;
+    }
+    if s.session.leftover == Leftover::Conditions {
+        train::clear_conditions(&mut s.session, ports.out(server));
+    }
+    true
 }
 
 /// Returns what a server remembers of a client. The session of a client that has run nothing is as
@@ -332,7 +347,8 @@ pub(crate) fn refuse(
         errors::write(out, 1, told.code, told.words.as_bytes());
     })?;
     // No server has this error to ask about.
-    step.engine.connections.client(conn)?.session.last_server = NOWHERE;
+    let session = &mut step.engine.connections.client(conn)?.session;
+    (session.last_server, session.has_conditions) = (NOWHERE, true);
     Some(bytes)
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Facts {
 /// The things that a session remembers of the statements before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// The warnings, the error and the counts of the last statement.
+    /// The counts of the last statement.
     pub(crate) last: bool,
     /// The warnings and the error of the last statement that had any, or that has cleared those
     /// before. One that uses no table does neither.
@@ -47,12 +47,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Adds the question about warnings and errors, if there is one.
-    fn add_conditions(&mut self, asks: bool) {
-        self.last |= asks;
-        self.conditions |= asks;
-    }
-
     /// Whether all of another one is in this.
     pub(crate) fn has(self, other: Self) -> bool {
         (self.last || !other.last)
@@ -326,10 +320,12 @@ impl Reader<'_> {
             Meaning::AskBack => self.facts.asks.last |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
             Meaning::AskInsertId => self.ask_insert_id(verb),
-            Meaning::AskBackAsVariable => self.facts.asks.add_conditions(self.is_variable),
+            Meaning::AskBackAsVariable => self.facts.asks.conditions |= self.is_variable,
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks.add_conditions(is_behind);
+                self.facts.asks.conditions |= is_behind;
+                // GET DIAGNOSTICS asks for counts as well.
+                self.facts.asks.last |= is_behind && wanted == Verb::Get;
             }
             Meaning::PinAsVerb(_)
             | Meaning::PinInSet(_)
@@ -492,15 +488,16 @@ mod tests {
         assert!(of("a; b").has_several && !of("a ; -- b").has_several && !of("';'").has_several);
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
         for (text, due) in [
-            ("SHOW WARNINGS", true),
-            ("SELECT ROW_COUNT( )", true),
-            ("SELECT @@session.warning_count", true),
-            ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
-            ("SELECT errors, warnings, identity, warning_count FROM log", false),
-            ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
-            ("SELECT t.last_insert_id FROM t", false),
+            ("SHOW WARNINGS", (false, true)),
+            ("SELECT ROW_COUNT( )", (true, false)),
+            ("SELECT @@session.warning_count", (false, true)),
+            ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", (true, true)),
+            ("SELECT errors, warnings, identity, warning_count FROM log", (false, false)),
+            ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", (false, false)),
+            ("SELECT t.last_insert_id FROM t", (false, false)),
         ] {
-            assert_eq!(of(text).asks.last, due, "{text}");
+            let Memory { last, conditions, .. } = of(text).asks;
+            assert_eq!((last, conditions), due, "{text}");
         }
         for (text, due) in [
             ("COMMIT RELEASE", true),

@@ -109,7 +109,7 @@ fn statement(text: &str) -> Statement {
         ["SELECT", "LAST_INSERT_ID()"] => Statement::InsertId,
         ["SELECT", "ROW_COUNT()"] => Statement::RowCount,
         ["SHOW", "WARNINGS"] => Statement::ShowWarnings,
-        ["SHOW", "SESSION", "VARIABLES"] => Statement::ShowVariables,
+        ["SHOW", "SESSION", "VARIABLES", ..] => Statement::ShowVariables,
         ["SHOW", "COLLATION"] => Statement::ShowCollation,
         ["SELECT", lock] if lock.starts_with("GET_LOCK(") => Statement::GetLock(lock.into()),
         ["SELECT", ref asked @ ..] if asked.iter().all(|word| word.starts_with("@@")) => {
@@ -147,7 +147,7 @@ fn statement(text: &str) -> Statement {
         ["CALL", "PREPARES"] => Statement::CallPrepare,
         ["CALL", count] => Statement::Call(number(count)),
         ["LOAD", "DATA", "LOCAL", ..] => Statement::Load,
-        ["DO"] => Statement::Do,
+        ["DO", ..] => Statement::Do,
         ["FAIL"] => Statement::Fail,
         _ => Statement::Wrong,
     }

@@ -122,9 +122,11 @@ fn nobody_hears_of_the_statement_of_another() {
         assert_eq!(world.query(first, "SHOW WARNINGS"), "ok more, ok");
         assert_eq!(world.query(second, "ok"), "ok");
         world.log();
-        assert_eq!(world.query(first, "SHOW WARNINGS"), "err 3566 HY000");
-        assert_eq!(world.log(), [""; 0]);
-        assert_eq!(world.query(second, "SHOW WARNINGS"), "ok more, ok");
+        assert_eq!(world.query(first, "ROW_COUNT()"), "err 3566 HY000");
+        assert_eq!(world.query(second, "err"), "err 1064 42000");
+        assert_eq!(world.query(first, "err"), "err 1064 42000");
+        assert_eq!(world.query(second, "SHOW WARNINGS"), "err 3566 HY000");
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "ok more, ok");
         assert_eq!(world.query(first, "begin"), "ok trans");
         assert_eq!(world.query(first, "SHOW WARNINGS"), "ok trans more, ok trans");
     });
@@ -281,7 +283,16 @@ fn nobody_hears_of_the_error_of_another() {
         assert_eq!(world.query(first, "err"), "err 1064 42000");
         // A statement that uses no table leaves the warnings of the one before.
         assert_eq!(world.query(second, "ok"), "ok");
-        assert_eq!(world.query(second, "show warnings"), "err 3566 HY000");
+        world.log();
+        assert_eq!(world.query(second, "show warnings"), "ok more, ok", "it has left none");
+        let clears = "DO (SELECT 1 FROM (SELECT 1) AS t)";
+        assert_eq!(world.log(), [clears, "show warnings"]);
+        let both = [written(command::QUERY, b"err"), written(command::QUERY, b"show warnings")];
+        assert_eq!(world.query(first, "err"), "err 1064 42000");
+        world.log();
+        world.send(second, &both.concat());
+        assert_eq!(world.heard(second), "err 1064 42000, ok more, ok");
+        assert!(!world.log().contains(&clears.to_owned()), "it has left an error");
         assert_eq!(world.query(second, "ok"), "ok");
         assert_eq!(world.query(second, "row_count()"), "ok", "that is its own");
         assert_eq!(world.query(second, "err"), "err 1064 42000");
