@@ -468,6 +468,16 @@ mod tests {
     }
 
     #[test]
+    fn the_character_set_of_the_schema_comes_with_the_schema() {
+        let mut base = Base::default();
+        for name in ["character_set_database", "character_set_server", "collation_database"] {
+            base.add(name.as_bytes(), b"latin1");
+        }
+        assert!(!base.tracks(b"character_set_database") && !base.tracks(b"collation_database"));
+        assert!(String::from_utf8_lossy(&base.tracking()).ends_with("='character_set_server'"));
+    }
+
+    #[test]
     fn some_variables_are_no_settings() {
         let text = base().tracking();
         let text = String::from_utf8_lossy(&text);
