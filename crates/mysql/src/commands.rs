@@ -95,11 +95,10 @@ impl Purpose {
 
     /// Whether the rows are looked at.
     fn has_rows(self) -> bool {
-        match self {
-            Self::Variables | Self::Collations | Self::Collation | Self::Wishes => true,
-            Self::InsertId => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Variables | Self::Collations | Self::Collation | Self::Wishes | Self::InsertId
+        )
     }
 }
 

@@ -134,7 +134,7 @@ pub(crate) struct Sides<'a> {
     pub(crate) server: u64,
 }
 
-/// What has to be done before a text.
+/// The thing that has to be done before a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// Nothing.

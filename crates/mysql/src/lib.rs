@@ -23,6 +23,7 @@ mod sweep;
 mod settings;
 mod pins;
 mod insert_id;
+mod functions;
 mod text;
 mod definitions;
 mod statement;

@@ -8,7 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
-use crate::parts::{ClientState, My, Place, Transaction};
+use crate::parts::{ClientSession, ClientState, My, Place, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::edit;
@@ -136,21 +136,7 @@ fn for_client(
             // the next command's train names one.
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
-        // Limits on what is read are limits on this, too.
-        Purpose::Variables if rows.len() + 1 < server.session.base.count() => {
-            c.session.pins.add(Pins::VARIABLES);
-        }
-        Purpose::Variables => {
-            let base = server.session.base.clone();
-            let rows = rows.iter().filter_map(|row| match row.as_slice() {
-                [name, value] if base.tracks(name) => Some((name, value)),
-                _ => None,
-            });
-            edit(&mut c.session.settings, |settings| {
-                rows.for_each(|(name, value)| settings.set(&base, name, value));
-            });
-            server.session.settings = c.session.settings.clone();
-        }
+        Purpose::Variables => take_variables(&mut c.session, &mut server.session, &rows),
         Purpose::Ping => {
             if let Some(status) = packet.taken.status {
                 learn::learn_flags(&mut c.session, status);
@@ -175,6 +161,23 @@ fn for_client(
     }
     settle::settle(step, client, conn);
     Some(())
+}
+
+/// Takes over the values of all variables.
+fn take_variables(client: &mut ClientSession, server: &mut ServerSession, rows: &[Vec<Box<[u8]>>]) {
+    let base = server.base.clone();
+    // Limits on what is read are limits on this, too.
+    if rows.len() + 1 < base.count() {
+        return client.pins.add(Pins::VARIABLES);
+    }
+    let rows = rows.iter().filter_map(|row| match row.as_slice() {
+        [name, value] if base.tracks(name) => Some((name, value)),
+        _ => None,
+    });
+    edit(&mut client.settings, |settings| {
+        rows.for_each(|(name, value)| settings.set(&base, name, value));
+    });
+    server.settings = client.settings.clone();
 }
 
 /// Handles the answer to the question whether the client's schema is there.

@@ -8,6 +8,7 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Goes, ReadPacket, Run, Sent};
+use crate::errors::Brand;
 use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
@@ -252,6 +253,11 @@ fn write(
         }
     }
     let session = &mut c.session;
+    // In MySQL an EOF packet does not even say that something has changed.
+    let is_short = taken.part == Part::End && payload.len() == EofPacket::BYTES;
+    if is_short && sent.facts.calls && session.brand == Some(Brand::MySql) {
+        server.session.has_untold = true;
+    }
     if packet.has_untold_changes() {
         server.session.has_untold = true;
         let eof = EofPacket::read(payload, Capabilities::NONE)?;

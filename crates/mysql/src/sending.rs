@@ -121,8 +121,8 @@ pub(crate) fn send(
     Some(packet.here())
 }
 
-/// Does what has to be done about the number that LAST_INSERT_ID() tells before a text that uses it.
-/// Returns what [`send`] returns, if the text does not go.
+/// Does what has to be done about the number that LAST_INSERT_ID() tells before a text that uses
+/// it. Returns what [`send`] returns, if the text does not go.
 fn insert_id_first(
     step: &mut Step<'_, My>,
     (conn, server): (Conn, Conn),

@@ -1,0 +1,108 @@
+//! Tests of what is read from texts.
+
+use super::*;
+
+fn of(text: &str) -> Facts {
+    facts(text.as_bytes(), Reads::default())
+}
+
+#[test]
+fn the_table_is_in_order() {
+    assert!(WORDS.is_sorted_by(|(a, _), (b, _)| a < b));
+    assert!(WORDS.iter().all(|(word, _)| word.len() <= WORD_BYTES_MAX));
+}
+
+#[test]
+fn what_pins() {
+    let cases = [
+        ("SELECT get_lock('a', 1)", Pins::USER_LOCK),
+        ("SELECT 'get_lock', \"x\\\" get_lock\", `get_lock`", Pins::NONE),
+        ("SELECT 1 -- get_lock\n, 2 # get_lock\n /* get_lock */", Pins::NONE),
+        ("SELECT /*!50000 GET_LOCK('a', 1) */", Pins::USER_LOCK),
+        ("SELECT 1 INTO @a", Pins::VARIABLES),
+        ("SELECT @b := 2", Pins::VARIABLES),
+        ("SELECT 1 INTO /* there */ -- so\n @a", Pins::VARIABLES),
+        ("# first\nSET @a = 1", Pins::VARIABLES),
+        ("SELECT @b, @@sql_mode", Pins::NONE),
+        ("SET @a = 1", Pins::VARIABLES),
+        ("SET @@a = 1", Pins::NONE),
+        ("handler t open", Pins::HANDLER),
+        ("(SELECT handler FROM t)", Pins::NONE),
+        ("SELECT 1; FLUSH TABLES WITH READ LOCK", Pins::GLOBAL_LOCK),
+        ("SET ROLE admin", Pins::ROLE),
+        ("SELECT role FROM t", Pins::NONE),
+    ];
+    for (text, due) in cases {
+        assert_eq!(of(text).pins, due, "{text}");
+    }
+}
+
+#[test]
+fn other_facts() {
+    assert!(of("a; b").has_several && !of("a ; -- b").has_several && !of("';'").has_several);
+    assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
+    for (text, due) in [
+        ("SHOW WARNINGS", (false, true)),
+        ("SELECT ROW_COUNT( )", (true, false)),
+        ("SELECT @@session.warning_count", (false, true)),
+        ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", (true, true)),
+        ("SELECT errors, warnings, identity, warning_count FROM log", (false, false)),
+        ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", (false, false)),
+        ("SELECT t.last_insert_id FROM t", (false, false)),
+    ] {
+        let Memory { last, conditions, .. } = of(text).asks;
+        assert_eq!((last, conditions), due, "{text}");
+    }
+    for (text, due) in [
+        ("COMMIT RELEASE", true),
+        ("rollback work and no chain release", true),
+        ("COMMIT AND NO CHAIN NO RELEASE", false),
+        ("RELEASE SAVEPOINT s", false),
+        ("SELECT 1; COMMIT RELEASE", true),
+    ] {
+        assert_eq!(of(text).releases, due, "{text}");
+    }
+    assert!(of("SELECT FOUND_ROWS()").asks.found_rows);
+    assert_eq!(of("SELECT LAST_INSERT_ID()").asks, Memory::default());
+    assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
+    assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
+    let plain = Reads { plain_backslash: true, ..Reads::default() };
+    assert_eq!(facts(b"select '\\', get_lock('a', 1)", plain).pins, Pins::USER_LOCK);
+}
+#[test]
+fn the_number_of_a_row() {
+    use Effect::{None, Told, Untold};
+    use Reading::{No, OfSession, OfText};
+    for (text, effect, reading) in [
+        ("select last_insert_id()", None, OfSession),
+        ("SELECT @@session.identity, @@last_insert_id", None, OfSession),
+        ("SELECT LAST_INSERT_ID(5)", Untold, No),
+        ("SET last_insert_id = 5", Untold, No),
+        ("SET @@last_insert_id = 5, @a = LAST_INSERT_ID()", Untold, OfSession),
+        ("INSERT INTO t VALUES (1)", Told, No),
+        ("INSERT INTO t VALUES (LAST_INSERT_ID())", Told, OfSession),
+        ("INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()", Untold, OfText),
+        ("SELECT LAST_INSERT_ID(); REPLACE t SELECT 1", Untold, OfSession),
+        ("INSERT INTO t VALUES (LAST_INSERT_ID()); SELECT @@identity", Untold, OfSession),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", Told, No),
+        ("CALL p; INSERT INTO t VALUES (1)", Untold, No),
+        ("UPDATE t SET a = 1", None, No),
+    ] {
+        assert_eq!(of(text).insert_id, Uses { effect, reading }, "{text}");
+    }
+}
+
+#[test]
+fn calls_of_functions_of_the_user() {
+    for (text, due) in [
+        ("SELECT f_set(5)", true),
+        ("SELECT shop.f_set (5)", true),
+        ("SELECT `count`(5)", true),
+        ("SELECT f_set /* so */ (5)", true),
+        ("SELECT COUNT(*), max( n ) FROM t WHERE a IN (1, 2) AND (b = 1)", false),
+        ("SELECT f_set, (5), 'f_set(5)'", false),
+        ("(SELECT 1) UNION (SELECT 2)", false),
+    ] {
+        assert_eq!(of(text).calls, due, "{text}");
+    }
+}
