@@ -17,7 +17,7 @@ use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
-use crate::text::{Memory, Tables, Variables};
+use crate::text::{Calls, Memory, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
@@ -255,7 +255,7 @@ fn write(
     let session = &mut c.session;
     // In MySQL an EOF packet does not even say that something has changed.
     let is_short = taken.part == Part::End && payload.len() == EofPacket::BYTES;
-    if is_short && sent.facts.calls && session.brand == Some(Brand::MySql) {
+    if is_short && sent.facts.calls == Calls::Any && session.brand == Some(Brand::MySql) {
         server.session.has_untold = true;
     }
     if packet.has_untold_changes() {

@@ -34,7 +34,7 @@ pub(crate) struct Facts {
     /// The fate of the definitions of tables.
     pub(crate) tables: Tables,
     /// Whether it may call a function of the user's, which may do anything.
-    pub(crate) calls: bool,
+    pub(crate) calls: Calls,
 }
 
 /// The things that a session remembers of the statements before.
@@ -66,6 +66,29 @@ pub(crate) enum Tables {
     Stay,
     /// It may change them.
     Change,
+}
+
+/// Whether a text calls functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// None, or only those that change no session.
+    #[default]
+    Harmless,
+    /// It may call one of the user's.
+    Any,
+}
+
+/// The part of a text that has just been passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Behind {
+    #[default]
+    Other,
+    /// The word INTO.
+    Into,
+    /// The word NO.
+    No,
+    /// A name that may be that of a function of the user's.
+    Name,
 }
 
 /// For how long a text sets variables.
@@ -198,10 +221,8 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         reads,
         facts: Facts::default(),
         is_variable: false,
-        is_behind_into: false,
-        is_behind_no: false,
         is_behind_insert: false,
-        is_behind_name: false,
+        behind: Behind::default(),
     };
     reader.read();
     let Facts { has_several, insert_id, .. } = &mut reader.facts;
@@ -219,12 +240,7 @@ struct Reader<'a> {
     facts: Facts,
     /// Whether the word that comes is of the name of a system variable.
     is_variable: bool,
-    /// Whether the word INTO has come, and nothing behind it.
-    is_behind_into: bool,
-    /// Whether the word NO has come, and nothing behind it.
-    is_behind_no: bool,
-    /// Whether a name has come that may be that of a function of the user's, and nothing behind it.
-    is_behind_name: bool,
+    behind: Behind,
     /// Whether a statement before the present one may have inserted rows.
     is_behind_insert: bool,
 }
@@ -261,8 +277,10 @@ impl Reader<'_> {
                     continue;
                 }
                 b' ' | b'\t'..=b'\r' | b'(' => {
-                    self.facts.calls |= byte == b'(' && self.is_behind_name;
-                    self.is_behind_name &= byte != b'(';
+                    if byte == b'(' && self.behind == Behind::Name {
+                        self.facts.calls = Calls::Any;
+                        self.behind = Behind::Other;
+                    }
                     self.at += 1;
                     continue;
                 }
@@ -293,14 +311,15 @@ impl Reader<'_> {
                 _ => self.at += 1,
             }
             let token = &self.text[begins..self.at];
-            self.is_behind_name = match byte {
-                b'`' => true,
-                _ => is_word(byte) && !functions::is_harmless(token),
+            self.behind = match byte {
+                b'`' => Behind::Name,
+                _ if token.eq_ignore_ascii_case(b"no") => Behind::No,
+                _ if token.eq_ignore_ascii_case(b"into") => Behind::Into,
+                _ if is_word(byte) && !functions::is_harmless(token) => Behind::Name,
+                _ => Behind::Other,
             };
             self.facts.has_several |= ended;
             is_first = false;
-            self.is_behind_no = self.text[begins..self.at].eq_ignore_ascii_case(b"no");
-            self.is_behind_into = self.text[begins..self.at].eq_ignore_ascii_case(b"into");
         }
     }
 
@@ -320,7 +339,7 @@ impl Reader<'_> {
             Meaning::Insert => self.insert(),
             Meaning::Release => {
                 let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
-                self.facts.releases |= ends && !self.is_behind_no;
+                self.facts.releases |= ends && self.behind != Behind::No;
             }
             Meaning::Load => {
                 self.facts.loads = true;
@@ -428,7 +447,7 @@ impl Reader<'_> {
             self.is_variable = true;
             return;
         }
-        if self.is_behind_into || in_set {
+        if self.behind == Behind::Into || in_set {
             self.facts.pins.add(Pins::VARIABLES);
         }
     }

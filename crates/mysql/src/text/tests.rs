@@ -103,6 +103,6 @@ fn calls_of_functions_of_the_user() {
         ("SELECT f_set, (5), 'f_set(5)'", false),
         ("(SELECT 1) UNION (SELECT 2)", false),
     ] {
-        assert_eq!(of(text).calls, due, "{text}");
+        assert_eq!(of(text).calls == Calls::Any, due, "{text}");
     }
 }
