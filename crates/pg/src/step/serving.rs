@@ -79,13 +79,17 @@ impl Step<'_, '_> {
                 }
                 continue;
             };
+            let mut rest = &input[at..];
+            if self.step.engine.core_state.is_shutting_down() {
+                let Some(last) = self.last_segment(conn, server, rest) else { return at };
+                rest = last;
+            }
             let mut link = self.linked(conn, server);
             if link.pipe.server.is_open() {
                 self.step.close_line(server);
                 link = self.linked(conn, server);
             }
             let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
-            let rest = &input[at..];
             let (used, stop) = link.requests(rest);
             let shares = quiet && shares_reads(link.pipe.pool());
             let answers = link.pipe.server.session.outstanding.will_answer();
@@ -105,6 +109,9 @@ impl Step<'_, '_> {
                         self.open_line(conn, server, rest);
                     }
                     self.step.push_back_on_client(conn, server);
+                    if used == rest.len() && at < input.len() {
+                        continue;
+                    }
                     self.leave_if_ended(conn);
                     return at;
                 }
@@ -156,9 +163,13 @@ impl Step<'_, '_> {
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
         // gets in line: a client with one such call after the other would never let others in.
-        let looked = || asked && !link.client.session.suspicion.is_asked();
+        // In a shutdown there is no next.
+        let stays = || {
+            let looked = asked && !link.client.session.suspicion.is_asked();
+            !looked && !link.pipe.core_state.is_shutting_down()
+        };
         let goes_on =
-            waits && link.pipe.server.session.outstanding.quiescent().is_some() && !looked();
+            waits && link.pipe.server.session.outstanding.quiescent().is_some() && stays();
         if waits {
             link.client.cancel_wanted &= !goes_on;
             self.step.unblock(client);
@@ -243,7 +254,7 @@ impl Step<'_, '_> {
             return;
         }
         self.step.drained_database(client);
-        if removed {
+        if removed || self.step.engine.core_state.is_shutting_down() {
             // Nothing is worth asking any more: the session ends.
             self.step.transaction_over(client, server, false);
         } else if checking {
