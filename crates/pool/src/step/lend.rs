@@ -80,7 +80,8 @@ impl<P: Protocol> Step<'_, P> {
             if !s.line.is_empty() {
                 self.unlink(client, server);
             }
-            let cause = if removed { DisconnectReason::Removed } else { DisconnectReason::Shutdown };
+            let cause =
+                if removed { DisconnectReason::Removed } else { DisconnectReason::Shutdown };
             self.end_client(client, cause);
             return false;
         }
