@@ -48,6 +48,30 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Serves the next message of a client without a server, or has one lent to the client. Returns
+    /// the number of bytes handled, and whether to go on behind them.
+    #[inline(always)]
+    fn serve_unlinked(&mut self, conn: Conn, input: &[u8]) -> ControlFlow<usize, usize> {
+        if self.step.reads_slowly(conn) {
+            return ControlFlow::Break(0);
+        }
+        match self.serve_alone(conn, input) {
+            Need::Used(used) => ControlFlow::Continue(used),
+            Need::More => {
+                self.leave_if_ended(conn);
+                ControlFlow::Break(0)
+            }
+            Need::End(cause) => {
+                self.step.end_client(conn, cause);
+                ControlFlow::Continue(0)
+            }
+            Need::Server if self.looks_at_requests(conn) => self.serve_by_rule(conn, input),
+            Need::Server if self.share(conn, input) => ControlFlow::Break(input.len()),
+            Need::Server if self.step.lend(conn).is_some() => ControlFlow::Continue(0),
+            Need::Server => ControlFlow::Break(0),
+        }
+    }
+
     /// Handles as much of a client's input as possible. Returns the number of bytes handled.
     #[inline]
     pub(crate) fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
@@ -57,25 +81,9 @@ impl Step<'_, '_> {
                 return input.len();
             };
             let Some(server) = client.link() else {
-                if self.step.reads_slowly(conn) {
-                    return at;
-                }
-                match self.serve_alone(conn, &input[at..]) {
-                    Need::Used(used) => at += used,
-                    Need::More => {
-                        self.leave_if_ended(conn);
-                        return at;
-                    }
-                    Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server if self.looks_at_requests(conn) => {
-                        match self.serve_by_rule(conn, &input[at..]) {
-                            ControlFlow::Continue(used) => at += used,
-                            ControlFlow::Break(used) => return at + used,
-                        }
-                    }
-                    Need::Server if self.share(conn, &input[at..]) => return input.len(),
-                    Need::Server if self.step.lend(conn).is_some() => {}
-                    Need::Server => return at,
+                match self.serve_unlinked(conn, &input[at..]) {
+                    ControlFlow::Continue(used) => at += used,
+                    ControlFlow::Break(used) => return at + used,
                 }
                 continue;
             };
