@@ -332,7 +332,8 @@ impl<P: Protocol> Step<'_, P> {
         let pool = self.engine.core_state.pool(id);
         let min = pool.settings.options.min_pool_size;
         let serves = !pool.choice.paused && !pool.removed;
-        let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
+        let is_refused = pool.shared.refusal.at(self.now).is_some();
+        let calm = pool.connecting == 0 && serves && self.now >= pool.retry && !is_refused;
         if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
             let pool = self.engine.core_state.pool(id).shared.clone();
             if shared.counts.admit_server(&pool, core, 0) == ConnectPermit::Granted {
