@@ -277,11 +277,7 @@ impl Reader<'_> {
                     continue;
                 }
                 b' ' | b'\t'..=b'\r' | b'(' => {
-                    if byte == b'(' && self.behind == Behind::Name {
-                        self.facts.calls = Calls::Any;
-                        self.behind = Behind::Other;
-                    }
-                    self.at += 1;
+                    self.space(byte);
                     continue;
                 }
                 b'@' => self.variable(matches!(verb, Some(Meaning::Verb(Verb::Set)))),
@@ -310,14 +306,7 @@ impl Reader<'_> {
                 }
                 _ => self.at += 1,
             }
-            let token = &self.text[begins..self.at];
-            self.behind = match byte {
-                b'`' => Behind::Name,
-                _ if token.eq_ignore_ascii_case(b"no") => Behind::No,
-                _ if token.eq_ignore_ascii_case(b"into") => Behind::Into,
-                _ if is_word(byte) && !functions::is_harmless(token) => Behind::Name,
-                _ => Behind::Other,
-            };
+            self.behind = behind(&self.text[begins..self.at]);
             self.facts.has_several |= ended;
             is_first = false;
         }
@@ -364,6 +353,15 @@ impl Reader<'_> {
             | Meaning::SetForOne
             | Meaning::Verb(_) => {}
         }
+    }
+
+    /// Passes white space, or a parenthesis that opens.
+    fn space(&mut self, byte: u8) {
+        if byte == b'(' && self.behind == Behind::Name {
+            self.facts.calls = Calls::Any;
+            self.behind = Behind::Other;
+        }
+        self.at += 1;
     }
 
     /// Notes that the text may insert rows.
@@ -464,6 +462,17 @@ impl Reader<'_> {
 /// Whether a byte is of a word.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// Returns what a part of a text is for the one behind it.
+fn behind(token: &[u8]) -> Behind {
+    match token.first() {
+        Some(b'`') => Behind::Name,
+        _ if token.eq_ignore_ascii_case(b"no") => Behind::No,
+        _ if token.eq_ignore_ascii_case(b"into") => Behind::Into,
+        Some(&byte) if is_word(byte) && !functions::is_harmless(token) => Behind::Name,
+        _ => Behind::Other,
+    }
 }
 
 /// Returns the meaning of a word of the table.
