@@ -366,6 +366,21 @@ impl Model {
         reply.put(|out| ok.write(out, first::OK, agreed));
     }
 
+    /// Makes the number of a row, tells one that the statement names, or tells the last one.
+    fn numbers(&mut self, word: &str, value: &str, more: Status, reply: &mut Reply<'_>) {
+        match word {
+            "insert" => {
+                self.insert_id = value.parse().expect("a number");
+                self.inserts(value, more, reply);
+            }
+            "replace" => self.inserts(value, more, reply),
+            _ => {
+                let number = self.insert_id.to_string();
+                self.rows(reply, &[&[&*number]], more);
+            }
+        }
+    }
+
     /// Sends a row of this many bytes.
     fn long_row(&self, value: &str, more: Status, reply: &mut Reply<'_>) {
         let value = vec![0xFE; value.parse().expect("a number")];
@@ -386,19 +401,8 @@ impl Model {
     fn word(&mut self, word: &str, more: Status, reply: &mut Reply<'_>) -> bool {
         let (word, value) = word.split_once(':').unwrap_or((word, ""));
         match word {
-            "insert" => {
-                self.insert_id = value.parse().expect("a number");
-                self.inserts(value, more, reply);
-                return false;
-            }
-            // The statement names the number itself.
-            "replace" => {
-                self.inserts(value, more, reply);
-                return false;
-            }
-            "LAST_INSERT_ID()" => {
-                let number = self.insert_id.to_string();
-                self.rows(reply, &[&[&*number]], more);
+            "insert" | "replace" | "LAST_INSERT_ID()" => {
+                self.numbers(word, value, more, reply);
                 return false;
             }
             "deadlock" => {
