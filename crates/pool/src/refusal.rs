@@ -29,7 +29,7 @@ struct Refused {
     until: Now,
 }
 
-/// What a server said when it refused a login.
+/// The words of a server that refused a login.
 #[derive(Debug)]
 pub struct Refusal {
     /// The reason, for the log.

@@ -64,7 +64,6 @@ impl<P: Protocol> Step<'_, P> {
         let pool = self.engine.core_state.pool(id);
         if pool.connecting == 0 && !pool.shared.is_live() {
             P::refuse_waiting(self, id, refusal);
-            self.lose_jobs(id);
         }
     }
 

@@ -106,14 +106,15 @@ impl<P: Protocol> Step<'_, P> {
         none_left && !wait_on
     }
 
-    /// Ends the sessions of all clients that wait for a server of a pool. `tell` writes the error
-    /// for a client with this session, and returns its code.
+    /// Ends the sessions of all clients that wait for a server of a pool. Its jobs are lost. `tell`
+    /// writes the error for a client with this session, and returns its code.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
         failure: &ConnectFailure<'_>,
         tell: impl Fn(&P::Client, &mut Vec<u8>) -> Option<Cow<'static, str>>,
     ) {
+        self.lose_jobs(id);
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(Waiter::Client(client)) = pool.waiters.next_client() {
