@@ -70,7 +70,7 @@ impl<'a> OkPacket<'a> {
             ok.info = fields.string()?;
             let tracks = capabilities.has(Capabilities::SESSION_TRACK);
             if tracks && ok.status.has(Status::SESSION_STATE_CHANGED) {
-                ok.changes = Changes(fields.string()?);
+                ok.changes = Changes(changes(&mut fields)?);
             }
         }
         fields.is_empty().then_some(ok)
@@ -96,6 +96,23 @@ impl<'a> OkPacket<'a> {
         if changed {
             put_string(out, self.changes.0);
         }
+    }
+}
+
+/// The most bytes that MariaDB puts in front of the changes.
+const PADDING_MAX: usize = 3;
+
+/// Takes the changes. MariaDB takes them for text in the character set of the schema, and fills the
+/// first character up with zeros: one in `ucs2` and `utf16`, three in `utf32`. (10.11,
+/// `Protocol::net_send_ok`: `store.set_charset(thd->variables.collation_database)`.)
+fn changes<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let mut padding = 0;
+    loop {
+        let block = fields.string()?;
+        if !block.is_empty() || fields.is_empty() || padding == PADDING_MAX {
+            return Some(block);
+        }
+        padding += 1;
     }
 }
 
@@ -338,6 +355,20 @@ mod tests {
         ok.write(&mut out, first::OK, OLD);
         assert_eq!(out, b"\x00\x00\x00\x02\x00\x00\x00");
         assert!(OkPacket::read(payload, OLD).is_err(), "bytes behind the info");
+    }
+
+    #[test]
+    fn zeros_in_front_of_the_changes_are_none_of_them() {
+        // MariaDB 10.11, `USE` of schemas in latin1, utf16 and utf32.
+        for padding in [&b""[..], b"\x00", b"\x00\x00\x00"] {
+            let head = &b"\x00\x00\x00\x02\x40\x00\x00\x00"[..];
+            let payload = [head, padding, b"\x08\x01\x03\x02d1\x02\x011"].concat();
+            let ok = OkPacket::read(&payload, TRACKS).expect("an OK packet");
+            assert_eq!(ok.changes.0, b"\x01\x03\x02d1\x02\x011");
+        }
+        assert!(OkPacket::read(b"\x00\x00\x00\x02\x40\x00\x00\x00\x00", TRACKS).is_ok());
+        let more = b"\x00\x00\x00\x02\x40\x00\x00\x00\x00\x00\x00\x00\x00\x01a";
+        assert!(OkPacket::read(more, TRACKS).is_err());
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::parts::{Leftover, LoggingIn, My, PoolPart, Transaction};
 use crate::settings::Base;
 use crate::variant::Variant;
 
+/// The id of the collation `utf8mb4_general_ci`, which every server has.
+const UTF8MB4_GENERAL_CI: u8 = 45;
+
 /// Begins the login to a server that is connected, and that speaks first.
 pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
     let seed = step.engine.core_state.random();
@@ -30,14 +33,16 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         None => pool.shared.protocol.secret().unwrap_or(ServerSecret::None),
     };
     let variant = Variant(pool.shared.variant);
+    let user = settings.user.as_deref().unwrap_or(&pool.shared.user);
     let wanted = Wanted {
-        user: settings.user.as_deref().unwrap_or(&pool.shared.user).as_bytes().into(),
+        user: user.as_bytes().into(),
         secret,
         schema: Box::default(),
         tls: tls(&pool.settings.host, &pool.shared.protocol),
         is_local: !matches!(*pool.settings.host, Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
-        collation: None,
+        // A server reads the name in the character set of the session's collation.
+        collation: (!user.is_ascii()).then_some(UTF8MB4_GENERAL_CI),
         program_name: b"refrain"[..].into(),
     };
     server.begin_login(LoggingIn::Proving(Box::new(ServerLogin::new(wanted, seed))));

@@ -156,8 +156,13 @@ impl Reply {
     /// Returns the phase behind definitions of columns.
     fn rows(&self, status: Status) -> Option<Phase> {
         // Without DEPRECATE_EOF the packet behind the definitions says that there is a cursor, and
-        // no other packet follows. With it, the packet behind no rows says so.
-        let over = self.kind == Kind::Prepare || status.has(Status::CURSOR_EXISTS);
+        // no other packet follows. With it, the packet behind no rows says so. A result of a
+        // procedure that has a cursor of its own open has the flag, too, and rows; it is never the
+        // last one.
+        let has_cursor = self.kind == Kind::Execute
+            && status.has(Status::CURSOR_EXISTS)
+            && !status.has(Status::MORE_RESULTS_EXISTS);
+        let over = self.kind == Kind::Prepare || has_cursor;
         if over { None } else { Some(Phase::Rows) }
     }
 }
@@ -327,6 +332,18 @@ mod tests {
         assert_eq!(whole(Kind::Fetch, NEW, &[b"\x00\x00\x01a", END_CURSOR]), opened);
         assert_eq!(whole(Kind::Fetch, OLD, &[EOF_CURSOR]), opened);
         assert_eq!(whole(Kind::Fetch, OLD, &[ERR]), None);
+    }
+
+    #[test]
+    fn a_procedures_own_cursors_are_none_of_the_client() {
+        let auto = Some(Status::AUTOCOMMIT);
+        let eof: &[u8] = b"\xfe\x00\x00\x4a\x00";
+        let end: &[u8] = b"\xfe\x00\x00\x4a\x00\x00\x00";
+        for kind in [Kind::Query, Kind::Execute] {
+            let row: &[u8] = if kind == Kind::Query { b"\x01a" } else { b"\x00\x00\x01a" };
+            assert_eq!(whole(kind, OLD, &[b"\x01", COLUMN, eof, row, eof, OK]), auto);
+            assert_eq!(whole(kind, NEW, &[b"\x01", COLUMN, row, end, OK]), auto);
+        }
     }
 
     #[test]

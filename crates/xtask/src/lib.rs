@@ -22,6 +22,7 @@ pub mod tidy;
 pub mod drivers;
 pub mod rounds;
 pub mod mysql_drivers;
+pub mod vendor;
 pub mod instructions;
 pub mod bench;
 pub mod soak;

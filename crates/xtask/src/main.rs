@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use xtask::postgres::Version;
 use xtask::{
     bench, command, dialect, docs, encrypted, fuzz, provision, regress, repro, soak, suite, tidy,
-    workspace,
+    vendor, workspace,
 };
 
 /// Commands of the Refrain workspace.
@@ -69,6 +69,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Run PostgreSQL's own regression suites, directly and through the proxy, and compare.
     Regress(regress::Arguments),
+    /// Run MariaDB's own suite, directly and through the proxy, and compare.
+    VendorSuite(vendor::Arguments),
     /// Run the statements of PostgreSQL's regression suite in PostgreSQL and in SQLite, and
     /// compare.
     Dialect(dialect::Arguments),
@@ -112,6 +114,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Soak(arguments) => return soak::run(&arguments),
         Task::Fuzz(arguments) => return fuzz::run(&arguments),
         Task::Regress(arguments) => return regress::run(&arguments),
+        Task::VendorSuite(arguments) => return vendor::run(&arguments),
         Task::Dialect(arguments) => return dialect::run(&arguments),
         Task::Repro(arguments) => return repro::run(&arguments),
         Task::Tidy => tidy::run()?,

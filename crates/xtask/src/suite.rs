@@ -21,6 +21,7 @@ use crate::postgres::{Cluster, Version, free_port};
 use crate::provision;
 use crate::proxy::{self, Refrain};
 use crate::rounds;
+use crate::vendor;
 use crate::workspace::{self, QUICK, built};
 
 /// A part of the suite.
@@ -47,6 +48,7 @@ const PARTS: &[Part] = &[
     Part { name: "shared", run: shared, drives: false },
     Part { name: "cached", run: cached, drives: false },
     Part { name: "fuzz", run: fuzz, drives: false },
+    Part { name: "vendor-suite", run: vendor::sample, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },

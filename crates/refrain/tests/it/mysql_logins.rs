@@ -31,7 +31,8 @@ impl World {
              auth = \"password\"\n[databases.\"*\"]\n\
              url = \"mysql://127.0.0.1:{own}/?sslmode={sslmode}\"\n\
              [users.ann]\npassword = \"secret\"\n[users.bob]\npassword = \"{STORED}\"\n\
-             [users.eve]\npassword = \"secret\"\n[users.lost]\npassword = \"secret\"\n"
+             [users.eve]\npassword = \"secret\"\n[users.lost]\npassword = \"secret\"\n\
+             [users.\"jürgen\"]\npassword = \"secret\"\n"
         );
         let refrain = Refrain::start(&config).unwrap();
         let world = Self { flavour, server, _refrain: refrain, port };
@@ -40,7 +41,9 @@ impl World {
             _ => "IDENTIFIED WITH mysql_native_password BY 'secret'",
         };
         world.run(&format!("CREATE USER ann {native}; CREATE USER bob {native}"));
+        world.run(&format!("CREATE USER jürgen {native}"));
         world.run("CREATE DATABASE shop; GRANT ALL ON shop.* TO ann; GRANT ALL ON shop.* TO bob");
+        world.run("GRANT ALL ON shop.* TO jürgen");
         if flavour == Flavour::MySql {
             world.run("CREATE USER eve IDENTIFIED WITH caching_sha2_password BY 'secret'");
             world.run("GRANT ALL ON shop.* TO eve");
@@ -52,6 +55,7 @@ impl World {
     fn run(&self, texts: &str) {
         let mut client = Command::new("mariadb");
         client.arg("--no-defaults").arg("-S").arg(self.server.socket());
+        client.arg("--default-character-set=utf8mb4");
         let output = client.args(["-uroot", "-e", texts]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -103,6 +107,15 @@ fn a_server_that_has_forgotten_a_password_gets_it_encrypted() {
         assert_eq!(world.who(&["-ueve", "-psecret", "shop"]), "eve@localhost shop");
         world.run("FLUSH PRIVILEGES");
         assert_eq!(world.who(&["-ueve", "-psecret", "shop"]), "eve@localhost shop");
+    }
+}
+
+#[test]
+fn a_name_may_have_letters_of_any_language() {
+    for flavour in FLAVOURS {
+        let world = World::start(flavour, "disable");
+        let who = world.who(&["--default-character-set=utf8mb4", "-ujürgen", "-psecret", "shop"]);
+        assert_eq!(who, "jürgen@localhost shop");
     }
 }
 

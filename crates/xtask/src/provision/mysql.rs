@@ -12,6 +12,10 @@ use crate::command;
 /// Debian's packages with MariaDB's programs, without a service.
 const MARIADB: &[&str] = &["mariadb-server-core", "mariadb-client-core"];
 
+/// Debian's packages with MariaDB's own suite and the programs that its tests run.
+const SUITE: [&str; 5] =
+    ["mariadb-test", "mariadb-test-data", "mariadb-client", "mariadb-server", "libpcre2-posix3"];
+
 /// Debian's packages with the libraries that MySQL's server needs.
 const MYSQL_LIBRARIES: &[&str] = &["libaio1", "libnuma1"];
 
@@ -37,6 +41,50 @@ pub fn mariadb() -> Result<PathBuf> {
         debian(MARIADB)?;
     }
     Ok(server)
+}
+
+/// Returns a folder like `/usr` that has MariaDB's own suite.
+///
+/// The packages are unpacked, not installed: installed, they would bring a service. What is
+/// installed of MariaDB is linked to beside them, where the suite looks for it.
+pub fn mariadb_suite() -> Result<PathBuf> {
+    mariadb()?;
+    let query = ["-Wf${Version}", "mariadb-server-core"];
+    let version = command::output(Command::new("dpkg-query").args(query))?;
+    let dir = dir().join("mariadb-suite");
+    let usr = dir.join("usr");
+    fetch_once(&dir, &format!("{version} {SUITE:?}"), |dir| {
+        let mut apt = Command::new("apt-get");
+        // Folders of root are not for apt's own user.
+        apt.args(["-qq", "-oAPT::Sandbox::User=root", "download"]).args(SUITE);
+        command::run(apt.current_dir(dir))?;
+        extract_all(dir, dir)?;
+        for folder in FOR_PEOPLE {
+            let _ = fs::remove_dir_all(dir.join(folder));
+        }
+        ["bin", "sbin", "share/mysql"].iter().try_for_each(|folder| link_installed(&usr, folder))
+    })?;
+    Ok(usr)
+}
+
+/// Links to the files of MariaDB that a folder of `/usr` has and that of another root has not.
+fn link_installed(usr: &Path, folder: &str) -> Result<()> {
+    let own = usr.join(folder);
+    fs::create_dir_all(&own)?;
+    for entry in fs::read_dir(Path::new("/usr").join(folder))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        let of_mariadb = folder == "share/mysql"
+            || text.starts_with("m") && text.contains("my")
+            || text.starts_with("mariadb")
+            || text == "innochecksum";
+        let link = own.join(&name);
+        if of_mariadb && fs::symlink_metadata(&link).is_err() {
+            std::os::unix::fs::symlink(entry.path(), link)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the folder of MySQL's server.
@@ -161,18 +209,21 @@ fn unpack(dir: &Path, packages: &[&str]) -> Result<()> {
         fs::create_dir_all(root.join("usr").join(folder))?;
         std::os::unix::fs::symlink(format!("usr/{folder}"), root.join(folder))?;
     }
-    for entry in fs::read_dir(&archives)? {
-        let archive = entry?.path();
-        if archive.extension().is_some_and(|extension| extension == "deb") {
-            extract(&archive, &root)?;
-        }
-    }
+    extract_all(&archives, &root)?;
     for folder in FOR_PEOPLE {
         let _ = fs::remove_dir_all(root.join(folder));
     }
     fs::remove_dir_all(apt).context("apt's own files stay")
 }
 
-fn extract(archive: &Path, root: &Path) -> Result<()> {
-    command::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(root))
+/// Unpacks every package of a folder.
+fn extract_all(archives: &Path, root: &Path) -> Result<()> {
+    for entry in fs::read_dir(archives)? {
+        let archive = entry?.path();
+        if archive.extension().is_some_and(|extension| extension == "deb") {
+            command::run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(root))?;
+            fs::remove_file(archive)?;
+        }
+    }
+    Ok(())
 }
