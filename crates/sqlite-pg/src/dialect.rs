@@ -9,8 +9,7 @@
 //! something else, a function of Refrain's takes its place (`refrain_…`).
 //!
 //! A statement is SQLite's own ([`NotTranslated::Sqlite`]) if PostgreSQL's grammar does not accept
-//! it and it has a word of SQLite's, or if it calls a function that only SQLite has. Stand-ins
-//! answer queries on PostgreSQL's catalog ([`NotTranslated::Catalog`]).
+//! it and it has a word of SQLite's, or if it calls a function that only SQLite has.
 
 mod words;
 
@@ -33,6 +32,10 @@ mod folding;
 mod operators;
 
 mod constants;
+
+mod arrays;
+
+mod catalog_functions;
 
 mod expr;
 
@@ -100,8 +103,6 @@ pub(crate) enum NotTranslated {
     Refused(Failure),
     /// The statement is in SQLite's dialect.
     Sqlite,
-    /// The statement reads PostgreSQL's catalog.
-    Catalog,
 }
 
 impl From<Failure> for NotTranslated {
@@ -159,8 +160,8 @@ struct Translator<'a> {
     unfolded: usize,
     /// The error of the first constant that fails.
     fails: Option<Failure>,
-    /// The tables of `information_schema` that the statement names and that have stand-ins.
-    stand_ins: Vec<String>,
+    /// The relations of the catalog that the statement names.
+    relations: Vec<&'static str>,
     /// The literals that may be bound in the place of being written.
     literals: Literals<'a>,
 }
@@ -186,19 +187,18 @@ pub(crate) fn translate(
         levels: Vec::new(),
         unfolded: 0,
         fails: None,
-        stand_ins: Vec::new(),
+        relations: Vec::new(),
         literals: Literals::new(spans),
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
         NotTranslated::Refused(_) if calls_sqlites(text) => NotTranslated::Sqlite,
-        NotTranslated::Refused(failure) if translator.is_asked(&failure) => NotTranslated::Catalog,
         stop => stop,
     })?;
-    if !translator.stand_ins.is_empty() && sql.starts_with("CREATE") {
+    if !translator.relations.is_empty() && sql.starts_with("CREATE") {
         return Err(hints::refuse("catalog").into());
     }
-    let sql = catalog::with_tables(&sql, &translator.stand_ins);
+    let sql = catalog::with_relations(&sql, &translator.relations);
     let column = |column: Output| {
         let Output { name, is, limit } = column;
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
@@ -277,12 +277,6 @@ fn place_of(text: &str, near: &str) -> Option<usize> {
 }
 
 impl Translator<'_> {
-    /// True if the refused statement reads tables that have stand-ins, and the stand-ins may know
-    /// the refused form.
-    fn is_asked(&self, failure: &Failure) -> bool {
-        !self.stand_ins.is_empty() && ["0A000", "42883"].contains(&failure.sqlstate)
-    }
-
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
         let plain = |sql: String| Written { sql, columns: Vec::new() };
         let statement = inner(node)?;

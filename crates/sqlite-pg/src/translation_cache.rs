@@ -156,7 +156,7 @@ impl TranslationCache {
         let made = match TranslatedStatement::find_normalized(&tables, text, key, &sample) {
             // The table may be made later, so nothing is kept of the normalized query.
             Err(NotTranslated::Refused(_)) => return None,
-            Err(NotTranslated::Sqlite | NotTranslated::Catalog) => None,
+            Err(NotTranslated::Sqlite) => None,
             Ok(made) => made.map(Arc::new),
         };
         self.normalized.set(key, sample, made.clone());

@@ -212,12 +212,14 @@ impl Translator<'_> {
             return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
         }
         let (is, limit) = self.type_name(type_name)?;
-        if matches!(is, Type::Numeric | Type::Char | Type::Unknown | Type::Oid) {
-            return Err(
-                hints::refuse(if is == Type::Numeric { "numeric column" } else { "type" }).into()
-            );
-        }
-        Ok((is, limit, is.declaration(limit), GivenBy::Statement))
+        let form = match is {
+            Type::Numeric => "numeric column",
+            Type::Char | Type::Unknown | Type::Oid => "type",
+            is if is.is_reg() => "type",
+            is if is.element().is_some() => "ARRAY",
+            _ => return Ok((is, limit, is.declaration(limit), GivenBy::Statement)),
+        };
+        Err(hints::refuse(form).into())
     }
 
     /// True if the text says INTEGER, in this word.

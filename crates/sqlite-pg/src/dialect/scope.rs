@@ -129,6 +129,8 @@ pub(super) struct Scope {
     pub(super) groups: Option<Vec<String>>,
     /// True if it calls a function over a window.
     pub(super) windowed: bool,
+    /// While the list of SELECT is translated: the SQL of arrays of which each element makes a row.
+    pub(super) arrays: Option<Vec<String>>,
 }
 
 /// A common table expression.

@@ -96,11 +96,8 @@ impl Translator<'_> {
 
     fn select(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
         let mut bare = Vec::new();
-        let from = self.from(&select.from_clause, &mut bare)?;
+        let mut from = self.from(&select.from_clause, &mut bare)?;
         let mut sql = String::new();
-        if !from.is_empty() {
-            sql.push_str(&format!(" FROM {from}"));
-        }
         if let Some(node) = &select.where_clause {
             let condition = self.condition(node, "WHERE")?;
             if condition.aggregate {
@@ -113,7 +110,22 @@ impl Translator<'_> {
         }
         let groups = self.group(select)?;
         // EXISTS does not evaluate the columns of its query.
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.arrays = Some(Vec::new());
+        }
         let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
+        let rows = self.rows_of_targets();
+        let aggregate = targets.iter().any(|target| target.expr.aggregate);
+        let windowed = self.scopes.last().is_some_and(|scope| scope.windowed);
+        if let Some(rows) = rows {
+            if aggregate || windowed || !groups.is_empty() || place.exists {
+                return Err(hints::refuse("rows from arrays").into());
+            }
+            from = if from.is_empty() { rows } else { format!("{from}, {rows}") };
+        }
+        if !from.is_empty() {
+            sql.insert_str(0, &format!(" FROM {from}"));
+        }
         let mut parts: Vec<Expr> = targets.iter().map(|target| target.expr.clone()).collect();
         if !groups.is_empty() {
             sql.push_str(&format!(" GROUP BY {}", groups.join(", ")));
@@ -144,10 +156,16 @@ impl Translator<'_> {
         bare.extend(parts.into_iter().flat_map(|part| part.bare));
         bare.retain(|(at, _)| *at < depth);
         sql.push_str(&self.limits(select)?);
-        let listed: Vec<String> = targets
-            .iter()
-            .map(|target| format!("{} AS {}", target.expr.sql, name(&target.name)))
-            .collect();
+        let outermost = depth == 0;
+        let listed = targets.iter().map(|target| {
+            let sql = match target.expr.is() {
+                // A client reads the name of a relation; other places compare OIDs.
+                Some(Type::Regclass) if outermost => self.relation_name(&target.expr.sql),
+                _ => target.expr.sql.clone(),
+            };
+            format!("{sql} AS {}", name(&target.name))
+        });
+        let listed: Vec<String> = listed.collect();
         let listed =
             if listed.is_empty() && place.exists { "1".to_owned() } else { listed.join(", ") };
         if listed.is_empty() {
