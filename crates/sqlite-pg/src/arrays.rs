@@ -40,7 +40,8 @@ pub(crate) fn split(text: &str) -> Result<Vec<Element>, Failure> {
             while let Some(letter) = letters.next_if(|letter| *letter != ',') {
                 match letter {
                     '{' | '}' => {
-                        let failure = Failure::unsupported("arrays of several dimensions are not supported");
+                        let failure =
+                            Failure::unsupported("arrays of several dimensions are not supported");
                         return Err(failure.hint("keep them as jsonb"));
                     }
                     '"' => return Err(malformed()),
@@ -182,7 +183,10 @@ mod tests {
         let of = |text: &str| split(text).map_err(|failure| failure.sqlstate);
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(of("{}"), Ok(vec![]));
-        assert_eq!(of(" { a , \"b, \\\"c\" ,NULL,\"null\"}"), Ok(vec![some("a"), some("b, \"c"), None, some("null")]));
+        assert_eq!(
+            of(" { a , \"b, \\\"c\" ,NULL,\"null\"}"),
+            Ok(vec![some("a"), some("b, \"c"), None, some("null")])
+        );
         assert_eq!(of("{1,,2}"), Err("22P02"));
         assert_eq!(of("1,2"), Err("22P02"));
         assert_eq!(of("{{1},{2}}"), Err("0A000"));
@@ -201,7 +205,8 @@ mod tests {
 
     #[test]
     fn binary_arrays_have_one_dimension() {
-        let words = |words: &[i32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        let words =
+            |words: &[i32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
         let sent = words(&[1, 1, 23, 2, 1, 4, 7, -1]);
         let read = split_binary(&sent).expect("an array");
         assert_eq!((read.of, read.elements), (23, vec![Some(&[0, 0, 0, 7][..]), None]));

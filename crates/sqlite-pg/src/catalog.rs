@@ -110,9 +110,8 @@ mod tests {
     fn each_relation_reads_only_those_before_it() {
         let mut before: Vec<&str> = Vec::new();
         for (name, columns, query) in rows() {
-            let later = named_in(query).find(|other| {
-                (other.starts_with(OWN)) && !before.contains(other) && other != name
-            });
+            let later = named_in(query)
+                .find(|other| (other.starts_with(OWN)) && !before.contains(other) && other != name);
             assert_eq!(later, None, "{name}");
             assert!(columns.split(',').all(|column| column.trim().contains(' ')), "{name}");
             before.push(name);

@@ -188,7 +188,8 @@ fn series(call: &Call<'_>) -> ComputeResult {
     let numbers = std::iter::successors(Some(start), |at| at.checked_add(step)).take_while(inside);
     let numbers: Vec<String> = numbers.take(SERIES_MAX + 1).map(|at| at.to_string()).collect();
     if numbers.len() > SERIES_MAX {
-        let message = format!("a series of more than {SERIES_MAX} numbers for each row is not supported");
+        let message =
+            format!("a series of more than {SERIES_MAX} numbers for each row is not supported");
         return Err(Failure::unsupported(message));
     }
     Ok(Any::Text(format!("[{}]", numbers.join(","))))

@@ -211,7 +211,9 @@ fn object_name(value: &Value<'_>, is: Type) -> Result<String, Unfit> {
     }
     let number = integer(value, is)?;
     let name = match is {
-        Type::Regtype => u32::try_from(number).ok().and_then(Type::of_oid).map(|of| of.name().to_owned()),
+        Type::Regtype => {
+            u32::try_from(number).ok().and_then(Type::of_oid).map(|of| of.name().to_owned())
+        }
         Type::Regnamespace => {
             NAMESPACES.iter().find(|(oid, _)| *oid == number).map(|(_, name)| (*name).to_owned())
         }
@@ -228,8 +230,15 @@ fn function_name(number: i64) -> Option<String> {
     let of = Type::of_oid(u32::try_from(number % 100_000).ok()?)?;
     let joined = matches!(
         of,
-        Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz | Type::Numeric | Type::Uuid
-            | Type::Json | Type::Jsonb | Type::Void
+        Type::Date
+            | Type::Time
+            | Type::Timestamp
+            | Type::Timestamptz
+            | Type::Numeric
+            | Type::Uuid
+            | Type::Json
+            | Type::Jsonb
+            | Type::Void
     );
     Some(match of.first_subscript() {
         1 if of.element().is_some() => format!("array_{word}"),

@@ -72,7 +72,8 @@ impl Constraint {
             [] => KEY_OF_TARGET.to_string(),
             columns => listed_names(columns),
         };
-        let mut made = format!("FOREIGN KEY ({columns}) REFERENCES {}({target})", identifier(&it.table));
+        let mut made =
+            format!("FOREIGN KEY ({columns}) REFERENCES {}({target})", identifier(&it.table));
         for (event, action) in [("UPDATE", &it.on_update), ("DELETE", &it.on_delete)] {
             if !action.is_empty() {
                 made.push_str(&format!(" ON {event} {action}"));
@@ -196,11 +197,12 @@ pub(crate) fn index_parts(sql: &str) -> Option<String> {
         }
     }
     elements.push(inside.get(start..)?);
-    let comment = |element: &str| element.rsplit_once("*/").map_or(element, |(_, rest)| rest).trim().to_owned();
-    let printed_all: Vec<String> = elements.iter().map(|element| printed(&comment(element))).collect();
-    let single = |element: &String| {
-        json_string(element.strip_suffix(" DESC").unwrap_or(element))
+    let comment = |element: &str| {
+        element.rsplit_once("*/").map_or(element, |(_, rest)| rest).trim().to_owned()
     };
+    let printed_all: Vec<String> =
+        elements.iter().map(|element| printed(&comment(element))).collect();
+    let single = |element: &String| json_string(element.strip_suffix(" DESC").unwrap_or(element));
     let condition = sql.get(end..)?.trim().strip_prefix("WHERE ").map(printed);
     Some(format!(
         "[{},{},[{}]]",
@@ -213,6 +215,11 @@ pub(crate) fn index_parts(sql: &str) -> Option<String> {
 /// Writes a default with PostgreSQL's syntax.
 pub(crate) fn default_of(sql: &str, is: Type) -> String {
     let inside = sql.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(sql);
+    // A moment is stored without its zone where the column has none.
+    let inside = match inside.strip_prefix("refrain_zoneless(") {
+        Some(rest) => rest.strip_suffix(')').unwrap_or(rest),
+        None => inside,
+    };
     match (is, inside) {
         (Type::Bool, "0") => "false".to_owned(),
         (Type::Bool, "1") => "true".to_owned(),
@@ -423,12 +430,35 @@ mod tests {
                    \"a,b\" TEXT DEFAULT ('UNIQUE (') CONSTRAINT \"once\" UNIQUE, c INT REFERENCES \"u\" (\"x\"), \
                    CONSTRAINT \"f\" FOREIGN KEY (\"c\", \"id\") REFERENCES \"u\" (\"x\", \"y\"), UNIQUE (\"a,b\", c), CHECK (\"c\" > 0), \
                    CHECK (\"c\" <> 7), CHECK (\"c\" > \"id\"))";
-        let expected = "[[\"t_pkey\",\"PRIMARY KEY\",[\"id\"]],[\"once\",\"UNIQUE\",[\"a,b\"]],\
-                        [\"t_c_fkey\",\"FOREIGN KEY\",[\"c\"]],[\"f\",\"FOREIGN KEY\",[\"c\",\"id\"]],\
-                        [\"t_a,b_c_key\",\"UNIQUE\",[\"a,b\",\"c\"]],[\"t_c_check\",\"CHECK\",[\"c\"]],[\"t_c_check1\",\"CHECK\",[\"c\"]],\
-                        [\"t_check\",\"CHECK\",[]]]";
-        assert_eq!(constraints(sql, "t"), expected);
+        let expected = [
+            "t_pkey|PRIMARY KEY|[id]|PRIMARY KEY (id)",
+            "once|UNIQUE|[a,b]|UNIQUE (\"a,b\")",
+            "t_c_fkey|FOREIGN KEY|[c]|FOREIGN KEY (c) REFERENCES u(x)",
+            "f|FOREIGN KEY|[c, id]|FOREIGN KEY (c, id) REFERENCES u(x, y)",
+            "t_a,b_c_key|UNIQUE|[a,b, c]|UNIQUE (\"a,b\", c)",
+            "t_c_check|CHECK|[c]|CHECK (c > 0)",
+            "t_c_check1|CHECK|[c]|CHECK (c <> 7)",
+            "t_check|CHECK|[]|CHECK (c > id)",
+        ];
+        let written = all(sql, "t").into_iter().map(|it| {
+            format!("{}|{}|[{}]|{}", it.name, it.kind, it.columns.join(", "), it.definition())
+        });
+        assert_eq!(written.collect::<Vec<_>>(), expected);
+        let actions = "CREATE TABLE \"t\" (\"a\" INT REFERENCES \"u\" ON DELETE SET NULL ON UPDATE CASCADE \
+                       DEFERRABLE INITIALLY DEFERRED)";
+        let json = constraints(actions, "t");
+        assert!(json.contains("\"u\",[],\"c\",\"n\",1,1,"), "{json}");
         assert_eq!(constraints("", "t"), "[]");
+    }
+
+    #[test]
+    fn indexes_are_told_in_the_servers_words() {
+        let sql = "CREATE UNIQUE INDEX \"i\" ON \"t\" (\"a\", lower(\"B\") DESC) WHERE (\"a\" > 0)";
+        let expected = r#"["a, lower(\"B\") DESC","(a > 0)",["a","lower(\"B\")"]]"#;
+        assert_eq!(index_parts(sql).as_deref(), Some(expected));
+        let added = "CREATE UNIQUE INDEX \"c\" ON \"t\" (/*refrain constraint*/\"a\", \"select\")";
+        let expected = r#"["a, \"select\"",null,["a","\"select\""]]"#;
+        assert_eq!(index_parts(added).as_deref(), Some(expected));
     }
 
     #[test]
@@ -447,5 +477,6 @@ mod tests {
         assert_eq!(default_of("(18)", Type::Int8), "18");
         assert_eq!(default_of("('{}')", Type::Jsonb), "'{}'::jsonb");
         assert_eq!(default_of("(now())", Type::Timestamptz), "now()");
+        assert_eq!(default_of("(refrain_zoneless(now()))", Type::Timestamp), "now()");
     }
 }

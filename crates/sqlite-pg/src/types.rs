@@ -221,11 +221,9 @@ impl Type {
             Self::Timestamptz => "TIMESTAMPTZ",
             Self::Uuid => "UUID",
             Self::Name => "NAME TEXT",
-            Self::Oid
-            | Self::Regproc
-            | Self::Regclass
-            | Self::Regtype
-            | Self::Regnamespace => "OID",
+            Self::Oid | Self::Regproc | Self::Regclass | Self::Regtype | Self::Regnamespace => {
+                "OID"
+            }
             _ => "TEXT",
         };
         limit.map_or(word.to_owned(), |limit| format!("{word}({limit})"))
@@ -241,7 +239,8 @@ impl Type {
     /// Returns a letter that no other type has.
     pub(crate) fn letter(self) -> u8 {
         let place = TYPES.iter().position(|row| row.is == self).unwrap_or(0);
-        b'0' + u8::try_from(place).unwrap_or(0)
+        let place = u8::try_from(place).unwrap_or(0);
+        if place < 26 { b'a' + place } else { b'A' + place - 26 }
     }
 
     /// Returns the type of its elements, if it is an array or a vector.

@@ -18,6 +18,7 @@ pub(super) type Relation = (&'static str, &'static str, &'static str);
 pub(super) type EmptyRelation = (&'static str, &'static str);
 
 /// The relations that have rows. Those whose names begin with `refrain_` serve the others.
-pub(super) const RELATIONS: [&[Relation]; 3] = [ground::RELATIONS, system::RELATIONS, standard::RELATIONS];
+pub(super) const RELATIONS: [&[Relation]; 3] =
+    [ground::RELATIONS, system::RELATIONS, standard::RELATIONS];
 
 pub(super) use empty::RELATIONS as EMPTY;

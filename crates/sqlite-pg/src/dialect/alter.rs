@@ -37,19 +37,31 @@ impl Translator<'_> {
         if command.subtype() == AlterTableType::AtDropConstraint {
             return self.drop_constraint(command, relation);
         }
-        if !column && unique.is_none() {
+        let changes = [AlterTableType::AtSetNotNull, AlterTableType::AtDropNotNull];
+        let change = changes.contains(&command.subtype()) || added_check(command).is_some();
+        if !column && !change && unique.is_none() {
             return Err(hints::alter(command).into());
         }
         let (table, attributes) = match self.table(relation) {
             Err(_) if alter.missing_ok => return Ok("SELECT 1 WHERE 0".to_owned()),
             found => found?,
         };
+        if let Some(check) = added_check(command) {
+            return self.add_check(check, relation, &table, &attributes);
+        }
+        if change {
+            return not_null(command, relation, &table, &attributes);
+        }
         if let Some(constraint) = unique {
             return self.add_unique(constraint, relation, &table, &attributes);
         }
         let known =
             |wanted: &str| attributes.iter().any(|known| known.name.eq_ignore_ascii_case(wanted));
         if command.subtype() == AlterTableType::AtDropColumn {
+            if command.missing_ok && !known(&command.name) {
+                return Ok("SELECT 1 WHERE 0".to_owned());
+            }
+            // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
             return Ok(format!("ALTER TABLE {table} DROP COLUMN {}", name(&command.name)));
         }
@@ -73,6 +85,22 @@ impl Translator<'_> {
             return Err(hints::refuse("ADD COLUMN with a key").into());
         }
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
+    }
+
+    /// Translates ADD CHECK.
+    fn add_check(
+        &mut self,
+        it: &Constraint,
+        relation: &RangeVar,
+        table: &str,
+        attributes: &[Attribute],
+    ) -> Translated<String> {
+        let mut source = FromItem::table(&relation.relname, attributes);
+        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let made = self.constraint(it, None);
+        self.scopes.pop();
+        Ok(format!("ALTER TABLE {table} ADD {}", made?))
     }
 
     /// Translates DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
@@ -138,11 +166,48 @@ impl Translator<'_> {
     }
 }
 
+/// Returns the CHECK that a command adds, if it adds one under a name.
+fn added_check(command: &AlterTableCmd) -> Option<&Constraint> {
+    match command.def.as_ref().and_then(|def| def.node.as_ref()) {
+        Some(NodeEnum::Constraint(it))
+            if it.contype() == ConstrType::ConstrCheck && !it.conname.is_empty() =>
+        {
+            (it.initially_valid || !it.skip_validation).then_some(it)
+        }
+        _ => None,
+    }
+}
+
+/// Translates SET NOT NULL and DROP NOT NULL. A key stays without NULLs, as in the server.
+fn not_null(
+    command: &AlterTableCmd,
+    relation: &RangeVar,
+    table: &str,
+    attributes: &[Attribute],
+) -> Translated<String> {
+    let column = attributes.iter().find(|known| known.name.eq_ignore_ascii_case(&command.name));
+    let Some(column) = column else {
+        let message = format!(
+            "column \"{}\" of relation \"{}\" does not exist",
+            command.name, relation.relname
+        );
+        return Err(Failure::new("42703", message).into());
+    };
+    let set = command.subtype() == AlterTableType::AtSetNotNull;
+    if !set && column.key > 0 {
+        let message = format!("column \"{}\" is in a primary key", command.name);
+        return Err(Failure::new("42P16", message).into());
+    }
+    // SQLite refuses to drop what is not there, and would write NOT NULL twice.
+    if set == column.not_null {
+        return Ok("SELECT 1 WHERE 0".to_owned());
+    }
+    let word = if set { "SET" } else { "DROP" };
+    Ok(format!("ALTER TABLE {table} ALTER COLUMN {} {word} NOT NULL", name(&column.name)))
+}
+
 /// Checks whether a column may be dropped.
 fn is_dropped(it: &AlterTableCmd, relation: &RangeVar, known: bool) -> Result<(), Failure> {
-    if it.missing_ok || it.behavior() == DropBehavior::DropCascade {
-        return Err(hints::refuse("DROP COLUMN IF EXISTS"));
-    }
     if SYSTEM_COLUMNS.contains(&it.name.as_str()) {
         let message = format!("cannot drop system column \"{}\"", it.name);
         return Err(Failure::unsupported(message).hint("tables have no system columns here"));

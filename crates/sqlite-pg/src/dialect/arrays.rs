@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use crate::types::Type;
 
+use super::Translator;
 use super::coerce::Wanted;
 use super::hints;
 use super::value::{Expr, name};
-use super::Translator;
 
 /// The name of the rows of an array's elements within an expression.
 const ELEMENT: &str = "refrain_element";
@@ -73,17 +73,22 @@ impl Translator<'_> {
         let element = Expr::typed(format!("{ELEMENT}.value"), of);
         let compared = self.operator(operator, left.clone(), element)?;
         if compared.is() != Some(Type::Bool) {
-            return Err(Failure::new("42809", "op ANY/ALL (array) requires operator to yield boolean"));
+            return Err(Failure::new(
+                "42809",
+                "op ANY/ALL (array) requires operator to yield boolean",
+            ));
         }
         let array = &right.sql;
-        let plain = |operator: &str| compared.sql == format!("({} {operator} {ELEMENT}.value)", left.sql);
+        let plain =
+            |operator: &str| compared.sql == format!("({} {operator} {ELEMENT}.value)", left.sql);
         let sql = match any {
             true if plain("=") => format!("{} IN (SELECT value FROM json_each({array}))", left.sql),
             false if plain("<>") => {
                 format!("{} NOT IN (SELECT value FROM json_each({array}))", left.sql)
             }
             _ => {
-                let (extreme, word, decided) = if any { ("max", "", 1) } else { ("min", "NOT ", 0) };
+                let (extreme, word, decided) =
+                    if any { ("max", "", 1) } else { ("min", "NOT ", 0) };
                 format!(
                     "(SELECT CASE WHEN {word}{extreme}(c) THEN {decided} WHEN count(*) > count(c) \
                      THEN NULL ELSE {} END FROM (SELECT {} AS c FROM json_each({array}) AS {ELEMENT}))",
@@ -97,7 +102,11 @@ impl Translator<'_> {
     }
 
     /// Translates the functions that take an array of any type; `None` for other functions.
-    pub(super) fn of_array(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
+    pub(super) fn of_array(
+        &mut self,
+        function: &str,
+        arguments: &[Expr],
+    ) -> Result<Option<Expr>, Failure> {
         let [array, rest @ ..] = arguments else { return Ok(None) };
         let Some(is) = array.is().filter(|is| is.element().is_some()) else { return Ok(None) };
         let (first, sql) = (is.first_subscript(), &array.sql);
@@ -125,7 +134,13 @@ impl Translator<'_> {
                      WHERE value IS NOT NULL)",
                     by.sql
                 );
-                (format!("CASE WHEN {sql} IS NOT NULL AND {} IS NOT NULL THEN {joined} END", by.sql), Type::Text)
+                (
+                    format!(
+                        "CASE WHEN {sql} IS NOT NULL AND {} IS NOT NULL THEN {joined} END",
+                        by.sql
+                    ),
+                    Type::Text,
+                )
             }
             ("array_position", [wanted]) => {
                 let wanted = self.coerce(wanted.clone(), element_of(array)?, Wanted::Implicit)?;
@@ -142,7 +157,11 @@ impl Translator<'_> {
 
     /// Translates a set-returning function of an array within the list of SELECT: each element
     /// makes a row of the query. `None` for other functions.
-    pub(super) fn rows_of_array(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
+    pub(super) fn rows_of_array(
+        &mut self,
+        function: &str,
+        arguments: &[Expr],
+    ) -> Result<Option<Expr>, Failure> {
         let depth = self.depth();
         let (array, subscripts) = match (function, arguments) {
             ("unnest", [array]) => (array.clone(), false),

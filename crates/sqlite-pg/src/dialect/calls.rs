@@ -205,7 +205,8 @@ impl Translator<'_> {
         let used: Vec<_> = of_catalog.clone().flat_map(|row| catalog::named_in(row.3)).collect();
         if of_catalog.count() > 0 {
             self.relations.extend(used);
-            let made = self.resolved(CATALOG_FUNCTIONS, &function, arguments, &Around::default())?;
+            let made =
+                self.resolved(CATALOG_FUNCTIONS, &function, arguments, &Around::default())?;
             return Ok(made.named(function));
         }
         if function == "date"
@@ -260,7 +261,9 @@ impl Translator<'_> {
                 _ if place % 2 == 0 && !value.is().is_some_and(Type::is_text) => {
                     return Err(hints::refuse("JSON operator"));
                 }
-                Some(Bool) => format!("CASE {sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END"),
+                Some(Bool) => {
+                    format!("CASE {sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END")
+                }
                 Some(is) if is.is_integer() || is.is_text() => format!("json_quote({sql})"),
                 Some(Type::Json) => format!("coalesce({sql}, 'null')"),
                 _ => return Err(hints::refuse("JSON operator")),

@@ -1,7 +1,9 @@
 //! Functions of the catalog: PostgreSQL's names and types, and their queries of its relations.
 
 use crate::types::Type;
-use crate::types::Type::{Bool, Int2, Int4, Name, NameArray, Oid, Regclass, Regnamespace, Regtype, Text};
+use crate::types::Type::{
+    Bool, Int2, Int4, Name, NameArray, Oid, Regclass, Regnamespace, Regtype, Text,
+};
 
 /// A function: its name, the types of its arguments, the type of its result, and SQLite's text,
 /// with `$1` for the first argument.
@@ -32,22 +34,42 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
     ("format_type", &[Oid, Int4], Text, "format_type($1, $2)"),
     ("pg_get_expr", &[Text, Oid], Text, "$1"),
     ("pg_get_expr", &[Text, Oid, Bool], Text, "$1"),
-    ("pg_get_constraintdef", &[Oid], Text, "(SELECT k.definition FROM refrain_constraint k WHERE k.oid = $1)"),
+    (
+        "pg_get_constraintdef",
+        &[Oid],
+        Text,
+        "(SELECT k.definition FROM refrain_constraint k WHERE k.oid = $1)",
+    ),
     (
         "pg_get_constraintdef",
         &[Oid, Bool],
         Text,
         "(SELECT k.definition FROM refrain_constraint k WHERE k.oid = $1)",
     ),
-    ("pg_get_indexdef", &[Oid], Text, "(SELECT i.definition FROM refrain_index i WHERE i.oid = $1)"),
+    (
+        "pg_get_indexdef",
+        &[Oid],
+        Text,
+        "(SELECT i.definition FROM refrain_index i WHERE i.oid = $1)",
+    ),
     (
         "pg_get_indexdef",
         &[Oid, Int4, Bool],
         Text,
         "(SELECT iif($2, i.elements ->> ($2 - 1), i.definition) FROM refrain_index i WHERE i.oid = $1)",
     ),
-    ("pg_get_viewdef", &[Regclass], Text, "(SELECT v.definition FROM refrain_view v WHERE v.oid = $1)"),
-    ("pg_get_viewdef", &[Regclass, Bool], Text, "(SELECT v.definition FROM refrain_view v WHERE v.oid = $1)"),
+    (
+        "pg_get_viewdef",
+        &[Regclass],
+        Text,
+        "(SELECT v.definition FROM refrain_views v WHERE v.oid = $1)",
+    ),
+    (
+        "pg_get_viewdef",
+        &[Regclass, Bool],
+        Text,
+        "(SELECT v.definition FROM refrain_views v WHERE v.oid = $1)",
+    ),
     (
         "pg_get_serial_sequence",
         &[Text, Text],
@@ -55,9 +77,19 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
         "(SELECT 'public.' || refrain_identifier(s.name) FROM refrain_sequence s \
          WHERE s.table_name = refrain_relation_name($1) AND s.attname = $2)",
     ),
-    ("to_regclass", &[Text], Regclass, "(SELECT c.oid FROM refrain_regclass c WHERE c.name = refrain_relation_name($1))"),
+    (
+        "to_regclass",
+        &[Text],
+        Regclass,
+        "(SELECT c.oid FROM refrain_regclass c WHERE c.name = refrain_relation_name($1))",
+    ),
     ("to_regtype", &[Text], Regtype, "refrain_type_oid($1)"),
-    ("to_regnamespace", &[Text], Regnamespace, "(SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)"),
+    (
+        "to_regnamespace",
+        &[Text],
+        Regnamespace,
+        "(SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)",
+    ),
     (
         "current_schemas",
         &[Bool],

@@ -87,7 +87,11 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             // The elements of an array are converted as they are alone, where they stay the same.
             let (from, to) = (from.element()?, to.element()?);
             let same = from == to || matches!((from, to), (Name | Varchar | Char, Text));
-            if same { way(Implicit, "$") } else { conversion(from, to).filter(|(_, sql)| sql == "$") }
+            if same {
+                way(Implicit, "$")
+            } else {
+                conversion(from, to).filter(|(_, sql)| sql == "$")
+            }
         }
         (Jsonb, Json) => way(Assignment, "$"),
         (Json, Jsonb) => way(Assignment, "refrain_in(3802, $)"),

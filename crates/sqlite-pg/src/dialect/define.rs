@@ -298,7 +298,7 @@ impl Translator<'_> {
     }
 
     /// Translates a constraint: of a column, with a blank in front, or of a table.
-    fn constraint(
+    pub(super) fn constraint(
         &mut self,
         it: &Constraint,
         column: Option<(Type, Option<u32>)>,

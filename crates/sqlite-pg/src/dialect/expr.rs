@@ -2,8 +2,8 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr, ColumnRef,
-    MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
+    AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr,
+    ColumnRef, MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
     SqlValueFunctionOp as Value, TypeCast,
 };
 
@@ -67,7 +67,10 @@ impl Translator<'_> {
             NodeEnum::CollateClause(it) => {
                 let names = strings(&it.collname);
                 // The default collation is "C" here.
-                if names.last().is_none_or(|name| !["C", "POSIX", "default"].contains(&name.as_str())) {
+                if names
+                    .last()
+                    .is_none_or(|name| !["C", "POSIX", "default"].contains(&name.as_str()))
+                {
                     return Err(hints::refuse("COLLATE").into());
                 }
                 let value = self.expr(it.arg.as_deref().ok_or_else(hints::unknown)?)?;
@@ -218,7 +221,9 @@ impl Translator<'_> {
         let (is, limit) = self.type_name(it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
         let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
         let value = match (&node.node, is.element()) {
-            (Some(NodeEnum::AArrayExpr(array)), Some(of)) => self.array(&array.elements, Some(of))?,
+            (Some(NodeEnum::AArrayExpr(array)), Some(of)) => {
+                self.array(&array.elements, Some(of))?
+            }
             _ => self.expr(node)?,
         };
         let name = value.name.clone().filter(|_| !value.weak);

@@ -370,7 +370,8 @@ impl Translator<'_> {
         let step = words.get(2).map_or("1", String::as_str);
         if lateral {
             let (from, to) = (&words[0], &words[1]);
-            let sql = format!("json_each(refrain_series({from}, {to}, {step})) AS {}", name(&called));
+            let sql =
+                format!("json_each(refrain_series({from}, {to}, {step})) AS {}", name(&called));
             let mut made = FromItem::new(&called, std::iter::once((column, is)));
             made.columns[0].sql = format!("{}.value", name(&called));
             self.add(made)?;
@@ -438,7 +439,8 @@ impl Translator<'_> {
         source: &str,
         numbered: bool,
     ) -> Translated<(String, Vec<FunctionColumn>)> {
-        let mut all = call.args.iter().map(|node| self.expr(node)).collect::<Result<Vec<_>, _>>()?;
+        let mut all =
+            call.args.iter().map(|node| self.expr(node)).collect::<Result<Vec<_>, _>>()?;
         let subscripts = called == "generate_subscripts";
         if subscripts {
             let [array, dimension] = &all[..] else {

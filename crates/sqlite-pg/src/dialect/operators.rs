@@ -31,7 +31,15 @@ const FAMILIES: &[&[Type]] = &[
     &[Type::Int2, Type::Int4, Type::Int8, Type::Numeric, Type::Float4, Type::Float8],
     &[Type::Date, Type::Timestamp, Type::Timestamptz],
     &[Type::Char, Type::Bpchar, Type::Name, Type::Varchar, Type::Text],
-    &[Type::Int2, Type::Int4, Type::Regclass, Type::Regtype, Type::Regproc, Type::Regnamespace, Type::Oid],
+    &[
+        Type::Int2,
+        Type::Int4,
+        Type::Regclass,
+        Type::Regtype,
+        Type::Regproc,
+        Type::Regnamespace,
+        Type::Oid,
+    ],
     &[Type::Oid, Type::Int8],
 ];
 

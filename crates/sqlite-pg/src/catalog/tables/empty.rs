@@ -3,18 +3,9 @@
 use super::EmptyRelation;
 
 pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
-    (
-        "pg_description",
-        "objoid oid, classoid oid, objsubid int4, description text",
-    ),
-    (
-        "pg_shdescription",
-        "objoid oid, classoid oid, description text",
-    ),
-    (
-        "pg_inherits",
-        "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool",
-    ),
+    ("pg_description", "objoid oid, classoid oid, objsubid int4, description text"),
+    ("pg_shdescription", "objoid oid, classoid oid, description text"),
+    ("pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool"),
     (
         "pg_trigger",
         "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled \
@@ -22,10 +13,7 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
          tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2vector, tgargs bytea, \
          tgqual text, tgoldtable name, tgnewtable name",
     ),
-    (
-        "pg_enum",
-        "oid oid, enumtypid oid, enumsortorder float4, enumlabel name",
-    ),
+    ("pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
     (
         "pg_range",
         "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \
@@ -36,10 +24,7 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
         "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion \
          text, extconfig _oid, extcondition _text",
     ),
-    (
-        "pg_foreign_table",
-        "ftrelid oid, ftserver oid, ftoptions _text",
-    ),
+    ("pg_foreign_table", "ftrelid oid, ftserver oid, ftoptions _text"),
     (
         "pg_foreign_server",
         "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl \
@@ -50,10 +35,7 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
         "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl _aclitem, \
          fdwoptions _text",
     ),
-    (
-        "pg_user_mapping",
-        "oid oid, umuser oid, umserver oid, umoptions _text",
-    ),
+    ("pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions _text"),
     (
         "pg_policy",
         "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles _oid, \
@@ -98,14 +80,8 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
         "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, pubupdate bool, \
          pubdelete bool, pubtruncate bool, pubviaroot bool",
     ),
-    (
-        "pg_publication_rel",
-        "oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2vector",
-    ),
-    (
-        "pg_publication_namespace",
-        "oid oid, pnpubid oid, pnnspid oid",
-    ),
+    ("pg_publication_rel", "oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2vector"),
+    ("pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid"),
     (
         "pg_subscription",
         "oid oid, subdbid oid, subskiplsn text, subname name, subowner oid, subenabled bool, \
@@ -117,10 +93,7 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
         "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, \
          evttags _text",
     ),
-    (
-        "pg_auth_members",
-        "roleid oid, member oid, grantor oid, admin_option bool",
-    ),
+    ("pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool"),
     (
         "pg_partitioned_table",
         "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, \
@@ -130,19 +103,13 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
         "pg_default_acl",
         "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl _aclitem",
     ),
-    (
-        "pg_seclabel",
-        "objoid oid, classoid oid, objsubid int4, provider text, label text",
-    ),
+    ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
     (
         "pg_matviews",
         "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, \
          ispopulated bool, definition text",
     ),
-    (
-        "pg_rules",
-        "schemaname name, tablename name, rulename name, definition text",
-    ),
+    ("pg_rules", "schemaname name, tablename name, rulename name, definition text"),
     (
         "pg_policies",
         "schemaname name, tablename name, policyname name, permissive text, roles _name, cmd \
@@ -158,10 +125,7 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
         "name text, statement text, prepare_time timestamptz, parameter_types _oid, from_sql \
          bool, generic_plans int8, custom_plans int8",
     ),
-    (
-        "pg_db_role_setting",
-        "setdatabase oid, setrole oid, setconfig _text",
-    ),
+    ("pg_db_role_setting", "setdatabase oid, setrole oid, setconfig _text"),
     (
         "information_schema_triggers",
         "trigger_catalog name, trigger_schema name, trigger_name name, event_manipulation \

@@ -79,7 +79,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', 'd')",
     ),
     (
-        "refrain_view",
+        "refrain_views",
         "oid oid, name text, definition text",
         "SELECT oid, name, sql FROM refrain_object WHERE type = 'view'",
     ),
