@@ -4,19 +4,18 @@
 //! Nearly all of them return NULL if an argument is NULL. They raise PostgreSQL's errors;
 //! [`raised`] and [`Failure::raised`] carry those through SQLite.
 
-use refrain_sql::lex::{Lexer, TokenKind};
-use refrain_sqlite::{Connection, Error, Value};
+use refrain_sqlite::{Connection, Error};
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
-use crate::arrays;
+use crate::arguments::{text, unfit, value};
 use crate::calendar;
 use crate::decode::{self, Decoded};
 use crate::dialect::{fitted, missing};
 use crate::encode;
 use crate::failure::{Failure, state};
+use crate::lookups;
 use crate::once::once;
-use crate::regexps;
 use crate::types::Type;
 
 type ComputeResult = Result<Any, Failure>;
@@ -56,10 +55,10 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_reverse", 1, |call| Ok(Any::Text(text(call, 0)?.chars().rev().collect())), true),
     ("refrain_pad", 4, pad, true),
     ("refrain_step", 1, step, true),
-    ("refrain_series", 3, series, true),
-    ("refrain_matches", 3, matches, true),
-    ("refrain_relation_name", 1, relation_name, true),
-    ("refrain_type_oid", 1, type_oid, true),
+    ("refrain_series", 3, lookups::series, true),
+    ("refrain_matches", 3, lookups::matches, true),
+    ("refrain_relation_name", 1, lookups::relation_name, true),
+    ("refrain_type_oid", 1, lookups::type_oid, true),
 ];
 
 /// Functions that get NULL as an argument.
@@ -70,8 +69,8 @@ const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
     ("refrain_one", 0, |_| {
         Err(Failure::new("21000", "more than one row returned by a subquery used as an expression"))
     }),
-    ("refrain_found", 2, found),
-    ("refrain_longest", -1, longest),
+    ("refrain_found", 2, lookups::found),
+    ("refrain_longest", -1, lookups::longest),
     ("refrain_greatest", -1, |call| extreme(call, std::cmp::Ordering::Greater)),
     ("refrain_least", -1, |call| extreme(call, std::cmp::Ordering::Less)),
 ];
@@ -104,21 +103,6 @@ fn raised(failure: Failure) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(failure.carried().into())
 }
 
-fn value<'a>(call: &'a Call<'_>, index: usize) -> Value<'a> {
-    match call.get_raw(index) {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => Value::Text(text),
-        ValueRef::Blob(bytes) => Value::Blob(bytes),
-    }
-}
-
-fn unfit() -> Failure {
-    Failure::new(state::BAD_TEXT, "a value in the file does not fit its column's type")
-        .hint("SQLite stores any value in any column; check typeof(column)")
-}
-
 fn is_of(call: &Call<'_>) -> Type {
     let oid = match call.get_raw(0) {
         ValueRef::Integer(oid) => u32::try_from(oid).unwrap_or(0),
@@ -138,13 +122,6 @@ fn real(call: &Call<'_>, index: usize) -> Result<f64, Failure> {
     match call.get_raw(index) {
         ValueRef::Integer(number) => Ok(number as f64),
         ValueRef::Real(number) => Ok(number),
-        _ => Err(unfit()),
-    }
-}
-
-fn text<'a>(call: &'a Call<'_>, index: usize) -> Result<&'a str, Failure> {
-    match call.get_raw(index) {
-        ValueRef::Text(text) => std::str::from_utf8(text).map_err(|_| unfit()),
         _ => Err(unfit()),
     }
 }
@@ -169,89 +146,6 @@ fn written(call: &Call<'_>) -> ComputeResult {
         return text(call, 1).map(|text| Any::Text(text.to_owned()));
     }
     Ok(Any::Text(String::from_utf8_lossy(&out).into_owned()))
-}
-
-/// The most numbers of a series that is made for each row of another item of FROM.
-const SERIES_MAX: usize = 1_000_000;
-
-/// Returns an array of the numbers of a series.
-fn series(call: &Call<'_>) -> ComputeResult {
-    let (Value::Integer(start), Value::Integer(stop), Value::Integer(step)) =
-        (value(call, 0), value(call, 1), value(call, 2))
-    else {
-        return Ok(Any::Null);
-    };
-    if step == 0 {
-        return Err(Failure::new("22023", "step size cannot equal zero"));
-    }
-    let inside = |at: &i64| if step > 0 { *at <= stop } else { *at >= stop };
-    let numbers = std::iter::successors(Some(start), |at| at.checked_add(step)).take_while(inside);
-    let numbers: Vec<String> = numbers.take(SERIES_MAX + 1).map(|at| at.to_string()).collect();
-    if numbers.len() > SERIES_MAX {
-        let message =
-            format!("a series of more than {SERIES_MAX} numbers for each row is not supported");
-        return Err(Failure::unsupported(message));
-    }
-    Ok(Any::Text(format!("[{}]", numbers.join(","))))
-}
-
-/// Matches a text with a regular expression.
-fn matches(call: &Call<'_>) -> ComputeResult {
-    let (subject, pattern) = (text(call, 0)?, text(call, 1)?);
-    let fold = matches!(value(call, 2), Value::Integer(1));
-    regexps::is_match(subject, pattern, fold).map(|is| Any::Integer(i64::from(is)))
-}
-
-/// Returns the OID of a type by its name, or NULL.
-fn type_oid(call: &Call<'_>) -> ComputeResult {
-    let known = decode::type_oid(text(call, 0)?).ok();
-    Ok(known.map_or(Any::Null, |oid| Any::Integer(i64::from(oid))))
-}
-
-/// Returns the name of a relation without its schema; NULL if it is in none that is searched.
-fn relation_name(call: &Call<'_>) -> ComputeResult {
-    let written = text(call, 0)?;
-    let mut words = Vec::new();
-    let mut lexer = Lexer::new(written.as_bytes(), false);
-    while let Some(token) = lexer.significant() {
-        let word = String::from_utf8_lossy(token.of(written.as_bytes()));
-        match token.kind {
-            TokenKind::Word => words.push(word.to_lowercase()),
-            TokenKind::Quoted => words.push(word.trim_matches('"').replace("\"\"", "\"")),
-            TokenKind::Dot => {}
-            _ => return Ok(Any::Null),
-        }
-    }
-    Ok(match &words[..] {
-        [name] => Any::Text(name.clone()),
-        [schema, name] if ["public", "pg_catalog", "main"].contains(&schema.as_str()) => {
-            Any::Text(name.clone())
-        }
-        _ => Any::Null,
-    })
-}
-
-/// Returns the OID of a relation; none for a name is an error.
-fn found(call: &Call<'_>) -> ComputeResult {
-    match (value(call, 0), value(call, 1)) {
-        (Value::Integer(oid), _) => Ok(Any::Integer(oid)),
-        (_, Value::Null) => Ok(Any::Null),
-        _ => {
-            let message = format!("relation \"{}\" does not exist", text(call, 1)?);
-            Err(Failure::new("42P01", message))
-        }
-    }
-}
-
-/// Returns an array of as many elements as the longest of some has.
-fn longest(call: &Call<'_>) -> ComputeResult {
-    let mut most = 0;
-    for index in 0..call.len() {
-        if !matches!(value(call, index), Value::Null) {
-            most = most.max(arrays::read(text(call, index)?).unwrap_or_default().len());
-        }
-    }
-    Ok(Any::Text(format!("[{}]", vec!["0"; most].join(","))))
 }
 
 /// Checks that an integer is in the range of its type.

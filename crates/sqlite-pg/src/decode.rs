@@ -113,7 +113,8 @@ fn namespace(text: &str) -> Result<i64, Failure> {
 /// # Errors
 /// 42704.
 pub(crate) fn type_oid(name: &str) -> Result<u32, Failure> {
-    let plain = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let unquoted = name.replace('"', "");
+    let plain = unquoted.strip_prefix("pg_catalog.").unwrap_or(&unquoted);
     let plain = plain.split('(').next().unwrap_or_default().trim();
     let serial = plain.contains("serial");
     let is = Type::named(plain).filter(|_| !serial);

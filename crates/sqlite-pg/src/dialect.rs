@@ -33,6 +33,8 @@ mod operators;
 
 mod constants;
 
+mod nodes;
+
 mod arrays;
 
 mod catalog_functions;
@@ -51,6 +53,8 @@ mod sets;
 
 mod sublinks;
 
+mod joins;
+
 mod from;
 
 mod target_table;
@@ -68,6 +72,8 @@ mod change;
 mod references;
 
 mod define;
+
+mod edits;
 
 mod alter;
 
@@ -91,6 +97,7 @@ pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
 pub(crate) use define::KeyMark;
+pub(crate) use edits::SchemaEdit;
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
@@ -144,6 +151,8 @@ pub(crate) struct Translation {
     pub(crate) fails: Option<Failure>,
     /// How the text's literals are bound; `None` if one of them is written in `sql`.
     pub(crate) literals: Option<Vec<BoundLiteral>>,
+    /// The definition that a table gets when the statement has run.
+    pub(crate) edit: Option<SchemaEdit>,
 }
 
 /// The state of a translation.
@@ -164,6 +173,8 @@ struct Translator<'a> {
     relations: Vec<&'static str>,
     /// The literals that may be bound in the place of being written.
     literals: Literals<'a>,
+    /// The definition that a table gets when the statement has run.
+    edit: Option<SchemaEdit>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client gives its
@@ -189,6 +200,7 @@ pub(crate) fn translate(
         fails: None,
         relations: Vec::new(),
         literals: Literals::new(spans),
+        edit: None,
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
@@ -204,8 +216,8 @@ pub(crate) fn translate(
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
     };
     let columns = columns.into_iter().map(column).collect();
-    let Translator { parameters, fails, literals, .. } = translator;
-    Ok(Translation { sql, columns, parameters, fails, literals: literals.all() })
+    let Translator { parameters, fails, literals, edit, .. } = translator;
+    Ok(Translation { sql, columns, parameters, fails, literals: literals.all(), edit })
 }
 
 /// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a

@@ -75,6 +75,10 @@ mod once;
 
 mod regexps;
 
+mod arguments;
+
+mod lookups;
+
 mod compute;
 
 mod turn;

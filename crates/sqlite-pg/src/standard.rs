@@ -45,7 +45,7 @@ const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric auth
     verbose when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest \
     xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
-/// Stands in a definition for the columns of the primary key that a foreign key refers to.
+/// The placeholder of the primary key's columns in the definition of a foreign key.
 const KEY_OF_TARGET: char = '\u{1}';
 
 impl Constraint {

@@ -2,13 +2,15 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, DropBehavior,
-    ObjectType, RangeVar, RenameStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, DropBehavior,
+    ObjectType, RangeVar, RenameStmt, TypeName,
 };
 
 use crate::failure::Failure;
+use crate::types::Type;
 
 use super::define::{SYSTEM_COLUMNS, plain_key, written};
+use super::edits::{self, SchemaEdit};
 use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
@@ -36,6 +38,9 @@ impl Translator<'_> {
             matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
         if command.subtype() == AlterTableType::AtDropConstraint {
             return self.drop_constraint(command, relation);
+        }
+        if let Some(made) = self.edited(command, relation)? {
+            return Ok(made);
         }
         let changes = [AlterTableType::AtSetNotNull, AlterTableType::AtDropNotNull];
         let change = changes.contains(&command.subtype()) || added_check(command).is_some();
@@ -104,14 +109,102 @@ impl Translator<'_> {
     }
 
     /// Translates DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
-    fn drop_constraint(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
+    fn drop_constraint(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
         let plain = !it.missing_ok && it.behavior() != DropBehavior::DropCascade;
         match self.catalog.constrained(&it.name) {
             Some((table, true)) if plain && table == relation.relname => {
                 Ok(format!("DROP INDEX {}", name(&it.name)))
             }
+            None if plain => {
+                let edit = |sql: &str| edits::without_constraint(sql, &it.name);
+                self.edit(relation, None, edit, "DROP CONSTRAINT")
+            }
             _ => Err(hints::refuse("DROP CONSTRAINT").into()),
         }
+    }
+
+    /// Makes a statement that gives a table a new definition.
+    fn edit(
+        &mut self,
+        relation: &RangeVar,
+        foreign_key: Option<String>,
+        edit: impl Fn(&str) -> Option<String>,
+        form: &str,
+    ) -> Translated<String> {
+        let (table, _) = self.table(relation)?;
+        let main = !table.starts_with("temp.");
+        let old = self.catalog.definition(&relation.relname).filter(|_| main);
+        let made = old.and_then(|old| edit(&old));
+        let definition = made.ok_or_else(|| hints::refuse(form))?;
+        let table_name = relation.relname.clone();
+        self.edit = Some(SchemaEdit { table: table_name, definition, foreign_key });
+        Ok(edits::carrier(&table))
+    }
+
+    /// Translates the changes that a new definition makes; `None` for other changes.
+    fn edited(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Option<String>> {
+        let def = it.def.as_ref().and_then(|def| def.node.as_ref());
+        match (it.subtype(), def) {
+            (AlterTableType::AtAddConstraint, Some(NodeEnum::Constraint(key)))
+                if key.contype() == ConstrType::ConstrForeign =>
+            {
+                let (_, attributes) = self.table(relation)?;
+                let mut source = FromItem::table(&relation.relname, &attributes);
+                source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+                self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+                let made = self.constraint(key, None);
+                self.scopes.pop();
+                let made = made?;
+                let called = match key.conname.as_str() {
+                    "" => format!("{}_{}_fkey", relation.relname, strings(&key.fk_attrs).join("_")),
+                    given => given.to_owned(),
+                };
+                let edit = |sql: &str| edits::with_constraint(sql, &made);
+                self.edit(relation, Some(called), edit, "ADD FOREIGN KEY").map(Some)
+            }
+            (AlterTableType::AtColumnDefault, None) => {
+                let column = self.known_column(it, relation)?;
+                let Some(default) = column.default else {
+                    return Ok(Some("SELECT 1 WHERE 0".to_owned()));
+                };
+                let edit = |sql: &str| {
+                    let written = |default: &str| {
+                        edits::with_column(sql, &column.name, &format!(" DEFAULT {default}"), "")
+                    };
+                    written(&format!("({default})")).or_else(|| written(&default))
+                };
+                self.edit(relation, None, edit, "ALTER COLUMN").map(Some)
+            }
+            (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
+                let column = self.known_column(it, relation)?;
+                let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
+                let (is, limit) = self.type_name(to_type)?;
+                if (is, limit) == (column.is, column.limit) {
+                    return Ok(Some("SELECT 1 WHERE 0".to_owned()));
+                }
+                if !is_wider((column.is, column.limit), (is, limit)) || !is_cast(to) {
+                    return Err(hints::refuse("ALTER COLUMN").into());
+                }
+                let old = format!(" {}", column.is.declaration(column.limit));
+                let new = format!(" {}", is.declaration(limit));
+                let edit = |sql: &str| edits::with_column(sql, &column.name, &old, &new);
+                self.edit(relation, None, edit, "ALTER COLUMN").map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the column that a command names.
+    fn known_column(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Attribute> {
+        let (_, attributes) = self.table(relation)?;
+        let known = attributes.into_iter().find(|known| known.name == it.name);
+        Ok(known.ok_or_else(|| {
+            let message = format!(
+                "column \"{}\" of relation \"{}\" does not exist",
+                it.name, relation.relname
+            );
+            Failure::new("42703", message)
+        })?)
     }
 
     /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
@@ -163,6 +256,35 @@ impl Translator<'_> {
             }
             _ => Err(hints::refuse("ALTER").into()),
         }
+    }
+}
+
+/// True if each value of a type is stored as the same value of the other, longer type.
+fn is_wider(from: (Type, Option<u32>), to: (Type, Option<u32>)) -> bool {
+    match (from, to) {
+        ((Type::Varchar, _), (Type::Text | Type::Varchar, None)) => true,
+        ((Type::Varchar, Some(old)), (Type::Varchar, Some(new))) => old <= new,
+        ((Type::Text, _), (Type::Varchar, None)) => true,
+        ((Type::Int2, _), (Type::Int4 | Type::Int8, _)) | ((Type::Int4, _), (Type::Int8, _)) => {
+            true
+        }
+        _ => false,
+    }
+}
+
+/// True if USING is absent, or a cast of the column itself.
+fn is_cast(column: &ColumnDef) -> bool {
+    match column.raw_default.as_ref().and_then(|using| using.node.as_ref()) {
+        None => true,
+        Some(NodeEnum::TypeCast(cast)) => {
+            let inside = cast.arg.as_ref().and_then(|arg| arg.node.as_ref());
+            let type_name = |of: &Option<TypeName>| {
+                of.as_ref().map(|of| (strings(&of.names), of.typmods.len()))
+            };
+            matches!(inside, Some(NodeEnum::ColumnRef(it)) if strings(&it.fields) == [column.colname.clone()] || column.colname.is_empty())
+                && type_name(&cast.type_name) == type_name(&column.type_name)
+        }
+        Some(_) => false,
     }
 }
 

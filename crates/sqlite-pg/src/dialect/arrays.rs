@@ -162,7 +162,7 @@ impl Translator<'_> {
         function: &str,
         arguments: &[Expr],
     ) -> Result<Option<Expr>, Failure> {
-        let depth = self.depth();
+        let depth = self.scopes.len().saturating_sub(1);
         let (array, subscripts) = match (function, arguments) {
             ("unnest", [array]) => (array.clone(), false),
             ("generate_subscripts", [array, dimension]) => {
@@ -201,7 +201,7 @@ impl Translator<'_> {
 
     /// Returns the item of FROM that makes the rows of the list of SELECT, if there is one.
     pub(super) fn rows_of_targets(&mut self) -> Option<String> {
-        let depth = self.depth();
+        let depth = self.scopes.len().saturating_sub(1);
         let arrays = self.scopes.last_mut()?.arrays.take()?;
         let rows = name(&format!("refrain_rows{depth}"));
         (!arrays.is_empty()).then(|| format!("json_each({}) AS {rows}", longest(&arrays)))

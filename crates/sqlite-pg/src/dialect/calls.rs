@@ -13,7 +13,7 @@ use crate::types::Type::{
 
 use super::catalog_functions::{CATALOG_FUNCTIONS, FunctionRow};
 use super::coerce::{Wanted, is_implicit};
-use super::expr::names;
+use super::nodes::names;
 use super::operators::is_equated;
 use super::value::{Expr, ExprKind};
 use super::{NotTranslated, Translated, Translator, hints};
@@ -384,14 +384,7 @@ impl Translator<'_> {
             }
             ("array_agg", [only]) => {
                 let only = self.settle(only.clone())?;
-                let array = only.is().and_then(Type::array);
-                let is = array.ok_or_else(|| hints::refuse("ARRAY"))?;
-                let value = inside(&only.sql);
-                let tail = &around.tail;
-                // An array of no rows is NULL.
-                let sql = format!("nullif(json_group_array({value}){tail}, '[]')");
-                let mut made = Expr::made(sql, is, &[&only]);
-                made = made.with(&around.parts.iter().collect::<Vec<_>>());
+                let made = array_of_rows(&only, &inside(&only.sql), &around)?;
                 return Ok(self.is_aggregate(made, it).named(function));
             }
             ("sum", [only]) if only.is() == Some(Type::Float4) => {
@@ -453,6 +446,13 @@ impl Translator<'_> {
         }
         Ok(around)
     }
+}
+
+/// Returns the array of an expression's values in all rows; that of no rows is NULL.
+fn array_of_rows(of: &Expr, value: &str, around: &Around) -> Result<Expr, Failure> {
+    let is = of.is().and_then(Type::array).ok_or_else(|| hints::refuse("ARRAY"))?;
+    let sql = format!("nullif(json_group_array({value}){}, '[]')", around.tail);
+    Ok(Expr::made(sql, is, &[of]).with(&around.parts.iter().collect::<Vec<_>>()))
 }
 
 fn is_extreme(function: &str) -> bool {

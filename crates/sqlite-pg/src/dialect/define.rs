@@ -258,10 +258,7 @@ impl Translator<'_> {
             rest: String::new(),
         };
         one_value_of(column)?;
-        for node in &column.constraints {
-            let Some(NodeEnum::Constraint(constraint)) = &node.node else {
-                return Err(hints::unknown().into());
-            };
+        for constraint in &with_attributes(&column.constraints)? {
             match constraint.contype() {
                 ConstrType::ConstrPrimary => made.key = true,
                 ConstrType::ConstrNull => {}
@@ -365,6 +362,28 @@ impl Translator<'_> {
         };
         Ok(format!("{}{called}{words}", if of_column { " " } else { "" }))
     }
+}
+
+/// Returns the constraints of a column. The words about when a foreign key is checked are nodes of
+/// their own behind it.
+fn with_attributes(nodes: &[Node]) -> Translated<Vec<Constraint>> {
+    let mut all: Vec<Constraint> = Vec::new();
+    for node in nodes {
+        let Some(NodeEnum::Constraint(it)) = &node.node else {
+            return Err(hints::unknown().into());
+        };
+        let key = all.last_mut().filter(|last| last.contype() == ConstrType::ConstrForeign);
+        match (it.contype(), key) {
+            (ConstrType::ConstrAttrDeferrable, Some(key)) => key.deferrable = true,
+            (ConstrType::ConstrAttrDeferred, Some(key)) => {
+                key.deferrable = true;
+                key.initdeferred = true;
+            }
+            (ConstrType::ConstrAttrImmediate | ConstrType::ConstrAttrNotDeferrable, Some(_)) => {}
+            _ => all.push((**it).clone()),
+        }
+    }
+    Ok(all)
 }
 
 /// Returns 42P07 if the table exists, in place of an error about its columns.

@@ -3,8 +3,7 @@
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr,
-    ColumnRef, MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
-    SqlValueFunctionOp as Value, TypeCast,
+    ColumnRef, MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, TypeCast,
 };
 
 use crate::failure::{Failure, state};
@@ -13,10 +12,11 @@ use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::constants::constant;
+use super::nodes::{like_escape, value_function};
 use super::operators::{chosen, no_operator};
 use super::scope::find;
 use super::value::{Expr, ExprKind, text_literal};
-use super::{Translated, Translator, hints, inner, string, strings};
+use super::{Translated, Translator, hints, inner, strings};
 
 impl Translator<'_> {
     /// Translates an expression.
@@ -483,22 +483,6 @@ pub(super) fn no_collation(is: Type) -> Failure {
     Failure::new(state::WRONG_TYPE, message)
 }
 
-/// Splits the right side of a LIKE: the pattern, and the ESCAPE, which the grammar passes as a
-/// function call.
-fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
-    match &node.node {
-        Some(NodeEnum::FuncCall(call))
-            if names(&call.funcname).ends_with(&["like_escape".to_owned()]) =>
-        {
-            match &call.args[..] {
-                [pattern, escape] => (pattern, Some(escape)),
-                _ => (node, None),
-            }
-        }
-        _ => (node, None),
-    }
-}
-
 fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
     let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
     let sql = match parts[..] {
@@ -506,28 +490,4 @@ fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
         _ => format!("{function}({})", parts.join(", ")),
     };
     Expr::pure(sql, is, &all.iter().collect::<Vec<_>>())
-}
-
-fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
-    let (sql, is, name) = match it.op() {
-        Value::SvfopCurrentDate => ("substr(now(), 1, 10)", Type::Date, "current_date"),
-        Value::SvfopCurrentTimestamp => ("now()", Type::Timestamptz, "current_timestamp"),
-        Value::SvfopLocaltime => ("substr(refrain_zoneless(now()), 12)", Type::Time, "localtime"),
-        Value::SvfopLocaltimestamp => {
-            ("refrain_zoneless(now())", Type::Timestamp, "localtimestamp")
-        }
-        Value::SvfopCurrentRole => ("current_role()", Type::Name, "current_role"),
-        Value::SvfopCurrentUser => ("current_user()", Type::Name, "current_user"),
-        Value::SvfopUser => ("user()", Type::Name, "user"),
-        Value::SvfopSessionUser => ("session_user()", Type::Name, "session_user"),
-        Value::SvfopCurrentCatalog => ("current_catalog()", Type::Name, "current_catalog"),
-        Value::SvfopCurrentSchema => ("current_schema()", Type::Name, "current_schema"),
-        _ => return Err(hints::refuse("CURRENT_TIME").into()),
-    };
-    Ok(Expr::typed(sql, is).named(name))
-}
-
-/// Returns the strings in a list of nodes.
-pub(super) fn names(nodes: &[Node]) -> Vec<String> {
-    nodes.iter().filter_map(string).collect()
 }

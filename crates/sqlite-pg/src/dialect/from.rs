@@ -11,7 +11,8 @@ use crate::types::Type;
 
 use super::arrays::longest;
 use super::coerce::Wanted;
-use super::expr::names as names_of;
+use super::joins::{merge, merged, too_many};
+use super::nodes::names as names_of;
 use super::operators::common;
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
@@ -344,7 +345,7 @@ impl Translator<'_> {
         if called != "generate_series" {
             return self.other_function(it, call, &called);
         }
-        if it.ordinality || it.lateral || !(2..=3).contains(&call.args.len()) {
+        if it.ordinality || !(2..=3).contains(&call.args.len()) {
             return Err(hints::refuse("a function in FROM").into());
         }
         let (mut values, mut lateral) = (Vec::new(), false);
@@ -430,8 +431,7 @@ impl Translator<'_> {
         Ok(sql)
     }
 
-    /// Translates `unnest` and `generate_subscripts` in FROM. Returns the SQL and the columns: name,
-    /// SQL and type.
+    /// Translates `unnest` and `generate_subscripts` in FROM. Returns the SQL and the columns.
     fn array_in_from(
         &mut self,
         call: &FuncCall,
@@ -488,43 +488,3 @@ impl Translator<'_> {
 
 /// A column of a function in FROM: its name, its SQL and its type.
 type FunctionColumn = (String, String, Type);
-
-/// Makes the column that USING merges from two (`buildMergedJoinVar` of the server). A column that
-/// is converted is no longer the table's: parentheses mark it.
-fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
-    let one = |column: &Column| match column.is == is {
-        true => column.sql.clone(),
-        false => format!("({})", column.sql),
-    };
-    let parts = |column: &Column| column.parts().to_vec();
-    let (sql, of) = match kind {
-        JoinType::JoinFull => (
-            format!("coalesce({}, {})", left.sql, right.sql),
-            [parts(&left), parts(right)].concat(),
-        ),
-        JoinType::JoinRight => (one(right), parts(right)),
-        JoinType::JoinInner if left.is != is && right.is == is => (one(right), parts(right)),
-        _ => (one(&left), parts(&left)),
-    };
-    Column { sql, of, is, merged: false, not_null: false, ..left }
-}
-
-/// Marks the column of this name as merged with another.
-fn merge(sources: &mut [FromItem], wanted: &str) -> Option<Column> {
-    let mut columns = sources.iter_mut().flat_map(|source| &mut source.columns);
-    let column = columns.find(|column| !column.merged && column.name == wanted)?;
-    let found = column.clone();
-    column.merged = true;
-    Some(found)
-}
-
-fn too_many(renamed: &[String], columns: usize, called: &str) -> Result<(), Failure> {
-    if renamed.len() <= columns {
-        return Ok(());
-    }
-    let message = format!(
-        "table \"{called}\" has {columns} columns available but {} columns specified",
-        renamed.len()
-    );
-    Err(Failure::new("42P10", message))
-}

@@ -4,12 +4,13 @@ use crate::client::{Client, Place};
 
 fn client(place: &Place) -> Client {
     let mut client = place.client();
-    client.query(
-        "CREATE TABLE u (id SERIAL PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE, on_time BOOLEAN DEFAULT true); \
-         CREATE TABLE t (a BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, u_id INT REFERENCES u (id) ON DELETE CASCADE, \
-         n INT CONSTRAINT few CHECK (n < 10), UNIQUE (u_id, n)); \
-         CREATE INDEX t_n ON t (n DESC, lower(n::text)) WHERE n > 1",
-    );
+    let columns =
+        "id SERIAL PRIMARY KEY, name VARCHAR(20) NOT NULL UNIQUE, on_time BOOLEAN DEFAULT true";
+    client.query(&format!("CREATE TABLE u ({columns})"));
+    let key = "a BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
+    let rest = "u_id INT REFERENCES u (id) ON DELETE CASCADE, n INT CONSTRAINT few CHECK (n < 10)";
+    client.query(&format!("CREATE TABLE t ({key}, {rest}, UNIQUE (u_id, n))"));
+    client.query("CREATE INDEX t_n ON t (n DESC, lower(n::text)) WHERE n > 1");
     client
 }
 
@@ -21,6 +22,8 @@ fn relations_of_the_catalog_are_read_by_any_query() {
         (
             "SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY relkind, relname",
             &[
+                "t_a_seq|S",
+                "u_id_seq|S",
                 "t_n|i",
                 "t_pkey|i",
                 "t_u_id_n_key|i",
@@ -28,8 +31,6 @@ fn relations_of_the_catalog_are_read_by_any_query() {
                 "u_pkey|i",
                 "t|r",
                 "u|r",
-                "t_a_seq|S",
-                "u_id_seq|S",
             ][..],
         ),
         (
@@ -124,4 +125,45 @@ fn the_catalog_follows_the_tables() {
     assert_eq!(client.query(checks)[1], "row few,more");
     client.query("DROP TABLE t");
     assert_eq!(client.query(checks)[1], "row null");
+}
+
+#[test]
+fn definitions_are_changed_as_migrations_change_them() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query(
+        "CREATE TABLE u (id INT PRIMARY KEY); CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(3) DEFAULT 'x' NOT NULL); \
+         INSERT INTO u VALUES (1); INSERT INTO t VALUES (1, 1), (2, 7)",
+    );
+    let add = "ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY (b) REFERENCES u (id) DEFERRABLE INITIALLY DEFERRED";
+    assert_eq!(client.query(add), ["error 23503", "ready I"]);
+    client.query("DELETE FROM t WHERE a = 2");
+    let key = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'k'";
+    assert_eq!(client.query(key)[1], "SELECT 0");
+    for (text, reply) in [
+        (add, "ALTER TABLE"),
+        ("INSERT INTO t VALUES (3, 9)", "error 23503"),
+        ("ALTER TABLE t ALTER COLUMN c TYPE VARCHAR(5)", "ALTER TABLE"),
+        ("INSERT INTO t VALUES (4, 1, 'abcde')", "INSERT 0 1"),
+        ("INSERT INTO t VALUES (5, 1, 'abcdef')", "error 22001"),
+        ("ALTER TABLE t ALTER COLUMN c TYPE VARCHAR(2)", "error 0A000"),
+        ("ALTER TABLE t ALTER COLUMN b TYPE BIGINT USING b::bigint", "ALTER TABLE"),
+        ("INSERT INTO t VALUES (6, 5000000000, 'a')", "error 23503"),
+        ("ALTER TABLE t ALTER COLUMN c DROP DEFAULT", "ALTER TABLE"),
+        ("INSERT INTO t (a) VALUES (7)", "error 23502"),
+    ] {
+        assert_eq!(client.query(text)[0], reply, "{text}");
+    }
+    let rest = "FOREIGN KEY (b) REFERENCES u(id) DEFERRABLE INITIALLY DEFERRED";
+    assert_eq!(client.query(key)[1], format!("row {rest}"));
+    client.query("BEGIN");
+    assert_eq!(client.query("ALTER TABLE t DROP CONSTRAINT k")[0], "ALTER TABLE");
+    assert_eq!(client.query("INSERT INTO t VALUES (8, 9, 'x')")[0], "INSERT 0 1");
+    client.query("ROLLBACK");
+    assert_eq!(client.query(key)[1], format!("row {rest}"));
+    assert_eq!(client.query("ALTER TABLE t DROP CONSTRAINT k")[0], "ALTER TABLE");
+    assert_eq!(client.query("INSERT INTO t VALUES (8, 9, 'x')")[0], "INSERT 0 1");
+    let mut other = place.client();
+    assert_eq!(other.query("INSERT INTO t VALUES (9, 9, 'xxxxx')")[0], "INSERT 0 1");
+    assert_eq!(other.query("PRAGMA integrity_check")[1], "row ok");
 }

@@ -1,4 +1,4 @@
-//! What the relations of the catalog are made of: SQLite's schema in the catalog's terms.
+//! Relations of which the others are made: SQLite's schema in the catalog's terms.
 
 use super::Relation;
 

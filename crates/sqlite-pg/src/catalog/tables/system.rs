@@ -46,7 +46,10 @@ pub(super) const RELATIONS: &[Relation] = &[
     (
         "pg_attrdef",
         "oid oid, adrelid oid, adnum int2, adbin text",
-        "SELECT attrelid * 1000 + attnum, attrelid, attnum, CASE WHEN given = 'n' THEN 'nextval(''' || refrain_identifier(o.name || '_' || attname || '_seq') || '''::regclass)' ELSE refrain_default(adbin, atttypid) END FROM refrain_column JOIN refrain_object o ON o.oid = attrelid WHERE adbin IS NOT NULL OR given = 'n'",
+        "SELECT attrelid * 1000 + attnum, attrelid, attnum, CASE WHEN given = 'n' THEN \
+         'nextval(''' || refrain_identifier(o.name || '_' || attname || '_seq') || '''::regclass)' \
+         ELSE refrain_default(adbin, atttypid) END FROM refrain_column JOIN refrain_object o ON \
+         o.oid = attrelid WHERE adbin IS NOT NULL OR given = 'n'",
     ),
     (
         "pg_type",
@@ -183,5 +186,11 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_indexes",
         "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
         "SELECT 'public', table_name, name, NULL, definition FROM refrain_index",
+    ),
+    (
+        "pg_statio_all_tables",
+        "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, \
+         idx_blks_read int8, idx_blks_hit int8",
+        "SELECT oid, 'public', name, NULL, NULL, NULL, NULL FROM refrain_object WHERE type = 'table'",
     ),
 ];
