@@ -152,7 +152,8 @@ table! {
     /// Time between a failed connection or login to a server and the next attempt.
     ///
     /// One second is long enough to spare a server that is starting, and short enough not to
-    /// prolong an outage.
+    /// prolong an outage. Where a server refuses the user or the password, the time doubles with
+    /// each attempt up to a minute, and clients are told the server's error at once.
     server_login_retry: Duration = "1s" ["10ms" to "1h"],
         Reload, takes ["15s"], not ["0s", "1"];
 

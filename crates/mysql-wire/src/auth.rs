@@ -39,7 +39,7 @@ pub mod native {
     pub const BYTES: usize = 20;
 
     /// SHA1 of the password.
-    #[derive(Clone)]
+    #[derive(Clone, PartialEq, Eq)]
     pub struct Key(Zeroizing<[u8; BYTES]>);
 
     /// SHA1 of the key. `mysql.user` has it in hexadecimal digits behind an asterisk.

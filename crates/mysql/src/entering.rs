@@ -299,7 +299,9 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
     let Some(client) = step.engine.connections.client(conn) else { return };
     if let ClientState::Entering(agreed) = &mut client.session.state {
         // The pool has it from here on, once for all of its clients.
-        pool.protocol.learn_secret(std::mem::take(&mut agreed.secret));
+        if pool.protocol.learn_secret(std::mem::take(&mut agreed.secret)) {
+            pool.login_changes();
+        }
     }
     step.enter(conn, &pool);
 }

@@ -338,11 +338,16 @@ impl PoolPart {
         lock(&self.secret).clone()
     }
 
-    /// Notes the secret that a client's login has shown.
-    pub(crate) fn learn_secret(&self, secret: ServerSecret) {
-        if !matches!(secret, ServerSecret::None) {
-            *lock(&self.secret) = Some(secret);
+    /// Notes the secret that a client's login has shown. Returns whether it is another one than
+    /// before.
+    pub(crate) fn learn_secret(&self, secret: ServerSecret) -> bool {
+        if matches!(secret, ServerSecret::None) {
+            return false;
         }
+        let mut known = lock(&self.secret);
+        let is_other = known.as_ref().is_some_and(|known| !known.is_same(&secret));
+        *known = Some(secret);
+        is_other
     }
 }
 

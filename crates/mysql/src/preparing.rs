@@ -109,7 +109,12 @@ pub(crate) fn connect_failed(step: &mut Step<'_, My>, conn: Conn, why: &str) {
         step,
         conn,
         pool,
-        &ConnectFailure { cause: DisconnectReason::ServerDown, why, is_outage: true },
+        &ConnectFailure {
+            cause: DisconnectReason::ServerDown,
+            why,
+            is_outage: true,
+            refusal: None,
+        },
     );
 }
 
@@ -166,21 +171,42 @@ pub(crate) fn broken(step: &mut Step<'_, My>, conn: Conn) -> Option<()> {
 fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     let pool = server.pool();
-    let Failure { why, is_outage, .. } = failure;
+    let Failure { why, is_outage, error } = failure;
     let cause = DisconnectReason::ServerLogin;
-    let failure = ConnectFailure { cause, why, is_outage: *is_outage };
+    let failure =
+        ConnectFailure { cause, why, is_outage: *is_outage, refusal: refusal(error.as_deref()) };
     fail(step, conn, pool, &failure);
 }
 
 /// Removes a server that could not be logged in to, and tells the clients that wait for one.
 fn fail(step: &mut Step<'_, My>, conn: Conn, pool: PoolId, failure: &ConnectFailure<'_>) {
     if step.drop_failed(conn, failure) {
-        let cause = failure.cause;
-        step.fail_waiting(pool, failure, |client, out| {
+        tell_waiting(step, pool, failure);
+    }
+}
+
+/// Tells the clients that wait for a server of a pool why there is none: in the server's own words
+/// if it refuses the login.
+pub(crate) fn tell_waiting(step: &mut Step<'_, My>, pool: PoolId, failure: &ConnectFailure<'_>) {
+    let said = failure.refusal.and_then(|error| ErrPacket::read(error).ok());
+    let cause = failure.cause;
+    step.fail_waiting(pool, failure, |client, out| match &said {
+        Some(ErrPacket { sqlstate: Some(sqlstate), .. }) => {
+            let said = failure.refusal.unwrap_or_default();
+            packet::message(out, client.place.sequence, |out| out.extend_from_slice(said));
+            Some(String::from_utf8_lossy(sqlstate).into_owned().into())
+        }
+        _ => {
             My::tell(client, out, cause);
             My::code(cause).map(std::borrow::Cow::Borrowed)
-        });
-    }
+        }
+    });
+}
+
+/// Returns the error of a server that refuses the user or the password (class 28).
+fn refusal(error: Option<&[u8]>) -> Option<&[u8]> {
+    let sqlstate = ErrPacket::read(error?).ok()?.sqlstate?;
+    error.filter(|_| sqlstate.starts_with(b"28"))
 }
 
 /// Asks a server that has let Refrain in for all that Refrain has to know.

@@ -2,8 +2,10 @@
 
 use refrain_pool::client::{Client, Phase};
 use refrain_pool::core_state::CoreState;
-use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_pool::ids::PoolId;
 use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::refusal::Refusal;
 use refrain_pool::{Background, Conn, Protocol, Step, Views};
 
 use crate::errors::{self, Brand};
@@ -90,6 +92,13 @@ impl Protocol for My {
 
     fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str) {
         preparing::connect_failed(step, server, why);
+    }
+
+    fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
+        let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
+        let refusal = Some(&*refusal.error);
+        let failure = ConnectFailure { cause, why, is_outage: false, refusal };
+        preparing::tell_waiting(step, pool, &failure);
     }
 
     fn secured(step: &mut Step<'_, Self>, server: Conn) {

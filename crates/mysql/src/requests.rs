@@ -99,7 +99,14 @@ fn next(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
         return None;
     }
     let header = Header::parse(input)?;
-    match client.session.reading {
+    let reading = client.session.reading;
+    // In a shutdown the command may be one too many: that shows when those before it are answered.
+    let is_last = step.engine.core_state.is_shutting_down() && reading == Reading::Commands;
+    if is_last && has_to_wait(step, conn) {
+        return None;
+    }
+    let client = step.engine.connections.client(conn)?;
+    match reading {
         Reading::Commands => begin(step, conn, header, input),
         Reading::Continuation => {
             let goes = client.inbox.rest_goes;

@@ -10,7 +10,7 @@ use crate::parts::{My, ServerSession, Transaction};
 /// Goes on with a client and its server once a command is over. If the server owes nothing and is
 /// outside of a transaction, it goes back.
 pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
-    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    let Linked { client: c, server, core_state, ports, .. } = step.linked(client, conn);
     if !server.session.commands.is_empty() {
         return;
     }
@@ -20,7 +20,7 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         return;
     }
     if waits {
-        let has_more = c.inbox.held() > 0;
+        let has_more = c.inbox.held() > 0 && !core_state.is_shutting_down();
         step.unblock(client);
         if has_more {
             return;

@@ -73,6 +73,9 @@ pub struct ConnectFailure<'a> {
     pub why: &'a str,
     /// Whether a later attempt may succeed though nobody changes the configuration.
     pub is_outage: bool,
+    /// The server's own error, as the protocol has it, if the server refuses the login and will do
+    /// so again ([`crate::refusal`]).
+    pub refusal: Option<&'a [u8]>,
 }
 
 /// The reasons, each with its key.

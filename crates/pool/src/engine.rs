@@ -81,11 +81,6 @@ impl<P: Parts> Engine<P> {
         client.set_cancel_key(pid, key);
         pid
     }
-
-    /// Whether a shutdown has begun and no client is left.
-    pub fn is_drained(&self) -> bool {
-        self.core_state.draining && self.clients == 0
-    }
 }
 
 /// A client and the server lent to it, with everything that a message between them may touch.

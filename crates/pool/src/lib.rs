@@ -32,6 +32,7 @@ pub mod connections;
 mod width;
 mod choice;
 mod crowd;
+pub mod refusal;
 pub mod pool_shared;
 pub mod transfer;
 pub mod event;

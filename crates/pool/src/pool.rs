@@ -183,7 +183,9 @@ impl<P: Parts> Pool<P> {
             return None;
         }
         if !P::is_known(&self.shared.protocol) {
-            return Some(self.retry);
+            return Some(
+                self.shared.refusal.counts_until().map_or(self.retry, |u| u.max(self.retry)),
+            );
         }
         options
             .pool_idle_timeout

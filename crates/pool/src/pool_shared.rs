@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::crowd::Crowd;
 use crate::ids::{ClientSerial, Core, PoolId};
 use crate::parts::Parts;
+use crate::refusal::LastRefusal;
 use crate::settings::PoolSettings;
 use crate::time::Now;
 use crate::width::{Load, Width};
@@ -41,6 +42,8 @@ pub struct PoolShared<P: Parts> {
     width: Mutex<Width>,
     /// The clients that wait because of a limit.
     pub(crate) crowd: Crowd,
+    /// The last refusal of the login to the pool's servers.
+    pub(crate) refusal: LastRefusal,
 }
 
 impl<P: Parts> PoolShared<P> {
@@ -66,6 +69,7 @@ impl<P: Parts> PoolShared<P> {
             settings: RwLock::new(settings),
             width: Mutex::default(),
             crowd: Crowd::default(),
+            refusal: LastRefusal::default(),
         }
     }
 
@@ -95,6 +99,12 @@ impl<P: Parts> PoolShared<P> {
     /// Orders that each server is closed when it comes free, and connected anew.
     pub fn begin_reconnect(&self) {
         self.reconnects.fetch_add(1, Relaxed);
+        self.login_changes();
+    }
+
+    /// Notes that the next login to a server is not the one that servers have refused.
+    pub fn login_changes(&self) {
+        self.refusal.forget();
     }
 
     /// Returns how often the pool's servers were to be connected anew. A server that was connected

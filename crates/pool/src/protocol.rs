@@ -22,6 +22,7 @@ use crate::engine::{Engine, Linked, Step};
 use crate::ids::{Conn, PoolId};
 use crate::parts::Parts;
 use crate::pool::Pool;
+use crate::refusal::Refusal;
 use crate::server::Server;
 use crate::settings::PoolSettings;
 use crate::side::SideEnd;
@@ -270,13 +271,22 @@ pub trait Protocol: Background + Sides + Views {
             return;
         };
         let cause = DisconnectReason::ServerDown;
-        let failure = ConnectFailure { cause, why, is_outage: true };
+        let failure = ConnectFailure { cause, why, is_outage: true, refusal: None };
         if step.drop_failed(server, &failure) {
             step.fail_waiting(pool, &failure, |client, out| {
                 Self::tell(client, out, cause);
                 Self::code(cause).map(Cow::Borrowed)
             });
         }
+    }
+    /// Ends the sessions of the clients that wait for a server of a pool whose login is refused.
+    fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
+        let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
+        let failure = ConnectFailure { cause, why, is_outage: false, refusal: None };
+        step.fail_waiting(pool, &failure, |client, out| {
+            Self::tell(client, out, cause);
+            Self::code(cause).map(Cow::Borrowed)
+        });
     }
     /// Reads a server's output, as far as it can. Returns the number of bytes that it has handled.
     fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize;

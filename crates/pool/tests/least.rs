@@ -219,6 +219,5 @@ fn a_drain_waits_for_the_end_of_the_transaction() {
     world.step(Event::Command(Command::Drain));
     assert!(!world.engine.is_drained());
     world.says(anna, ")");
-    world.step(Event::Tick);
     assert_eq!((world.heard(anna), world.engine.is_drained()), ("()".into(), true));
 }

@@ -34,9 +34,9 @@ use crate::scene::{self, Other};
 use crate::served::{LocalServers, Served};
 use crate::worker_state::{Leaving, WorkerState, token};
 
-/// Number of turns after a stop, for output that the kernel has not taken yet.
-const LAST_TURNS: u32 = 5;
-/// Maximum time of each of the last turns.
+/// Time after a stop for output that has not been sent yet.
+const LAST_OUTPUT: Duration = Duration::from_millis(200);
+/// Time after that for output that the kernel has not taken yet.
 const LAST_TURN: Duration = Duration::from_millis(10);
 
 /// A core: its kernel driver and its state.
@@ -73,10 +73,12 @@ impl<P: Served> Worker<P> {
         while !self.worker_state.stopped {
             now = self.turn(now)?;
         }
-        for _ in 0..LAST_TURNS {
-            self.kernel.turn(Some(LAST_TURN), &mut |_| ())?;
+        // Behind what the kernel is still sending, clients have yet to be told.
+        let until = now.after(LAST_OUTPUT);
+        while self.worker_state.ports.are_closing() && now < until {
+            now = self.turn(now)?;
         }
-        Ok(())
+        self.kernel.turn(Some(LAST_TURN), &mut |_| ())
     }
 
     fn turn(&mut self, before: Now) -> io::Result<Now> {

@@ -169,7 +169,7 @@ impl<P: Served> WorkerState<P> {
         let clients = u32::try_from(self.engine.client_count()).unwrap_or(u32::MAX);
         self.loads.correct(self.core, self.counted, clients);
         self.counted = clients;
-        if self.engine.is_drained() && !self.drained {
+        if !self.drained && self.engine.is_drained() && !self.ports.are_closing() {
             self.drained = true;
             // The supervisor ends last.
             let _ = self.links.commands.send(SupervisorCommand::Drained(self.core));

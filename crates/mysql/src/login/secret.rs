@@ -147,6 +147,16 @@ pub enum ServerSecret {
 }
 
 impl ServerSecret {
+    /// Whether this is the same secret as another.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Password(own), Self::Password(other)) => own == other,
+            (Self::Native(own), Self::Native(other)) => own == other,
+            _ => false,
+        }
+    }
+
     /// Takes a password; an empty one is none.
     pub fn of_password(password: &[u8]) -> Self {
         match password {

@@ -3,10 +3,19 @@
 use std::time::Duration;
 
 use refrain_mysql_wire::command;
+use refrain_mysql_wire::packet::HEADER_BYTES;
 use refrain_pool::event::Command;
 
-use crate::packets::command as written;
-use crate::world::{USUAL, talk};
+use crate::packets::{command as written, printed, split};
+use crate::world::{ClientId, USUAL, World, talk};
+
+/// Returns what a client has got: a reply, and behind it the error that ends its session.
+fn told_and_ended(world: &mut World, client: ClientId) -> String {
+    let got = world.got(client);
+    let [(_, reply), (0, _)] = &split(&got)[..] else { panic!("{got:?}") };
+    let (reply, error) = got.split_at(reply.len() + HEADER_BYTES);
+    format!("{}, {}", printed(reply, 1, USUAL), printed(error, 0, USUAL))
+}
 
 #[test]
 fn a_client_says_goodbye() {
@@ -95,12 +104,25 @@ fn a_shutdown_waits_for_the_transaction() {
         let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
         assert_eq!(world.query(first, "begin"), "ok trans");
         world.command(Command::Drain);
-        world.pass(Duration::from_secs(1));
         assert_eq!(world.heard_from(second, 0), "err 1053 08S01");
         assert_eq!(world.query(first, "ok"), "ok trans");
-        assert_eq!(world.query(first, "commit"), "ok");
-        world.pass(Duration::from_secs(1));
-        assert_eq!(world.heard_from(first, 0), "err 1053 08S01");
+        world.send(first, &written(command::QUERY, b"commit"));
+        assert_eq!(told_and_ended(world, first), "ok, err 1053 08S01");
+        assert!(!world.is_open(first));
+    });
+}
+
+#[test]
+fn a_command_behind_one_under_way_is_not_run_in_a_shutdown() {
+    talk("", |world| {
+        let client = world.client(USUAL, "shop");
+        world.silence(true);
+        world.send(client, &written(command::QUERY, b"ok"));
+        world.command(Command::Drain);
+        world.send(client, &written(command::QUERY, b"rows:1"));
+        world.silence(false);
+        assert_eq!(told_and_ended(world, client), "ok, err 1053 08S01");
+        assert!(!world.is_open(client));
     });
 }
 

@@ -50,6 +50,19 @@ pub enum Secret {
     Scram(ScramKeys),
 }
 
+impl Secret {
+    /// Whether this is the same secret as another.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Password(own), Self::Password(other)) => own.same(other).into(),
+            (Self::Md5(own), Self::Md5(other)) => own.bytes() == other.bytes(),
+            (Self::Scram(own), Self::Scram(other)) => own.client_key == other.client_key,
+            _ => false,
+        }
+    }
+}
+
 /// The keys by which a user can log in where a certain verifier is stored.
 ///
 /// Salt and iterations name that verifier: a server that announces others would only see a wrong

@@ -217,7 +217,10 @@ impl Step<'_, '_> {
         let server = &shared.settings().server;
         let own = server.user.as_deref() == Some(&*shared.user) && server.password.is_none();
         if own && !matches!(authenticated.secret(), Secret::None) {
-            shared.protocol.learn_secret(authenticated.secret());
+            let is_other = shared.protocol.learn_secret(authenticated.secret());
+            if is_other {
+                shared.login_changes();
+            }
         }
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.session.login.enter(login_request, authenticated);

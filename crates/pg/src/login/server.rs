@@ -1,16 +1,14 @@
 //! Logging in to a server, and the consequences of a failure.
 //!
-//! A client that waits while its pool has no server at all gets an error: the server's own if it is
-//! about the server or about the client's request (57P03, 53300, 3D000), and Refrain's if the
-//! server could not be reached. An error about Refrain's own name or password goes to the log
-//! alone.
+//! A client that waits while its pool has no server at all gets an error: the server's own if it
+//! sent one, and Refrain's if the server could not be reached.
 //!
 //! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
 //! nor report more settings than are kept.
 
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
 use refrain_pool::event::Level;
-use refrain_pool::ids::Conn;
+use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::note_server_error;
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
@@ -24,7 +22,6 @@ use crate::relay::words::logged;
 use crate::results::confirmed::Began;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::SettingsMut;
-use crate::state::parts::Pool;
 use crate::state::server::LoggingIn;
 
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
@@ -263,6 +260,28 @@ impl Step<'_, '_> {
         self.step.logged_in(conn, news);
     }
 
+    /// Tells the clients that wait for a server of a pool that none can be logged in to: with the
+    /// server's own error, if it sent one.
+    pub(crate) fn fail_waiting(
+        &mut self,
+        id: PoolId,
+        failure: &ConnectFailure<'_>,
+        words: Option<&[u8]>,
+    ) {
+        self.step.fail_waiting(id, failure, |client, out| match words {
+            Some(words) => {
+                let tag = back::ERROR_RESPONSE;
+                write::message(out, tag, |out| out.extend_from_slice(words));
+                Some(logged(Fields(words).sqlstate()).into())
+            }
+            None => {
+                let report = no_server(failure.cause, client.login.is_ready());
+                write::error(out, &report);
+                Some(report.sqlstate.into())
+            }
+        });
+    }
+
     /// Handles a server that could not be logged in to. If the pool has no other server, its
     /// waiting clients get an error.
     pub(crate) fn login_failed(
@@ -281,24 +300,13 @@ impl Step<'_, '_> {
             Some(words) => is_passing(&Fields(words)),
             None => cause == DisconnectReason::ServerDown,
         };
-        let words = words.filter(|words| may_be_told(pool, &Fields(words)));
-        let failure = ConnectFailure { cause, why, is_outage };
+        let refusal = words.filter(|words| is_refusal(&Fields(words)));
+        let failure = ConnectFailure { cause, why, is_outage, refusal };
         if self.step.drop_failed(conn, &failure) {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
             }
-            self.step.fail_waiting(id, &failure, |client, out| match words {
-                Some(words) => {
-                    let tag = back::ERROR_RESPONSE;
-                    write::message(out, tag, |out| out.extend_from_slice(words));
-                    Some(logged(Fields(words).sqlstate()).into())
-                }
-                None => {
-                    let report = no_server(cause, client.login.is_ready());
-                    write::error(out, &report);
-                    Some(report.sqlstate.into())
-                }
-            });
+            self.fail_waiting(id, &failure, words);
         }
         if gone {
             self.step.forget_soon(id);
@@ -327,10 +335,8 @@ fn is_passing(fields: &Fields<'_>) -> bool {
     sqlstate.starts_with(b"53") || sqlstate == b"57P03"
 }
 
-/// Whether clients may read why a server refused the login: not if it is about Refrain's own name
-/// or password (class 28).
-fn may_be_told(pool: &Pool, fields: &Fields<'_>) -> bool {
-    let server = &pool.settings.server;
-    let theirs = server.user.as_deref() == Some(&*pool.shared.user) && server.password.is_none();
-    theirs || !fields.sqlstate().starts_with(b"28")
+/// Whether a server's error says that it refuses the user or the password (class 28, invalid
+/// authorization specification).
+fn is_refusal(fields: &Fields<'_>) -> bool {
+    fields.sqlstate().starts_with(b"28")
 }

@@ -55,6 +55,8 @@ struct ServerLogin {
     version: u32,
     /// Whether the secret is one of those.
     learned: bool,
+    /// The last of those that servers have refused.
+    refused: Option<Secret>,
     salted: Option<Salted>,
 }
 
@@ -81,12 +83,18 @@ impl PoolSharedPart {
         }
     }
 
-    /// Uses a client's secret for the servers from now on.
-    pub(crate) fn learn_secret(&self, secret: &Secret) {
+    /// Uses a client's secret for the servers from now on. Returns whether it is another one than
+    /// the last that servers have refused.
+    pub(crate) fn learn_secret(&self, secret: &Secret) -> bool {
         let mut login = lock(&self.login);
+        let is_other = login.refused.as_ref().is_some_and(|refused| !refused.is_same(secret));
+        if is_other {
+            login.refused = None;
+        }
         login.secret = secret.clone();
         login.version = login.version.wrapping_add(1);
         login.learned = true;
+        is_other
     }
 
     /// Forgets the secret of this version, if it is a client's: servers refuse it. Returns whether
@@ -95,7 +103,8 @@ impl PoolSharedPart {
         let mut login = lock(&self.login);
         let forgets = login.learned && login.version == version;
         if forgets {
-            (login.secret, login.learned) = (Secret::None, false);
+            login.refused = Some(std::mem::replace(&mut login.secret, Secret::None));
+            login.learned = false;
         }
         forgets
     }
@@ -245,7 +254,7 @@ impl PoolSharedPart {
 
 impl ServerLogin {
     fn new(server: &Server) -> Self {
-        Self { secret: configured(server), version: 0, learned: false, salted: None }
+        Self { secret: configured(server), version: 0, learned: false, refused: None, salted: None }
     }
 }
 

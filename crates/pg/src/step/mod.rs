@@ -15,6 +15,7 @@ pub(crate) mod share;
 pub(crate) mod repeats;
 pub(crate) mod wanted;
 pub(crate) mod answer;
+mod shutdown;
 pub(crate) mod serving;
 pub(crate) mod server_input;
 pub(crate) mod console;

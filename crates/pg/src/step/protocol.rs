@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use refrain_pool::client::{Client, Phase};
-use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::pool::Pool;
 use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::refusal::Refusal;
 use refrain_pool::server::Server;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views};
@@ -222,6 +223,12 @@ impl Protocol for Pg {
 
     fn connect_failed(step: &mut PoolStep<'_, Self>, server: Conn, why: &str) {
         Step { step }.login_failed(server, DisconnectReason::ServerDown, why, None);
+    }
+
+    fn refuse_waiting(step: &mut PoolStep<'_, Self>, pool: PoolId, refusal: &Refusal) {
+        let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
+        let failure = ConnectFailure { cause, why, is_outage: false, refusal: None };
+        Step { step }.fail_waiting(pool, &failure, Some(&refusal.error));
     }
 
     #[inline]

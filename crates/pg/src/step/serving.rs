@@ -48,6 +48,30 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Serves the next message of a client without a server, or has one lent to the client. Returns
+    /// the number of bytes handled, and whether to go on behind them.
+    #[inline(always)]
+    fn serve_unlinked(&mut self, conn: Conn, input: &[u8]) -> ControlFlow<usize, usize> {
+        if self.step.reads_slowly(conn) {
+            return ControlFlow::Break(0);
+        }
+        match self.serve_alone(conn, input) {
+            Need::Used(used) => ControlFlow::Continue(used),
+            Need::More => {
+                self.leave_if_ended(conn);
+                ControlFlow::Break(0)
+            }
+            Need::End(cause) => {
+                self.step.end_client(conn, cause);
+                ControlFlow::Continue(0)
+            }
+            Need::Server if self.looks_at_requests(conn) => self.serve_by_rule(conn, input),
+            Need::Server if self.share(conn, input) => ControlFlow::Break(input.len()),
+            Need::Server if self.step.lend(conn).is_some() => ControlFlow::Continue(0),
+            Need::Server => ControlFlow::Break(0),
+        }
+    }
+
     /// Handles as much of a client's input as possible. Returns the number of bytes handled.
     #[inline]
     pub(crate) fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
@@ -57,35 +81,23 @@ impl Step<'_, '_> {
                 return input.len();
             };
             let Some(server) = client.link() else {
-                if self.step.reads_slowly(conn) {
-                    return at;
-                }
-                match self.serve_alone(conn, &input[at..]) {
-                    Need::Used(used) => at += used,
-                    Need::More => {
-                        self.leave_if_ended(conn);
-                        return at;
-                    }
-                    Need::End(cause) => self.step.end_client(conn, cause),
-                    Need::Server if self.looks_at_requests(conn) => {
-                        match self.serve_by_rule(conn, &input[at..]) {
-                            ControlFlow::Continue(used) => at += used,
-                            ControlFlow::Break(used) => return at + used,
-                        }
-                    }
-                    Need::Server if self.share(conn, &input[at..]) => return input.len(),
-                    Need::Server if self.step.lend(conn).is_some() => {}
-                    Need::Server => return at,
+                match self.serve_unlinked(conn, &input[at..]) {
+                    ControlFlow::Continue(used) => at += used,
+                    ControlFlow::Break(used) => return at + used,
                 }
                 continue;
             };
+            let mut rest = &input[at..];
+            if self.step.engine.core_state.is_shutting_down() {
+                let Some(last) = self.last_segment(conn, server, rest) else { return at };
+                rest = last;
+            }
             let mut link = self.linked(conn, server);
             if link.pipe.server.is_open() {
                 self.step.close_line(server);
                 link = self.linked(conn, server);
             }
             let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
-            let rest = &input[at..];
             let (used, stop) = link.requests(rest);
             let shares = quiet && shares_reads(link.pipe.pool());
             let answers = link.pipe.server.session.outstanding.will_answer();
@@ -105,6 +117,9 @@ impl Step<'_, '_> {
                         self.open_line(conn, server, rest);
                     }
                     self.step.push_back_on_client(conn, server);
+                    if used == rest.len() && at < input.len() {
+                        continue;
+                    }
                     self.leave_if_ended(conn);
                     return at;
                 }
@@ -156,9 +171,13 @@ impl Step<'_, '_> {
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
         // gets in line: a client with one such call after the other would never let others in.
-        let looked = || asked && !link.client.session.suspicion.is_asked();
+        // In a shutdown there is no next.
+        let stays = || {
+            let looked = asked && !link.client.session.suspicion.is_asked();
+            !looked && !link.pipe.core_state.is_shutting_down()
+        };
         let goes_on =
-            waits && link.pipe.server.session.outstanding.quiescent().is_some() && !looked();
+            waits && link.pipe.server.session.outstanding.quiescent().is_some() && stays();
         if waits {
             link.client.cancel_wanted &= !goes_on;
             self.step.unblock(client);
@@ -243,7 +262,7 @@ impl Step<'_, '_> {
             return;
         }
         self.step.drained_database(client);
-        if removed {
+        if removed || self.step.engine.core_state.is_shutting_down() {
             // Nothing is worth asking any more: the session ends.
             self.step.transaction_over(client, server, false);
         } else if checking {

@@ -49,7 +49,7 @@ impl<P: Protocol> Step<'_, P> {
             Command::Flush => self.engine.core_state.pools_mut().for_each(P::flush),
             Command::Reload(_) => self.reload(),
             Command::Drain => {
-                self.engine.core_state.draining = true;
+                self.drain();
                 self.close_idle(|_| true);
             }
             Command::Stop => {

@@ -10,6 +10,7 @@ use crate::event::Action;
 use crate::ids::PoolId;
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
+use crate::refusal::Refusal;
 use crate::server::Server;
 
 /// Number of servers that one core connects for one pool at the same time.
@@ -36,6 +37,9 @@ impl<P: Protocol> Step<'_, P> {
                 self.ports.act(Action::Tell { core: other, message });
             }
         }
+        if let Some(refusal) = self.engine.core_state.pool(id).shared.refusal.at(now) {
+            return self.refuse(id, &refusal);
+        }
         loop {
             let pool = self.engine.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
@@ -50,6 +54,17 @@ impl<P: Protocol> Step<'_, P> {
                 return;
             }
             self.connect(id);
+        }
+    }
+
+    /// Tells clients that wait for a server of a pool why they get none: servers refuse the pool's
+    /// login, and no server is left.
+    #[cold]
+    fn refuse(&mut self, id: PoolId, refusal: &Refusal) {
+        let pool = self.engine.core_state.pool(id);
+        if pool.connecting == 0 && !pool.shared.is_live() {
+            P::refuse_waiting(self, id, refusal);
+            self.lose_jobs(id);
         }
     }
 
@@ -71,7 +86,8 @@ impl<P: Protocol> Step<'_, P> {
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         let serves = !leaves && !pool.choice.paused && !pool.removed;
-        if !serves || pool.connecting > 0 || now < pool.retry {
+        let is_refused = pool.shared.refusal.at(now).is_some();
+        if !serves || pool.connecting > 0 || now < pool.retry || is_refused {
             return;
         }
         let (beyond, pool) = (pool.settings.options.reserve_pool_size.max(1), pool.shared.clone());

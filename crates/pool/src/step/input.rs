@@ -74,6 +74,9 @@ impl<P: Protocol> Step<'_, P> {
                 client.inbox.put_back(all, used);
                 self.regulate(conn);
             }
+            if self.engine.core_state.is_shutting_down() {
+                self.drain_client(conn);
+            }
         }
     }
 

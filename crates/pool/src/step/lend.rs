@@ -68,16 +68,21 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Takes a server back from a client whose transaction is over. The client keeps the server if
     /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server.
-    /// If its user or its database is not configured any more, its session ends.
+    /// If its user or its database is not configured any more, or in a shutdown, its session ends.
     #[inline]
     pub fn transaction_over(&mut self, client: Conn, server: Conn, keeps: bool) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };
-        let pool = self.engine.core_state.pool_in_use(s.pool);
-        if pool.removed {
+        let core_state = &mut self.engine.core_state;
+        let leaves = core_state.is_shutting_down();
+        let pool = core_state.pool_in_use(s.pool);
+        if pool.removed || leaves {
+            let removed = pool.removed;
             if !s.line.is_empty() {
                 self.unlink(client, server);
             }
-            self.end_client(client, DisconnectReason::Removed);
+            let cause =
+                if removed { DisconnectReason::Removed } else { DisconnectReason::Shutdown };
+            self.end_client(client, cause);
             return false;
         }
         if keeps || pool.settings.options.pool_mode == PoolMode::Session {

@@ -105,8 +105,11 @@ impl<P: Protocol> Step<'_, P> {
         if !s.line.is_empty() {
             return self.leave_to_line(server);
         }
-        let removed = self.engine.core_state.pool(client.pool).removed;
-        let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
+        let core_state = &mut self.engine.core_state;
+        let (ends, drains) =
+            (core_state.is_shutting_down(), core_state.is_draining(client.pool, self.now));
+        let pool = core_state.pool(client.pool);
+        let leaves = pool.removed || drains || ends && !pool.is_wanted();
         // A server that waits for the rest of a message cannot be used again (E75). It would take a
         // goodbye for that rest.
         if client.is_half_sent() {

@@ -11,6 +11,7 @@ use crate::event::{Action, Level, News, TlsPeer};
 use crate::ids::{Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
+use crate::refusal::Refusal;
 use crate::server::ServerState;
 use crate::step::notes::ClientNote;
 use crate::waiters::Waiter;
@@ -40,6 +41,7 @@ impl<P: Protocol> Step<'_, P> {
         }
         pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
         pool.counters.pool.server_logins += 1;
+        pool.shared.refusal.forget();
         if pool.shared.server_lives() || news {
             for core in self.engine.core_state.others() {
                 let message = CoreMessage::ServerReached { pool: id };
@@ -72,11 +74,17 @@ impl<P: Protocol> Step<'_, P> {
         let Connection::Server(server) = self.engine.connections.take(conn) else { return false };
         self.ports.close(conn);
         let (now, id) = (self.now, server.pool);
-        let ConnectFailure { cause, why, is_outage } = *failure;
+        let ConnectFailure { cause, why, is_outage, refusal } = *failure;
         let pool = self.engine.core_state.pool(id);
         let options = &pool.settings.options;
         pool.counters.pool.server_login_failures += 1;
-        pool.retry = now.after(options.server_login_retry);
+        match refusal {
+            Some(error) => {
+                let said = Refusal { why: why.to_owned(), error: error.into() };
+                pool.shared.refusal.note(now, options.server_login_retry, said);
+            }
+            None => pool.retry = now.after(options.server_login_retry),
+        }
         let wait_on = is_outage && options.server_unavailable == Unavailable::Wait;
         let (address, host) = (pool.settings.host.clone(), pool.settings.host.to_string());
         let none_left = pool.servers == pool.connecting;

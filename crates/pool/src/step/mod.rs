@@ -10,6 +10,7 @@ pub(crate) mod hand_over;
 pub(crate) mod lending;
 pub(crate) mod jobs;
 pub(crate) mod sessions;
+pub(crate) mod shutdown;
 pub(crate) mod pick;
 pub(crate) mod lend;
 pub(crate) mod side;

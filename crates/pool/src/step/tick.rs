@@ -201,24 +201,6 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Ends a client's session during shutdown if nothing is under way: all requests are answered
-    /// in full, and no request has arrived in part.
-    fn drain_client(&mut self, conn: Conn) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        let ready = P::phase(&client.session) == Phase::Ready;
-        let speaks = ready && (client.inbox.held() > 0 || client.inbox.rest > 0);
-        let is_in = P::phase(&client.session) != Phase::Login;
-        let (link, waits) = (client.link, is_in && client.waiting_for != WaitingFor::Nothing);
-        let is_quiet = |server: &Server<P>| ready && P::idle(&server.session).is_some();
-        let busy = match link {
-            Some(server) => !self.engine.connections.server(server).is_some_and(|s| is_quiet(s)),
-            None => waits,
-        };
-        if !busy && !speaks {
-            self.end_client(conn, DisconnectReason::Shutdown);
-        }
-    }
-
     fn tick_server(&mut self, conn: Conn) {
         let now = self.now;
         let Engine { core_state, connections, .. } = &*self.engine;
@@ -350,7 +332,8 @@ impl<P: Protocol> Step<'_, P> {
         let pool = self.engine.core_state.pool(id);
         let min = pool.settings.options.min_pool_size;
         let serves = !pool.choice.paused && !pool.removed;
-        let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
+        let is_refused = pool.shared.refusal.at(self.now).is_some();
+        let calm = pool.connecting == 0 && serves && self.now >= pool.retry && !is_refused;
         if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
             let pool = self.engine.core_state.pool(id).shared.clone();
             if shared.counts.admit_server(&pool, core, 0) == ConnectPermit::Granted {

@@ -127,7 +127,7 @@ fn no_job_begins_on_a_server_that_has_to_leave() {
     world.says(bob, "mine");
     world.command(&Command::Drain);
     world.says(anna, "commit");
-    assert_eq!(world.heard(bob), "mine\n");
+    assert_eq!(world.heard(bob), "mine\nerror shutdown\n");
     assert_eq!((world.checks(0).made, world.servers().len()), (0, 0));
 }
 

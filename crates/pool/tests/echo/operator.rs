@@ -128,12 +128,10 @@ fn a_drain_waits_for_the_end_of_transactions() {
     let (anna, bob) = (world.client(), world.client());
     world.says(anna, "begin");
     world.command(&Command::Drain);
-    world.pass(TICK);
     assert_eq!(world.heard(bob), "error shutdown\n");
     assert!(world.is_there(anna));
     assert!(!world.engine(0).is_drained());
     world.says(anna, "commit");
-    world.pass(TICK);
     assert_eq!(world.heard(anna), "begin\ncommit\nerror shutdown\n");
     assert!(world.engine(0).is_drained());
     assert!(world.servers().is_empty());
@@ -149,7 +147,8 @@ fn a_drain_serves_clients_that_wait() {
     world.pass(TICK);
     assert!(world.is_there(bob));
     world.says(anna, "commit");
-    assert_eq!(world.heard(bob), "mine\n");
+    assert_eq!(world.heard(bob), "mine\nerror shutdown\n");
+    assert!(world.engine(0).is_drained());
 }
 
 #[test]
@@ -160,8 +159,7 @@ fn a_drain_waits_for_the_rest_of_a_line() {
     world.command(&Command::Drain);
     world.pass(TICK);
     assert!(world.is_there(anna));
-    assert_eq!(world.asks(anna, "ne"), "one\n");
-    world.pass(TICK);
+    assert_eq!(world.asks(anna, "ne"), "one\nerror shutdown\n");
     assert!(!world.is_there(anna));
 }
 

@@ -101,16 +101,20 @@ fn a_role_that_does_not_exist() {
 }
 
 #[test]
-fn what_is_wrong_with_our_own_login_is_for_the_log() {
+fn a_password_that_servers_refuse_is_told_at_once_and_tried_once() {
     let config = over_15().server("user", "\"scram_user\"").server("password", "\"wrong\"");
-    let proxy = config.start();
+    let config = config.pool("server_login_retry", "\"1min\"");
+    let proxy = config.pool("server_unavailable", "\"wait\"").start();
     let params = [("user", "anybody"), ("database", AUTH_DATABASE)];
-    let refused = Session::login(proxy.addr(), &params).unwrap_err();
-    let error = refused.error().unwrap();
-    assert_eq!(
-        (error.field(b'C'), error.field(b'M')),
-        (&b"08006"[..], &b"server login failed"[..])
-    );
+    for _ in 0..20 {
+        let refused = Session::login(proxy.addr(), &params).unwrap_err();
+        let error = refused.error().unwrap();
+        assert_eq!(
+            (error.field(b'C'), error.field(b'M')),
+            (&b"28P01"[..], &b"password authentication failed for user \"scram_user\""[..])
+        );
+    }
+    assert_eq!(proxy.counter("server_login_failures"), 1);
     is_logged(&proxy, "password authentication failed for user");
 }
 

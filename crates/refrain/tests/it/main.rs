@@ -63,6 +63,7 @@ mod ini;
 mod statements;
 mod reads;
 mod sharing;
+mod shutdown;
 mod catalog;
 mod cache;
 mod cache_advice;

@@ -115,18 +115,78 @@ fn a_client_waits_no_longer_than_it_may() {
 }
 
 #[test]
-fn an_error_about_the_clients_database_is_passed_on_and_one_about_refrains_password_is_not() {
-    for (sqlstate, words, told) in [
-        ("3D000", "database \"real\" does not exist", true),
-        ("28P01", "password authentication failed for user \"app\"", false),
+fn a_servers_error_is_passed_on() {
+    for (sqlstate, words) in [
+        ("3D000", "database \"real\" does not exist"),
+        ("28P01", "password authentication failed for user \"app\""),
     ] {
         let (_talk, alice, server) = waiting(with_password());
         server.accepts().forgets();
         server.sends([fatal(sqlstate, words)]);
-        let own = fatal("08006", "server login failed");
-        alice.gets([if told { fatal(sqlstate, words) } else { own }]);
+        alice.gets([fatal(sqlstate, words)]);
         assert!(alice.is_closed() && server.is_closed());
     }
+}
+
+/// The error of a server that refuses the password.
+fn refusal() -> Line {
+    fatal("28P01", "password authentication failed for user \"app\"")
+}
+
+/// A client logs in, and is refused at once as the server has refused the password before.
+fn is_refused_at_once(talk: &Conversation) {
+    let client = talk.newcomer();
+    client.asks_to_log_in(&[]);
+    client.gets([authentication(0, b""), refusal()]);
+    assert!(client.is_closed());
+}
+
+/// A client logs in, for which a server is connected; that one refuses the password.
+fn is_refused_by(talk: &Conversation, server: usize) {
+    let client = talk.newcomer();
+    client.asks_to_log_in(&[]);
+    client.gets([authentication(0, b"")]);
+    talk.connection(server).accepts().forgets();
+    talk.connection(server).sends([refusal()]);
+    client.gets([refusal()]);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_refused_password_is_told_at_once_and_tried_again_ever_later() {
+    let talk = Conversation::new(with_password()).by_hand();
+    for (server, seconds) in [1, 2, 4, 8, 16, 32, 60, 60].into_iter().enumerate() {
+        is_refused_by(&talk, server + 1);
+        is_refused_at_once(&talk);
+        talk.waits(Duration::from_secs(seconds) - Duration::from_millis(100));
+        is_refused_at_once(&talk);
+        assert_eq!(talk.connections(), server + 1);
+        talk.waits(Duration::from_millis(100));
+    }
+    // A login that succeeds forgets the delay.
+    let client = talk.newcomer();
+    client.asks_to_log_in(&[]);
+    client.gets([authentication(0, b"")]);
+    talk.connection(9).accepts().forgets();
+    talk.connection(9).greets(1);
+    client.is_let_in();
+    talk.connection(9).breaks();
+    client.sends([query("select 1")]);
+    talk.connection(10).accepts().forgets();
+    talk.connection(10).sends([refusal()]);
+    client.gets([refusal()]);
+    talk.waits(Duration::from_secs(1));
+    is_refused_by(&talk, 11);
+}
+
+#[test]
+fn another_password_is_tried_at_once() {
+    let talk = Conversation::new(with_password()).by_hand();
+    is_refused_by(&talk, 1);
+    is_refused_at_once(&talk);
+    talk.reloads(&with_password().replace("secret", "other"));
+    is_refused_by(&talk, 2);
+    is_refused_at_once(&talk);
 }
 
 #[test]

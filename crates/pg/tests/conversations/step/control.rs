@@ -105,15 +105,14 @@ fn a_drain_takes_no_new_clients_and_lets_transactions_end() {
     let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
     alice.opens_block(&server);
     talk.commands(Command::Drain);
+    bob.gets([shutdown()]);
     let carol = talk.newcomer();
     carol.asks_to_log_in(&[]);
     carol.gets([fatal("57P03", "the database system is shutting down")]);
-    talk.waits(Duration::from_millis(200));
-    bob.gets([shutdown()]);
     assert!(!alice.is_closed() && !talk.is_drained());
-    alice.commits(&server);
-    talk.waits(Duration::from_millis(200));
-    alice.gets([shutdown()]);
+    alice.sends([query("commit")]);
+    server.gets([query("commit")]).answers([complete("COMMIT"), ready()]);
+    alice.gets([complete("COMMIT"), ready(), shutdown()]);
     assert!(talk.is_drained() && server.is_closed());
 }
 

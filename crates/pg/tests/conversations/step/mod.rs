@@ -19,6 +19,7 @@ mod release;
 mod reload;
 mod server_input;
 mod serving;
+mod shutdown;
 pub(crate) mod share;
 pub(crate) mod shared_read;
 mod lookups;
