@@ -360,21 +360,21 @@ impl Connection {
     }
 
     /// Gives a table a new CREATE statement, in the transaction of a statement that has changed the
-    /// schema. The rows stay as they are: the new statement must store them in the same way. If
-    /// this fails, the transaction must be rolled back.
+    /// schema. The rows stay as they are: the new statement must store them in the same way. SQLite
+    /// reads it as it runs `end`, which changes the schema once more. If this fails, the
+    /// transaction must be rolled back.
     ///
     /// # Errors
     /// SQLite's: the statement is malformed.
-    pub fn redefine(&self, table: &str, sql: &str) -> Result<(), Error> {
+    pub fn redefine(&self, table: &str, sql: &str, end: &str) -> Result<(), Error> {
         const WRITE: &str = "UPDATE sqlite_schema SET sql = ?2 WHERE type = 'table' AND name = ?1";
         let handle = self.core.handle.connection();
         handle.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
         let made = self.trusted(|connection| {
             connection.execute("PRAGMA writable_schema = 1", &[])?;
             let made = connection.execute(WRITE, &[Value::from(table), Value::from(sql)]);
-            // Reads the schema anew as well.
-            connection.execute("PRAGMA writable_schema = RESET", &[])?;
-            made.map(drop)
+            connection.execute("PRAGMA writable_schema = 0", &[])?;
+            made.and_then(|_| connection.execute(end, &[])).map(drop)
         });
         handle.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         made

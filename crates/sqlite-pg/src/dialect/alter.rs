@@ -134,10 +134,10 @@ impl Translator<'_> {
         let (table, _) = self.table(relation)?;
         let main = !table.starts_with("temp.");
         let old = self.catalog.definition(&relation.relname).filter(|_| main);
-        let made = old.and_then(|old| edit(&old));
-        let definition = made.ok_or_else(|| hints::refuse(form))?;
-        let table_name = relation.relname.clone();
-        self.edit = Some(SchemaEdit { table: table_name, definition, foreign_key });
+        let made = old.and_then(|old| edit(&old)).and_then(|definition| {
+            SchemaEdit::to(&definition, &relation.relname, &table, foreign_key)
+        });
+        self.edit = Some(made.ok_or_else(|| hints::refuse(form))?);
         Ok(edits::carrier(&table))
     }
 

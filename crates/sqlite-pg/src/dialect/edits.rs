@@ -2,7 +2,9 @@
 //!
 //! Such a change adds a CHECK that SQLite knows how to add ([`carrier`]). When that has run, the
 //! table's definition in SQLite's schema becomes the new one ([`SchemaEdit`]), in the same
-//! transaction. Only changes are made so that leave the stored rows as they are.
+//! transaction, and SQLite drops the CHECK again: so it reads the new definition, and reads the old
+//! one if the transaction is rolled back. Only changes are made so that leave the stored rows as
+//! they are.
 
 use std::ops::Range;
 
@@ -14,15 +16,37 @@ use super::value::name;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaEdit {
     pub(crate) table: String,
-    /// Its CREATE statement.
+    /// Its CREATE statement, still with the CHECK that carried the change.
     pub(crate) definition: String,
+    /// The statement that drops this CHECK.
+    pub(crate) end: String,
     /// The name of a foreign key that its rows must satisfy.
     pub(crate) foreign_key: Option<String>,
 }
 
-/// Returns the statement that begins an edit of a table.
+/// The CHECK that carries a change.
+const CARRIER: &str = "CONSTRAINT refrain_edit CHECK (1)";
+
+/// Returns the statement that begins a change of a table.
 pub(super) fn carrier(table: &str) -> String {
-    format!("ALTER TABLE {table} ADD CONSTRAINT refrain_edit CHECK (1)")
+    format!("ALTER TABLE {table} ADD {CARRIER}")
+}
+
+impl SchemaEdit {
+    /// Makes the change of a table to this definition; `sql` is the name of the table as SQL.
+    pub(super) fn to(
+        definition: &str,
+        table: &str,
+        sql: &str,
+        foreign_key: Option<String>,
+    ) -> Option<Self> {
+        Some(Self {
+            table: table.to_owned(),
+            definition: with_constraint(definition, CARRIER)?,
+            end: format!("ALTER TABLE {sql} DROP CONSTRAINT refrain_edit"),
+            foreign_key,
+        })
+    }
 }
 
 /// Returns the places of the columns and constraints in the parentheses of a CREATE TABLE.

@@ -186,7 +186,7 @@ impl Machine {
 
     /// Gives a table its new definition, and checks its rows against a new foreign key.
     fn redefine(&mut self, connection: &Connection, edit: &SchemaEdit) -> Outcome {
-        let made = connection.redefine(&edit.table, &edit.definition);
+        let made = connection.redefine(&edit.table, &edit.definition, &edit.end);
         let is_sound = made.and_then(|()| match &edit.foreign_key {
             Some(_) => connection.has_sound_keys(&edit.table),
             None => Ok(true),

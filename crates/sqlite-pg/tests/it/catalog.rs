@@ -161,6 +161,8 @@ fn definitions_are_changed_as_migrations_change_them() {
     assert_eq!(client.query("INSERT INTO t VALUES (8, 9, 'x')")[0], "INSERT 0 1");
     client.query("ROLLBACK");
     assert_eq!(client.query(key)[1], format!("row {rest}"));
+    assert_eq!(client.query("INSERT INTO t VALUES (8, 9, 'x')")[0], "error 23503");
+    assert!(!client.query("SELECT sql FROM sqlite_schema")[1..].concat().contains("refrain_edit"));
     assert_eq!(client.query("ALTER TABLE t DROP CONSTRAINT k")[0], "ALTER TABLE");
     assert_eq!(client.query("INSERT INTO t VALUES (8, 9, 'x')")[0], "INSERT 0 1");
     let mut other = place.client();
