@@ -288,6 +288,13 @@ fn set(tokens: &mut Tokens<'_>) -> Option<Command> {
     if tokens.take_word(&["transaction"]) {
         return modes(tokens).map(Command::Modes);
     }
+    if tokens.take_word(&["constraints"]) {
+        // What is deferred is checked at COMMIT, whatever this says.
+        while !tokens.take_word(&["deferred", "immediate"]) {
+            tokens.take()?;
+        }
+        return Some(Command::Nothing("SET CONSTRAINTS"));
+    }
     let local = tokens.take_word(&["local"]);
     let form = |tokens: &mut Tokens<'_>| {
         let form = FORMS.iter().find(|(words, _)| tokens.take_words(words));

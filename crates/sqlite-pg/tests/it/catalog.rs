@@ -142,6 +142,11 @@ fn definitions_are_changed_as_migrations_change_them() {
     assert_eq!(client.query(key)[1], "SELECT 0");
     for (text, reply) in [
         (add, "ALTER TABLE"),
+        ("SET CONSTRAINTS ALL IMMEDIATE", "SET CONSTRAINTS"),
+        (
+            "ALTER TABLE u ADD COLUMN up INT CONSTRAINT up REFERENCES u (id) DEFERRABLE INITIALLY DEFERRED",
+            "ALTER TABLE",
+        ),
         ("INSERT INTO t VALUES (3, 9)", "error 23503"),
         ("ALTER TABLE t ALTER COLUMN c TYPE VARCHAR(5)", "ALTER TABLE"),
         ("INSERT INTO t VALUES (4, 1, 'abcde')", "INSERT 0 1"),
