@@ -18,7 +18,7 @@ struct Constraint {
     condition: String,
 }
 
-/// What a foreign key refers to, and its actions.
+/// The target of a foreign key, and its actions.
 #[derive(Default)]
 struct Reference {
     table: String,

@@ -13,7 +13,7 @@ use super::define::{SYSTEM_COLUMNS, plain_key, written};
 use super::edits::{self, SchemaEdit};
 use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::value::name;
-use super::{Translated, Translator, hints, strings};
+use super::{Translated, Translator, hints, integer, strings};
 
 /// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";
@@ -182,7 +182,7 @@ impl Translator<'_> {
                 if (is, limit) == (column.is, column.limit) {
                     return Ok(Some("SELECT 1 WHERE 0".to_owned()));
                 }
-                if !is_wider((column.is, column.limit), (is, limit)) || !is_cast(to) {
+                if !is_wider((column.is, column.limit), (is, limit)) || !is_cast(to, &it.name) {
                     return Err(hints::refuse("ALTER COLUMN").into());
                 }
                 let old = format!(" {}", column.is.declaration(column.limit));
@@ -272,20 +272,17 @@ fn is_wider(from: (Type, Option<u32>), to: (Type, Option<u32>)) -> bool {
     }
 }
 
-/// True if USING is absent, or a cast of the column itself.
-fn is_cast(column: &ColumnDef) -> bool {
-    match column.raw_default.as_ref().and_then(|using| using.node.as_ref()) {
-        None => true,
-        Some(NodeEnum::TypeCast(cast)) => {
-            let inside = cast.arg.as_ref().and_then(|arg| arg.node.as_ref());
-            let type_name = |of: &Option<TypeName>| {
-                of.as_ref().map(|of| (strings(&of.names), of.typmods.len()))
-            };
-            matches!(inside, Some(NodeEnum::ColumnRef(it)) if strings(&it.fields) == [column.colname.clone()] || column.colname.is_empty())
-                && type_name(&cast.type_name) == type_name(&column.type_name)
-        }
-        Some(_) => false,
-    }
+/// True if USING is absent, or a cast of the column itself to its new type.
+fn is_cast(definition: &ColumnDef, column: &str) -> bool {
+    let Some(using) = &definition.raw_default else { return true };
+    let Some(NodeEnum::TypeCast(cast)) = &using.node else { return false };
+    let inside = cast.arg.as_ref().and_then(|arg| arg.node.as_ref());
+    let own = matches!(inside, Some(NodeEnum::ColumnRef(it)) if strings(&it.fields) == [column]);
+    let words = |of: &Option<TypeName>| {
+        let of = of.as_ref()?;
+        Some((strings(&of.names), of.typmods.iter().map(integer).collect::<Vec<_>>()))
+    };
+    own && words(&cast.type_name) == words(&definition.type_name)
 }
 
 /// Returns the CHECK that a command adds, if it adds one under a name.
