@@ -71,6 +71,12 @@ pub(crate) enum Purpose {
     Ping,
     /// It asks for the collation that a statement has set without a report.
     Collation,
+    /// It asks for the number that a row got.
+    InsertId,
+    /// It gives the session such a number.
+    GiveInsertId,
+    /// It clears warnings and errors.
+    Clear,
     /// It asks what the client wants to be told of changes.
     Wishes,
     /// It prepares a statement of the client, which the server lacks.
@@ -89,7 +95,11 @@ impl Purpose {
 
     /// Whether the rows are looked at.
     fn has_rows(self) -> bool {
-        matches!(self, Self::Variables | Self::Collations | Self::Collation | Self::Wishes)
+        match self {
+            Self::Variables | Self::Collations | Self::Collation | Self::Wishes => true,
+            Self::InsertId => true,
+            _ => false,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use refrain_mysql_wire::{Capabilities, Malformed, Status, command};
 
 use crate::commands::{ReadPacket, Sent};
 use crate::errors::Brand;
+use crate::insert_id::Own;
 use crate::parts::{ClientSession, Left, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
@@ -43,18 +44,19 @@ pub(crate) fn learn_flags(client: &mut ClientSession, status: Status) {
     client.status = status.of_session();
 }
 
-/// Learns what the end of a reply has left in the session.
+/// Learns what the end of a reply has left in the session. Returns the number of a row that an OK
+/// packet has.
 pub(crate) fn learn_left(
     client: &mut ClientSession,
     packet: &ReadPacket<'_>,
     agreed: Capabilities,
-    command: u8,
-) {
-    let is_statement = matches!(command, command::QUERY | command::STMT_EXECUTE);
+    sent: &Sent,
+) -> Option<u64> {
+    let is_statement = matches!(sent.command, command::QUERY | command::STMT_EXECUTE);
     let memory = &mut client.memory;
     memory.found_rows |= is_statement && packet.payload.first() == Some(&first::EOF);
-    client.left = if let Ok(ok) = OkPacket::read(packet.payload, agreed) {
-        memory.insert_id |= is_statement && ok.last_insert_id > 0;
+    let ok = OkPacket::read(packet.payload, agreed).ok();
+    client.left = if let Some(ok) = &ok {
         let counts = ok.affected_rows > 0 || ok.last_insert_id > 0;
         Left { warnings: ok.warnings > 0, counts }
     } else {
@@ -63,6 +65,11 @@ pub(crate) fn learn_left(
         Left { warnings, counts: false }
     };
     memory.conditions |= client.left.warnings;
+    // In MariaDB a statement without tables leaves those from before.
+    let clears = is_statement && client.brand == Some(Brand::MySql) && !sent.facts.asks.conditions;
+    client.has_conditions = client.left.warnings || client.has_conditions && !clears;
+    // The one behind rows has none.
+    ok.filter(|_| packet.payload.first() == Some(&first::OK)).map(|ok| ok.last_insert_id)
 }
 
 /// Changes of which the server has not told all.
@@ -175,6 +182,8 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.pins.put(Pins::SCHEMA, began_without && client.settings.schema.is_some());
     client.status = Status::AUTOCOMMIT;
     client.last_server = 0;
+    client.insert_id = Own::default();
+    client.has_conditions = false;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

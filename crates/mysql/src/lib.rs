@@ -6,7 +6,8 @@
 //! (`requests`, `statements`, `sending`), behind the settings and the prepared statement that the
 //! server lacks (`train`, `presence`). The packets of a server
 //! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
-//! say of the session is learnt (`learn`). Between two commands a server may go back (`settle`,
+//! say of the session is learnt (`learn`). The number of LAST_INSERT_ID() follows the client
+//! (`insert_id`). Between two commands a server may go back (`settle`,
 //! `release`).
 //!
 //! Each file uses only files that stand before it in this list.
@@ -21,6 +22,7 @@ mod variant;
 mod sweep;
 mod settings;
 mod pins;
+mod insert_id;
 mod text;
 mod definitions;
 mod statement;

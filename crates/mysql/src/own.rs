@@ -114,6 +114,12 @@ fn for_client(
             edit(&mut c.session.settings, |settings| settings.set(&base, name, collation));
             server.session.settings = c.session.settings.clone();
         }
+        Purpose::InsertId => {
+            let [number] = first else { return preparing::broken(step, conn) };
+            let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
+            let Some(number) = number else { return preparing::broken(step, conn) };
+            train::insert_id(c, server).answered(number);
+        }
         Purpose::Wishes => {
             let [a, b, c_, d] = first else { return preparing::broken(step, conn) };
             c.session.wishes = Wishes::of([a, b, c_, d]);
@@ -131,7 +137,7 @@ fn for_client(
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
         // Limits on what is read are limits on this, too.
-        Purpose::Variables if rows.len() < server.session.base.count() => {
+        Purpose::Variables if rows.len() + 1 < server.session.base.count() => {
             c.session.pins.add(Pins::VARIABLES);
         }
         Purpose::Variables => {
@@ -158,6 +164,8 @@ fn for_client(
             }
         }
         Purpose::Settings
+        | Purpose::GiveInsertId
+        | Purpose::Clear
         | Purpose::Reset
         | Purpose::Collations
         | Purpose::Tracking

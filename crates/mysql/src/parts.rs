@@ -14,6 +14,7 @@ use refrain_pool::{Conn, Now, Parts};
 use crate::commands::Commands;
 use crate::definitions::{Coming, Moment};
 use crate::errors::Brand;
+use crate::insert_id::{Kept, Own, Readers};
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
 use crate::registry::Registry;
@@ -56,6 +57,10 @@ pub struct ClientSession {
     pub(crate) last_server: u64,
     /// The things that the client has had that server remember since another client had it.
     pub(crate) memory: Memory,
+    /// Whether a statement has left warnings or an error that may still be there to ask about.
+    pub(crate) has_conditions: bool,
+    /// The number that LAST_INSERT_ID() is to tell.
+    pub(crate) insert_id: Own,
 }
 
 /// How far a client's session has come.
@@ -191,6 +196,8 @@ pub struct ServerSession {
     pub(crate) last_client: Option<ClientSerial>,
     /// The things that clients have left for later questions.
     pub(crate) leftover: Leftover,
+    /// The number that LAST_INSERT_ID() tells.
+    pub(crate) insert_id: Kept,
     /// Bytes that the server has sent for a client that has left.
     pub(crate) dropped: usize,
     /// Strings of the rows that an internal command asks for.
@@ -306,6 +313,8 @@ pub struct PoolPart {
     secret: Mutex<Option<ServerSecret>>,
     /// Whether the next login stays in the clear, as TLS has failed.
     stays_clear: AtomicBool,
+    /// Whether clients read the number that a row got.
+    pub(crate) readers: Readers,
 }
 
 impl PoolPart {

@@ -8,6 +8,7 @@ use refrain_pool::protocol::Fitness;
 use refrain_pool::{Conn, Step};
 
 use crate::commands::{self, Purpose};
+use crate::insert_id::Kept;
 use crate::parts::{Leftover, My, Reading, Transaction};
 use crate::settings::edit;
 use crate::train;
@@ -60,8 +61,13 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     let out = step.ports.out(conn);
     commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     session.settings = std::sync::Arc::new(session.settings.reset());
+    // MariaDB keeps the schema and forgets its character set, until it is named again.
+    if session.base.is_mariadb() && session.settings.schema.is_some() {
+        edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
+    }
     session.slots.clear();
     session.leftover = Leftover::Nothing;
+    session.insert_id = Kept::default();
     train::track(session, out);
     Fitness::Busy
 }

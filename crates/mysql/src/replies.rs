@@ -8,6 +8,7 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Goes, ReadPacket, Run, Sent};
+use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
 use crate::parts::{Leftover, My, Place, Reading};
@@ -189,6 +190,7 @@ fn answered(
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
                 server.session.leftover = Leftover::Nothing;
+                server.session.insert_id = Kept::default();
             }
             if sent.facts.wishes && may_ask_for_file(step, client, sent) {
                 // It could not be asked before the file was there.
@@ -199,8 +201,7 @@ fn answered(
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 train::ask_variables(&mut server.session, ports.out(conn));
                 // The question leaves nothing else of the statements before.
-                let insert_id = c.session.memory.insert_id;
-                c.session.memory = Memory { insert_id, ..Memory::default() };
+                c.session.memory = Memory::default();
             }
             if sent.facts.releases && !packet.is_error() {
                 let Linked { server, .. } = step.linked(client, conn);
@@ -241,11 +242,16 @@ fn write(
         learn::learn_flags(session, status);
     }
     if taken.part == Part::End {
-        learn::learn_left(session, packet, agreed, sent.command);
+        let told = learn::learn_left(session, packet, agreed, sent);
         if session.left.warnings {
             server.session.leftover = Leftover::Conditions;
         }
+        let is_statement = matches!(sent.command, command::QUERY | command::STMT_EXECUTE);
+        if is_statement {
+            train::insert_id(c, server).over(sent.facts.insert_id.effect, told);
+        }
     }
+    let session = &mut c.session;
     if packet.has_untold_changes() {
         server.session.has_untold = true;
         let eof = EofPacket::read(payload, Capabilities::NONE)?;

@@ -9,12 +9,13 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Step};
 
 use crate::errors::{self, Brand};
+use crate::insert_id::Effect;
 use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
 use crate::text::{self, Facts, Reads, Tables, Verb};
-use crate::{answers, entering, statements};
+use crate::{answers, entering, settle, statements};
 
 /// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,10 @@ pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize 
             Some(bytes) => used += bytes,
             None => break,
         }
+    }
+    // The last commands may have been such that no reply to them gives the server back.
+    if let Some(server) = step.server_of(conn) {
+        settle::settle(step, conn, server);
     }
     match step.engine.connections.client(conn) {
         Some(client) if used == input.len() && lacks_rest(client) => {
@@ -201,6 +206,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             if header.is_continued() {
                 facts.pins.add(Pins::VARIABLES);
                 facts.tables = Tables::Change;
+                facts.insert_id.effect = Effect::Untold;
             }
             if facts.verb == Verb::Kill {
                 let brand = client.session.brand.unwrap_or(Brand::MySql);

@@ -10,6 +10,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Command, Sent};
 use crate::errors::{self, Fixed};
+use crate::insert_id::{Before, Uses};
 use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
@@ -17,8 +18,6 @@ use crate::slots::{Guess, Outcome};
 use crate::text::{Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
 
-/// The serial of no server: the client has run nothing.
-const NO_SERVER: u64 = 0;
 /// The serial of no server: none has what the client was told last.
 const NOWHERE: u64 = u64::MAX;
 
@@ -74,6 +73,9 @@ pub(crate) fn send(
         client.await_replies();
         return None;
     }
+    if let Some(handled) = insert_id_first(step, (conn, server), packet, facts.insert_id) {
+        return handled;
+    }
     if facts.asks != Memory::default() && !remembers(step, (conn, server), facts.asks) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
@@ -117,6 +119,44 @@ pub(crate) fn send(
         settle::settle(step, conn, server);
     }
     Some(packet.here())
+}
+
+/// Does what has to be done about the number that LAST_INSERT_ID() tells before a text that uses it.
+/// Returns what [`send`] returns, if the text does not go.
+fn insert_id_first(
+    step: &mut Step<'_, My>,
+    (conn, server): (Conn, Conn),
+    packet: &Incoming<'_>,
+    uses: Uses,
+) -> Option<Option<usize>> {
+    if uses == Uses::default() {
+        return None;
+    }
+    let Linked { client, server: s, core_state, .. } = step.linked(conn, server);
+    let readers = &core_state.pool(client.pool()).shared.protocol.readers;
+    let before = train::insert_id(client, s).before(uses, readers);
+    // The replies before may change it.
+    if before != Before::Nothing && has_to_wait(step, conn) {
+        return Some(None);
+    }
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    match before {
+        Before::Nothing => None,
+        Before::Give(number) => {
+            train::insert_id(client, s).given(number);
+            train::give_insert_id(&mut s.session, ports.out(server), number);
+            None
+        }
+        Before::Ask => {
+            train::ask_insert_id(&mut s.session, ports.out(server));
+            client.await_replies();
+            Some(None)
+        }
+        Before::Refuse => {
+            let told = errors::DIAGNOSTICS_GONE.into();
+            Some(refuse(step, conn, told, (packet.header, packet.here())))
+        }
+    }
 }
 
 /// Has a server get the statement that a command names. Returns whether its number is foretold; as
@@ -175,11 +215,26 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
     step.linked(client, server).server.session.commands.has_client_command()
 }
 
-/// Whether a client's server still has what the client's statements have left that a text asks
-/// about.
+/// Whether a client's server has what the client's statements have left that a text asks about. If
+/// they have left no warnings, those of others are cleared.
 fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), asked: Memory) -> bool {
-    let Linked { client, server, .. } = step.linked(conn, server);
-    memory(client, server).has(asked)
+    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    // A list is that of the last statement.
+    let of_last = Memory { last: asked.last || asked.conditions, ..asked };
+    let memory = memory(client, s);
+    if memory.has(of_last) {
+        return true;
+    }
+    let has_rest = memory.has(Memory { conditions: false, ..asked });
+    // What is under way may leave some.
+    let is_clear = !client.session.has_conditions && s.session.commands.is_empty();
+    if !asked.conditions || !has_rest || !is_clear {
+        return false;
+    }
+    if s.session.leftover == Leftover::Conditions {
+        train::clear_conditions(&mut s.session, ports.out(server));
+    }
+    true
 }
 
 /// Returns what a server remembers of a client. The session of a client that has run nothing is as
@@ -190,8 +245,7 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
         return client.session.memory;
     }
     let leftover = server.session.leftover;
-    let insert_id = leftover == Leftover::Nothing && client.session.last_server == NO_SERVER;
-    Memory { insert_id, conditions: leftover != Leftover::Conditions, ..Memory::default() }
+    Memory { conditions: leftover != Leftover::Conditions, ..Memory::default() }
 }
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the
@@ -293,7 +347,8 @@ pub(crate) fn refuse(
         errors::write(out, 1, told.code, told.words.as_bytes());
     })?;
     // No server has this error to ask about.
-    step.engine.connections.client(conn)?.session.last_server = NOWHERE;
+    let session = &mut step.engine.connections.client(conn)?.session;
+    (session.last_server, session.has_conditions) = (NOWHERE, true);
     Some(bytes)
 }
 

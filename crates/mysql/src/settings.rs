@@ -5,6 +5,7 @@
 //! (`session_track_system_variables`), so nothing is read from texts. Of the variables, settings
 //! have those that differ from the server's [`Base`].
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -35,9 +36,17 @@ pub(crate) struct Settings {
 /// The statement that asks for the values of all variables.
 pub(crate) const VARIABLES: &[u8] = b"SHOW SESSION VARIABLES";
 
+/// The statement that asks for the values of all variables but the list of what is to be reported.
+/// That is longer than a value may be in MariaDB, which leaves a warning.
+pub(crate) const VARIABLES_AGAIN: &[u8] = b"SHOW SESSION VARIABLES WHERE Variable_name <> \
+    'session_track_system_variables'";
+
 /// Variables that a session has for one statement, or that are no setting: their values as reported
 /// are not those to set.
 const UNTRACKED: &[&str] = &[
+    // These two come with the schema.
+    "character_set_database",
+    "collation_database",
     "error_count",
     "gtid_next",
     "identity",
@@ -128,14 +137,22 @@ impl Base {
         std::str::from_utf8(self.value(name)?).ok()?.parse().ok()
     }
 
+    fn version(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.value(b"version").unwrap_or_default())
+    }
+
+    /// Whether the server is MariaDB.
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.version().to_ascii_lowercase().contains("mariadb")
+    }
+
     /// Whether a prepared statement goes by the types of its first execution for good.
     pub(crate) fn fixes_types(&self) -> bool {
-        let version = String::from_utf8_lossy(self.value(b"version").unwrap_or_default());
-        let is_mariadb = version.to_ascii_lowercase().contains("mariadb");
+        let version = self.version();
         let mut numbers =
             version.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
         let version: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or_default());
-        !is_mariadb && version >= FIXES_TYPES
+        !self.is_mariadb() && version >= FIXES_TYPES
     }
 
     /// Whether changes of a variable follow the client.
@@ -448,6 +465,16 @@ mod tests {
         text.clear();
         put_value(&mut text, b"system_versioning_asof", b"DEFAULT");
         assert_eq!(text, b"DEFAULT");
+    }
+
+    #[test]
+    fn the_character_set_of_the_schema_comes_with_the_schema() {
+        let mut base = Base::default();
+        for name in ["character_set_database", "character_set_server", "collation_database"] {
+            base.add(name.as_bytes(), b"latin1");
+        }
+        assert!(!base.tracks(b"character_set_database") && !base.tracks(b"collation_database"));
+        assert!(String::from_utf8_lossy(&base.tracking()).ends_with("='character_set_server'"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the text: a word of a table, outside of strings and comments. A word says that the text *may* do
 //! something.
 
+use crate::insert_id::{Effect, Reading, Uses};
 use crate::pins::Pins;
 
 /// The effects that a text may have.
@@ -25,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) variables: Variables,
     /// The things of earlier statements that it may ask about.
     pub(crate) asks: Memory,
+    /// The things that it may do with the number that a row got by itself.
+    pub(crate) insert_id: Uses,
     /// Whether it ends the session with its transaction.
     pub(crate) releases: bool,
     /// The fate of the definitions of tables.
@@ -34,29 +37,20 @@ pub(crate) struct Facts {
 /// The things that a session remembers of the statements before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// The warnings, the error and the counts of the last statement.
+    /// The counts of the last statement.
     pub(crate) last: bool,
     /// The warnings and the error of the last statement that had any, or that has cleared those
     /// before. One that uses no table does neither.
     pub(crate) conditions: bool,
-    /// The number that a row got by itself: that of the last statement that made one.
-    pub(crate) insert_id: bool,
     /// The number of rows: that of the last statement that had some.
     pub(crate) found_rows: bool,
 }
 
 impl Memory {
-    /// Adds the question about warnings and errors, if there is one.
-    fn add_conditions(&mut self, asks: bool) {
-        self.last |= asks;
-        self.conditions |= asks;
-    }
-
     /// Whether all of another one is in this.
     pub(crate) fn has(self, other: Self) -> bool {
         (self.last || !other.last)
             && (self.conditions || !other.conditions)
-            && (self.insert_id || !other.insert_id)
             && (self.found_rows || !other.found_rows)
     }
 }
@@ -110,6 +104,10 @@ enum Meaning {
     Verb(Verb),
     /// It may change a table.
     Define,
+    /// It may do anything.
+    Run,
+    /// It may insert rows.
+    Insert,
     /// It may ask for a file.
     Load,
     /// It may change what the server reports.
@@ -134,14 +132,14 @@ enum Meaning {
 const WORDS: &[(&str, Meaning)] = &[
     ("alter", Meaning::Define),
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
-    ("call", Meaning::Define),
+    ("call", Meaning::Run),
     ("commit", Meaning::Verb(Verb::End)),
-    ("create", Meaning::Define),
+    ("create", Meaning::Run),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
     ("drop", Meaning::Define),
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
-    ("execute", Meaning::Define),
+    ("execute", Meaning::Run),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("found_rows", Meaning::AskFoundRows),
     ("get", Meaning::Verb(Verb::Get)),
@@ -149,12 +147,14 @@ const WORDS: &[(&str, Meaning)] = &[
     ("grant", Meaning::Define),
     ("handler", Meaning::PinAsVerb(Pins::HANDLER)),
     ("identity", Meaning::AskInsertId),
+    ("insert", Meaning::Insert),
     ("kill", Meaning::Verb(Verb::Kill)),
     ("last_insert_id", Meaning::AskInsertId),
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("release", Meaning::Release),
     ("rename", Meaning::Define),
+    ("replace", Meaning::Insert),
     ("revoke", Meaning::Define),
     ("role", Meaning::PinInSet(Pins::ROLE)),
     ("rollback", Meaning::Verb(Verb::End)),
@@ -197,8 +197,14 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         is_variable: false,
         is_behind_into: false,
         is_behind_no: false,
+        is_behind_insert: false,
     };
     reader.read();
+    let Facts { has_several, insert_id, .. } = &mut reader.facts;
+    // The last OK packet tells nothing of the statements before the last one.
+    if *has_several && insert_id.effect == Effect::Told {
+        insert_id.effect = Effect::Untold;
+    }
     reader.facts
 }
 
@@ -213,6 +219,8 @@ struct Reader<'a> {
     is_behind_into: bool,
     /// Whether the word NO has come, and nothing behind it.
     is_behind_no: bool,
+    /// Whether a statement before the present one may have inserted rows.
+    is_behind_insert: bool,
 }
 
 impl Reader<'_> {
@@ -242,6 +250,7 @@ impl Reader<'_> {
                 }
                 b';' => {
                     (is_first, ended) = (true, true);
+                    self.is_behind_insert = self.facts.insert_id.effect != Effect::None;
                     self.at += 1;
                     continue;
                 }
@@ -291,29 +300,57 @@ impl Reader<'_> {
                 self.facts.pins.add(pins);
             }
             Meaning::Define => self.facts.tables = Tables::Change,
+            Meaning::Run => {
+                self.facts.tables = Tables::Change;
+                self.facts.insert_id.effect = Effect::Untold;
+            }
+            Meaning::Insert => self.insert(),
             Meaning::Release => {
                 let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
                 self.facts.releases |= ends && !self.is_behind_no;
             }
-            Meaning::Load => self.facts.loads = true,
+            Meaning::Load => {
+                self.facts.loads = true;
+                self.insert();
+            }
             Meaning::Wish => self.facts.wishes = true,
             Meaning::SetForOne if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.variables = Variables::SetBack;
             }
             Meaning::AskBack => self.facts.asks.last |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
-            Meaning::AskInsertId => {
-                self.facts.asks.insert_id |= self.is_called() || self.is_variable;
-            }
-            Meaning::AskBackAsVariable => self.facts.asks.add_conditions(self.is_variable),
+            Meaning::AskInsertId => self.ask_insert_id(verb),
+            Meaning::AskBackAsVariable => self.facts.asks.conditions |= self.is_variable,
             Meaning::AskBackBehind(wanted) => {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
-                self.facts.asks.add_conditions(is_behind);
+                self.facts.asks.conditions |= is_behind;
+                // GET DIAGNOSTICS asks for counts as well.
+                self.facts.asks.last |= is_behind && wanted == Verb::Get;
             }
             Meaning::PinAsVerb(_)
             | Meaning::PinInSet(_)
             | Meaning::SetForOne
             | Meaning::Verb(_) => {}
+        }
+    }
+
+    /// Notes that the text may insert rows.
+    fn insert(&mut self) {
+        let effect = &mut self.facts.insert_id.effect;
+        *effect = if *effect == Effect::Untold { Effect::Untold } else { Effect::Told };
+    }
+
+    /// Notes a word that is a name of the number that a row got.
+    fn ask_insert_id(&mut self, verb: Option<Meaning>) {
+        let is_set = matches!(verb, Some(Meaning::Verb(Verb::Set)));
+        let reads = self.is_called() || self.is_variable && !is_set;
+        let uses = &mut self.facts.insert_id;
+        match (reads, uses.reading) {
+            // LAST_INSERT_ID(…) sets it, and so does SET.
+            (false, _) => uses.effect = Effect::Untold,
+            (true, Reading::No) if self.is_behind_insert => uses.reading = Reading::OfText,
+            (true, Reading::OfText) if self.is_behind_insert => {}
+            (true, _) => uses.reading = Reading::OfSession,
         }
     }
 
@@ -451,15 +488,16 @@ mod tests {
         assert!(of("a; b").has_several && !of("a ; -- b").has_several && !of("';'").has_several);
         assert!(of("LOAD DATA LOCAL INFILE 'x'").loads);
         for (text, due) in [
-            ("SHOW WARNINGS", true),
-            ("SELECT ROW_COUNT( )", true),
-            ("SELECT @@session.warning_count", true),
-            ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", true),
-            ("SELECT errors, warnings, identity, warning_count FROM log", false),
-            ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", false),
-            ("SELECT t.last_insert_id FROM t", false),
+            ("SHOW WARNINGS", (false, true)),
+            ("SELECT ROW_COUNT( )", (true, false)),
+            ("SELECT @@session.warning_count", (false, true)),
+            ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", (true, true)),
+            ("SELECT errors, warnings, identity, warning_count FROM log", (false, false)),
+            ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", (false, false)),
+            ("SELECT t.last_insert_id FROM t", (false, false)),
         ] {
-            assert_eq!(of(text).asks.last, due, "{text}");
+            let Memory { last, conditions, .. } = of(text).asks;
+            assert_eq!((last, conditions), due, "{text}");
         }
         for (text, due) in [
             ("COMMIT RELEASE", true),
@@ -470,18 +508,33 @@ mod tests {
         ] {
             assert_eq!(of(text).releases, due, "{text}");
         }
-        let asks = |insert_id, found_rows| Memory { insert_id, found_rows, ..Memory::default() };
-        for (text, due) in [
-            ("select last_insert_id()", asks(true, false)),
-            ("SELECT @@session.identity, @@last_insert_id", asks(true, false)),
-            ("SELECT FOUND_ROWS()", asks(false, true)),
-            ("SELECT last_insert_id, identity, LAST_INSERT_ID(5)", asks(false, false)),
-        ] {
-            assert_eq!(of(text).asks, due, "{text}");
-        }
+        assert!(of("SELECT FOUND_ROWS()").asks.found_rows);
+        assert_eq!(of("SELECT LAST_INSERT_ID()").asks, Memory::default());
         assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
         assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
         let plain = Reads { plain_backslash: true, ..Reads::default() };
         assert_eq!(facts(b"select '\\', get_lock('a', 1)", plain).pins, Pins::USER_LOCK);
+    }
+    #[test]
+    fn the_number_of_a_row() {
+        use Effect::{None, Told, Untold};
+        use Reading::{No, OfSession, OfText};
+        for (text, effect, reading) in [
+            ("select last_insert_id()", None, OfSession),
+            ("SELECT @@session.identity, @@last_insert_id", None, OfSession),
+            ("SELECT LAST_INSERT_ID(5)", Untold, No),
+            ("SET last_insert_id = 5", Untold, No),
+            ("SET @@last_insert_id = 5, @a = LAST_INSERT_ID()", Untold, OfSession),
+            ("INSERT INTO t VALUES (1)", Told, No),
+            ("INSERT INTO t VALUES (LAST_INSERT_ID())", Told, OfSession),
+            ("INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()", Untold, OfText),
+            ("SELECT LAST_INSERT_ID(); REPLACE t SELECT 1", Untold, OfSession),
+            ("INSERT INTO t VALUES (LAST_INSERT_ID()); SELECT @@identity", Untold, OfSession),
+            ("LOAD DATA INFILE 'x' INTO TABLE t", Told, No),
+            ("CALL p; INSERT INTO t VALUES (1)", Untold, No),
+            ("UPDATE t SET a = 1", None, No),
+        ] {
+            assert_eq!(of(text).insert_id, Uses { effect, reading }, "{text}");
+        }
     }
 }

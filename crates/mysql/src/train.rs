@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use refrain_mysql_wire::command;
 use refrain_mysql_wire::request::{MULTI_STATEMENTS_OFF, MULTI_STATEMENTS_ON};
+use refrain_pool::client::Client;
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
-use crate::parts::{My, ServerSession};
+use crate::insert_id::{self, Sides};
+use crate::parts::{Leftover, My, ServerSession};
 use crate::settings::{self, Settings};
 use crate::wishes::{self, Wishes};
 
@@ -91,7 +94,7 @@ pub(crate) fn put_wishes(session: &mut ServerSession, out: &mut Vec<u8>, wishes:
 pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, wishes::QUESTION, Purpose::Wishes);
     track(session, out);
-    commands::send_text(&mut session.commands, out, settings::VARIABLES, Purpose::Variables);
+    commands::send_text(&mut session.commands, out, settings::VARIABLES_AGAIN, Purpose::Variables);
     // The questions have cleared what the statement has left to ask about.
     session.last_client = None;
 }
@@ -99,7 +102,7 @@ pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
 /// Asks for all variables behind a statement that has set some for its own time: the report on them
 /// is made before they are set back.
 pub(crate) fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
-    commands::send_text(&mut session.commands, out, settings::VARIABLES, Purpose::Variables);
+    commands::send_text(&mut session.commands, out, settings::VARIABLES_AGAIN, Purpose::Variables);
 }
 
 /// Asks for the collation that a statement has set without a report.
@@ -108,4 +111,36 @@ pub(crate) fn ask_collation(session: &mut ServerSession, out: &mut Vec<u8>) {
     let text = b"SELECT @@collation_connection LIMIT 1";
     commands::send_text(&mut session.commands, out, text, Purpose::Collation);
     session.last_client = None;
+}
+
+/// Returns the number that LAST_INSERT_ID() tells, on both sides.
+pub(crate) fn insert_id<'a>(client: &'a mut Client<My>, server: &'a mut Server<My>) -> Sides<'a> {
+    Sides {
+        client: client.serial(),
+        own: &mut client.session.insert_id,
+        server: server.serial(),
+        kept: &mut server.session.insert_id,
+    }
+}
+
+/// Asks for the number that LAST_INSERT_ID() tells.
+pub(crate) fn ask_insert_id(session: &mut ServerSession, out: &mut Vec<u8>) {
+    commands::send_text(&mut session.commands, out, insert_id::QUESTION, Purpose::InsertId);
+    session.last_client = None;
+}
+
+/// Gives a server the number that LAST_INSERT_ID() tells.
+pub(crate) fn give_insert_id(session: &mut ServerSession, out: &mut Vec<u8>, number: u64) {
+    let text = format!("SET @@session.last_insert_id={number}");
+    commands::send_text(&mut session.commands, out, text.as_bytes(), Purpose::GiveInsertId);
+    session.last_client = None;
+}
+
+/// Clears the warnings and the error that other clients have left.
+pub(crate) fn clear_conditions(session: &mut ServerSession, out: &mut Vec<u8>) {
+    // Only statements that use a table clear them in MariaDB.
+    let text = b"DO (SELECT 1 FROM (SELECT 1) AS t)";
+    commands::send_text(&mut session.commands, out, text, Purpose::Clear);
+    session.last_client = None;
+    session.leftover = Leftover::Counts;
 }

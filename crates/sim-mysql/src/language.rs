@@ -28,6 +28,8 @@ pub enum Statement {
     SetTransaction(String),
     /// A row is written: the number that it gets.
     Insert(u64),
+    /// A row is written with a number that the statement names.
+    InsertNamed(u64),
     /// The same row again, which is an error.
     InsertAgain,
     /// An error that ends the transaction.
@@ -107,7 +109,7 @@ fn statement(text: &str) -> Statement {
         ["SELECT", "LAST_INSERT_ID()"] => Statement::InsertId,
         ["SELECT", "ROW_COUNT()"] => Statement::RowCount,
         ["SHOW", "WARNINGS"] => Statement::ShowWarnings,
-        ["SHOW", "SESSION", "VARIABLES"] => Statement::ShowVariables,
+        ["SHOW", "SESSION", "VARIABLES", ..] => Statement::ShowVariables,
         ["SHOW", "COLLATION"] => Statement::ShowCollation,
         ["SELECT", lock] if lock.starts_with("GET_LOCK(") => Statement::GetLock(lock.into()),
         ["SELECT", ref asked @ ..] if asked.iter().all(|word| word.starts_with("@@")) => {
@@ -131,6 +133,7 @@ fn statement(text: &str) -> Statement {
         ["SAVEPOINT", name] => Statement::Savepoint(name.into()),
         ["ROLLBACK", "TO", name] => Statement::RollbackTo(name.into()),
         ["INSERT", id] => Statement::Insert(id.parse().unwrap_or(0)),
+        ["INSERT", id, "NAMED"] => Statement::InsertNamed(id.parse().unwrap_or(0)),
         ["INSERT", "AGAIN", "1"] => Statement::InsertAgain,
         ["DEADLOCK"] => Statement::Deadlock,
         ["CREATE", "TABLE", name] => Statement::Ddl(name == "bad"),
@@ -144,7 +147,7 @@ fn statement(text: &str) -> Statement {
         ["CALL", "PREPARES"] => Statement::CallPrepare,
         ["CALL", count] => Statement::Call(number(count)),
         ["LOAD", "DATA", "LOCAL", ..] => Statement::Load,
-        ["DO"] => Statement::Do,
+        ["DO", ..] => Statement::Do,
         ["FAIL"] => Statement::Fail,
         _ => Statement::Wrong,
     }

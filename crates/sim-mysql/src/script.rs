@@ -278,9 +278,10 @@ impl Script {
     }
 
     fn asks(&mut self) {
-        match self.rng.below(3) {
+        match self.rng.below(4) {
             0 => self.insert(),
-            1 => self.text("WARN ~"),
+            1 => self.text("INSERT ~ 9 NAMED"),
+            2 => self.text("WARN ~"),
             _ => {}
         }
         let texts = ["SELECT ~ LAST_INSERT_ID()", "SELECT ~ ROW_COUNT()", "SHOW WARNINGS ~"];

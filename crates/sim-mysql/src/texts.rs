@@ -52,10 +52,15 @@ impl Session {
                 self.file = Some((tag.to_owned(), Vec::new()));
                 return reply.put([b"\xFBfile of ", tag.as_bytes()].concat());
             }
-            Statement::Insert(id) => match self.write_row(tag, prefix) {
+            Statement::Insert(id) | Statement::InsertNamed(id) => match self.write_row(tag, prefix)
+            {
                 Ok(()) => {
                     (outcome.rows, outcome.id) = (1, *id);
-                    (self.row_count, self.insert_id) = (1, *id);
+                    self.row_count = 1;
+                    // A number that the statement names is told, and is none that a row got.
+                    if matches!(statement, Statement::Insert(_)) {
+                        self.insert_id = *id;
+                    }
                 }
                 Err(words) => return self.fail(reply, 1792, "25006", words),
             },
@@ -85,6 +90,9 @@ impl Session {
     /// Changes the session as a statement says that is none about transactions.
     fn change(&mut self, statement: &Statement, tag: &str) -> Result<(), Refusal> {
         match statement {
+            Statement::Set(values) if values[0].0 == "last_insert_id" => {
+                self.insert_id = values[0].1.parse().unwrap_or(0);
+            }
             Statement::Set(values) => {
                 if values.iter().any(|(name, _)| !self.variables.has(name)) {
                     return Err((1193, "HY000", "Unknown system variable".to_owned()));

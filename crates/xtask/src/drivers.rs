@@ -118,6 +118,6 @@ pub(crate) fn java(program: &str) -> Result<Command> {
 fn asyncpg_suite() -> Result<Command> {
     let mut command = Command::new(provision::python()?);
     command.arg(workspace::root().join("drivers/asyncpg-suite/run.py"));
-    command.arg(provision::asyncpg_source()?);
+    command.arg(provision::source_of("asyncpg")?);
     Ok(command)
 }

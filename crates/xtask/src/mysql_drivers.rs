@@ -49,6 +49,19 @@ enum Lack {
     Sockets,
     /// It is only where MySQL 9 is, and does not log in to MariaDB.
     MariaDb,
+    /// It takes longer than the others, so that it runs in the clear only.
+    Time,
+}
+
+impl Library {
+    fn goes(&self, way: Way) -> bool {
+        let lacks = |lack| self.lacks.contains(&lack);
+        match way {
+            Way::Clear => true,
+            Way::Socket => !lacks(Lack::Sockets) && !lacks(Lack::Time),
+            Way::Tls | Way::Restarted => !lacks(Lack::Time),
+        }
+    }
 }
 
 const LIBRARIES: &[Library] = &[
@@ -121,6 +134,8 @@ const LIBRARIES: &[Library] = &[
         lacks: &[],
     },
     Library { name: "mysql of MySQL 9", command: mysql_9, lacks: &[Lack::MariaDb] },
+    Library { name: "Django's suite", command: django_suite, lacks: &[Lack::Time] },
+    Library { name: "SQLAlchemy's suite", command: sqlalchemy_suite, lacks: &[Lack::Time] },
 ];
 
 fn go() -> Result<Command> {
@@ -143,6 +158,16 @@ fn rust() -> Result<Command> {
 fn mysql_9() -> Result<Command> {
     let nine = provision::mysql_9()?.context("MySQL 9 is not there")?;
     command_line("mysql", &nine.client())
+}
+
+fn django_suite() -> Result<Command> {
+    let mut command = python("../django-suite/run.py")?;
+    command.arg(provision::source_of("Django")?);
+    Ok(command)
+}
+
+fn sqlalchemy_suite() -> Result<Command> {
+    python("../sqlalchemy-suite/run.py")
 }
 
 /// Returns the command of the script that runs a command line client.
@@ -357,11 +382,8 @@ pub fn run(flavour: Flavour, ways: &[Way], only: Option<&str>) -> Result<Tally> 
             places.iter().try_for_each(|place| place.output_of(chosen[0]).0.map(drop))?;
             world.server.restart()?;
         }
-        let some: Vec<_> = chosen
-            .iter()
-            .zip(&expected)
-            .filter(|(library, _)| way != Way::Socket || !library.lacks.contains(&Lack::Sockets))
-            .collect();
+        let some: Vec<_> =
+            chosen.iter().zip(&expected).filter(|(library, _)| library.goes(way)).collect();
         let libraries: Vec<_> = some.iter().map(|(library, _)| **library).collect();
         let answered = outputs_of(&libraries, &places)?;
         let mut of_way = Tally::default();

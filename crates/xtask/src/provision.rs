@@ -83,7 +83,8 @@ pub fn everything() -> Result<()> {
         println!("  its version is {}", nine.version()?);
     }
     timed("Python drivers", python)?;
-    timed("asyncpg's own tests", asyncpg_source)?;
+    timed("asyncpg's own tests", || source_of("asyncpg"))?;
+    timed("Django's own tests", || source_of("Django"))?;
     timed("Node driver", node)?;
     timed("Go driver", go)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
@@ -184,20 +185,21 @@ pub fn python_tools() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Returns the folder of asyncpg's source, of the version that [`python`] has.
-pub fn asyncpg_source() -> Result<PathBuf> {
+/// Returns the folder of a Python package's source, of the version that [`python`] has.
+pub fn source_of(package: &str) -> Result<PathBuf> {
     let requirements = fs::read_to_string(drivers().join("python/requirements.txt"))?;
-    let pin = requirements.lines().find(|line| line.starts_with("asyncpg=="));
-    let pin = pin.context("drivers/python/requirements.txt pins no asyncpg")?;
-    let dir = dir().join("asyncpg-source");
+    let pin = requirements.lines().find(|line| line.starts_with(&format!("{package}==")));
+    let pin = pin.with_context(|| format!("drivers/python/requirements.txt has no {package}"))?;
+    let name = pin.replace("==", "-").to_lowercase();
+    let dir = dir().join(format!("{}-source", package.to_lowercase()));
     fetch_once(&dir, pin, |dir| {
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "asyncpg"]);
+        pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", package]);
         command::run(pip.arg("--dest").arg(dir).arg(pin))?;
-        let archive = dir.join(format!("{}.tar.gz", pin.replace("==", "-")));
+        let archive = dir.join(format!("{name}.tar.gz"));
         command::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(dir))
     })?;
-    Ok(dir.join(pin.replace("==", "-")))
+    Ok(dir.join(name))
 }
 
 /// Returns the folder of the Node drivers' packages.

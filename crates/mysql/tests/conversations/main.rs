@@ -15,3 +15,4 @@ mod settings;
 mod statements;
 mod definitions;
 mod endings;
+mod insert_id;

@@ -21,6 +21,8 @@ pub(crate) struct Model {
     pub(crate) log: Vec<String>,
     in_transaction: bool,
     is_manual: bool,
+    /// The number that LAST_INSERT_ID() tells.
+    insert_id: u64,
     schema: String,
     /// The number of the statement that was prepared last.
     statements: u32,
@@ -160,7 +162,7 @@ impl Model {
             }
             command::RESET_CONNECTION => {
                 self.log.push("RESET".into());
-                (self.in_transaction, self.is_manual) = (false, false);
+                (self.in_transaction, self.is_manual, self.insert_id) = (false, false, 0);
                 self.prepared.clear();
                 self.ok(reply, &[], Status(0));
             }
@@ -295,7 +297,7 @@ impl Model {
             return false;
         }
         match text {
-            "SHOW SESSION VARIABLES" => {
+            _ if text.starts_with("SHOW SESSION VARIABLES") => {
                 self.rows(reply, VARIABLES, Status(0));
                 return false;
             }
@@ -314,6 +316,23 @@ impl Model {
                 return false;
             }
             _ => {}
+        }
+        if text == "SELECT LAST_INSERT_ID() LIMIT 1" {
+            self.log.push(text.into());
+            let number = self.insert_id.to_string();
+            self.rows(reply, &[&[&*number]], Status(0));
+            return false;
+        }
+        if text == "DO (SELECT 1 FROM (SELECT 1) AS t)" {
+            self.log.push(text.into());
+            self.ok(reply, &[], Status(0));
+            return false;
+        }
+        if let Some(number) = text.strip_prefix("SET @@session.last_insert_id=") {
+            self.log.push(text.into());
+            self.insert_id = number.parse().expect("a number");
+            self.ok(reply, &[], Status(0));
+            return false;
         }
         self.log.push(if text.len() > 80 { format!("{} bytes", text.len()) } else { text.into() });
         if text.starts_with("SET @@session.") {
@@ -367,8 +386,19 @@ impl Model {
     fn word(&mut self, word: &str, more: Status, reply: &mut Reply<'_>) -> bool {
         let (word, value) = word.split_once(':').unwrap_or((word, ""));
         match word {
-            "id" => {
+            "insert" => {
+                self.insert_id = value.parse().expect("a number");
                 self.inserts(value, more, reply);
+                return false;
+            }
+            // The statement names the number itself.
+            "replace" => {
+                self.inserts(value, more, reply);
+                return false;
+            }
+            "LAST_INSERT_ID()" => {
+                let number = self.insert_id.to_string();
+                self.rows(reply, &[&[&*number]], more);
                 return false;
             }
             "deadlock" => {

@@ -193,6 +193,32 @@ fn a_cursor_keeps_its_server_up_to_its_end() {
 }
 
 #[test]
+fn a_closed_cursor_keeps_nothing_for_commands_without_a_reply() {
+    let long = [&[0xFF, 0xFF, 0xFF, 0][..], b"\x00\x00part"].concat();
+    let close = [0xFF, 0xFF, 0xFF, 0];
+    for behind in [
+        &[(command::STMT_SEND_LONG_DATA, &long[..]), (command::STMT_CLOSE, &close)][..],
+        &[(command::STMT_SEND_LONG_DATA, b"\x01"), (command::STMT_CLOSE, &[2, 0, 0, 0])],
+    ] {
+        talk(ONE, |world| {
+            let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+            assert_eq!(prepare(world, first, "ok"), "prepared 1");
+            assert_eq!(prepare(world, first, "err"), "prepared 2");
+            let mut body = execution(1, 0, None);
+            body[4] = Execute::CURSOR_READ_ONLY;
+            let mut bytes = written(command::STMT_EXECUTE, &body);
+            bytes.extend(written(command::STMT_CLOSE, &[1, 0, 0, 0]));
+            for (command, body) in behind {
+                bytes.extend(written(*command, body));
+            }
+            world.send(first, &bytes);
+            assert_eq!(world.heard(first), "columns 1, column, end cursor");
+            assert_eq!(world.query(second, "ok"), "ok");
+        });
+    }
+}
+
+#[test]
 fn a_closed_cursor_is_closed_on_its_server() {
     talk(ONE, |world| {
         let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));

@@ -30,7 +30,7 @@ fn asks_on(mut session: Session, request: &[Msg]) -> String {
 }
 
 fn hot_clients_are_told(config: Config, request: &(impl Fn() -> Vec<Msg> + Sync)) {
-    let mut proxy = config.general("workers", "2").pool("pool_size", "8").start();
+    let mut proxy = config.general("workers", "2").start();
     let all_are_hot = Barrier::new(HOT + 1);
     thread::scope(|scope| {
         let client = || {
@@ -50,7 +50,7 @@ fn hot_clients_are_told(config: Config, request: &(impl Fn() -> Vec<Msg> + Sync)
 }
 
 fn over_15() -> Config {
-    Config::over(cluster(Version::V15))
+    Config::over(cluster(Version::V15)).pool("pool_size", "8")
 }
 
 #[test]
