@@ -17,6 +17,9 @@ const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FR
 const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view') \
                    UNION ALL SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
 
+/// The CREATE statement of a table of the main file, under its exact name.
+const DEFINITION: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 AND type = 'table'";
+
 const TAKEN: &str = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
                      UNION ALL SELECT 1 FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE";
 
@@ -227,6 +230,10 @@ impl Catalog for Attributes<'_> {
         }
         let made = |(table, sql): &(String, String)| standard::has_key(sql, table, index);
         self.0.found(self.tables()).into_iter().find(made).map(|(table, _)| (table, false))
+    }
+
+    fn definition(&self, table: &str) -> Option<String> {
+        self.first(DEFINITION, table)
     }
 
     fn computed(&self, sql: &str) -> Result<String, Failure> {

@@ -288,6 +288,13 @@ fn set(tokens: &mut Tokens<'_>) -> Option<Command> {
     if tokens.take_word(&["transaction"]) {
         return modes(tokens).map(Command::Modes);
     }
+    if tokens.take_word(&["constraints"]) {
+        // What is deferred is checked at COMMIT, whatever this says.
+        while !tokens.take_word(&["deferred", "immediate"]) {
+            tokens.take()?;
+        }
+        return Some(Command::Nothing("SET CONSTRAINTS"));
+    }
     let local = tokens.take_word(&["local"]);
     let form = |tokens: &mut Tokens<'_>| {
         let form = FORMS.iter().find(|(words, _)| tokens.take_words(words));
@@ -309,8 +316,30 @@ fn set(tokens: &mut Tokens<'_>) -> Option<Command> {
             name
         }
     };
-    let value = value(tokens)?;
+    let value = match name == "timezone" && tokens.take_word(&["interval"]) {
+        true => Some(zone_of(&tokens.take_text()?)?),
+        false => value(tokens)?,
+    };
+    let _ =
+        tokens.take_word(&["hour"]) && tokens.take_word(&["to"]) && tokens.take_word(&["minute"]);
     Some(Command::Set(Assignment { name, value, local }))
+}
+
+/// Returns the time zone of an interval of hours and minutes, as the server shows it: the sign
+/// behind the name is POSIX's, where west is positive.
+fn zone_of(interval: &str) -> Option<String> {
+    let (sign, rest) = match interval.strip_prefix('-') {
+        Some(rest) => ('-', rest),
+        None => ('+', interval.strip_prefix('+').unwrap_or(interval)),
+    };
+    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "00"));
+    let (hours, minutes): (u8, u8) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let offset = match minutes {
+        0 => format!("{hours:02}"),
+        minutes => format!("{hours:02}:{minutes:02}"),
+    };
+    let west = if sign == '-' { '+' } else { '-' };
+    Some(format!("<{sign}{offset}>{west}{offset}"))
 }
 
 /// Reads the values of a SET, with commas between them.
@@ -409,6 +438,8 @@ mod tests {
             ("set session DateStyle = 'ISO'", "datestyle", Some("ISO"), false),
             ("SET LOCAL statement_timeout = '5s'", "statement_timeout", Some("5s"), true),
             ("SET TIME ZONE 'UTC'", "timezone", Some("UTC"), false),
+            ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", "timezone", Some("<+00>-00"), false),
+            ("SET TIME ZONE INTERVAL '-05:30'", "timezone", Some("<-05:30>+05:30"), false),
             ("SET NAMES 'utf8'", "client_encoding", Some("utf8"), false),
             ("SET a.b TO DEFAULT", "a.b", None, false),
             ("SET search_path TO public, \"X\"", "search_path", Some("public, X"), false),

@@ -4,15 +4,17 @@
 //! Nearly all of them return NULL if an argument is NULL. They raise PostgreSQL's errors;
 //! [`raised`] and [`Failure::raised`] carry those through SQLite.
 
-use refrain_sqlite::{Connection, Error, Value};
+use refrain_sqlite::{Connection, Error};
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
+use crate::arguments::{text, unfit, value};
 use crate::calendar;
 use crate::decode::{self, Decoded};
 use crate::dialect::{fitted, missing};
 use crate::encode;
 use crate::failure::{Failure, state};
+use crate::lookups;
 use crate::once::once;
 use crate::types::Type;
 
@@ -53,6 +55,10 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_reverse", 1, |call| Ok(Any::Text(text(call, 0)?.chars().rev().collect())), true),
     ("refrain_pad", 4, pad, true),
     ("refrain_step", 1, step, true),
+    ("refrain_series", 3, lookups::series, true),
+    ("refrain_matches", 3, lookups::matches, true),
+    ("refrain_relation_name", 1, lookups::relation_name, true),
+    ("refrain_type_oid", 1, lookups::type_oid, true),
 ];
 
 /// Functions that get NULL as an argument.
@@ -63,6 +69,8 @@ const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
     ("refrain_one", 0, |_| {
         Err(Failure::new("21000", "more than one row returned by a subquery used as an expression"))
     }),
+    ("refrain_found", 2, lookups::found),
+    ("refrain_longest", -1, lookups::longest),
     ("refrain_greatest", -1, |call| extreme(call, std::cmp::Ordering::Greater)),
     ("refrain_least", -1, |call| extreme(call, std::cmp::Ordering::Less)),
 ];
@@ -95,21 +103,6 @@ fn raised(failure: Failure) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(failure.carried().into())
 }
 
-fn value<'a>(call: &'a Call<'_>, index: usize) -> Value<'a> {
-    match call.get_raw(index) {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => Value::Text(text),
-        ValueRef::Blob(bytes) => Value::Blob(bytes),
-    }
-}
-
-fn unfit() -> Failure {
-    Failure::new(state::BAD_TEXT, "a value in the file does not fit its column's type")
-        .hint("SQLite stores any value in any column; check typeof(column)")
-}
-
 fn is_of(call: &Call<'_>) -> Type {
     let oid = match call.get_raw(0) {
         ValueRef::Integer(oid) => u32::try_from(oid).unwrap_or(0),
@@ -129,13 +122,6 @@ fn real(call: &Call<'_>, index: usize) -> Result<f64, Failure> {
     match call.get_raw(index) {
         ValueRef::Integer(number) => Ok(number as f64),
         ValueRef::Real(number) => Ok(number),
-        _ => Err(unfit()),
-    }
-}
-
-fn text<'a>(call: &'a Call<'_>, index: usize) -> Result<&'a str, Failure> {
-    match call.get_raw(index) {
-        ValueRef::Text(text) => std::str::from_utf8(text).map_err(|_| unfit()),
         _ => Err(unfit()),
     }
 }

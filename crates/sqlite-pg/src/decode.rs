@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use refrain_sqlite::Value;
 
+use crate::arrays;
 use crate::calendar;
 use crate::failure::{Failure, state};
 use crate::json;
@@ -66,6 +67,15 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         }
         Type::Float4 | Type::Float8 => float(trimmed, is)?,
         Type::Numeric => numeric(trimmed)?,
+        Type::Regtype => match trimmed.parse() {
+            Ok(number) => Decoded::Integer(number),
+            Err(_) => Decoded::Integer(i64::from(type_oid(trimmed)?)),
+        },
+        Type::Regnamespace => Decoded::Integer(namespace(trimmed)?),
+        Type::Regclass | Type::Regproc => Decoded::Integer(trimmed.parse().map_err(|_| {
+            Failure::unsupported(format!("a {} of this text is not supported", is.name()))
+                .hint("write the name in the statement: 't'::regclass")
+        })?),
         Type::Bytea => Decoded::Blob(Cow::Owned(bytea(bytes).ok_or_else(|| bytea_trouble(text))?)),
         Type::Date => owned(calendar::read_date(bytes).and_then(calendar::date_text), is, text)?,
         Type::Time => owned(calendar::read_time(bytes).and_then(calendar::time_text), is, text)?,
@@ -84,7 +94,83 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         Type::Text | Type::Varchar | Type::Bpchar | Type::Char | Type::Void | Type::Unknown => {
             Decoded::Text(Cow::Borrowed(bytes))
         }
+        _ => array_text(text, is)?,
     })
+}
+
+/// The schemas, with their OIDs.
+pub(crate) const NAMESPACES: &[(i64, &str)] =
+    &[(11, "pg_catalog"), (99, "pg_toast"), (2200, "public"), (13_000, "information_schema")];
+
+fn namespace(text: &str) -> Result<i64, Failure> {
+    let known = NAMESPACES.iter().find(|(_, name)| *name == text.trim_matches('"'));
+    let missing = || Failure::new("3F000", format!("schema \"{text}\" does not exist"));
+    known.map(|(oid, _)| *oid).or_else(|| text.parse().ok()).ok_or_else(missing)
+}
+
+/// Returns the OID of a type by its name.
+///
+/// # Errors
+/// 42704.
+pub(crate) fn type_oid(name: &str) -> Result<u32, Failure> {
+    let unquoted = name.replace('"', "");
+    let plain = unquoted.strip_prefix("pg_catalog.").unwrap_or(&unquoted);
+    let plain = plain.split('(').next().unwrap_or_default().trim();
+    let serial = plain.contains("serial");
+    let is = Type::named(plain).filter(|_| !serial);
+    let is = is.or_else(|| Type::named(plain.strip_suffix("[]")?)?.array());
+    let missing = || {
+        Failure::new(state::NO_OBJECT, format!("type \"{name}\" does not exist"))
+            .hint("user-defined types are not supported")
+    };
+    is.map(Type::oid).ok_or_else(missing)
+}
+
+fn array_text(text: &str, is: Type) -> Result<Decoded<'static>, Failure> {
+    let of = is.element().unwrap_or(Type::Text);
+    let elements = match is.first_subscript() {
+        0 => text.split_whitespace().map(|word| Some(word.to_owned())).collect(),
+        _ => arrays::split(text)?,
+    };
+    let made: Result<Vec<String>, Failure> = elements
+        .iter()
+        .map(|element| match element {
+            Some(element) => self::text(element.as_bytes(), of).map(|value| json_of(&value)),
+            None => Ok("null".to_owned()),
+        })
+        .collect();
+    Ok(Decoded::Text(Cow::Owned(format!("[{}]", made?.join(",")).into_bytes())))
+}
+
+fn array_binary(bytes: &[u8], is: Type) -> Result<Decoded<'static>, Failure> {
+    let bad = || {
+        Failure::new(state::BAD_BINARY, format!("incorrect binary data format for {}", is.name()))
+            .hint("arrays have one dimension")
+    };
+    let sent = arrays::split_binary(bytes).ok_or_else(bad)?;
+    let of = is.element().filter(|of| of.oid() == sent.of || sent.elements.is_empty());
+    let of = of.ok_or_else(bad)?;
+    let made: Result<Vec<String>, Failure> = sent
+        .elements
+        .iter()
+        .map(|element| match element {
+            Some(element) => binary(element, of).map(|value| json_of(&value)),
+            None => Ok("null".to_owned()),
+        })
+        .collect();
+    Ok(Decoded::Text(Cow::Owned(format!("[{}]", made?.join(",")).into_bytes())))
+}
+
+/// Writes a value as an element of a JSON array.
+fn json_of(value: &Decoded<'_>) -> String {
+    match value {
+        Decoded::Null => "null".to_owned(),
+        Decoded::Integer(number) => number.to_string(),
+        Decoded::Real(number) => format!("{number:?}"),
+        Decoded::Text(text) | Decoded::Blob(text) => {
+            arrays::json_string(&String::from_utf8_lossy(text))
+        }
+    }
 }
 
 /// Returns the part of a text that a `name` keeps: 63 bytes.
@@ -108,7 +194,9 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         Type::Bool => Decoded::Integer(i64::from(u8::from_be_bytes(fixed(bytes, bad)?) != 0)),
         Type::Int2 => Decoded::Integer(i64::from(i16::from_be_bytes(fixed(bytes, bad)?))),
         Type::Int4 => Decoded::Integer(i64::from(i32::from_be_bytes(fixed(bytes, bad)?))),
-        Type::Oid => Decoded::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
+            Decoded::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?)))
+        }
         Type::Int8 => Decoded::Integer(i64::from_be_bytes(fixed(bytes, bad)?)),
         Type::Float4 => no_nan_in(f64::from(f32::from_be_bytes(fixed(bytes, bad)?)))?,
         Type::Float8 => no_nan_in(f64::from_be_bytes(fixed(bytes, bad)?))?,
@@ -136,6 +224,7 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         | Type::Char
         | Type::Void
         | Type::Unknown => text(bytes, is)?,
+        _ => array_binary(bytes, is)?,
     })
 }
 
@@ -223,7 +312,7 @@ pub(crate) fn in_range(number: i64, is: Type) -> Result<i64, Failure> {
     let fits = match is {
         Type::Int2 => i16::try_from(number).is_ok(),
         Type::Int4 => i32::try_from(number).is_ok(),
-        Type::Oid => u32::try_from(number).is_ok(),
+        is if is == Type::Oid || is.is_reg() => u32::try_from(number).is_ok(),
         _ => true,
     };
     if fits { Ok(number) } else { Err(out_of_range(is, &number.to_string())) }

@@ -9,8 +9,7 @@
 //! something else, a function of Refrain's takes its place (`refrain_…`).
 //!
 //! A statement is SQLite's own ([`NotTranslated::Sqlite`]) if PostgreSQL's grammar does not accept
-//! it and it has a word of SQLite's, or if it calls a function that only SQLite has. Stand-ins
-//! answer queries on PostgreSQL's catalog ([`NotTranslated::Catalog`]).
+//! it and it has a word of SQLite's, or if it calls a function that only SQLite has.
 
 mod words;
 
@@ -34,6 +33,12 @@ mod operators;
 
 mod constants;
 
+mod nodes;
+
+mod arrays;
+
+mod catalog_functions;
+
 mod expr;
 
 mod targets;
@@ -47,6 +52,8 @@ mod select;
 mod sets;
 
 mod sublinks;
+
+mod joins;
 
 mod from;
 
@@ -65,6 +72,8 @@ mod change;
 mod references;
 
 mod define;
+
+mod edits;
 
 mod alter;
 
@@ -88,6 +97,7 @@ pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
 pub(crate) use define::KeyMark;
+pub(crate) use edits::SchemaEdit;
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
@@ -100,8 +110,6 @@ pub(crate) enum NotTranslated {
     Refused(Failure),
     /// The statement is in SQLite's dialect.
     Sqlite,
-    /// The statement reads PostgreSQL's catalog.
-    Catalog,
 }
 
 impl From<Failure> for NotTranslated {
@@ -143,6 +151,8 @@ pub(crate) struct Translation {
     pub(crate) fails: Option<Failure>,
     /// How the text's literals are bound; `None` if one of them is written in `sql`.
     pub(crate) literals: Option<Vec<BoundLiteral>>,
+    /// The definition that a table gets when the statement has run.
+    pub(crate) edit: Option<SchemaEdit>,
 }
 
 /// The state of a translation.
@@ -159,10 +169,12 @@ struct Translator<'a> {
     unfolded: usize,
     /// The error of the first constant that fails.
     fails: Option<Failure>,
-    /// The tables of `information_schema` that the statement names and that have stand-ins.
-    stand_ins: Vec<String>,
+    /// The relations of the catalog that the statement names.
+    relations: Vec<&'static str>,
     /// The literals that may be bound in the place of being written.
     literals: Literals<'a>,
+    /// The definition that a table gets when the statement has run.
+    edit: Option<SchemaEdit>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client gives its
@@ -186,26 +198,26 @@ pub(crate) fn translate(
         levels: Vec::new(),
         unfolded: 0,
         fails: None,
-        stand_ins: Vec::new(),
+        relations: Vec::new(),
         literals: Literals::new(spans),
+        edit: None,
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
         NotTranslated::Refused(_) if calls_sqlites(text) => NotTranslated::Sqlite,
-        NotTranslated::Refused(failure) if translator.is_asked(&failure) => NotTranslated::Catalog,
         stop => stop,
     })?;
-    if !translator.stand_ins.is_empty() && sql.starts_with("CREATE") {
+    if !translator.relations.is_empty() && sql.starts_with("CREATE") {
         return Err(hints::refuse("catalog").into());
     }
-    let sql = catalog::with_tables(&sql, &translator.stand_ins);
+    let sql = catalog::with_relations(&sql, &translator.relations);
     let column = |column: Output| {
         let Output { name, is, limit } = column;
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
     };
     let columns = columns.into_iter().map(column).collect();
-    let Translator { parameters, fails, literals, .. } = translator;
-    Ok(Translation { sql, columns, parameters, fails, literals: literals.all() })
+    let Translator { parameters, fails, literals, edit, .. } = translator;
+    Ok(Translation { sql, columns, parameters, fails, literals: literals.all(), edit })
 }
 
 /// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a
@@ -277,12 +289,6 @@ fn place_of(text: &str, near: &str) -> Option<usize> {
 }
 
 impl Translator<'_> {
-    /// True if the refused statement reads tables that have stand-ins, and the stand-ins may know
-    /// the refused form.
-    fn is_asked(&self, failure: &Failure) -> bool {
-        !self.stand_ins.is_empty() && ["0A000", "42883"].contains(&failure.sqlstate)
-    }
-
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
         let plain = |sql: String| Written { sql, columns: Vec::new() };
         let statement = inner(node)?;

@@ -8,8 +8,9 @@ use std::io::Write as _;
 
 use refrain_sqlite::Value;
 
+use crate::arrays;
 use crate::calendar;
-use crate::decode::uuid;
+use crate::decode::{NAMESPACES, uuid};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
@@ -161,6 +162,8 @@ pub(crate) fn text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(),
             out.extend_from_slice(text.as_bytes());
         }
         Type::Uuid | Type::Json | Type::Jsonb => out.extend_from_slice(string(value)?.as_bytes()),
+        is if is.is_reg() => out.extend_from_slice(object_name(value, is)?.as_bytes()),
+        is if is.element().is_some() => array_text(out, value, is)?,
         _ => anything(out, value)?,
     }
     Ok(())
@@ -171,7 +174,9 @@ fn binary(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
         Type::Int8 => out.extend_from_slice(&integer(value, is)?.to_be_bytes()),
         Type::Int4 => out.extend_from_slice(&small::<i32>(value, is)?.to_be_bytes()),
         Type::Int2 => out.extend_from_slice(&small::<i16>(value, is)?.to_be_bytes()),
-        Type::Oid => out.extend_from_slice(&small::<u32>(value, is)?.to_be_bytes()),
+        is if is == Type::Oid || is.is_reg() => {
+            out.extend_from_slice(&small::<u32>(value, is)?.to_be_bytes());
+        }
         Type::Bool => out.push(u8::from(integer(value, is)? != 0)),
         Type::Float8 => out.extend_from_slice(&float(value)?.to_be_bytes()),
         Type::Float4 => out.extend_from_slice(&(float(value)? as f32).to_be_bytes()),
@@ -189,9 +194,109 @@ fn binary(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
             out.extend_from_slice(string(value)?.as_bytes());
         }
         Type::Json => out.extend_from_slice(string(value)?.as_bytes()),
+        is if is.element().is_some() => array_binary(out, value, is)?,
         _ => anything(out, value)?,
     }
     Ok(())
+}
+
+/// The functions of a type's input and output. Their OIDs here are those of the type plus a hundred
+/// thousand for each place in this list.
+const IN_AND_OUT: [&str; 4] = ["in", "out", "recv", "send"];
+
+/// Returns the name of the object that an OID means. The name of a relation is a text already.
+fn object_name(value: &Value<'_>, is: Type) -> Result<String, Unfit> {
+    if let Value::Text(_) = value {
+        return string(value).map(str::to_owned);
+    }
+    let number = integer(value, is)?;
+    let name = match is {
+        Type::Regtype => {
+            u32::try_from(number).ok().and_then(Type::of_oid).map(|of| of.name().to_owned())
+        }
+        Type::Regnamespace => {
+            NAMESPACES.iter().find(|(oid, _)| *oid == number).map(|(_, name)| (*name).to_owned())
+        }
+        Type::Regproc => function_name(number),
+        _ => None,
+    };
+    let none = if number == 0 { "-".to_owned() } else { number.to_string() };
+    Ok(name.unwrap_or(none))
+}
+
+fn function_name(number: i64) -> Option<String> {
+    let number = usize::try_from(number).ok()?;
+    let word = IN_AND_OUT.get((number / 100_000).checked_sub(1)?)?;
+    let of = Type::of_oid(u32::try_from(number % 100_000).ok()?)?;
+    let joined = matches!(
+        of,
+        Type::Date
+            | Type::Time
+            | Type::Timestamp
+            | Type::Timestamptz
+            | Type::Numeric
+            | Type::Uuid
+            | Type::Json
+            | Type::Jsonb
+            | Type::Void
+    );
+    Some(match of.first_subscript() {
+        1 if of.element().is_some() => format!("array_{word}"),
+        _ => format!("{}{}{word}", of.catalog_name(), if joined { "_" } else { "" }),
+    })
+}
+
+/// Returns an array's elements as values.
+fn elements<'a>(texts: &'a [arrays::Element], of: Type) -> Result<Vec<Value<'a>>, Unfit> {
+    let element = |text: &'a arrays::Element| match text {
+        None => Ok(Value::Null),
+        Some(text) if of.is_integer() || of == Type::Bool => {
+            text.parse().map(Value::Integer).map_err(|_| Unfit)
+        }
+        Some(text) if matches!(of, Type::Float4 | Type::Float8) => {
+            text.parse().map(Value::Real).map_err(|_| Unfit)
+        }
+        Some(text) => Ok(Value::Text(text.as_bytes())),
+    };
+    texts.iter().map(element).collect()
+}
+
+fn array_text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
+    let of = is.element().ok_or(Unfit)?;
+    let texts = arrays::read(string(value)?).ok_or(Unfit)?;
+    let is_vector = is.first_subscript() == 0;
+    let mut parts = Vec::new();
+    for element in elements(&texts, of)? {
+        let mut part = Vec::new();
+        match element {
+            Value::Null => part.extend_from_slice(b"NULL"),
+            element => text(&mut part, &element, of)?,
+        }
+        let part = String::from_utf8(part).map_err(|_| Unfit)?;
+        let null = matches!(element, Value::Null) || is_vector;
+        parts.push(if null { part } else { arrays::quoted(&part) });
+    }
+    let made = match is_vector {
+        true => parts.join(" "),
+        false => format!("{{{}}}", parts.join(",")),
+    };
+    out.extend_from_slice(made.as_bytes());
+    Ok(())
+}
+
+fn array_binary(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
+    let of = is.element().ok_or(Unfit)?;
+    let texts = arrays::read(string(value)?).ok_or(Unfit)?;
+    let values = elements(&texts, of)?;
+    let nulls = i32::from(texts.iter().any(Option::is_none));
+    let count = i32::try_from(values.len()).map_err(|_| Unfit)?;
+    let head = [i32::from(count > 0), nulls, of.oid().cast_signed()];
+    let bounds = [count, i32::from(is.first_subscript())];
+    let bounds = if count > 0 { &bounds[..] } else { &[] };
+    for word in head.iter().chain(bounds) {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    values.iter().try_for_each(|element| self::value(out, element, of, Format::Binary))
 }
 
 /// Appends any value but bytes for a text column, as SQLite would print it.
@@ -218,7 +323,7 @@ fn integer(value: &Value<'_>, is: Type) -> Result<i64, Unfit> {
     let fits = match is {
         Type::Int2 => i16::try_from(number).is_ok(),
         Type::Int4 => i32::try_from(number).is_ok(),
-        Type::Oid => u32::try_from(number).is_ok(),
+        is if is == Type::Oid || is.is_reg() => u32::try_from(number).is_ok(),
         Type::Bool => matches!(number, 0 | 1),
         _ => true,
     };

@@ -42,7 +42,7 @@ const CARRIED: char = '\u{2}';
 /// The SQLSTATEs that functions raise.
 const RAISED: &[&str] = &[
     "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
-    "22021", "22023", "22P02", "22P05", "42704", "23502", "54000", "58000",
+    "22021", "22023", "22P02", "22P05", "42704", "42P01", "3F000", "23502", "54000", "58000",
 ];
 
 /// Hints for SQLite's errors, by words of their messages.
@@ -53,10 +53,7 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
     ),
     ("out of memory", "sqlite_max_memory limits the memory of a connection: work in smaller parts"),
     ("because it is a view", "write to the table that it reads"),
-    (
-        "no such table: pg_",
-        "only queries of psql and drivers on PostgreSQL's catalog are supported",
-    ),
+    ("no such table: pg_", "SQLite's own dialect has no catalog of PostgreSQL"),
     (
         "no such table: information_schema",
         "ask SQLite: SELECT name, type FROM sqlite_schema, PRAGMA table_info(t)",

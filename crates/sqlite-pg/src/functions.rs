@@ -87,6 +87,14 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         Some(GivenBy::Always) => text("a"),
         _ => Ok(Any::Null),
     }),
+    ("refrain_identifier", 1, |_, call| {
+        let name = call.get::<Option<String>>(0)?;
+        Ok(name.map_or(Any::Null, |name| Any::Text(standard::identifier(&name))))
+    }),
+    ("refrain_index_parts", 1, |_, call| {
+        let parts = standard::index_parts(&call.get::<String>(0)?);
+        Ok(parts.map_or(Any::Null, Any::Text))
+    }),
     ("refrain_limit", 1, |_, call| {
         let limit = limit(&call.get::<Option<String>>(0)?.unwrap_or_default());
         Ok(limit.map_or(Any::Null, |limit| Any::Integer(i64::from(limit))))
@@ -256,7 +264,12 @@ fn settings(context: &Context) -> SessionResult {
 }
 
 fn types() -> String {
-    let rows = Type::all().map(|(oid, size, name)| format!("[{oid},{size},\"{name}\"]"));
+    let rows = Type::all().map(|is| {
+        let of = |is: Option<Type>| is.map_or(0, Type::oid);
+        let (size, name) = (is.size(), is.catalog_name());
+        let (element, array) = (of(is.element()), of(is.array()));
+        format!("[{},{size},\"{name}\",{element},{array}]", is.oid())
+    });
     format!("[{}]", rows.collect::<Vec<_>>().join(","))
 }
 

@@ -25,6 +25,8 @@ mod calendar;
 
 mod json;
 
+mod arrays;
+
 mod decode;
 
 mod encode;
@@ -70,6 +72,12 @@ mod context;
 mod functions;
 
 mod once;
+
+mod regexps;
+
+mod arguments;
+
+mod lookups;
 
 mod compute;
 

@@ -132,6 +132,10 @@ impl Catalog for SchemaTables<'_> {
         found
     }
 
+    fn definition(&self, table: &str) -> Option<String> {
+        self.asked.definition(table)
+    }
+
     fn computed(&self, sql: &str) -> Result<String, Failure> {
         self.asked.computed(sql)
     }

@@ -56,6 +56,7 @@ const SETTINGS: &[SettingRow] = &[
     row("client_encoding", "UTF8", Takes::Only(&["UTF8", "UNICODE"]), true),
     row("client_min_messages", "notice", Takes::Anything, false),
     row("DateStyle", "ISO, MDY", Takes::Beginning("ISO"), true),
+    row("default_table_access_method", "heap", Takes::Only(&["heap"]), false),
     row("default_transaction_deferrable", "off", Takes::Switch, false),
     row("default_transaction_isolation", "serializable", Takes::Anything, false),
     row("default_transaction_read_only", "off", Takes::Switch, true),

@@ -7,7 +7,6 @@ use refrain_sqlite::{Connection, Error, Run, Statement, Step, Value};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::catalog;
 use crate::dialect::ResultColumn;
 use crate::encode::{self, Format, Unfit};
 use crate::failure::Failure;
@@ -163,8 +162,7 @@ impl ColumnLookup for DeclaredTables<'_> {
         };
         // The statement was compiled before, so its tables exist; a table that is gone since then
         // has no columns.
-        let columns = self.0.found(read());
-        if columns.is_empty() { catalog::columns(table) } else { columns }
+        self.0.found(read())
     }
 }
 

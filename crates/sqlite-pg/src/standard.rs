@@ -3,6 +3,7 @@
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
+use crate::arrays::json_string;
 use crate::dialect::{COMPUTES, KeyMark};
 use crate::failure::{Failure, state};
 use crate::types::Type;
@@ -12,11 +13,213 @@ struct Constraint {
     name: String,
     kind: &'static str,
     columns: Vec<String>,
+    refers: Option<Reference>,
+    /// The condition of a CHECK.
+    condition: String,
+}
+
+/// The target of a foreign key, and its actions.
+#[derive(Default)]
+struct Reference {
+    table: String,
+    /// Its columns; none stands for the primary key.
+    columns: Vec<String>,
+    on_update: String,
+    on_delete: String,
+    deferrable: bool,
+    deferred: bool,
+}
+
+/// The words that are names only in quotes (`pg_get_keywords`, all but the unreserved).
+const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit \
+    boolean both case cast char character check coalesce collate collation column concurrently \
+    constraint create cross current_catalog current_date current_role current_schema \
+    current_time current_timestamp current_user dec decimal default deferrable desc distinct do \
+    else end except exists extract false fetch float for foreign freeze from full grant greatest \
+    group grouping having ilike in initially inner inout int integer intersect interval into is \
+    isnull join lateral leading least left like limit localtime localtimestamp national natural \
+    nchar none normalize not notnull null nullif numeric offset on only or order out outer \
+    overlaps overlay placing position precision primary real references returning right row \
+    select session_user setof similar smallint some substring symmetric table tablesample then \
+    time timestamp to trailing treat trim true union unique user using values varchar variadic \
+    verbose when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest \
+    xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
+
+/// The placeholder of the primary key's columns in the definition of a foreign key.
+const KEY_OF_TARGET: char = '\u{1}';
+
+impl Constraint {
+    /// Returns the letter of its kind (`pg_constraint.contype`).
+    fn letter(&self) -> &'static str {
+        match self.kind {
+            "PRIMARY KEY" => "p",
+            "UNIQUE" => "u",
+            "FOREIGN KEY" => "f",
+            _ => "c",
+        }
+    }
+
+    /// Returns its definition (`pg_get_constraintdef`).
+    fn definition(&self) -> String {
+        let columns = listed_names(&self.columns);
+        let Some(it) = &self.refers else {
+            return match self.kind {
+                "CHECK" => format!("CHECK ({})", self.condition),
+                kind => format!("{kind} ({columns})"),
+            };
+        };
+        let target = match &it.columns[..] {
+            [] => KEY_OF_TARGET.to_string(),
+            columns => listed_names(columns),
+        };
+        let mut made =
+            format!("FOREIGN KEY ({columns}) REFERENCES {}({target})", identifier(&it.table));
+        for (event, action) in [("UPDATE", &it.on_update), ("DELETE", &it.on_delete)] {
+            if !action.is_empty() {
+                made.push_str(&format!(" ON {event} {action}"));
+            }
+        }
+        match (it.deferrable, it.deferred) {
+            (true, true) => made.push_str(" DEFERRABLE INITIALLY DEFERRED"),
+            (true, false) => made.push_str(" DEFERRABLE"),
+            _ => {}
+        }
+        made
+    }
+
+    fn json(&self) -> String {
+        let list = |names: &[String]| {
+            let names: Vec<String> = names.iter().map(|name| json_string(name)).collect();
+            format!("[{}]", names.join(","))
+        };
+        let none = Reference::default();
+        let refers = self.refers.as_ref().unwrap_or(&none);
+        let parts = [
+            json_string(&self.name),
+            json_string(self.kind),
+            list(&self.columns),
+            json_string(self.letter()),
+            self.refers.as_ref().map_or("null".to_owned(), |it| json_string(&it.table)),
+            list(&refers.columns),
+            json_string(action_letter(&refers.on_update)),
+            json_string(action_letter(&refers.on_delete)),
+            u8::from(refers.deferrable).to_string(),
+            u8::from(refers.deferred).to_string(),
+            json_string(&self.definition()),
+            json_string(&self.condition),
+        ];
+        format!("[{}]", parts.join(","))
+    }
+}
+
+/// Returns the letter of an action of a foreign key (`pg_constraint.confdeltype`).
+fn action_letter(action: &str) -> &'static str {
+    match action {
+        "RESTRICT" => "r",
+        "CASCADE" => "c",
+        "SET NULL" => "n",
+        "SET DEFAULT" => "d",
+        _ => "a",
+    }
+}
+
+fn listed_names(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| identifier(name)).collect();
+    names.join(", ")
+}
+
+/// Writes a name as an identifier, in quotes if it needs them (`quote_ident`).
+pub(crate) fn identifier(name: &str) -> String {
+    let letter = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    let plain = name.starts_with(letter)
+        && name.chars().all(|one| letter(one) || one.is_ascii_digit())
+        && !KEYWORDS.split(' ').any(|word| word == name);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// Writes SQL of the file with names as PostgreSQL prints them.
+fn printed(sql: &str) -> String {
+    let mut lexer = Lexer::new(sql.as_bytes(), false);
+    let (mut out, mut at) = (String::new(), 0);
+    while let Some(token) = lexer.significant() {
+        let (start, end) = (token.start as usize, token.end as usize);
+        out.push_str(sql.get(at..start).unwrap_or_default());
+        match token.kind {
+            TokenKind::Quoted => out.push_str(&identifier(&name_of(sql, &token))),
+            _ => out.push_str(token_text(sql, &token)),
+        }
+        at = end;
+    }
+    out.push_str(sql.get(at..).unwrap_or_default());
+    out
+}
+
+/// Returns the text within the first parentheses at or behind an offset, and the offset behind.
+fn within(sql: &str, from: usize) -> Option<(&str, usize)> {
+    let mut lexer = Lexer::new(sql.get(from..)?.as_bytes(), false);
+    let (mut depth, mut start) = (0_usize, 0);
+    while let Some(token) = lexer.significant() {
+        match token.kind {
+            TokenKind::Open => {
+                if depth == 0 {
+                    start = token.end as usize;
+                }
+                depth += 1;
+            }
+            TokenKind::Close if depth == 1 => {
+                let inside = sql.get(from + start..from + token.start as usize)?;
+                return Some((inside, from + token.end as usize));
+            }
+            TokenKind::Close => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns the parts of a CREATE INDEX as PostgreSQL prints them, as JSON: the list of its elements
+/// as a text, its condition or null, and the elements, each with whether it is an expression.
+pub(crate) fn index_parts(sql: &str) -> Option<String> {
+    let on = sql.find(" ON ")?;
+    let (inside, end) = within(sql, on)?;
+    let mut elements = Vec::new();
+    let mut lexer = Lexer::new(inside.as_bytes(), false);
+    let (mut depth, mut start) = (0_usize, 0);
+    while let Some(token) = lexer.significant() {
+        match token.kind {
+            TokenKind::Open => depth += 1,
+            TokenKind::Close => depth = depth.saturating_sub(1),
+            TokenKind::Comma if depth == 0 => {
+                elements.push(inside.get(start..token.start as usize)?);
+                start = token.end as usize;
+            }
+            _ => {}
+        }
+    }
+    elements.push(inside.get(start..)?);
+    let comment = |element: &str| {
+        element.rsplit_once("*/").map_or(element, |(_, rest)| rest).trim().to_owned()
+    };
+    let printed_all: Vec<String> =
+        elements.iter().map(|element| printed(&comment(element))).collect();
+    let single = |element: &String| json_string(element.strip_suffix(" DESC").unwrap_or(element));
+    let condition = sql.get(end..)?.trim().strip_prefix("WHERE ").map(printed);
+    Some(format!(
+        "[{},{},[{}]]",
+        json_string(&printed_all.join(", ")),
+        condition.map_or("null".to_owned(), |text| json_string(&text)),
+        printed_all.iter().map(single).collect::<Vec<_>>().join(",")
+    ))
 }
 
 /// Writes a default with PostgreSQL's syntax.
 pub(crate) fn default_of(sql: &str, is: Type) -> String {
     let inside = sql.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(sql);
+    // A moment is stored without its zone where the column has none.
+    let inside = match inside.strip_prefix("refrain_zoneless(") {
+        Some(rest) => rest.strip_suffix(')').unwrap_or(rest),
+        None => inside,
+    };
     match (is, inside) {
         (Type::Bool, "0") => "false".to_owned(),
         (Type::Bool, "1") => "true".to_owned(),
@@ -91,27 +294,10 @@ fn deparsed<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<String> {
     }
 }
 
-/// Returns the constraints of a table as JSON: lists of name, kind and columns.
+/// Returns the constraints of a table as JSON, each with the parts that `refrain_constraint` reads.
 pub(crate) fn constraints(sql: &str, table: &str) -> String {
-    let written = all(sql, table).into_iter().map(|it| {
-        let columns: Vec<String> = it.columns.iter().map(|column| quoted(column)).collect();
-        format!("[{},{},[{}]]", quoted(&it.name), quoted(it.kind), columns.join(","))
-    });
-    format!("[{}]", written.collect::<Vec<_>>().join(","))
-}
-
-/// Writes a text as JSON.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
+    let written: Vec<String> = all(sql, table).iter().map(Constraint::json).collect();
+    format!("[{}]", written.join(","))
 }
 
 /// Splits the parentheses of CREATE TABLE at its commas: tokens with their depth, without closing
@@ -165,9 +351,44 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
         let mut parts = vec![table.to_owned()];
         parts.extend(columns.iter().filter(|_| kind != "PRIMARY KEY").cloned());
         parts.push(ending.to_owned());
-        found.push(Constraint { name: given.unwrap_or_else(|| parts.join("_")), kind, columns });
+        let name = given.unwrap_or_else(|| parts.join("_"));
+        let refers = (kind == "FOREIGN KEY").then(|| reference(sql, &tokens[at..]));
+        let condition = match kind {
+            "CHECK" => within(sql, tokens[at].0.end as usize).map(|(inside, _)| printed(inside)),
+            _ => None,
+        };
+        let condition = condition.unwrap_or_default();
+        found.push(Constraint { name, kind, columns, refers, condition });
     }
     found
+}
+
+/// Reads REFERENCES and what stands behind it.
+fn reference(sql: &str, tokens: &[(Token, usize)]) -> Reference {
+    let upper = |token: &Token| token_text(sql, token).to_ascii_uppercase();
+    let behind = tokens.iter().skip_while(|(token, _)| upper(token) != "REFERENCES").skip(1);
+    let mut behind = behind.peekable();
+    let table = behind.next().map(|(token, _)| name_of(sql, token)).unwrap_or_default();
+    let mut made = Reference { table, ..Reference::default() };
+    if behind.next_if(|(token, _)| token.kind == TokenKind::Open).is_some() {
+        while let Some((token, _)) = behind.next_if(|(_, depth)| *depth > 0) {
+            if token.kind != TokenKind::Comma {
+                made.columns.push(name_of(sql, token));
+            }
+        }
+    }
+    let rest: Vec<String> = behind.map(|(token, _)| upper(token)).collect();
+    let rest = format!("{} ", rest.join(" "));
+    let action = |event: &str| {
+        let (_, rest) = rest.split_once(event)?;
+        let actions = ["RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
+        actions.into_iter().find(|action| rest.starts_with(action)).map(str::to_owned)
+    };
+    made.on_update = action("ON UPDATE ").unwrap_or_default();
+    made.on_delete = action("ON DELETE ").unwrap_or_default();
+    made.deferrable = rest.contains("DEFERRABLE ") && !rest.contains("NOT DEFERRABLE");
+    made.deferred = made.deferrable && rest.contains("INITIALLY DEFERRED");
+    made
 }
 
 /// Returns the column that a CHECK names, if it names one. All names are in quotes.
@@ -209,12 +430,35 @@ mod tests {
                    \"a,b\" TEXT DEFAULT ('UNIQUE (') CONSTRAINT \"once\" UNIQUE, c INT REFERENCES \"u\" (\"x\"), \
                    CONSTRAINT \"f\" FOREIGN KEY (\"c\", \"id\") REFERENCES \"u\" (\"x\", \"y\"), UNIQUE (\"a,b\", c), CHECK (\"c\" > 0), \
                    CHECK (\"c\" <> 7), CHECK (\"c\" > \"id\"))";
-        let expected = "[[\"t_pkey\",\"PRIMARY KEY\",[\"id\"]],[\"once\",\"UNIQUE\",[\"a,b\"]],\
-                        [\"t_c_fkey\",\"FOREIGN KEY\",[\"c\"]],[\"f\",\"FOREIGN KEY\",[\"c\",\"id\"]],\
-                        [\"t_a,b_c_key\",\"UNIQUE\",[\"a,b\",\"c\"]],[\"t_c_check\",\"CHECK\",[\"c\"]],[\"t_c_check1\",\"CHECK\",[\"c\"]],\
-                        [\"t_check\",\"CHECK\",[]]]";
-        assert_eq!(constraints(sql, "t"), expected);
+        let expected = [
+            "t_pkey|PRIMARY KEY|[id]|PRIMARY KEY (id)",
+            "once|UNIQUE|[a,b]|UNIQUE (\"a,b\")",
+            "t_c_fkey|FOREIGN KEY|[c]|FOREIGN KEY (c) REFERENCES u(x)",
+            "f|FOREIGN KEY|[c, id]|FOREIGN KEY (c, id) REFERENCES u(x, y)",
+            "t_a,b_c_key|UNIQUE|[a,b, c]|UNIQUE (\"a,b\", c)",
+            "t_c_check|CHECK|[c]|CHECK (c > 0)",
+            "t_c_check1|CHECK|[c]|CHECK (c <> 7)",
+            "t_check|CHECK|[]|CHECK (c > id)",
+        ];
+        let written = all(sql, "t").into_iter().map(|it| {
+            format!("{}|{}|[{}]|{}", it.name, it.kind, it.columns.join(", "), it.definition())
+        });
+        assert_eq!(written.collect::<Vec<_>>(), expected);
+        let actions = "CREATE TABLE \"t\" (\"a\" INT REFERENCES \"u\" ON DELETE SET NULL ON UPDATE CASCADE \
+                       DEFERRABLE INITIALLY DEFERRED)";
+        let json = constraints(actions, "t");
+        assert!(json.contains("\"u\",[],\"c\",\"n\",1,1,"), "{json}");
         assert_eq!(constraints("", "t"), "[]");
+    }
+
+    #[test]
+    fn indexes_are_told_in_the_servers_words() {
+        let sql = "CREATE UNIQUE INDEX \"i\" ON \"t\" (\"a\", lower(\"B\") DESC) WHERE (\"a\" > 0)";
+        let expected = r#"["a, lower(\"B\") DESC","(a > 0)",["a","lower(\"B\")"]]"#;
+        assert_eq!(index_parts(sql).as_deref(), Some(expected));
+        let added = "CREATE UNIQUE INDEX \"c\" ON \"t\" (/*refrain constraint*/\"a\", \"select\")";
+        let expected = r#"["a, \"select\"",null,["a","\"select\""]]"#;
+        assert_eq!(index_parts(added).as_deref(), Some(expected));
     }
 
     #[test]
@@ -233,5 +477,6 @@ mod tests {
         assert_eq!(default_of("(18)", Type::Int8), "18");
         assert_eq!(default_of("('{}')", Type::Jsonb), "'{}'::jsonb");
         assert_eq!(default_of("(now())", Type::Timestamptz), "now()");
+        assert_eq!(default_of("(refrain_zoneless(now()))", Type::Timestamp), "now()");
     }
 }

@@ -18,7 +18,9 @@ use refrain_sqlite::{Connection, Error};
 
 use crate::attributes::Attributes;
 use crate::decode::Decoded;
-use crate::dialect::{BoundLiteral, NotTranslated, ResultColumn, Translation, translate};
+use crate::dialect::{
+    BoundLiteral, NotTranslated, ResultColumn, SchemaEdit, Translation, translate,
+};
 use crate::failure::Failure;
 use crate::normalized::{NormalizedQueries, NormalizedText};
 use crate::schemas::{SchemaTables, Schemas};
@@ -38,6 +40,8 @@ pub(crate) struct TranslatedStatement {
     pub(crate) parameters: Vec<Option<Type>>,
     /// The error that a constant in the text raises.
     fails: Option<Failure>,
+    /// The definition that a table gets when the statement has run.
+    pub(crate) edit: Option<SchemaEdit>,
     /// The client's text of this statement alone.
     text: String,
     /// The types that the client gave its parameters.
@@ -156,7 +160,7 @@ impl TranslationCache {
         let made = match TranslatedStatement::find_normalized(&tables, text, key, &sample) {
             // The table may be made later, so nothing is kept of the normalized query.
             Err(NotTranslated::Refused(_)) => return None,
-            Err(NotTranslated::Sqlite | NotTranslated::Catalog) => None,
+            Err(NotTranslated::Sqlite) => None,
             Ok(made) => made.map(Arc::new),
         };
         self.normalized.set(key, sample, made.clone());
@@ -213,7 +217,7 @@ impl TranslatedStatement {
         let translation = translate(text, tables, given, spans);
         // Without it, a table that could not be read would be one that does not exist.
         tables.check().map_err(unreadable)?;
-        let Translation { mut sql, columns, parameters, fails, literals } = translation?;
+        let Translation { mut sql, columns, parameters, fails, literals, edit } = translation?;
         // The text is made unique by its types: the statement cache must not mix up two
         // translations that differ in their types alone.
         if !columns.is_empty() {
@@ -222,7 +226,7 @@ impl TranslatedStatement {
         }
         let (text, given) = (text.to_owned(), given.to_vec());
         let made =
-            Self { sql, columns, parameters, fails, text, given, bound: None, version, seen };
+            Self { sql, columns, parameters, fails, edit, text, given, bound: None, version, seen };
         Ok((made, literals))
     }
 

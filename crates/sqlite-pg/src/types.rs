@@ -29,6 +29,32 @@ pub(crate) enum Type {
     Uuid,
     Jsonb,
     Void,
+    Regproc,
+    Regclass,
+    Regtype,
+    Regnamespace,
+    BoolArray,
+    CharArray,
+    NameArray,
+    Int2Array,
+    Int4Array,
+    TextArray,
+    BpcharArray,
+    VarcharArray,
+    Int8Array,
+    Float4Array,
+    Float8Array,
+    OidArray,
+    UuidArray,
+    DateArray,
+    TimeArray,
+    TimestampArray,
+    TimestamptzArray,
+    JsonArray,
+    JsonbArray,
+    Int2Vector,
+    OidVector,
+    AclitemArray,
 }
 
 /// A row of [`TYPES`].
@@ -56,7 +82,7 @@ const TYPES: &[TypeRow] = &[
     row(Type::Int2, 21, 2, &["int2", "smallint", "smallserial", "serial2"]),
     row(Type::Int4, 23, 4, &["int4", "integer", "int", "serial", "serial4"]),
     row(Type::Text, 25, -1, &["text"]),
-    row(Type::Oid, 26, 4, &["oid", "oid", "regclass", "regtype", "regproc"]),
+    row(Type::Oid, 26, 4, &["oid"]),
     row(Type::Json, 114, -1, &["json"]),
     row(Type::Float4, 700, 4, &["float4", "real"]),
     row(Type::Float8, 701, 8, &["float8", "double precision", "float"]),
@@ -71,6 +97,58 @@ const TYPES: &[TypeRow] = &[
     row(Type::Uuid, 2950, 16, &["uuid"]),
     row(Type::Jsonb, 3802, -1, &["jsonb"]),
     row(Type::Void, 2278, 4, &["void"]),
+    row(Type::Regproc, 24, 4, &["regproc"]),
+    row(Type::Regclass, 2205, 4, &["regclass"]),
+    row(Type::Regtype, 2206, 4, &["regtype"]),
+    row(Type::Regnamespace, 4089, 4, &["regnamespace"]),
+    row(Type::BoolArray, 1000, -1, &["_bool", "boolean[]"]),
+    row(Type::CharArray, 1002, -1, &["_char", r#""char"[]"#]),
+    row(Type::NameArray, 1003, -1, &["_name", "name[]"]),
+    row(Type::Int2Array, 1005, -1, &["_int2", "smallint[]"]),
+    row(Type::Int4Array, 1007, -1, &["_int4", "integer[]"]),
+    row(Type::TextArray, 1009, -1, &["_text", "text[]"]),
+    row(Type::BpcharArray, 1014, -1, &["_bpchar", "character[]"]),
+    row(Type::VarcharArray, 1015, -1, &["_varchar", "character varying[]"]),
+    row(Type::Int8Array, 1016, -1, &["_int8", "bigint[]"]),
+    row(Type::Float4Array, 1021, -1, &["_float4", "real[]"]),
+    row(Type::Float8Array, 1022, -1, &["_float8", "double precision[]"]),
+    row(Type::OidArray, 1028, -1, &["_oid", "oid[]"]),
+    row(Type::UuidArray, 2951, -1, &["_uuid", "uuid[]"]),
+    row(Type::DateArray, 1182, -1, &["_date", "date[]"]),
+    row(Type::TimeArray, 1183, -1, &["_time", "time[]"]),
+    row(Type::TimestampArray, 1115, -1, &["_timestamp", "timestamp without time zone[]"]),
+    row(Type::TimestamptzArray, 1185, -1, &["_timestamptz", "timestamp with time zone[]"]),
+    row(Type::JsonArray, 199, -1, &["_json", "json[]"]),
+    row(Type::JsonbArray, 3807, -1, &["_jsonb", "jsonb[]"]),
+    row(Type::Int2Vector, 22, -1, &["int2vector"]),
+    row(Type::OidVector, 30, -1, &["oidvector"]),
+    row(Type::AclitemArray, 1034, -1, &["_aclitem", "aclitem[]"]),
+];
+
+/// Array types with the types of their elements. Values are kept as arrays of JSON.
+const ARRAYS: &[(Type, Type)] = &[
+    (Type::BoolArray, Type::Bool),
+    (Type::CharArray, Type::Char),
+    (Type::NameArray, Type::Name),
+    (Type::Int2Array, Type::Int2),
+    (Type::Int4Array, Type::Int4),
+    (Type::TextArray, Type::Text),
+    (Type::BpcharArray, Type::Bpchar),
+    (Type::VarcharArray, Type::Varchar),
+    (Type::Int8Array, Type::Int8),
+    (Type::Float4Array, Type::Float4),
+    (Type::Float8Array, Type::Float8),
+    (Type::OidArray, Type::Oid),
+    (Type::UuidArray, Type::Uuid),
+    (Type::DateArray, Type::Date),
+    (Type::TimeArray, Type::Time),
+    (Type::TimestampArray, Type::Timestamp),
+    (Type::TimestamptzArray, Type::Timestamptz),
+    (Type::JsonArray, Type::Json),
+    (Type::JsonbArray, Type::Jsonb),
+    (Type::Int2Vector, Type::Int2),
+    (Type::OidVector, Type::Oid),
+    (Type::AclitemArray, Type::Text),
 ];
 
 /// Types by words in a declaration. The first row that fits counts, so longer words stand before
@@ -131,7 +209,7 @@ impl Type {
 
     /// Returns the type of this name in a cast or a column, as the grammar gives it.
     pub(crate) fn catalog_named(name: &str) -> Option<Self> {
-        let serial = name.contains("serial") || name.starts_with("reg");
+        let serial = name.contains("serial");
         Self::named(name).filter(|_| !serial && name == name.to_ascii_lowercase())
     }
 
@@ -149,7 +227,6 @@ impl Type {
             Self::Int8 => "BIGINT",
             Self::Int2 => "SMALLINT",
             Self::Int4 => "INTEGER",
-            Self::Oid => "OID",
             Self::Json => "JSON TEXT",
             Self::Jsonb => "JSONB TEXT",
             Self::Float4 => "FLOAT4",
@@ -162,7 +239,10 @@ impl Type {
             Self::Timestamptz => "TIMESTAMPTZ",
             Self::Uuid => "UUID",
             Self::Name => "NAME TEXT",
-            Self::Text | Self::Char | Self::Unknown | Self::Numeric | Self::Void => "TEXT",
+            Self::Oid | Self::Regproc | Self::Regclass | Self::Regtype | Self::Regnamespace => {
+                "OID"
+            }
+            _ => "TEXT",
         };
         limit.map_or(word.to_owned(), |limit| format!("{word}({limit})"))
     }
@@ -177,7 +257,28 @@ impl Type {
     /// Returns a letter that no other type has.
     pub(crate) fn letter(self) -> u8 {
         let place = TYPES.iter().position(|row| row.is == self).unwrap_or(0);
-        b'a' + u8::try_from(place).unwrap_or(0)
+        let place = u8::try_from(place).unwrap_or(0);
+        if place < 26 { b'a' + place } else { b'A' + place - 26 }
+    }
+
+    /// Returns the type of its elements, if it is an array or a vector.
+    pub(crate) fn element(self) -> Option<Self> {
+        ARRAYS.iter().find(|(array, _)| *array == self).map(|(_, element)| *element)
+    }
+
+    /// Returns the type of arrays of it.
+    pub(crate) fn array(self) -> Option<Self> {
+        ARRAYS.iter().find(|(_, element)| *element == self).map(|(array, _)| *array)
+    }
+
+    /// Returns the subscript of the first element: vectors of the catalog count from 0.
+    pub(crate) fn first_subscript(self) -> u8 {
+        u8::from(!matches!(self, Self::Int2Vector | Self::OidVector))
+    }
+
+    /// True if its values are OIDs that print as the name of an object.
+    pub(crate) fn is_reg(self) -> bool {
+        matches!(self, Self::Regproc | Self::Regclass | Self::Regtype | Self::Regnamespace)
     }
 
     /// Returns its OID.
@@ -196,14 +297,14 @@ impl Type {
         names.get(1).or(names.first()).copied().unwrap_or_default()
     }
 
-    /// Returns OID, size and first name of every type, for `pg_type`.
-    pub(crate) fn all() -> impl Iterator<Item = (u32, i16, &'static str)> {
-        TYPES.iter().map(|row| (row.oid, row.size, row.names[0].trim_matches('"')))
+    /// Returns every type, for `pg_type`.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        TYPES.iter().map(|row| row.is)
     }
 
     /// True if its values are integers.
     pub(crate) fn is_integer(self) -> bool {
-        matches!(self, Self::Int2 | Self::Int4 | Self::Int8 | Self::Oid)
+        matches!(self, Self::Int2 | Self::Int4 | Self::Int8 | Self::Oid) || self.is_reg()
     }
 
     /// True if its values are any text.

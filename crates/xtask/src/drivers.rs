@@ -45,6 +45,14 @@ pub const SQLITE_DRIVERS: &[Driver] = &[
     Driver { name: "sqlx", command: || of("sqlx", built(provision::rust)) },
 ];
 
+/// Every tool's first real work, against PostgreSQL and SQLite.
+pub const TOOLS: &[Driver] = &[
+    Driver { name: "sqlalchemy", command: || of("sqlalchemy", tools()) },
+    Driver { name: "alembic", command: || of("alembic", tools()) },
+    Driver { name: "pandas", command: || of("pandas", tools()) },
+    Driver { name: "peewee", command: || of("peewee", tools()) },
+];
+
 impl Driver {
     /// Runs the test against the server at this port of this machine: in the clear, or encrypted if
     /// there is a file with the authority of the server's certificate.
@@ -68,6 +76,13 @@ impl Driver {
 pub(crate) fn of(library: &str, program: Result<Command>) -> Result<Command> {
     let mut command = program?;
     command.arg(library);
+    Ok(command)
+}
+
+/// Returns the command of the script that runs tools, with these.
+fn tools() -> Result<Command> {
+    let mut command = Command::new(provision::python_tools()?);
+    command.arg(workspace::root().join("drivers/python/tools.py"));
     Ok(command)
 }
 

@@ -173,6 +173,19 @@ pub fn python() -> Result<PathBuf> {
     Ok(program)
 }
 
+/// Returns the Python program that has the tools of `drivers/python/tools.py`.
+pub fn python_tools() -> Result<PathBuf> {
+    let requirements = drivers().join("python/requirements-tools.txt");
+    let dir = dir().join("python-tools");
+    let program = dir.join("bin/python");
+    fetch_once(&dir, &fs::read_to_string(&requirements)?, |dir| {
+        command::run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
+        let mut pip = pip(&dir.join("bin/python"));
+        command::run(pip.args(["--only-binary", ":all:", "-r"]).arg(&requirements))
+    })?;
+    Ok(program)
+}
+
 /// Returns the folder of a Python package's source, of the version that [`python`] has.
 pub fn source_of(package: &str) -> Result<PathBuf> {
     let requirements = fs::read_to_string(drivers().join("python/requirements.txt"))?;

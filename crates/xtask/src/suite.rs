@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::certificates::{Authority, write_for_proxy};
 use crate::command::{self, Tally};
-use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
+use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
 use crate::encrypted;
 use crate::fuzz;
 use crate::instructions;
@@ -50,6 +50,7 @@ const PARTS: &[Part] = &[
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "vendor-suite", run: vendor::sample, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
+    Part { name: "tools", run: tools, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
     Part { name: "drivers-shared-15", run: || through_shared_servers(Version::V15), drives: true },
@@ -322,6 +323,16 @@ fn with_sqlite() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
     Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+/// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.
+fn tools() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let mut tally = every_driver(TOOLS.iter(), cluster.port(), None);
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:tools.db\"\n";
+    tally += driven(TOOLS, &Refrain::start_as(&program, config)?);
+    Ok(tally)
 }
 
 /// Runs client libraries of MySQL. Each server has the ways that it differs in from others.

@@ -2,16 +2,18 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, DropBehavior,
-    ObjectType, RangeVar, RenameStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, DropBehavior,
+    ObjectType, RangeVar, RenameStmt, TypeName,
 };
 
 use crate::failure::Failure;
+use crate::types::Type;
 
 use super::define::{SYSTEM_COLUMNS, plain_key, written};
+use super::edits::{self, SchemaEdit};
 use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::value::name;
-use super::{Translated, Translator, hints, strings};
+use super::{Translated, Translator, hints, integer, strings};
 
 /// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";
@@ -37,19 +39,34 @@ impl Translator<'_> {
         if command.subtype() == AlterTableType::AtDropConstraint {
             return self.drop_constraint(command, relation);
         }
-        if !column && unique.is_none() {
+        if let Some(made) = self.edited(command, relation)? {
+            return Ok(made);
+        }
+        let changes = [AlterTableType::AtSetNotNull, AlterTableType::AtDropNotNull];
+        let change = changes.contains(&command.subtype()) || added_check(command).is_some();
+        if !column && !change && unique.is_none() {
             return Err(hints::alter(command).into());
         }
         let (table, attributes) = match self.table(relation) {
             Err(_) if alter.missing_ok => return Ok("SELECT 1 WHERE 0".to_owned()),
             found => found?,
         };
+        if let Some(check) = added_check(command) {
+            return self.add_check(check, relation, &table, &attributes);
+        }
+        if change {
+            return not_null(command, relation, &table, &attributes);
+        }
         if let Some(constraint) = unique {
             return self.add_unique(constraint, relation, &table, &attributes);
         }
         let known =
             |wanted: &str| attributes.iter().any(|known| known.name.eq_ignore_ascii_case(wanted));
         if command.subtype() == AlterTableType::AtDropColumn {
+            if command.missing_ok && !known(&command.name) {
+                return Ok("SELECT 1 WHERE 0".to_owned());
+            }
+            // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
             return Ok(format!("ALTER TABLE {table} DROP COLUMN {}", name(&command.name)));
         }
@@ -75,15 +92,119 @@ impl Translator<'_> {
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
     }
 
+    /// Translates ADD CHECK.
+    fn add_check(
+        &mut self,
+        it: &Constraint,
+        relation: &RangeVar,
+        table: &str,
+        attributes: &[Attribute],
+    ) -> Translated<String> {
+        let mut source = FromItem::table(&relation.relname, attributes);
+        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let made = self.constraint(it, None);
+        self.scopes.pop();
+        Ok(format!("ALTER TABLE {table} ADD {}", made?))
+    }
+
     /// Translates DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
-    fn drop_constraint(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
+    fn drop_constraint(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
         let plain = !it.missing_ok && it.behavior() != DropBehavior::DropCascade;
         match self.catalog.constrained(&it.name) {
             Some((table, true)) if plain && table == relation.relname => {
                 Ok(format!("DROP INDEX {}", name(&it.name)))
             }
+            None if plain => {
+                let edit = |sql: &str| edits::without_constraint(sql, &it.name);
+                self.edit(relation, None, edit, "DROP CONSTRAINT")
+            }
             _ => Err(hints::refuse("DROP CONSTRAINT").into()),
         }
+    }
+
+    /// Makes a statement that gives a table a new definition.
+    fn edit(
+        &mut self,
+        relation: &RangeVar,
+        foreign_key: Option<String>,
+        edit: impl Fn(&str) -> Option<String>,
+        form: &str,
+    ) -> Translated<String> {
+        let (table, _) = self.table(relation)?;
+        let main = !table.starts_with("temp.");
+        let old = self.catalog.definition(&relation.relname).filter(|_| main);
+        let made = old.and_then(|old| edit(&old)).and_then(|definition| {
+            SchemaEdit::to(&definition, &relation.relname, &table, foreign_key)
+        });
+        self.edit = Some(made.ok_or_else(|| hints::refuse(form))?);
+        Ok(edits::carrier(&table))
+    }
+
+    /// Translates the changes that a new definition makes; `None` for other changes.
+    fn edited(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Option<String>> {
+        let def = it.def.as_ref().and_then(|def| def.node.as_ref());
+        match (it.subtype(), def) {
+            (AlterTableType::AtAddConstraint, Some(NodeEnum::Constraint(key)))
+                if key.contype() == ConstrType::ConstrForeign =>
+            {
+                let (_, attributes) = self.table(relation)?;
+                let mut source = FromItem::table(&relation.relname, &attributes);
+                source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+                self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+                let made = self.constraint(key, None);
+                self.scopes.pop();
+                let made = made?;
+                let called = match key.conname.as_str() {
+                    "" => format!("{}_{}_fkey", relation.relname, strings(&key.fk_attrs).join("_")),
+                    given => given.to_owned(),
+                };
+                let edit = |sql: &str| edits::with_constraint(sql, &made);
+                self.edit(relation, Some(called), edit, "ADD FOREIGN KEY").map(Some)
+            }
+            (AlterTableType::AtColumnDefault, None) => {
+                let column = self.known_column(it, relation)?;
+                let Some(default) = column.default else {
+                    return Ok(Some("SELECT 1 WHERE 0".to_owned()));
+                };
+                let edit = |sql: &str| {
+                    let written = |default: &str| {
+                        edits::with_column(sql, &column.name, &format!(" DEFAULT {default}"), "")
+                    };
+                    written(&format!("({default})")).or_else(|| written(&default))
+                };
+                self.edit(relation, None, edit, "ALTER COLUMN").map(Some)
+            }
+            (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
+                let column = self.known_column(it, relation)?;
+                let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
+                let (is, limit) = self.type_name(to_type)?;
+                if (is, limit) == (column.is, column.limit) {
+                    return Ok(Some("SELECT 1 WHERE 0".to_owned()));
+                }
+                if !is_wider((column.is, column.limit), (is, limit)) || !is_cast(to, &it.name) {
+                    return Err(hints::refuse("ALTER COLUMN").into());
+                }
+                let old = format!(" {}", column.is.declaration(column.limit));
+                let new = format!(" {}", is.declaration(limit));
+                let edit = |sql: &str| edits::with_column(sql, &column.name, &old, &new);
+                self.edit(relation, None, edit, "ALTER COLUMN").map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the column that a command names.
+    fn known_column(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Attribute> {
+        let (_, attributes) = self.table(relation)?;
+        let known = attributes.into_iter().find(|known| known.name == it.name);
+        Ok(known.ok_or_else(|| {
+            let message = format!(
+                "column \"{}\" of relation \"{}\" does not exist",
+                it.name, relation.relname
+            );
+            Failure::new("42703", message)
+        })?)
     }
 
     /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
@@ -138,11 +259,74 @@ impl Translator<'_> {
     }
 }
 
+/// True if each value of a type is stored as the same value of the other, longer type.
+fn is_wider(from: (Type, Option<u32>), to: (Type, Option<u32>)) -> bool {
+    match (from, to) {
+        ((Type::Varchar, _), (Type::Text | Type::Varchar, None)) => true,
+        ((Type::Varchar, Some(old)), (Type::Varchar, Some(new))) => old <= new,
+        ((Type::Text, _), (Type::Varchar, None)) => true,
+        ((Type::Int2, _), (Type::Int4 | Type::Int8, _)) | ((Type::Int4, _), (Type::Int8, _)) => {
+            true
+        }
+        _ => false,
+    }
+}
+
+/// True if USING is absent, or a cast of the column itself to its new type.
+fn is_cast(definition: &ColumnDef, column: &str) -> bool {
+    let Some(using) = &definition.raw_default else { return true };
+    let Some(NodeEnum::TypeCast(cast)) = &using.node else { return false };
+    let inside = cast.arg.as_ref().and_then(|arg| arg.node.as_ref());
+    let own = matches!(inside, Some(NodeEnum::ColumnRef(it)) if strings(&it.fields) == [column]);
+    let words = |of: &Option<TypeName>| {
+        let of = of.as_ref()?;
+        Some((strings(&of.names), of.typmods.iter().map(integer).collect::<Vec<_>>()))
+    };
+    own && words(&cast.type_name) == words(&definition.type_name)
+}
+
+/// Returns the CHECK that a command adds, if it adds one under a name.
+fn added_check(command: &AlterTableCmd) -> Option<&Constraint> {
+    match command.def.as_ref().and_then(|def| def.node.as_ref()) {
+        Some(NodeEnum::Constraint(it))
+            if it.contype() == ConstrType::ConstrCheck && !it.conname.is_empty() =>
+        {
+            (it.initially_valid || !it.skip_validation).then_some(it)
+        }
+        _ => None,
+    }
+}
+
+/// Translates SET NOT NULL and DROP NOT NULL. A key stays without NULLs, as in the server.
+fn not_null(
+    command: &AlterTableCmd,
+    relation: &RangeVar,
+    table: &str,
+    attributes: &[Attribute],
+) -> Translated<String> {
+    let column = attributes.iter().find(|known| known.name.eq_ignore_ascii_case(&command.name));
+    let Some(column) = column else {
+        let message = format!(
+            "column \"{}\" of relation \"{}\" does not exist",
+            command.name, relation.relname
+        );
+        return Err(Failure::new("42703", message).into());
+    };
+    let set = command.subtype() == AlterTableType::AtSetNotNull;
+    if !set && column.key > 0 {
+        let message = format!("column \"{}\" is in a primary key", command.name);
+        return Err(Failure::new("42P16", message).into());
+    }
+    // SQLite refuses to drop what is not there, and would write NOT NULL twice.
+    if set == column.not_null {
+        return Ok("SELECT 1 WHERE 0".to_owned());
+    }
+    let word = if set { "SET" } else { "DROP" };
+    Ok(format!("ALTER TABLE {table} ALTER COLUMN {} {word} NOT NULL", name(&column.name)))
+}
+
 /// Checks whether a column may be dropped.
 fn is_dropped(it: &AlterTableCmd, relation: &RangeVar, known: bool) -> Result<(), Failure> {
-    if it.missing_ok || it.behavior() == DropBehavior::DropCascade {
-        return Err(hints::refuse("DROP COLUMN IF EXISTS"));
-    }
     if SYSTEM_COLUMNS.contains(&it.name.as_str()) {
         let message = format!("cannot drop system column \"{}\"", it.name);
         return Err(Failure::unsupported(message).hint("tables have no system columns here"));

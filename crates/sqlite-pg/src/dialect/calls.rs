@@ -4,21 +4,19 @@
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::FuncCall;
 
+use crate::catalog;
 use crate::failure::Failure;
 use crate::types::Type;
 use crate::types::Type::{
     Bool, Bytea, Date, Float8, Int2, Int4, Int8, Name, Text, Timestamp, Timestamptz, Uuid,
 };
 
+use super::catalog_functions::{CATALOG_FUNCTIONS, FunctionRow};
 use super::coerce::{Wanted, is_implicit};
-use super::expr::names;
+use super::nodes::names;
 use super::operators::is_equated;
 use super::value::{Expr, ExprKind};
 use super::{NotTranslated, Translated, Translator, hints};
-
-/// A function: its name, the types of its arguments, the type of its result, and SQLite's text,
-/// with `$1` for the first argument.
-pub(super) type FunctionRow = (&'static str, &'static [Type], Type, &'static str);
 
 /// The functions. Of the rows of one name that accept the arguments, the first fits best.
 const FUNCTIONS: &[FunctionRow] = &[
@@ -170,6 +168,7 @@ impl Translator<'_> {
         }
         if function == "count"
             || AGGREGATES.iter().any(|row| row.0 == function)
+            || function == "array_agg"
             || is_extreme(&function)
         {
             return self.aggregate(it, &function);
@@ -196,6 +195,20 @@ impl Translator<'_> {
         if let Some(made) = self.of_any(&function, &arguments)? {
             return Ok(made.named(function));
         }
+        if let Some(made) = self.of_array(&function, &arguments)? {
+            return Ok(made.named(function));
+        }
+        if let Some(made) = self.rows_of_array(&function, &arguments)? {
+            return Ok(made);
+        }
+        let of_catalog = CATALOG_FUNCTIONS.iter().filter(|row| row.0 == function);
+        let used: Vec<_> = of_catalog.clone().flat_map(|row| catalog::named_in(row.3)).collect();
+        if of_catalog.count() > 0 {
+            self.relations.extend(used);
+            let made =
+                self.resolved(CATALOG_FUNCTIONS, &function, arguments, &Around::default())?;
+            return Ok(made.named(function));
+        }
         if function == "date"
             && matches!(arguments[..], [ref only] if only.is().is_none() || only.is() == Some(Date))
         {
@@ -209,6 +222,9 @@ impl Translator<'_> {
     /// Translates functions that take any type.
     fn of_any(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
         match function {
+            "json_build_object" | "jsonb_build_object" => {
+                self.built_object(function, arguments).map(Some)
+            }
             "concat" | "concat_ws" => {
                 let mut texts = Vec::new();
                 for argument in arguments {
@@ -230,6 +246,41 @@ impl Translator<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Translates `json_build_object` of scalars.
+    fn built_object(&mut self, function: &str, arguments: &[Expr]) -> Result<Expr, Failure> {
+        if function != "json_build_object" || !arguments.len().is_multiple_of(2) {
+            return Err(hints::refuse("JSON operator"));
+        }
+        let (mut parts, mut all) = (Vec::new(), Vec::new());
+        for (place, argument) in arguments.iter().enumerate() {
+            let value = self.settle(argument.clone())?;
+            let sql = &value.sql;
+            let json = match value.is() {
+                _ if place % 2 == 0 && !value.is().is_some_and(Type::is_text) => {
+                    return Err(hints::refuse("JSON operator"));
+                }
+                Some(Bool) => {
+                    format!("CASE {sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END")
+                }
+                Some(is) if is.is_integer() || is.is_text() => format!("json_quote({sql})"),
+                Some(Type::Json) => format!("coalesce({sql}, 'null')"),
+                _ => return Err(hints::refuse("JSON operator")),
+            };
+            let between = match place {
+                0 => "'{'",
+                place if place % 2 == 0 => "', '",
+                _ => "' : '",
+            };
+            parts.push(format!("{between} || {json}"));
+            all.push(value);
+        }
+        let sql = match &parts[..] {
+            [] => "'{}'".to_owned(),
+            parts => format!("({} || '}}')", parts.join(" || ")),
+        };
+        Ok(Expr::made(sql, Type::Json, &all.iter().collect::<Vec<_>>()))
     }
 
     /// Calls the function of the table that accepts these arguments.
@@ -314,7 +365,8 @@ impl Translator<'_> {
             (extreme, [only]) if is_extreme(extreme) => {
                 let only = self.settle(only.clone())?;
                 let is = only.is().unwrap_or(Text);
-                if matches!(is, Bool | Uuid | Type::Json | Type::Jsonb | Bytea) {
+                let array = is.element().is_some();
+                if array || matches!(is, Bool | Uuid | Type::Json | Type::Jsonb | Bytea) {
                     return Err(no_function(function, &[only]).into());
                 }
                 if is == Type::Numeric {
@@ -328,6 +380,11 @@ impl Translator<'_> {
                 let sql = format!("refrain_ratio(sum({value}){tail}, count({value}){tail})");
                 let mut made = Expr::made(sql, Type::Numeric, &[only]);
                 made = made.with(&around.parts.iter().collect::<Vec<_>>());
+                return Ok(self.is_aggregate(made, it).named(function));
+            }
+            ("array_agg", [only]) => {
+                let only = self.settle(only.clone())?;
+                let made = array_of_rows(&only, &inside(&only.sql), &around)?;
                 return Ok(self.is_aggregate(made, it).named(function));
             }
             ("sum", [only]) if only.is() == Some(Type::Float4) => {
@@ -389,6 +446,13 @@ impl Translator<'_> {
         }
         Ok(around)
     }
+}
+
+/// Returns the array of an expression's values in all rows; that of no rows is NULL.
+fn array_of_rows(of: &Expr, value: &str, around: &Around) -> Result<Expr, Failure> {
+    let is = of.is().and_then(Type::array).ok_or_else(|| hints::refuse("ARRAY"))?;
+    let sql = format!("nullif(json_group_array({value}){}, '[]')", around.tail);
+    Ok(Expr::made(sql, is, &[of]).with(&around.parts.iter().collect::<Vec<_>>()))
 }
 
 fn is_extreme(function: &str) -> bool {

@@ -49,6 +49,9 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Float4, Float8) => way(Implicit, "$"),
         (Float8, Float4) => Some((Assignment, format!("refrain_float({}, $)", to.oid()))),
         (Int2 | Int4 | Int8, Oid) | (Oid, Int8) => way(Implicit, "$"),
+        (Int2 | Int4 | Int8 | Oid, to) if to.is_reg() => way(Implicit, "$"),
+        (from, Oid) if from.is_reg() => way(Implicit, "$"),
+        (from, Int4 | Int8) if from.is_reg() => way(Assignment, "$"),
         (Oid, Int4) => way(Assignment, "refrain_int(23, $)"),
         (Bool, Int4) => way(Explicit, "$"),
         (Int4, Bool) => way(Explicit, "($ <> 0)"),
@@ -58,6 +61,9 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Bpchar, to) if text.contains(&to) => way(Implicit, "rtrim($, ' ')"),
         (Name, Varchar | Bpchar) => way(Assignment, "$"),
         (Text | Varchar, Name) => way(Implicit, "refrain_in(19, $)"),
+        (Char, Text) => way(Implicit, "$"),
+        (Text | Varchar | Bpchar | Name, Char) => way(Assignment, "substr($, 1, 1)"),
+        (Char, Int4) | (Int4, Char) => None,
         (from, to) if text.contains(&from) && text.contains(&to) => way(Implicit, "$"),
         (from, Bpchar) if text.contains(&from) => way(Implicit, "$"),
         (Date | Time | Timestamp | Timestamptz | Uuid | Json | Jsonb, to) if text.contains(&to) => {
@@ -77,6 +83,16 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Timestamp | Timestamptz, Date) => way(Assignment, "substr($, 1, 10)"),
         (Timestamp, Time) => way(Assignment, "substr($, 12)"),
         (Timestamptz, Time) => way(Assignment, "substr(refrain_zoneless($), 12)"),
+        (from, to) if from.element().is_some() && to.element().is_some() => {
+            // The elements of an array are converted as they are alone, where they stay the same.
+            let (from, to) = (from.element()?, to.element()?);
+            let same = from == to || matches!((from, to), (Name | Varchar | Char, Text));
+            if same {
+                way(Implicit, "$")
+            } else {
+                conversion(from, to).filter(|(_, sql)| sql == "$")
+            }
+        }
         (Jsonb, Json) => way(Assignment, "$"),
         (Json, Jsonb) => way(Assignment, "refrain_in(3802, $)"),
         _ => None,
@@ -125,6 +141,10 @@ impl Translator<'_> {
             ExprKind::Typed(is) if *is == to => Ok(from),
             ExprKind::Typed(is) => self.convert(from.clone(), *is, to, wanted),
             ExprKind::Null => Ok(as_constant(from.rewritten("NULL".to_owned(), to))),
+            ExprKind::Literal(text) if to == Type::Regclass && text.parse::<u32>().is_err() => {
+                let sql = self.relation_oid(&text_literal(text));
+                Ok(from.rewritten(sql, to))
+            }
             ExprKind::Literal(text) => {
                 let sql = literal(text, to)?;
                 Ok(as_constant(from.rewritten(sql, to)))
@@ -137,6 +157,12 @@ impl Translator<'_> {
                     false => Ok(as_constant(made)),
                 }
             }
+            // The client sends the name of a relation as a text.
+            ExprKind::Parameter(_) if to == Type::Regclass => {
+                let name = self.coerce(from, Type::Text, wanted)?;
+                let sql = self.relation_oid(&name.sql);
+                Ok(name.rewritten(sql, to))
+            }
             ExprKind::Parameter(number) => {
                 if let Some(place) = self.parameters.get_mut(*number) {
                     place.get_or_insert(to);
@@ -147,7 +173,33 @@ impl Translator<'_> {
         }
     }
 
+    /// Returns the SQL of the OID of a relation by its name; an unknown name is an error.
+    fn relation_oid(&mut self, name: &str) -> String {
+        self.relations.push("refrain_regclass");
+        format!(
+            "refrain_found((SELECT c.oid FROM refrain_regclass c \
+             WHERE c.name = refrain_relation_name({name})), {name})"
+        )
+    }
+
+    /// Returns the SQL of the name of a relation by its OID, as `regclass` prints it.
+    pub(super) fn relation_name(&mut self, oid: &str) -> String {
+        self.relations.push("refrain_regclass");
+        format!(
+            "coalesce((SELECT refrain_identifier(c.name) FROM refrain_regclass c \
+             WHERE c.oid = {oid}), iif({oid} = 0, '-', CAST({oid} AS TEXT)))"
+        )
+    }
+
     fn convert(&mut self, from: Expr, is: Type, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
+        if is.is_text() && to == Type::Regclass {
+            let sql = self.relation_oid(&from.sql);
+            return Ok(from.rewritten(sql, to));
+        }
+        if is == Type::Regclass && to.is_text() && wanted > Wanted::Implicit {
+            let sql = self.relation_name(&from.sql);
+            return Ok(from.rewritten(sql, to));
+        }
         let Some((least, sql)) = conversion(is, to) else {
             return Err(no_way(is, to, wanted));
         };

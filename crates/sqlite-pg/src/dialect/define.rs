@@ -212,12 +212,14 @@ impl Translator<'_> {
             return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
         }
         let (is, limit) = self.type_name(type_name)?;
-        if matches!(is, Type::Numeric | Type::Char | Type::Unknown | Type::Oid) {
-            return Err(
-                hints::refuse(if is == Type::Numeric { "numeric column" } else { "type" }).into()
-            );
-        }
-        Ok((is, limit, is.declaration(limit), GivenBy::Statement))
+        let form = match is {
+            Type::Numeric => "numeric column",
+            Type::Char | Type::Unknown | Type::Oid => "type",
+            is if is.is_reg() => "type",
+            is if is.element().is_some() => "ARRAY",
+            _ => return Ok((is, limit, is.declaration(limit), GivenBy::Statement)),
+        };
+        Err(hints::refuse(form).into())
     }
 
     /// True if the text says INTEGER, in this word.
@@ -256,10 +258,7 @@ impl Translator<'_> {
             rest: String::new(),
         };
         one_value_of(column)?;
-        for node in &column.constraints {
-            let Some(NodeEnum::Constraint(constraint)) = &node.node else {
-                return Err(hints::unknown().into());
-            };
+        for constraint in &with_attributes(&column.constraints)? {
             match constraint.contype() {
                 ConstrType::ConstrPrimary => made.key = true,
                 ConstrType::ConstrNull => {}
@@ -296,7 +295,7 @@ impl Translator<'_> {
     }
 
     /// Translates a constraint: of a column, with a blank in front, or of a table.
-    fn constraint(
+    pub(super) fn constraint(
         &mut self,
         it: &Constraint,
         column: Option<(Type, Option<u32>)>,
@@ -363,6 +362,28 @@ impl Translator<'_> {
         };
         Ok(format!("{}{called}{words}", if of_column { " " } else { "" }))
     }
+}
+
+/// Returns the constraints of a column. The words about when a foreign key is checked are nodes of
+/// their own behind it.
+fn with_attributes(nodes: &[Node]) -> Translated<Vec<Constraint>> {
+    let mut all: Vec<Constraint> = Vec::new();
+    for node in nodes {
+        let Some(NodeEnum::Constraint(it)) = &node.node else {
+            return Err(hints::unknown().into());
+        };
+        let key = all.last_mut().filter(|last| last.contype() == ConstrType::ConstrForeign);
+        match (it.contype(), key) {
+            (ConstrType::ConstrAttrDeferrable, Some(key)) => key.deferrable = true,
+            (ConstrType::ConstrAttrDeferred, Some(key)) => {
+                key.deferrable = true;
+                key.initdeferred = true;
+            }
+            (ConstrType::ConstrAttrImmediate | ConstrType::ConstrAttrNotDeferrable, Some(_)) => {}
+            _ => all.push((**it).clone()),
+        }
+    }
+    Ok(all)
 }
 
 /// Returns 42P07 if the table exists, in place of an error about its columns.

@@ -2,9 +2,8 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AExpr, AExprKind, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr, ColumnRef,
-    MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
-    SqlValueFunctionOp as Value, TypeCast,
+    AExpr, AExprKind, AIndirection, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr,
+    ColumnRef, MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, TypeCast,
 };
 
 use crate::failure::{Failure, state};
@@ -13,10 +12,11 @@ use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::constants::constant;
+use super::nodes::{like_escape, value_function};
 use super::operators::{chosen, no_operator};
 use super::scope::find;
 use super::value::{Expr, ExprKind, text_literal};
-use super::{Translated, Translator, hints, inner, string, strings};
+use super::{Translated, Translator, hints, inner, strings};
 
 impl Translator<'_> {
     /// Translates an expression.
@@ -62,9 +62,15 @@ impl Translator<'_> {
             NodeEnum::SqlvalueFunction(it) => value_function(it),
             NodeEnum::FuncCall(it) => self.call(it),
             NodeEnum::SubLink(it) => self.sublink(it),
+            NodeEnum::AArrayExpr(it) => self.array(&it.elements, None),
+            NodeEnum::AIndirection(it) => self.subscripted(it),
             NodeEnum::CollateClause(it) => {
                 let names = strings(&it.collname);
-                if names.last().is_none_or(|name| name != "C") {
+                // The default collation is "C" here.
+                if names
+                    .last()
+                    .is_none_or(|name| !["C", "POSIX", "default"].contains(&name.as_str()))
+                {
                     return Err(hints::refuse("COLLATE").into());
                 }
                 let value = self.expr(it.arg.as_deref().ok_or_else(hints::unknown)?)?;
@@ -88,7 +94,8 @@ impl Translator<'_> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = match names[..] {
             [column] => find(&self.scopes, None, column),
-            [table, column] | ["public" | "main", table, column] => {
+            [table, column]
+            | ["public" | "main" | "pg_catalog" | "information_schema", table, column] => {
                 find(&self.scopes, Some(table), column)
             }
             _ => Err(Failure::new("42703", "column does not exist")),
@@ -180,10 +187,45 @@ impl Translator<'_> {
         Ok(Expr::pure(format!("({} {words})", value.sql), Type::Bool, &[&value]))
     }
 
+    /// Translates ARRAY[…], whose elements take the type of a cast around it.
+    fn array(&mut self, nodes: &[Node], of: Option<Type>) -> Translated<Expr> {
+        let all = nodes.iter().map(|node| self.expr(node)).collect::<Result<Vec<_>, _>>()?;
+        let (all, of) = match of {
+            Some(of) => {
+                let made = all.into_iter().map(|value| self.coerce(value, of, Wanted::Explicit));
+                (made.collect::<Result<Vec<_>, _>>()?, of)
+            }
+            None if all.is_empty() => {
+                let failure = Failure::new("42P18", "cannot determine type of empty array");
+                let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
+                return Err(failure.hint(hint).into());
+            }
+            None => self.unified(all, "ARRAY")?,
+        };
+        Ok(self.gathered_array(&all, of)?)
+    }
+
+    fn subscripted(&mut self, it: &AIndirection) -> Translated<Expr> {
+        let array = self.expr(it.arg.as_deref().ok_or_else(hints::unknown)?)?;
+        let [Node { node: Some(NodeEnum::AIndices(index)) }] = &it.indirection[..] else {
+            return Err(hints::refuse("ARRAY").into());
+        };
+        if index.is_slice {
+            return Err(hints::refuse("ARRAY").into());
+        }
+        let place = self.expr(index.uidx.as_deref().ok_or_else(hints::unknown)?)?;
+        Ok(self.at_subscript(array, place)?)
+    }
+
     fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
         let (is, limit) = self.type_name(it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
         let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
-        let value = self.expr(node)?;
+        let value = match (&node.node, is.element()) {
+            (Some(NodeEnum::AArrayExpr(array)), Some(of)) => {
+                self.array(&array.elements, Some(of))?
+            }
+            _ => self.expr(node)?,
+        };
         let name = value.name.clone().filter(|_| !value.weak);
         let value = self.fit(value, is, limit, Wanted::Explicit);
         let value = value.map_err(|failure| {
@@ -287,7 +329,7 @@ impl Translator<'_> {
 
     fn operation(&mut self, it: &AExpr) -> Translated<Expr> {
         let operator = strings(&it.name).pop().unwrap_or_default();
-        if it.name.len() > 1 {
+        if it.name.len() > 1 && strings(&it.name)[0] != "pg_catalog" {
             return Err(hints::refuse("OPERATOR").into());
         }
         let side = |side: &Option<Box<Node>>| -> Option<Node> { side.as_deref().cloned() };
@@ -325,7 +367,9 @@ impl Translator<'_> {
                 self.between(left, right, it.kind() == AExprKind::AexprNotBetween)
             }
             AExprKind::AexprOpAny | AExprKind::AexprOpAll => {
-                Err(hints::refuse("ANY (array)").into())
+                let (left, right) = self.both(left, right)?;
+                let any = it.kind() == AExprKind::AexprOpAny;
+                Ok(self.any_or_all(&operator, left, right, any)?)
             }
             AExprKind::AexprSimilar => Err(hints::refuse("SIMILAR TO").into()),
             _ => Err(hints::refuse("BETWEEN SYMMETRIC").into()),
@@ -439,22 +483,6 @@ pub(super) fn no_collation(is: Type) -> Failure {
     Failure::new(state::WRONG_TYPE, message)
 }
 
-/// Splits the right side of a LIKE: the pattern, and the ESCAPE, which the grammar passes as a
-/// function call.
-fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
-    match &node.node {
-        Some(NodeEnum::FuncCall(call))
-            if names(&call.funcname).ends_with(&["like_escape".to_owned()]) =>
-        {
-            match &call.args[..] {
-                [pattern, escape] => (pattern, Some(escape)),
-                _ => (node, None),
-            }
-        }
-        _ => (node, None),
-    }
-}
-
 fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
     let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
     let sql = match parts[..] {
@@ -462,28 +490,4 @@ fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
         _ => format!("{function}({})", parts.join(", ")),
     };
     Expr::pure(sql, is, &all.iter().collect::<Vec<_>>())
-}
-
-fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
-    let (sql, is, name) = match it.op() {
-        Value::SvfopCurrentDate => ("substr(now(), 1, 10)", Type::Date, "current_date"),
-        Value::SvfopCurrentTimestamp => ("now()", Type::Timestamptz, "current_timestamp"),
-        Value::SvfopLocaltime => ("substr(refrain_zoneless(now()), 12)", Type::Time, "localtime"),
-        Value::SvfopLocaltimestamp => {
-            ("refrain_zoneless(now())", Type::Timestamp, "localtimestamp")
-        }
-        Value::SvfopCurrentRole => ("current_role()", Type::Name, "current_role"),
-        Value::SvfopCurrentUser => ("current_user()", Type::Name, "current_user"),
-        Value::SvfopUser => ("user()", Type::Name, "user"),
-        Value::SvfopSessionUser => ("session_user()", Type::Name, "session_user"),
-        Value::SvfopCurrentCatalog => ("current_catalog()", Type::Name, "current_catalog"),
-        Value::SvfopCurrentSchema => ("current_schema()", Type::Name, "current_schema"),
-        _ => return Err(hints::refuse("CURRENT_TIME").into()),
-    };
-    Ok(Expr::typed(sql, is).named(name))
-}
-
-/// Returns the strings in a list of nodes.
-pub(super) fn names(nodes: &[Node]) -> Vec<String> {
-    nodes.iter().filter_map(string).collect()
 }

@@ -2,15 +2,17 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar,
+    FuncCall, JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar,
 };
 
 use crate::catalog;
 use crate::failure::Failure;
 use crate::types::Type;
 
+use super::arrays::longest;
 use super::coerce::Wanted;
-use super::expr::names as names_of;
+use super::joins::{merge, merged, too_many};
+use super::nodes::names as names_of;
 use super::operators::common;
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
@@ -19,8 +21,6 @@ use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
 /// Schemas whose tables are those of the file.
 const PUBLIC: &[&str] = &["", "public", "main"];
-/// Parts of drivers' queries for the OID of a type, which do not name the catalog's schema.
-const DRIVERS_ASK: &[&str] = &["to_regtype", "'hstore'", "CURRENT_SCHEMA()"];
 /// Schemas whose tables are those of the session.
 const TEMPORARY: &[&str] = &["temp", "pg_temp"];
 
@@ -64,18 +64,15 @@ impl Translator<'_> {
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
         let plain = table.schemaname.is_empty();
         let cte = if plain { self.with_query(&table.relname)? } else { None };
-        let standard = || catalog::standard(&table.schemaname, &table.relname);
+        let relation = || catalog::relation(&table.schemaname, &table.relname);
         let (written, mut source) = match cte {
             Some(cte) => {
                 let source = FromItem::new(called, cte.columns.into_iter());
                 (name(&cte.name), FromItem { recursive: cte.open, ..source })
             }
-            None if let Some((stand_in, columns)) = standard() => {
-                self.stand_ins.push(stand_in.to_owned());
-                (
-                    format!("{stand_in} AS {}", name(called)),
-                    FromItem::new(called, columns.into_iter()),
-                )
+            None if let Some((known, columns)) = relation() => {
+                self.relations.push(known);
+                (format!("{known} AS {}", name(called)), FromItem::new(called, columns.into_iter()))
             }
             None => {
                 self.not_to_come(table)?;
@@ -155,13 +152,7 @@ impl Translator<'_> {
             return Ok((format!("{prefix}{}", name(&table.relname)), attributes));
         }
         let catalog = ["pg_catalog", "information_schema"].contains(&table.schemaname.as_str());
-        let asked = DRIVERS_ASK.iter().any(|word| self.text.contains(word));
-        let is_types = ["pg_type", "pg_namespace", "pg_attribute", "pg_class", "pg_indexes"]
-            .contains(&table.relname.as_str());
-        if catalog || table.relname == "pg_settings" || is_types && asked {
-            return Err(NotTranslated::Catalog);
-        }
-        if table.schemaname.is_empty() && table.relname.starts_with("pg_") {
+        if catalog || table.schemaname.is_empty() && table.relname.starts_with("pg_") {
             return Err(hints::refuse("catalog").into());
         }
         let called = match table.schemaname.as_str() {
@@ -351,14 +342,13 @@ impl Translator<'_> {
         if super::SQLITE_FUNCTIONS.contains(&called.as_str()) || called.starts_with("pragma_") {
             return Err(NotTranslated::Sqlite);
         }
-        if called != "generate_series"
-            || it.ordinality
-            || it.lateral
-            || !(2..=3).contains(&call.args.len())
-        {
+        if called != "generate_series" {
+            return self.other_function(it, call, &called);
+        }
+        if it.ordinality || !(2..=3).contains(&call.args.len()) {
             return Err(hints::refuse("a function in FROM").into());
         }
-        let mut values = Vec::new();
+        let (mut values, mut lateral) = (Vec::new(), false);
         let mut is = Type::Int4;
         for node in &call.args {
             let value = self.expr(node)?;
@@ -367,9 +357,7 @@ impl Translator<'_> {
                 Some(Type::Int8) => is = Type::Int8,
                 _ => return Err(hints::refuse("a function in FROM").into()),
             }
-            if !value.bare.is_empty() {
-                return Err(hints::refuse("LATERAL").into());
-            }
+            lateral |= !value.bare.is_empty();
             values.push(value);
         }
         let mut words = Vec::new();
@@ -381,6 +369,15 @@ impl Translator<'_> {
         let columns = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
         let column = columns.first().cloned().unwrap_or_else(|| called.clone());
         let step = words.get(2).map_or("1", String::as_str);
+        if lateral {
+            let (from, to) = (&words[0], &words[1]);
+            let sql =
+                format!("json_each(refrain_series({from}, {to}, {step})) AS {}", name(&called));
+            let mut made = FromItem::new(&called, std::iter::once((column, is)));
+            made.columns[0].sql = format!("{}.value", name(&called));
+            self.add(made)?;
+            return Ok(sql);
+        }
         let sql = format!(
             "(WITH RECURSIVE refrain_from(x, stop, step) AS (SELECT {}, {}, refrain_step({step})), \
              refrain_series(x, stop, step) AS (SELECT x, stop, step FROM refrain_from \
@@ -396,44 +393,98 @@ impl Translator<'_> {
         self.add(FromItem::new(&called, std::iter::once((column, is))))?;
         Ok(sql)
     }
-}
 
-/// Makes the column that USING merges from two (`buildMergedJoinVar` of the server). A column that
-/// is converted is no longer the table's: parentheses mark it.
-fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
-    let one = |column: &Column| match column.is == is {
-        true => column.sql.clone(),
-        false => format!("({})", column.sql),
-    };
-    let parts = |column: &Column| column.parts().to_vec();
-    let (sql, of) = match kind {
-        JoinType::JoinFull => (
-            format!("coalesce({}, {})", left.sql, right.sql),
-            [parts(&left), parts(right)].concat(),
-        ),
-        JoinType::JoinRight => (one(right), parts(right)),
-        JoinType::JoinInner if left.is != is && right.is == is => (one(right), parts(right)),
-        _ => (one(&left), parts(&left)),
-    };
-    Column { sql, of, is, merged: false, not_null: false, ..left }
-}
-
-/// Marks the column of this name as merged with another.
-fn merge(sources: &mut [FromItem], wanted: &str) -> Option<Column> {
-    let mut columns = sources.iter_mut().flat_map(|source| &mut source.columns);
-    let column = columns.find(|column| !column.merged && column.name == wanted)?;
-    let found = column.clone();
-    column.merged = true;
-    Some(found)
-}
-
-fn too_many(renamed: &[String], columns: usize, called: &str) -> Result<(), Failure> {
-    if renamed.len() <= columns {
-        return Ok(());
+    /// Translates a function other than `generate_series` in FROM: one that makes rows of an array,
+    /// or one with a single value.
+    fn other_function(
+        &mut self,
+        it: &RangeFunction,
+        call: &FuncCall,
+        called: &str,
+    ) -> Translated<String> {
+        let rows = matches!(called, "unnest" | "generate_subscripts");
+        let single = !it.ordinality && !it.lateral;
+        if !it.coldeflist.is_empty() || it.is_rowsfrom || !rows && !single {
+            return Err(hints::refuse("a function in FROM").into());
+        }
+        let alias = it.alias.as_ref();
+        let source = alias.map_or(called, |alias| alias.aliasname.as_str()).to_owned();
+        let (sql, mut columns) = match rows {
+            true => self.array_in_from(call, called, &source, it.ordinality)?,
+            false => self.value_in_from(call, &source)?,
+        };
+        let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
+        for (place, (column, ..)) in columns.iter_mut().enumerate() {
+            match renamed.get(place) {
+                Some(name) => name.clone_into(column),
+                // One column has the name of the alias.
+                None if place == 0 && renamed.is_empty() => source.clone_into(column),
+                None => {}
+            }
+        }
+        let plain = columns.iter().map(|(name, _, is)| (name.clone(), *is));
+        let mut made = FromItem::new(&source, plain);
+        for (known, (_, sql, _)) in made.columns.iter_mut().zip(columns) {
+            known.sql = sql;
+        }
+        self.add(made)?;
+        Ok(sql)
     }
-    let message = format!(
-        "table \"{called}\" has {columns} columns available but {} columns specified",
-        renamed.len()
-    );
-    Err(Failure::new("42P10", message))
+
+    /// Translates `unnest` and `generate_subscripts` in FROM. Returns the SQL and the columns.
+    fn array_in_from(
+        &mut self,
+        call: &FuncCall,
+        called: &str,
+        source: &str,
+        numbered: bool,
+    ) -> Translated<(String, Vec<FunctionColumn>)> {
+        let mut all =
+            call.args.iter().map(|node| self.expr(node)).collect::<Result<Vec<_>, _>>()?;
+        let subscripts = called == "generate_subscripts";
+        if subscripts {
+            let [array, dimension] = &all[..] else {
+                return Err(hints::refuse("a function in FROM").into());
+            };
+            all = vec![self.of_dimension(array.clone(), dimension.clone())?];
+        }
+        let key = format!("{}.key", name(source));
+        let (mut arrays, mut columns) = (Vec::new(), Vec::new());
+        for array in &all {
+            let Some(of) = array.is().and_then(Type::element) else {
+                return Err(hints::refuse("a function in FROM").into());
+            };
+            let first = array.is().map_or(1, Type::first_subscript);
+            arrays.push(array.sql.clone());
+            columns.push(match subscripts {
+                true => (called.to_owned(), format!("({key} + {first})"), Type::Int4),
+                false => (called.to_owned(), format!("({} ->> {key})", array.sql), of),
+            });
+        }
+        if numbered {
+            columns.push(("ordinality".to_owned(), format!("({key} + 1)"), Type::Int8));
+        }
+        Ok((format!("json_each({}) AS {}", longest(&arrays), name(source)), columns))
+    }
+
+    /// Translates a function with a single value in FROM, which sees no other item of FROM.
+    fn value_in_from(
+        &mut self,
+        call: &FuncCall,
+        source: &str,
+    ) -> Translated<(String, Vec<FunctionColumn>)> {
+        let scope = self.scopes.pop().unwrap_or_default();
+        self.scopes.push(Scope { ctes: scope.ctes.clone(), ..Scope::default() });
+        let value = self.call(call);
+        self.scopes.pop();
+        self.scopes.push(scope);
+        let value = value?;
+        let value = self.settle(value)?;
+        let is = value.is().unwrap_or(Type::Text);
+        let sql = format!("(SELECT {} AS value) AS {}", value.sql, name(source));
+        Ok((sql, vec![(source.to_owned(), format!("{}.value", name(source)), is)]))
+    }
 }
+
+/// A column of a function in FROM: its name, its SQL and its type.
+type FunctionColumn = (String, String, Type);

@@ -15,6 +15,8 @@ use super::select::{ExpectedColumns, Output, settled, unique};
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
+/// Operator classes of texts.
+const TEXT_PATTERNS: &[&str] = &["text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_ops"];
 /// The beginning of a comment in a CREATE VIEW statement, which has the types of the columns.
 const MARK: &str = "/*refrain ";
 /// Mark of a column to which PostgreSQL would accept writes.
@@ -106,7 +108,13 @@ impl Translator<'_> {
                 return Err(hints::unknown().into());
             };
             let collation = strings(&element.collation);
-            if !element.opclass.is_empty()
+            let of_texts = match &strings(&element.opclass)[..] {
+                [] => false,
+                // In the collation "C" they order texts as the default does.
+                [only] if TEXT_PATTERNS.contains(&only.as_str()) => true,
+                _ => return Err(hints::refuse("such an index").into()),
+            };
+            if !element.opclassopts.is_empty()
                 || !collation.iter().all(|name| name == "C" || name == "POSIX")
             {
                 return Err(hints::refuse("such an index").into());
@@ -125,7 +133,8 @@ impl Translator<'_> {
                 None => {
                     names.push(element.name.clone());
                     let (_, column) = super::scope::find(&self.scopes, None, &element.name)?;
-                    let is = column.is().filter(|is| !is.is_text() && !collation.is_empty());
+                    let named = of_texts || !collation.is_empty();
+                    let is = column.is().filter(|is| !is.is_text() && named);
                     if let Some(is) = is {
                         return Err(no_collation(is).into());
                     }

@@ -20,13 +20,27 @@ pub(crate) const COMPUTES: &[(&str, &str)] = &[
 
 const BITS: &[&str] = &["&", "|"];
 
+/// The operators of regular expressions: whether they ignore case, and whether they negate.
+const MATCHES: &[(&str, bool, bool)] =
+    &[("~", false, false), ("~*", true, false), ("!~", false, true), ("!~*", true, true)];
+
 pub(super) const COMPARES: &[&str] = &["=", "<>", "<", ">", "<=", ">="];
 
 /// Types with a common type, in the order in which PostgreSQL prefers them.
 const FAMILIES: &[&[Type]] = &[
     &[Type::Int2, Type::Int4, Type::Int8, Type::Numeric, Type::Float4, Type::Float8],
     &[Type::Date, Type::Timestamp, Type::Timestamptz],
-    &[Type::Bpchar, Type::Name, Type::Varchar, Type::Text],
+    &[Type::Char, Type::Bpchar, Type::Name, Type::Varchar, Type::Text],
+    &[
+        Type::Int2,
+        Type::Int4,
+        Type::Regclass,
+        Type::Regtype,
+        Type::Regproc,
+        Type::Regnamespace,
+        Type::Oid,
+    ],
+    &[Type::Oid, Type::Int8],
 ];
 
 /// Returns the common type of two types, if there is one.
@@ -40,7 +54,9 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     let wider = if place(left) > place(right) { left } else { right };
     // PostgreSQL computes float4 with an integer or a numeric as float8.
     let wider = if wider == Type::Float4 { Type::Float8 } else { wider };
-    let text = wider.is_text() && wider != Type::Bpchar;
+    let wider = if wider.is_reg() { Type::Oid } else { wider };
+    let text = wider.is_text() && !matches!(wider, Type::Bpchar | Type::Name);
+    let text = text || wider == Type::Name && (left == Type::Char || right == Type::Char);
     let wider = if text { Type::Text } else { wider };
     let reached = is_implicit(left, wider) && is_implicit(right, wider);
     reached.then_some(wider)
@@ -127,6 +143,9 @@ impl Translator<'_> {
             Type::Json => return Err(no_operator(&left, operator, &right)),
             Type::Jsonb => return Err(hints::refuse("jsonb comparison")),
             Type::Numeric if !numbers => return Err(hints::refuse("numeric")),
+            is if is.element().is_some() && !["=", "<>"].contains(&operator) => {
+                return Err(hints::refuse("order of arrays"));
+            }
             _ => {}
         }
         let written = |left: &str, right: &str| match is {
@@ -153,6 +172,9 @@ impl Translator<'_> {
         if let Some((_, function)) = COMPUTES.iter().find(|(known, _)| *known == operator) {
             return self.computed(operator, function, left, right);
         }
+        if let Some((_, fold, not)) = MATCHES.iter().find(|(known, ..)| *known == operator) {
+            return self.matched(left, right, *fold, *not);
+        }
         if BITS.contains(&operator) {
             let (left, right, is) = self.together(left, right, operator)?;
             if !is.is_integer() {
@@ -162,6 +184,20 @@ impl Translator<'_> {
             return Ok(Expr::pure(sql, is, &[&left, &right]));
         }
         Err(hints::operator(operator))
+    }
+
+    /// Translates a match with a regular expression.
+    fn matched(&mut self, left: Expr, right: Expr, fold: bool, not: bool) -> Result<Expr, Failure> {
+        let text = |expr: &Expr| expr.is().is_none_or(Type::is_text);
+        if !text(&left) || !text(&right) {
+            return Err(no_operator(&left, "~", &right));
+        }
+        let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
+        let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
+        let not = if not { "NOT " } else { "" };
+        let sql =
+            format!("({not}refrain_matches({}, {}, {}))", left.sql, right.sql, u8::from(fold));
+        Ok(Expr::made(sql, Type::Bool, &[&left, &right]))
     }
 
     fn computed(

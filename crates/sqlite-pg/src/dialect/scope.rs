@@ -61,6 +61,9 @@ pub(crate) trait Catalog {
     /// Returns the columns of a table or view, in order; `None` if it does not exist.
     fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>>;
 
+    /// Returns the CREATE statement of a table of the main file.
+    fn definition(&self, table: &str) -> Option<String>;
+
     /// Evaluates a constant expression, and returns its value as SQL.
     ///
     /// # Errors
@@ -129,6 +132,8 @@ pub(super) struct Scope {
     pub(super) groups: Option<Vec<String>>,
     /// True if it calls a function over a window.
     pub(super) windowed: bool,
+    /// While the list of SELECT is translated: the SQL of arrays of which each element makes a row.
+    pub(super) arrays: Option<Vec<String>>,
 }
 
 /// A common table expression.

@@ -96,11 +96,8 @@ impl Translator<'_> {
 
     fn select(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
         let mut bare = Vec::new();
-        let from = self.from(&select.from_clause, &mut bare)?;
+        let mut from = self.from(&select.from_clause, &mut bare)?;
         let mut sql = String::new();
-        if !from.is_empty() {
-            sql.push_str(&format!(" FROM {from}"));
-        }
         if let Some(node) = &select.where_clause {
             let condition = self.condition(node, "WHERE")?;
             if condition.aggregate {
@@ -112,8 +109,10 @@ impl Translator<'_> {
             bare.extend(condition.bare);
         }
         let groups = self.group(select)?;
-        // EXISTS does not evaluate the columns of its query.
-        let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
+        let targets = self.listed_targets(select, place, &mut from)?;
+        if !from.is_empty() {
+            sql.insert_str(0, &format!(" FROM {from}"));
+        }
         let mut parts: Vec<Expr> = targets.iter().map(|target| target.expr.clone()).collect();
         if !groups.is_empty() {
             sql.push_str(&format!(" GROUP BY {}", groups.join(", ")));
@@ -144,10 +143,8 @@ impl Translator<'_> {
         bare.extend(parts.into_iter().flat_map(|part| part.bare));
         bare.retain(|(at, _)| *at < depth);
         sql.push_str(&self.limits(select)?);
-        let listed: Vec<String> = targets
-            .iter()
-            .map(|target| format!("{} AS {}", target.expr.sql, name(&target.name)))
-            .collect();
+        let listed: Vec<String> =
+            targets.iter().map(|target| self.listed_target(target, depth == 0)).collect();
         let listed =
             if listed.is_empty() && place.exists { "1".to_owned() } else { listed.join(", ") };
         if listed.is_empty() {
@@ -156,6 +153,40 @@ impl Translator<'_> {
         let word = if distinct { "SELECT DISTINCT" } else { "SELECT" };
         let columns = targets.into_iter().map(output).collect();
         Ok(Query { sql: format!("{word} {listed}{sql}"), columns, bare })
+    }
+
+    /// Translates the list of SELECT. Functions in it that make rows of arrays add these to FROM.
+    fn listed_targets(
+        &mut self,
+        select: &SelectStmt,
+        place: ExpectedColumns<'_>,
+        from: &mut String,
+    ) -> Translated<Vec<Target>> {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.arrays = Some(Vec::new());
+        }
+        // EXISTS does not evaluate the columns of its query.
+        let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
+        let Some(rows) = self.rows_of_targets() else { return Ok(targets) };
+        let aggregate = targets.iter().any(|target| target.expr.aggregate);
+        let windowed = self.scopes.last().is_some_and(|scope| scope.windowed);
+        let grouped = !select.group_clause.is_empty() || select.having_clause.is_some();
+        if aggregate || windowed || grouped || place.exists {
+            return Err(hints::refuse("rows from arrays").into());
+        }
+        let between = if from.is_empty() { "" } else { ", " };
+        from.push_str(&format!("{between}{rows}"));
+        Ok(targets)
+    }
+
+    /// Writes a column of the list of SELECT.
+    fn listed_target(&mut self, target: &Target, outermost: bool) -> String {
+        let sql = match target.expr.is() {
+            // A client reads the name of a relation; other places compare OIDs.
+            Some(Type::Regclass) if outermost => self.relation_name(&target.expr.sql),
+            _ => target.expr.sql.clone(),
+        };
+        format!("{sql} AS {}", name(&target.name))
     }
 
     fn windows(&mut self, nodes: &[Node], parts: &mut Vec<Expr>) -> Translated<String> {

@@ -49,7 +49,15 @@ impl Translator<'_> {
                 };
                 self.within_query(link, select, not)
             }
-            SubLinkType::ArraySublink => Err(hints::refuse("ARRAY").into()),
+            SubLinkType::ArraySublink => {
+                let query = self.query(select, ExpectedColumns::default())?;
+                let [column] = &query.columns[..] else { return Err(one_column()) };
+                let (called, of) = settled(column);
+                let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
+                let called = name(&called);
+                let sql = format!("(SELECT json_group_array({called}) FROM ({}))", query.sql);
+                Ok(Expr { bare: query.bare, ..Expr::typed(sql, is) }.named("array"))
+            }
             _ => Err(hints::refuse("row").into()),
         }
     }

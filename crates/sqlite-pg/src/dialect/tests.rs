@@ -26,6 +26,11 @@ impl Catalog for Fixed {
         }
     }
 
+    fn definition(&self, table: &str) -> Option<String> {
+        (table == "t")
+            .then(|| "CREATE TABLE \"t\" (\"a\" INTEGER PRIMARY KEY, \"b\" TEXT)".to_owned())
+    }
+
     fn computed(&self, sql: &str) -> Result<String, Failure> {
         Ok(sql.to_owned())
     }

@@ -11,14 +11,22 @@ use super::{NotTranslated, Translated, Translator, hints, integer, strings};
 impl Translator<'_> {
     /// Returns a type by its name, and the maximum length of its values.
     pub(super) fn type_name(&self, written: &TypeName) -> Translated<(Type, Option<u32>)> {
-        if !written.array_bounds.is_empty() || written.setof {
+        if written.setof {
             return Err(hints::refuse("ARRAY").into());
+        }
+        if !written.array_bounds.is_empty() {
+            let of = TypeName { array_bounds: Vec::new(), ..written.clone() };
+            let (of, limit) = self.type_name(&of)?;
+            let array = of.array().filter(|_| limit.is_none());
+            return Ok((array.ok_or_else(|| hints::refuse("ARRAY"))?, None));
         }
         let names = strings(&written.names);
         let called = names.last().map(String::as_str).unwrap_or_default();
         // The grammar reads CHAR without quotes as `bpchar`.
-        let one_byte = names.len() == 1 && called == "char";
-        if OTHER_TYPES.contains(&called) || written.pct_type || one_byte {
+        if called == "char" && names.len() <= 2 {
+            return Ok((Type::Char, None));
+        }
+        if OTHER_TYPES.contains(&called) || written.pct_type {
             let form = if called == "interval" { "interval" } else { "type" };
             return Err(NotTranslated::from(hints::refuse(form)).at(self.text, written.location));
         }

@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::types::Type;
 use crate::types::Type::{Float8, Int4, Int8, Text};
 
-use super::calls::{Around, FunctionRow};
+use super::calls::Around;
+use super::catalog_functions::FunctionRow;
 use super::coerce::Wanted;
 use super::operators::is_equated;
 use super::targets::{Target, sorted_target};
@@ -204,6 +205,9 @@ impl Translator<'_> {
             if matches!(value.is(), Some(Type::Json)) {
                 let message = "could not identify an ordering operator for type json";
                 return Err(Failure::new("42883", message).into());
+            }
+            if value.is().is_some_and(|is| is.element().is_some()) {
+                return Err(hints::refuse("order of arrays").into());
             }
             if matches!(value.is(), Some(Type::Jsonb | Type::Numeric))
                 && !matches!(value.kind, ExprKind::Number(_))

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sqlite::{Connection, Statement};
 
-use crate::catalog;
 use crate::decode::Decoded;
 use crate::dialect::NotTranslated;
 use crate::failure::{Failure, state};
@@ -56,7 +55,7 @@ pub(super) fn compile<'c>(
                 let before = whole.client.get(..at).unwrap_or_default();
                 return Err(moved(failure, before));
             }
-            Err(NotTranslated::Sqlite | NotTranslated::Catalog) => {
+            Err(NotTranslated::Sqlite) => {
                 return as_it_is(connection, whole.source, whole.client, at);
             }
         };
@@ -84,8 +83,7 @@ fn first_length(text: &str) -> usize {
     text.len()
 }
 
-/// Compiles a text of SQLite's own dialect. One that does not compile and names PostgreSQL's
-/// catalog is tried again with stand-ins for the catalog's tables.
+/// Compiles a text of SQLite's own dialect.
 fn as_it_is<'c>(
     connection: &'c Connection,
     source: &Source,
@@ -103,15 +101,6 @@ fn as_it_is<'c>(
         }
         Err(error) => error,
     };
-    if let Some((rewritten, length)) = catalog::rewrite(client.get(at..).unwrap_or_default()) {
-        let empty = || catalog::nothing(client.get(at..).unwrap_or_default());
-        let tries = std::iter::once(rewritten).chain(std::iter::once_with(empty).flatten());
-        for sql in tries {
-            if let Ok(prepared) = connection.prepare(&*sql) {
-                return Ok(untranslated(prepared.statement, length, Some(sql)));
-            }
-        }
-    }
     error.offset = error.offset.map(|offset| at + offset);
     let end = error.offset.map_or(client.len(), |offset| offset + 1);
     let refusal = source.refusal(at, end).cloned();

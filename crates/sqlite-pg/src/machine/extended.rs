@@ -324,7 +324,9 @@ impl Machine {
             return Ok(());
         }
         let writes = !run.readonly();
-        if let Err(stop) = self.open(connection, writes, last) {
+        let edits =
+            prepared.translated.as_ref().is_some_and(|translated| translated.edit.is_some());
+        if let Err(stop) = self.open(connection, writes, last && !edits) {
             if let Some(portal) = self.portals.get_mut(&name) {
                 portal.state = PortalState::paused(run.park(), before);
             }

@@ -7,6 +7,8 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::copy;
+use crate::dialect::SchemaEdit;
+use crate::failure::Failure;
 use crate::prepared::PortalState;
 use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
 use crate::translation_cache::TranslatedStatement;
@@ -90,7 +92,8 @@ impl Machine {
         let fresh = plan.before == 0;
         let job = connection.job(self.context.control.token);
         let first = if fresh {
-            run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()))?
+            let first = run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()));
+            first.map_err(|stop| of_rows(stop, plan.translated.as_deref()))?
         } else {
             Step::Row
         };
@@ -155,6 +158,11 @@ impl Machine {
         match came? {
             SendEnd::Done => {
                 run.finish();
+                if let Some(translated) = &progress.plan.translated
+                    && let Some(edit) = &translated.edit
+                {
+                    self.redefine(connection, edit)?;
+                }
                 self.finish_rows(connection, &progress, out)
             }
             SendEnd::Limit => {
@@ -173,6 +181,25 @@ impl Machine {
                 // Not `Stop::Needs`: the message that began this must not be handled a second time.
                 Ok(())
             }
+        }
+    }
+
+    /// Gives a table its new definition, and checks its rows against a new foreign key.
+    fn redefine(&mut self, connection: &Connection, edit: &SchemaEdit) -> Outcome {
+        let made = connection.redefine(&edit.table, &edit.definition, &edit.end);
+        let is_sound = made.and_then(|()| match &edit.foreign_key {
+            Some(_) => connection.has_sound_keys(&edit.table),
+            None => Ok(true),
+        });
+        match (is_sound.map_err(|error| self.stop(&error, b""))?, &edit.foreign_key) {
+            (false, Some(key)) => {
+                let message = format!(
+                    "insert or update on table \"{}\" violates foreign key constraint \"{key}\"",
+                    edit.table
+                );
+                Err(Stop::Failed(Failure::new("23503", message)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -276,4 +303,18 @@ fn has_temporary(connection: &Connection) -> bool {
     let statement = connection.statement("SELECT 1 FROM sqlite_temp_schema LIMIT 1");
     let stepped = statement.and_then(|statement| statement.start().step());
     !matches!(stepped, Ok(Step::Done))
+}
+
+/// Returns the server's error where rows violate what ALTER TABLE adds: SQLite does not say what.
+fn of_rows(stop: Stop, translated: Option<&TranslatedStatement>) -> Stop {
+    let sql = translated.map_or("", |translated| translated.sql.as_str());
+    match stop {
+        Stop::Failed(failure) if failure.sqlstate == "23000" && sql.starts_with("ALTER TABLE") => {
+            Stop::Failed(match sql.ends_with("SET NOT NULL") {
+                true => Failure::new("23502", "the column contains null values"),
+                false => Failure::new("23514", "the check constraint is violated by some row"),
+            })
+        }
+        stop => stop,
+    }
 }

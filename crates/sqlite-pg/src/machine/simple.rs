@@ -111,7 +111,9 @@ impl Machine {
         let behind = simple.client.get(simple.end..).unwrap_or_default();
         let last = significant(behind).is_none();
         let writes = !statement.readonly();
-        self.open(connection, writes, last)?;
+        // What a statement does behind its end belongs to its transaction.
+        let edits = translated.as_ref().is_some_and(|translated| translated.edit.is_some());
+        self.open(connection, writes, last && !edits)?;
         // After the first step of a write it is too late for an error of its description.
         if writes && (translated.is_some() || statement.column_count() > 0) {
             statement.refresh().map_err(|error| self.stop(&error, b""))?;

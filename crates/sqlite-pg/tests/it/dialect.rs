@@ -289,13 +289,13 @@ fn what_is_not_here_is_refused_and_nothing_is_done() {
     let mut client = client(&place);
     client.query("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)");
     for (text, sqlstate) in [
-        ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)", "0A000"),
+        ("ALTER TABLE t ADD PRIMARY KEY (a)", "0A000"),
         ("SELECT format('%I', 'a')", "42883"),
         ("SELECT nextval('t_a_seq')", "42883"),
         ("SELECT a FROM t FOR UPDATE", "0A000"),
-        ("SELECT 1 = ANY ('{1}')", "0A000"),
+        ("SELECT 1 < ANY (SELECT 2)", "0A000"),
         ("SELECT extract(year FROM now())", "42883"),
-        ("SELECT relname FROM pg_class", "0A000"),
+        ("SELECT * FROM pg_stat_activity", "0A000"),
         ("CREATE TABLE n (a NUMERIC(10, 2))", "0A000"),
         ("SELEC 1", "42601"),
     ] {
@@ -470,7 +470,7 @@ fn queries_are_refused_that_sqlite_would_answer_otherwise() {
         ("SELECT sum(a) OVER (ORDER BY a ROWS a PRECEDING) FROM t", "42P10"),
         ("SELECT max(a) FILTER (WHERE sum(a) > 0) FROM t", "42803"),
         ("SELECT '1e400'::numeric", "0A000"),
-        ("SELECT proname FROM pg_catalog.pg_proc", "42P01"),
+        ("SELECT oprname FROM pg_catalog.pg_operator", "0A000"),
     ] {
         assert_eq!(answers(&mut client, text), [format!("error {sqlstate}")], "{text}");
     }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod alone;
+mod arrays;
+mod catalog;
 mod client;
 mod compiles;
 mod dialect;

@@ -1,0 +1,97 @@
+//! Functions that a query of the catalog needs: names of relations and types, matches, and arrays.
+
+use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_sqlite::Value;
+use rusqlite::functions::Context as Call;
+use rusqlite::types::Value as Any;
+
+use crate::arguments::{text, value};
+use crate::arrays;
+use crate::decode;
+use crate::failure::Failure;
+use crate::regexps;
+
+type Looked = Result<Any, Failure>;
+
+/// The most numbers of a series that is made for each row of another item of FROM.
+const SERIES_MAX: usize = 1_000_000;
+
+/// Returns an array of the numbers of a series.
+pub(crate) fn series(call: &Call<'_>) -> Looked {
+    let (Value::Integer(start), Value::Integer(stop), Value::Integer(step)) =
+        (value(call, 0), value(call, 1), value(call, 2))
+    else {
+        return Ok(Any::Null);
+    };
+    if step == 0 {
+        return Err(Failure::new("22023", "step size cannot equal zero"));
+    }
+    let inside = |at: &i64| if step > 0 { *at <= stop } else { *at >= stop };
+    let numbers = std::iter::successors(Some(start), |at| at.checked_add(step)).take_while(inside);
+    let numbers: Vec<String> = numbers.take(SERIES_MAX + 1).map(|at| at.to_string()).collect();
+    if numbers.len() > SERIES_MAX {
+        let message =
+            format!("a series of more than {SERIES_MAX} numbers for each row is not supported");
+        return Err(Failure::unsupported(message));
+    }
+    Ok(Any::Text(format!("[{}]", numbers.join(","))))
+}
+
+/// Matches a text with a regular expression.
+pub(crate) fn matches(call: &Call<'_>) -> Looked {
+    let (subject, pattern) = (text(call, 0)?, text(call, 1)?);
+    let fold = matches!(value(call, 2), Value::Integer(1));
+    regexps::is_match(subject, pattern, fold).map(|is| Any::Integer(i64::from(is)))
+}
+
+/// Returns the OID of a type by its name, or NULL.
+pub(crate) fn type_oid(call: &Call<'_>) -> Looked {
+    let known = decode::type_oid(text(call, 0)?).ok();
+    Ok(known.map_or(Any::Null, |oid| Any::Integer(i64::from(oid))))
+}
+
+/// Returns the name of a relation without its schema; NULL if it is in none that is searched.
+pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
+    let written = text(call, 0)?;
+    let mut words = Vec::new();
+    let mut lexer = Lexer::new(written.as_bytes(), false);
+    while let Some(token) = lexer.significant() {
+        let word = String::from_utf8_lossy(token.of(written.as_bytes()));
+        match token.kind {
+            TokenKind::Word => words.push(word.to_lowercase()),
+            TokenKind::Quoted => words.push(word.trim_matches('"').replace("\"\"", "\"")),
+            TokenKind::Dot => {}
+            _ => return Ok(Any::Null),
+        }
+    }
+    Ok(match &words[..] {
+        [name] => Any::Text(name.clone()),
+        [schema, name] if ["public", "pg_catalog", "main"].contains(&schema.as_str()) => {
+            Any::Text(name.clone())
+        }
+        _ => Any::Null,
+    })
+}
+
+/// Returns the OID of a relation; none for a name is an error.
+pub(crate) fn found(call: &Call<'_>) -> Looked {
+    match (value(call, 0), value(call, 1)) {
+        (Value::Integer(oid), _) => Ok(Any::Integer(oid)),
+        (_, Value::Null) => Ok(Any::Null),
+        _ => {
+            let message = format!("relation \"{}\" does not exist", text(call, 1)?);
+            Err(Failure::new("42P01", message))
+        }
+    }
+}
+
+/// Returns an array of as many elements as the longest of some has.
+pub(crate) fn longest(call: &Call<'_>) -> Looked {
+    let mut most = 0;
+    for index in 0..call.len() {
+        if !matches!(value(call, index), Value::Null) {
+            most = most.max(arrays::read(text(call, index)?).unwrap_or_default().len());
+        }
+    }
+    Ok(Any::Text(format!("[{}]", vec!["0"; most].join(","))))
+}
