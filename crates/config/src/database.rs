@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::Host;
+use crate::host::{Host, LoadBalanceHosts, Ports, TargetSessionAttrs};
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::Secret;
 use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
@@ -80,8 +80,14 @@ choice! {
 pub struct Server {
     /// The kind of the server.
     pub backend: Backend,
-    /// Address of the server.
+    /// Address of the server, or of the first one of several.
     pub host: Host,
+    /// Addresses of the other servers of the same database.
+    pub more_hosts: Vec<Host>,
+    /// The order in which the servers are tried.
+    pub load_balance_hosts: LoadBalanceHosts,
+    /// The state that a server has to be in.
+    pub target_session_attrs: TargetSessionAttrs,
     /// Name of the database on the server; `None` is the name that the client asked for.
     pub dbname: Option<String>,
     /// User to log in as; `None` is the client's user name.
@@ -96,6 +102,18 @@ pub struct Server {
     pub parameters: Vec<(String, String)>,
     /// The query that a new server runs first.
     pub connect_query: Option<String>,
+}
+
+impl Server {
+    /// Returns the addresses of all servers of the database.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        std::iter::once(&self.host).chain(&self.more_hosts)
+    }
+
+    /// Returns the addresses with commas between them.
+    pub fn host_list(&self) -> String {
+        self.hosts().map(Host::to_string).collect::<Vec<_>>().join(",")
+    }
 }
 
 table! {
@@ -122,13 +140,35 @@ table! {
 
     /// Name or address of the server, or the directory of its Unix socket.
     ///
-    /// For MySQL, the path of the socket itself.
+    /// Several with commas between them are the servers of one database, of which Refrain uses
+    /// those in the state of `target_session_attrs` (`docs/hosts.md`). For MySQL there is one, and
+    /// its socket is the path of the socket itself.
     host: Option<String>,
-        NewConnections, takes ["db.example", "::1", "/run/postgresql"], not [];
+        NewConnections, takes ["db.example", "::1", "/run/postgresql", "a.example,b.example"], not [];
 
     /// Port of the server; for MySQL, 3306 unless set.
-    port: u16 = "5432" ["1" to "65535"],
-        NewConnections, takes ["6000"], not ["0", "65536"];
+    ///
+    /// Where `host` has several names: one port for all, or as many ports, with commas between
+    /// them.
+    port: Ports = "5432" ["1" to "65535"],
+        NewConnections, takes ["6000"], not ["0", "65536", "6000,"];
+
+    /// State that the server has to be in.
+    ///
+    /// The words are libpq's. `primary` takes a server that is not in recovery, `standby` one that
+    /// is; `read-write` takes a server whose sessions may write (neither in recovery nor with
+    /// `default_transaction_read_only`), `read-only` one whose sessions may not; `prefer-standby`
+    /// takes a standby if one of the hosts is one. Refrain looks at the state when it logs in, and
+    /// leaves a server that changes its state.
+    target_session_attrs: TargetSessionAttrs = "any",
+        NewConnections, takes ["read-write", "prefer-standby"], not ["master", "on"];
+
+    /// Order in which the hosts are tried, where there are several.
+    ///
+    /// `disable`: as they are written, and the one in use as long as it can be used. `round-robin`:
+    /// in turn. `random`: at random.
+    load_balance_hosts: LoadBalanceHosts = "disable",
+        NewConnections, takes ["round-robin", "random"], not ["on", "least-connections"];
 
     /// Name of the database on the server; if unset, the name that the client asked for.
     dbname: Option<String>,
@@ -345,19 +385,36 @@ impl DatabaseKeys {
             application_name: server.application_name,
             parameters: server.parameters,
             connect_query: server.connect_query,
+            load_balance_hosts: server.load_balance_hosts,
+            target_session_attrs: server.target_session_attrs,
             max_connections: database.max_connections,
             max_client_connections: database.max_client_connections,
             ..Self::default()
         };
-        match server.host {
-            Host::Tcp { host, port, tls } => {
-                Self { host: Some(host), port, ..keys.with_tls(ServerTls::clone(&tls)) }
+        server.more_hosts.iter().fold(keys.with_host(&server.host), Self::with_host)
+    }
+
+    /// Adds a host, the first or a further one.
+    fn with_host(mut self, host: &Host) -> Self {
+        let (name, port) = match host {
+            Host::Tcp { host, port, .. } => (host.clone(), *port),
+            Host::Unix { dir, port } => (dir.display().to_string(), *port),
+            Host::Socket(path) => {
+                return Self { host: Some(path.display().to_string()), ..self };
             }
-            Host::Unix { dir, port } => {
-                Self { host: Some(dir.display().to_string()), port, ..keys }
+            Host::Sqlite(file) => return self.with_file(file),
+        };
+        match &mut self.host {
+            Some(names) => {
+                names.push(',');
+                names.push_str(&name);
+                self.port.0.push(port);
             }
-            Host::Socket(path) => Self { host: Some(path.display().to_string()), ..keys },
-            Host::Sqlite(file) => keys.with_file(&file),
+            None => (self.host, self.port) = (Some(name), Ports(vec![port])),
+        }
+        match host {
+            Host::Tcp { tls, .. } => self.with_tls(ServerTls::clone(tls)),
+            _ => self,
         }
     }
 
@@ -406,13 +463,16 @@ impl DatabaseKeys {
 
     /// Returns the server that the keys describe, or the key at fault and the error.
     pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
-        let host = match self.backend {
-            Backend::Postgres | Backend::Mysql => self.place()?,
-            Backend::Sqlite => Host::Sqlite(Arc::new(self.file()?)),
+        let (host, more_hosts) = match self.backend {
+            Backend::Postgres | Backend::Mysql => self.places()?,
+            Backend::Sqlite => (Host::Sqlite(Arc::new(self.file()?)), Vec::new()),
         };
         Ok(Server {
             backend: self.backend,
             host,
+            more_hosts,
+            load_balance_hosts: self.load_balance_hosts,
+            target_session_attrs: self.target_session_attrs,
             dbname: self.dbname,
             user: self.user,
             password: self.password,
@@ -423,18 +483,42 @@ impl DatabaseKeys {
         })
     }
 
-    fn place(&self) -> Result<Host, (&'static str, &'static str)> {
+    /// Returns the first host, and the others.
+    fn places(&self) -> Result<(Host, Vec<Host>), (&'static str, &'static str)> {
         if self.path.is_some() {
             return Err(("path", "is for SQLite only: set backend = \"sqlite\", or remove path"));
         }
-        let port = self.port;
-        match self.host.as_deref().filter(|host| !host.is_empty()) {
-            None => Err(("host", "is missing: set the name or address of the server, or `url`")),
-            Some(path) if path.starts_with('/') && self.backend == Backend::Mysql => {
+        let Some(list) = self.host.as_deref().filter(|host| !host.is_empty()) else {
+            return Err(("host", "is missing: set the name or address of the server, or `url`"));
+        };
+        let names: Vec<_> = list.split(',').map(str::trim).collect();
+        if names.len() > 1 && self.backend == Backend::Mysql {
+            return Err(("host", "names several servers: a database of MySQL has one"));
+        }
+        if names.contains(&"") {
+            return Err(("host", "has a comma with no name before or after it"));
+        }
+        let ports = &self.port.0;
+        if ports.len() > 1 && ports.len() != names.len() {
+            return Err(("port", "must be one port for all hosts, or as many as there are hosts"));
+        }
+        let mut ports = ports.iter().cycle().copied();
+        let mut places = Vec::new();
+        for name in names {
+            let port = ports.next().unwrap_or_default();
+            places.push(self.place(name, port)?);
+        }
+        let more = places.split_off(1);
+        Ok((places.remove(0), more))
+    }
+
+    fn place(&self, name: &str, port: u16) -> Result<Host, (&'static str, &'static str)> {
+        match name {
+            path if path.starts_with('/') && self.backend == Backend::Mysql => {
                 Ok(Host::Socket(PathBuf::from(path)))
             }
-            Some(dir) if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
-            Some(host) => Ok(Host::Tcp { host: host.to_owned(), port, tls: Arc::new(self.tls()?) }),
+            dir if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
+            host => Ok(Host::Tcp { host: host.to_owned(), port, tls: Arc::new(self.tls()?) }),
         }
     }
 
@@ -470,6 +554,9 @@ impl DatabaseKeys {
     fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {
         if self.host.is_some() {
             return Err(("host", "is for servers only: an SQLite database has a path"));
+        }
+        if self.target_session_attrs != TargetSessionAttrs::Any {
+            return Err(("target_session_attrs", "is for servers only: an SQLite database is one"));
         }
         let path = self.path.as_deref().filter(|path| !path.is_empty());
         Ok(Sqlite {

@@ -111,6 +111,8 @@ impl Protocol for Echo {
             let Some(s) = step.engine.connections.server(server) else { break };
             match s.is_new() {
                 true => login::answered(step, server, line),
+                false if line == login::UNSUITED => step.unsuit_host(server),
+                false if line == login::DOUBTFUL => step.doubt_host(server),
                 false => replied(step, server, line),
             }
             used += line.len();

@@ -4,7 +4,7 @@ use refrain_config::{Host, SslMode};
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::ErrPacket;
 use refrain_mysql_wire::{Capabilities, Header, command};
-use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
 use refrain_pool::ids::PoolId;
 use refrain_pool::server::{Server, ServerState};
@@ -34,8 +34,8 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         user: settings.user.as_deref().unwrap_or(&pool.shared.user).as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: tls(&pool.settings.host, &pool.shared.protocol),
-        is_local: !matches!(*pool.settings.host, Host::Tcp { .. }),
+        tls: tls(server.host(), &pool.shared.protocol),
+        is_local: !matches!(**server.host(), Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         collation: None,
         program_name: b"refrain"[..].into(),
@@ -84,8 +84,8 @@ pub(crate) fn leaves_tls(step: &mut Step<'_, My>, conn: Conn, why: &str) -> bool
     let Some(server) = step.engine.connections.server(conn) else { return false };
     let is_securing = matches!(server.login_mut(), Some(LoggingIn::Securing(_)));
     let id = server.pool();
+    let host = &server.host().clone();
     let pool = step.engine.core_state.pool(id);
-    let host = &pool.settings.host;
     let prefers = matches!(&**host, Host::Tcp { tls, .. } if tls.mode == SslMode::Prefer);
     if !is_securing || !prefers {
         return false;
@@ -109,7 +109,7 @@ pub(crate) fn connect_failed(step: &mut Step<'_, My>, conn: Conn, why: &str) {
         step,
         conn,
         pool,
-        &ConnectFailure { cause: DisconnectReason::ServerDown, why, is_outage: true },
+        &ConnectFailure { cause: DisconnectReason::ServerDown, why, kind: FailureKind::Outage },
     );
 }
 
@@ -168,7 +168,8 @@ fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
     let pool = server.pool();
     let Failure { why, is_outage, .. } = failure;
     let cause = DisconnectReason::ServerLogin;
-    let failure = ConnectFailure { cause, why, is_outage: *is_outage };
+    let kind = if *is_outage { FailureKind::Outage } else { FailureKind::Lasting };
+    let failure = ConnectFailure { cause, why, kind };
     fail(step, conn, pool, &failure);
 }
 

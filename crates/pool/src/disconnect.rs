@@ -71,8 +71,19 @@ pub struct ConnectFailure<'a> {
     pub cause: DisconnectReason,
     /// The reason in words, for the log.
     pub why: &'a str,
-    /// Whether a later attempt may succeed though nobody changes the configuration.
-    pub is_outage: bool,
+    /// What the failure says about later attempts.
+    pub kind: FailureKind,
+}
+
+/// What a failed attempt to connect or log in to a server says about later attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// They fail as well, until somebody changes the configuration.
+    Lasting,
+    /// They may succeed by themselves.
+    Outage,
+    /// The host is not in the state that the pool wants. Another host may be.
+    Unsuited,
 }
 
 /// The reasons, each with its key.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::client::{Client, Phase};
 use crate::core_state::CoreState;
-use crate::disconnect::{ConnectFailure, DisconnectReason};
+use crate::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use crate::engine::{Engine, Linked, Step};
 use crate::ids::{Conn, PoolId};
 use crate::parts::Parts;
@@ -270,7 +270,7 @@ pub trait Protocol: Background + Sides + Views {
             return;
         };
         let cause = DisconnectReason::ServerDown;
-        let failure = ConnectFailure { cause, why, is_outage: true };
+        let failure = ConnectFailure { cause, why, kind: FailureKind::Outage };
         if step.drop_failed(server, &failure) {
             step.fail_waiting(pool, &failure, |client, out| {
                 Self::tell(client, out, cause);

@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use refrain_config::Host;
+
+use crate::hosts::HostPlace;
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
@@ -48,6 +51,12 @@ pub struct Server<P: Parts> {
     pub(crate) conn: Conn,
     /// The server's pool.
     pub(crate) pool: PoolId,
+    /// The host that the server is at.
+    pub(crate) host: Arc<Host>,
+    /// The place of that host among several.
+    pub(crate) place: Option<HostPlace>,
+    /// Whether a login that is under way takes so long that another host is tried beside it.
+    pub(crate) is_slow: bool,
     /// The encryption of the connection, if it has any.
     pub(crate) secured: Option<Arc<Secured>>,
     /// The state of the server, and its holder.
@@ -82,11 +91,19 @@ pub struct Server<P: Parts> {
 
 impl<P: Parts> Server<P> {
     /// Makes a server that is being connected.
-    pub(crate) fn new(serial: u64, conn: Conn, pool: PoolId, now: Now, session: P::Server) -> Self {
+    pub(crate) fn new(
+        (serial, conn, pool): (u64, Conn, PoolId),
+        (host, place): (Arc<Host>, Option<HostPlace>),
+        now: Now,
+        session: P::Server,
+    ) -> Self {
         Self {
             serial,
             conn,
             pool,
+            host,
+            place,
+            is_slow: false,
             secured: None,
             state: ServerState::Connecting,
             line: Line::default(),
@@ -115,6 +132,11 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn conn(&self) -> Conn {
         self.conn
+    }
+
+    /// Returns the host that the server is at.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
     }
 
     /// Returns the encryption of the connection, if it has any.

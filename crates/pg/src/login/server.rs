@@ -8,7 +8,7 @@
 //! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
 //! nor report more settings than are kept.
 
-use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
 use refrain_pool::ids::Conn;
 use refrain_pool::note_server_error;
@@ -189,12 +189,12 @@ impl Step<'_, '_> {
     /// Logs that `connect_query` failed. Clients get the server all the same, as with PgBouncer.
     fn connect_query_failed(&mut self, conn: Conn, fields: &Fields<'_>) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let pid = server.pid();
+        let (pid, host) = (server.pid(), server.host().clone());
         let pool = self.step.engine.core_state.pool(server.pool());
         let sqlstate = logged(fields.sqlstate());
         let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
         let words = format!("connect_query failed: {why}");
-        note_server_error(self.step.ports, (pool, pid), Level::Warn, sqlstate, &words);
+        note_server_error(self.step.ports, (pool, &host, pid), Level::Warn, sqlstate, &words);
     }
 
     /// Answers a server's request for authentication.
@@ -277,12 +277,13 @@ impl Step<'_, '_> {
         let pool = self.step.engine.core_state.pool(id);
         let gone = words.is_some_and(|words| is_database_or_user_missing(&Fields(words)));
         let shared = pool.shared.clone();
-        let is_outage = match words {
+        let passes = match words {
             Some(words) => is_passing(&Fields(words)),
             None => cause == DisconnectReason::ServerDown,
         };
+        let kind = if passes { FailureKind::Outage } else { FailureKind::Lasting };
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
-        let failure = ConnectFailure { cause, why, is_outage };
+        let failure = ConnectFailure { cause, why, kind };
         if self.step.drop_failed(conn, &failure) {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();

@@ -77,7 +77,13 @@ impl Pipeline<'_> {
         let Some(pool) = self.core_state.peek_pool(id) else { return };
         let words = logged(fields.get(field::MESSAGE).unwrap_or_default());
         let sqlstate = logged(fields.sqlstate());
-        note_server_error(self.ports, (pool, pid), Level::Info, sqlstate, &words);
+        note_server_error(
+            self.ports,
+            (pool, self.server.host(), pid),
+            Level::Info,
+            sqlstate,
+            &words,
+        );
     }
 
     /// Notes the status that a ReadyForQuery reports. At the end of a transaction its changes to
@@ -119,7 +125,6 @@ impl Pipeline<'_> {
     /// anew as they come free.
     #[cold]
     fn renew(&mut self) {
-        let host = self.pool().settings.host.clone();
-        self.core_state.shared.renew(&host.to_string());
+        self.core_state.shared.renew(&self.server.host().to_string());
     }
 }

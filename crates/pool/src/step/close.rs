@@ -29,8 +29,12 @@ impl<P: Protocol> Step<'_, P> {
         if pool.servers == 0 {
             pool.choice.unmark();
         }
+        if let Some(place) = &server.place {
+            place.leave(server.is_new());
+        }
         if server.is_new() {
             pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
+            pool.slow -= u32::from(server.is_slow);
         } else {
             pool.shared.server_dies();
         }

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
+use refrain_config::Host;
+
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
 use crate::engine::Step;
 use crate::event::Action;
+use crate::hosts::HostPlace;
 use crate::ids::PoolId;
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
@@ -39,17 +42,17 @@ impl<P: Protocol> Step<'_, P> {
         loop {
             let pool = self.engine.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
-            if pool.connecting as usize >= most || now < pool.retry {
+            // A server that takes long at one of several hosts is not waited for.
+            let awaited = pool.connecting - pool.slow;
+            if awaited as usize >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
                 return;
             }
             let reserve = self.may_use_reserve(id);
             let pool = self.engine.core_state.pool(id);
             let beyond = if reserve { pool.settings.options.reserve_pool_size } else { 0 };
-            let pool = pool.shared.clone();
-            if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
+            if !self.try_connect(id, beyond) {
                 return;
             }
-            self.connect(id);
         }
     }
 
@@ -67,18 +70,15 @@ impl<P: Protocol> Step<'_, P> {
     /// Connects a server that nobody waits for, since it is of interest whether it lets the pool's
     /// user in. It may be one more than the pool has room for: then the next tick closes another.
     pub fn try_login(&mut self, id: PoolId) {
-        let (now, core) = (self.now, self.engine.core_state.core);
+        let now = self.now;
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         let serves = !leaves && !pool.choice.paused && !pool.removed;
         if !serves || pool.connecting > 0 || now < pool.retry {
             return;
         }
-        let (beyond, pool) = (pool.settings.options.reserve_pool_size.max(1), pool.shared.clone());
-        let shared = self.engine.core_state.shared.clone();
-        if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Granted {
-            self.connect(id);
-        }
+        let beyond = pool.settings.options.reserve_pool_size.max(1);
+        self.try_connect(id, beyond);
     }
 
     /// Puts the settings of a pool that are in force now into force on this core.
@@ -89,21 +89,52 @@ impl<P: Protocol> Step<'_, P> {
         P::reloaded(self, id, &before);
     }
 
-    /// Connects one more server. The caller has a permit for it.
-    pub(crate) fn connect(&mut self, id: PoolId) {
+    /// Connects one more server, if a host can be tried now, and the limits allow so many servers
+    /// `beyond` the pool's size. Returns false if not.
+    pub(crate) fn try_connect(&mut self, id: PoolId, beyond: u32) -> bool {
         let pool = self.engine.core_state.pool(id);
         // A core that has not reloaded yet would connect to where the servers were.
         if !Arc::ptr_eq(&pool.settings, &pool.shared.settings()) {
             self.renew_settings(id);
         }
+        let Some((host, place)) = self.choose_host(id) else { return false };
+        let core = self.engine.core_state.core;
+        let pool = self.engine.core_state.pool(id).shared.clone();
+        let shared = self.engine.core_state.shared.clone();
+        if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
+            if let Some(place) = place {
+                place.leave(true);
+            }
+            return false;
+        }
+        self.connect(id, host, place);
+        true
+    }
+
+    /// Returns the host of the next server, and its place among several. Returns `None` if no host
+    /// can be tried now.
+    fn choose_host(&mut self, id: PoolId) -> Option<(Arc<Host>, Option<HostPlace>)> {
+        let core_state = &mut self.engine.core_state;
+        let core = core_state.core;
+        let settings = &core_state.pool(id).settings;
+        let Some(hosts) = settings.hosts.clone() else {
+            return Some((settings.host.clone(), None));
+        };
+        let [dice] = core_state.random();
+        let place = HostPlace::new(&hosts, hosts.choose(self.now, (id, core), dice)?);
+        Some((place.host().clone(), Some(place)))
+    }
+
+    /// Connects one more server, which was admitted.
+    fn connect(&mut self, id: PoolId, host: Arc<Host>, place: Option<HostPlace>) {
         let conn = self.ports.open();
         let serial = self.engine.core_state.shared.serial();
         let session = P::server(&self.engine.core_state.protocol, self.now);
         let pool = self.engine.core_state.pool(id);
         pool.servers += 1;
         pool.connecting += 1;
-        let host = pool.settings.host.clone();
-        let mut server = Server::new(serial, conn, id, self.now, session);
+        let at = (host.clone(), place);
+        let mut server = Server::new((serial, conn, id), at, self.now, session);
         server.reconnects = pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });
