@@ -80,8 +80,10 @@ pub struct ConnectFailure<'a> {
 pub enum FailureKind {
     /// They fail as well, until somebody changes the configuration.
     Lasting,
-    /// They may succeed by themselves.
+    /// They may succeed by themselves: nobody can log in to the host now.
     Outage,
+    /// They may succeed by themselves: the host has no room for one more server.
+    Full,
     /// The host is not in the state that the pool wants. Another host may be.
     Unsuited,
 }

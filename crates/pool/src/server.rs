@@ -24,6 +24,15 @@ pub enum Holder<P: Parts> {
     Job(Box<P::Job>, Option<Conn>),
 }
 
+/// What a server has shown about its host's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostFinding {
+    /// The host may not be in the state that the pool wants: a new server shows.
+    Doubtful,
+    /// The host is not in the state that the pool wants.
+    Unsuited,
+}
+
 /// The state of a server, and its holder.
 #[derive(Debug)]
 pub enum ServerState<P: Parts> {
@@ -73,6 +82,8 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
+    /// What the server has shown about its host's state.
+    pub(crate) finding: Option<HostFinding>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
@@ -112,6 +123,7 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
+            finding: None,
             paused: false,
             reconnects: 0,
             connected: now,
@@ -201,6 +213,14 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn close_later(&mut self) {
         self.close_needed = true;
+    }
+
+    /// Notes what the server has shown about its host's state. The server is not lent again, and
+    /// what follows for others follows when it is closed.
+    #[cold]
+    pub fn find_host(&mut self, finding: HostFinding) {
+        self.close_needed = true;
+        self.finding = self.finding.max(Some(finding));
     }
 
     /// Notes that the server begins a request while it owes nothing else. The time of the request

@@ -25,6 +25,9 @@ use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
 use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE, is_stale};
 
+/// SQLSTATE of a write in a transaction that may not write.
+const READ_ONLY_TRANSACTION: &[u8] = b"25006";
+
 impl Link<'_> {
     /// Handles an error. True if the client gets the part of it that has not arrived.
     pub(crate) fn take_error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
@@ -42,6 +45,9 @@ impl Link<'_> {
             }
             self.tell(&words.cut());
             return Err(Halt::Fatal);
+        }
+        if fields.sqlstate() == READ_ONLY_TRANSACTION {
+            self.pipe.note_refused_write();
         }
         let failed = self.pipe.server.session.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;

@@ -3,11 +3,13 @@
 //! holds the server, a job, or nobody.
 
 use refrain_pool::event::Level;
+use refrain_pool::server::HostFinding;
 use refrain_pool::{Now, note_server_error};
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
 
 use crate::ground::schema::DEFINES;
+use crate::ground::server_state::{self, IN_RECOVERY};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::words::logged;
 use crate::state::parts::{CoreState, Pool, Ports, Server};
@@ -84,6 +86,28 @@ impl Pipeline<'_> {
             sqlstate,
             &words,
         );
+    }
+
+    /// Notes a parameter that the server reports and that no client can set, if it shows that the
+    /// server's state has changed.
+    #[cold]
+    pub(crate) fn note_state(&mut self, name: &[u8], value: Option<&[u8]>) {
+        let wants = self.pool().settings.server.target_session_attrs;
+        if name == IN_RECOVERY
+            && let Some(finding) = server_state::of_report(wants, value == Some(b"on"))
+        {
+            self.server.find_host(finding);
+        }
+    }
+
+    /// Notes that the server has refused to write. The client's transaction may be read-only by the
+    /// client's own wish; a new server shows whether all sessions are.
+    #[cold]
+    pub(crate) fn note_refused_write(&mut self) {
+        let wants = self.pool().settings.server.target_session_attrs;
+        if server_state::doubts_refusal(wants) {
+            self.server.find_host(HostFinding::Doubtful);
+        }
     }
 
     /// Notes the status that a ReadyForQuery reports. At the end of a transaction its changes to

@@ -17,6 +17,8 @@ impl<P: Protocol> Step<'_, P> {
                 P::goodbye(self.ports.out(conn));
             }
             self.ports.close(conn);
+            // Before another server is connected for those who wait.
+            self.host_shown(&server);
             self.forget_server(&server);
         }
     }

@@ -7,7 +7,7 @@ use crate::hosts::HostPlace;
 use crate::ids::Conn;
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
-use crate::server::ServerState;
+use crate::server::{HostFinding, Server, ServerState};
 
 impl<P: Protocol> Step<'_, P> {
     /// Whether a server of a host is taken whatever the host's state is: the pool prefers another
@@ -17,28 +17,13 @@ impl<P: Protocol> Step<'_, P> {
         server.and_then(|server| server.place.as_ref()).is_some_and(HostPlace::takes_any)
     }
 
-    /// Notes that a server may be in another state than its pool wants. The server is not lent
-    /// again, and a new server shows the host's state.
-    #[cold]
-    pub fn doubt_host(&mut self, server: Conn) {
-        let Some(server) = self.engine.connections.server(server) else { return };
-        let Some(place) = &server.place else { return };
-        server.close_needed = true;
-        let id = server.pool;
-        if place.doubt(self.now) {
-            self.try_login(id);
-        }
-    }
-
-    /// Notes that a server has reported another state than its pool wants. No server of that host
-    /// is lent again.
-    #[cold]
-    pub fn unsuit_host(&mut self, server: Conn) {
-        let Some(server) = self.engine.connections.server(server) else { return };
-        let Some(place) = server.place.clone() else { return };
-        server.close_needed = true;
-        if place.unsuit() {
-            self.leave_host(&place);
+    /// Draws the conclusions from what a server has shown about its host's state that is closed now.
+    pub(crate) fn host_shown(&mut self, server: &Server<P>) {
+        let (Some(place), Some(finding)) = (&server.place, server.finding) else { return };
+        match finding {
+            HostFinding::Doubtful if place.doubt(self.now) => self.try_login(server.pool),
+            HostFinding::Unsuited if place.unsuit() => self.leave_host(place),
+            HostFinding::Doubtful | HostFinding::Unsuited => {}
         }
     }
 

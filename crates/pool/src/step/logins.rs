@@ -87,6 +87,9 @@ impl<P: Protocol> Step<'_, P> {
     /// has another server, or if they wait on.
     pub fn drop_failed(&mut self, conn: Conn, failure: &ConnectFailure<'_>) -> bool {
         let Connection::Server(server) = self.engine.connections.take(conn) else { return false };
+        if failure.kind == FailureKind::Unsuited {
+            P::goodbye(self.ports.out(conn));
+        }
         self.ports.close(conn);
         let (now, id) = (self.now, server.pool);
         let ConnectFailure { cause, why, kind } = *failure;
@@ -95,7 +98,9 @@ impl<P: Protocol> Step<'_, P> {
         let is_unsuited = kind == FailureKind::Unsuited;
         pool.counters.pool.server_login_failures += u64::from(!is_unsuited);
         let retry = options.server_login_retry;
-        let waits = options.server_unavailable == Unavailable::Wait || server.place.is_some();
+        // Another host may serve soon.
+        let others = server.place.is_some() && kind != FailureKind::Full;
+        let waits = options.server_unavailable == Unavailable::Wait || others;
         let wait_on = kind != FailureKind::Lasting && waits;
         let mut is_known = false;
         match (&server.place, kind) {

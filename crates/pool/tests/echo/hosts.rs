@@ -131,12 +131,13 @@ fn a_host_that_changes_its_state_is_left() {
     world.unsuited = vec![A.to_owned()];
     let (of_bob, of_carl) = (world.server_of(bob), world.server_of(carl));
     world.server_says(of_bob.expect("it is lent"), "unsuited\n");
-    assert_eq!(world.hosts(), [A, A], "the idle server is closed");
+    assert_eq!(world.hosts(), [A, A, A]);
+    world.says(bob, "commit");
+    assert_eq!(world.hosts(), [A], "the idle server is closed as well");
     world.heard(anna);
     assert_eq!(world.asks(anna, "one"), "one\n");
-    assert_eq!(world.hosts(), [A, A, B]);
+    assert_eq!(world.hosts(), [A, B]);
     // Transactions under way end where they are.
-    world.says(bob, "commit");
     world.says(carl, "commit");
     assert_eq!(world.hosts(), [B]);
     assert!(!world.is_up(of_carl.expect("it was lent")));
@@ -151,13 +152,13 @@ fn a_doubt_is_settled_by_one_new_server() {
     world.says(bob, "begin");
     let servers = [anna, bob].map(|client| world.server_of(client).expect("it is lent"));
     let before = world.connects();
-    world.server_says(servers[0], "doubtful\n");
-    world.server_says(servers[1], "doubtful\n");
+    for (client, server) in [anna, bob].into_iter().zip(servers) {
+        world.server_says(server, "doubtful\n");
+        world.says(client, "commit");
+        assert!(!world.is_up(server), "it is not lent again");
+        world.heard(client);
+    }
     assert_eq!(world.hosts_since(before), [A], "one look for both");
-    world.says(anna, "commit");
-    world.says(bob, "commit");
-    assert!(!world.is_up(servers[0]), "it is not lent again");
-    world.heard(anna);
     assert_eq!(world.asks(anna, "one"), "one\n");
     // Now the host is in another state indeed.
     world.pass(3 * TICK);
@@ -166,6 +167,7 @@ fn a_doubt_is_settled_by_one_new_server() {
     let server = world.server_of(anna).expect("it is lent");
     world.server_says(server, "doubtful\n");
     world.says(anna, "commit");
+    assert!(world.hosts().is_empty());
     assert_eq!(world.asks(bob, "two"), "two\n");
     assert_eq!(world.hosts(), [B]);
 }
