@@ -344,6 +344,7 @@ impl HostPlace {
         let mut known = self.hosts.known();
         let is_news = known.entries[self.at].health != Health::Unsuited;
         known.set(self.at, Health::Unsuited);
+        known.entries[self.at].tried = true;
         is_news
     }
 }

@@ -1,0 +1,225 @@
+//! Two servers with streaming replication, and writers: a failover and a switchover are followed.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use xtask::postgres::Cluster;
+
+use crate::session::Session;
+use crate::world::{Config, Proxy, Version, eventually};
+
+const WRITERS: u32 = 8;
+
+/// A primary and its standby. Each commit is on both before a client hears of it.
+struct Pair {
+    primary: Cluster,
+    standby: Cluster,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let primary = Cluster::start(Version::V15, &[("wal_keep_size", "64MB")]).unwrap();
+        primary.psql("postgres", "create table told (writer int, number int)").unwrap();
+        let standby = primary.start_standby(&[]).unwrap();
+        primary.psql("postgres", "alter system set synchronous_standby_names = '*'").unwrap();
+        primary.psql("postgres", "select pg_reload_conf()").unwrap();
+        let pair = Self { primary, standby };
+        eventually("the standby is synchronous", || {
+            pair.primary.psql("postgres", "select sync_state from pg_stat_replication").unwrap()
+                == "sync"
+        });
+        pair
+    }
+
+    /// Runs Refrain over both.
+    fn proxy(&self, wants: &str, workers: u32) -> Proxy {
+        let ports = format!("\"{},{}\"", self.primary.port(), self.standby.port());
+        Config::over(&self.primary)
+            .general("workers", &workers.to_string())
+            .pool("pool_size", "20")
+            .server("host", "\"127.0.0.1,127.0.0.1\"")
+            .server("port", &ports)
+            .server("target_session_attrs", &format!("{wants:?}"))
+            .start()
+    }
+
+    fn promote(&self) {
+        self.standby.psql("postgres", "select pg_promote()").unwrap();
+    }
+}
+
+/// What the writers have seen.
+#[derive(Default)]
+struct Seen {
+    /// The writes that were told as committed.
+    committed: Mutex<BTreeSet<(u32, u32)>>,
+    /// The SQLSTATEs of errors, with the time of each; an empty one for an end without words.
+    errors: Mutex<Vec<(Instant, String)>>,
+    /// When writes were told as committed last.
+    last: Mutex<Vec<Instant>>,
+    stops: AtomicBool,
+}
+
+struct Writers {
+    seen: Arc<Seen>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    /// Starts writers, of which each writes one row after the other, in transactions of these
+    /// words around the write.
+    fn start(proxy: &Proxy, begin: &'static str, commit: &'static str) -> Self {
+        let seen: Arc<Seen> = Arc::default();
+        let addr = proxy.addr();
+        let writer = |writer| {
+            let seen = seen.clone();
+            thread::spawn(move || {
+                let mut session = Session::open(addr, "postgres");
+                let mut number = 0;
+                while !seen.stops.load(SeqCst) {
+                    number += 1;
+                    let insert = format!("insert into told values ({writer}, {number})");
+                    let steps = [begin, &insert, commit];
+                    let steps = steps.iter().filter(|step| !step.is_empty());
+                    let mut failed = false;
+                    for step in steps {
+                        let reply = session.query(step);
+                        let errors: Vec<_> =
+                            reply.frames.iter().filter(|frame| frame.tag == b'E').collect();
+                        let has_ended = reply.frames.iter().all(|frame| frame.tag != b'Z');
+                        if let Some(frame) = errors.first() {
+                            let error = (Instant::now(), frame.sqlstate());
+                            seen.errors.lock().unwrap().push(error);
+                        } else if has_ended {
+                            seen.errors.lock().unwrap().push((Instant::now(), String::new()));
+                        }
+                        if has_ended {
+                            session = Session::open(addr, "postgres");
+                            failed = true;
+                            break;
+                        }
+                        if !errors.is_empty() {
+                            failed = true;
+                            if !begin.is_empty() {
+                                session.query("rollback");
+                            }
+                            break;
+                        }
+                    }
+                    if !failed {
+                        seen.committed.lock().unwrap().insert((writer, number));
+                        seen.last.lock().unwrap().push(Instant::now());
+                    }
+                }
+            })
+        };
+        let threads = (0..WRITERS).map(writer).collect();
+        Self { seen, threads }
+    }
+
+    /// Waits until each of the writers may have written more.
+    fn go_on(&self) {
+        let before = self.count();
+        eventually("writers write", || self.count() > before + 50);
+    }
+
+    fn count(&self) -> usize {
+        self.seen.committed.lock().unwrap().len()
+    }
+
+    /// Returns the time from a moment to the first write told as committed after it.
+    fn first_after(&self, moment: Instant) -> Duration {
+        let last = self.seen.last.lock().unwrap();
+        last.iter()
+            .filter(|at| **at > moment)
+            .min()
+            .expect("writers went on")
+            .duration_since(moment)
+    }
+
+    /// Stops the writers, and compares what they were told with what is there. Returns the
+    /// SQLSTATEs of the errors.
+    fn stop(self, server: &Cluster) -> Vec<String> {
+        self.seen.stops.store(true, SeqCst);
+        self.threads.into_iter().for_each(|thread| thread.join().expect("a writer ends"));
+        let rows = server.psql("postgres", "select writer || ' ' || number from told").unwrap();
+        let there: BTreeSet<_> = rows.lines().map(str::to_owned).collect();
+        for (writer, number) in &*self.seen.committed.lock().unwrap() {
+            assert!(there.contains(&format!("{writer} {number}")), "{writer} {number} is lost");
+        }
+        let errors = self.seen.errors.lock().unwrap();
+        errors.iter().map(|(_, sqlstate)| sqlstate.clone()).collect()
+    }
+}
+
+/// Kills the primary under writers, and promotes the standby.
+fn fails_over(begin: &'static str, commit: &'static str) {
+    let mut pair = Pair::start();
+    let proxy = pair.proxy("read-write", 2);
+    let writers = Writers::start(&proxy, begin, commit);
+    writers.go_on();
+    pair.primary.stop();
+    thread::sleep(Duration::from_millis(500));
+    let promoted = Instant::now();
+    pair.promote();
+    writers.go_on();
+    println!("first write {:?} after the order to promote", writers.first_after(promoted));
+    let errors = writers.stop(&pair.standby);
+    println!("errors: {errors:?}");
+    // Each writer has lost one transaction at most: that under way. None was refused meanwhile.
+    assert!(errors.len() <= WRITERS as usize, "{errors:?}\n{}", proxy.log());
+    assert!(errors.iter().all(|it| matches!(it.as_str(), "57P01" | "57P02" | "08006" | "")));
+}
+
+#[test]
+fn writers_follow_a_failover() {
+    fails_over("", "");
+}
+
+#[test]
+fn transactions_follow_a_failover() {
+    fails_over("begin", "commit");
+}
+
+/// Has the primary become read-only under writers, and promotes the standby.
+fn switches_over(begin: &'static str, commit: &'static str) {
+    let pair = Pair::start();
+    let proxy = pair.proxy("read-write", 2);
+    let writers = Writers::start(&proxy, begin, commit);
+    writers.go_on();
+    let primary = |sql| pair.primary.psql("postgres", sql).unwrap();
+    primary("alter system set default_transaction_read_only = on");
+    primary("select pg_reload_conf()");
+    thread::sleep(Duration::from_millis(300));
+    let promoted = Instant::now();
+    pair.promote();
+    writers.go_on();
+    println!("first write {:?} after the order to promote", writers.first_after(promoted));
+    let errors = writers.stop(&pair.standby);
+    println!("errors: {errors:?}");
+    assert!(errors.len() <= WRITERS as usize, "{errors:?}\n{}", proxy.log());
+    assert!(errors.iter().all(|it| it == "25006"), "{errors:?}");
+}
+
+#[test]
+fn writers_follow_a_switchover() {
+    switches_over("", "");
+}
+
+#[test]
+fn transactions_follow_a_switchover() {
+    switches_over("begin", "commit");
+}
+
+#[test]
+fn readers_use_the_standby_that_they_prefer() {
+    let mut pair = Pair::start();
+    let proxy = pair.proxy("prefer-standby", 1);
+    let mut session = proxy.open("postgres");
+    assert_eq!(session.value("select pg_is_in_recovery()"), "t");
+    pair.standby.stop();
+    assert_eq!(session.value("select pg_is_in_recovery()"), "f");
+}
