@@ -1,6 +1,7 @@
 //! Two servers with streaming replication, and writers: a failover and a switchover are followed.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use xtask::postgres::Cluster;
 
+use crate::reply::Reply;
 use crate::session::Session;
 use crate::world::{Config, Proxy, Version, eventually};
 
@@ -56,8 +58,8 @@ impl Pair {
 struct Seen {
     /// The writes that were told as committed.
     committed: Mutex<BTreeSet<(u32, u32)>>,
-    /// The SQLSTATEs of errors, with the time of each; an empty one for an end without words.
-    errors: Mutex<Vec<(Instant, String)>>,
+    /// The SQLSTATEs of errors; an empty one for an end without words.
+    errors: Mutex<Vec<String>>,
     /// When writes were told as committed last.
     last: Mutex<Vec<Instant>>,
     stops: AtomicBool,
@@ -76,45 +78,7 @@ impl Writers {
         let addr = proxy.addr();
         let writer = |writer| {
             let seen = seen.clone();
-            thread::spawn(move || {
-                let mut session = Session::open(addr, "postgres");
-                let mut number = 0;
-                while !seen.stops.load(SeqCst) {
-                    number += 1;
-                    let insert = format!("insert into told values ({writer}, {number})");
-                    let steps = [begin, &insert, commit];
-                    let steps = steps.iter().filter(|step| !step.is_empty());
-                    let mut failed = false;
-                    for step in steps {
-                        let reply = session.query(step);
-                        let errors: Vec<_> =
-                            reply.frames.iter().filter(|frame| frame.tag == b'E').collect();
-                        let has_ended = reply.frames.iter().all(|frame| frame.tag != b'Z');
-                        if let Some(frame) = errors.first() {
-                            let error = (Instant::now(), frame.sqlstate());
-                            seen.errors.lock().unwrap().push(error);
-                        } else if has_ended {
-                            seen.errors.lock().unwrap().push((Instant::now(), String::new()));
-                        }
-                        if has_ended {
-                            session = Session::open(addr, "postgres");
-                            failed = true;
-                            break;
-                        }
-                        if !errors.is_empty() {
-                            failed = true;
-                            if !begin.is_empty() {
-                                session.query("rollback");
-                            }
-                            break;
-                        }
-                    }
-                    if !failed {
-                        seen.committed.lock().unwrap().insert((writer, number));
-                        seen.last.lock().unwrap().push(Instant::now());
-                    }
-                }
-            })
+            thread::spawn(move || write(addr, writer, [begin, commit], &seen))
         };
         let threads = (0..WRITERS).map(writer).collect();
         Self { seen, threads }
@@ -150,9 +114,40 @@ impl Writers {
         for (writer, number) in &*self.seen.committed.lock().unwrap() {
             assert!(there.contains(&format!("{writer} {number}")), "{writer} {number} is lost");
         }
-        let errors = self.seen.errors.lock().unwrap();
-        errors.iter().map(|(_, sqlstate)| sqlstate.clone()).collect()
+        self.seen.errors.lock().unwrap().clone()
     }
+}
+
+/// Writes one row after the other until it is to stop.
+fn write(addr: SocketAddr, writer: u32, [begin, commit]: [&str; 2], seen: &Seen) {
+    let mut session = Session::open(addr, "postgres");
+    for number in 1.. {
+        if seen.stops.load(SeqCst) {
+            return;
+        }
+        let insert = format!("insert into told values ({writer}, {number})");
+        let steps = [begin, insert.as_str(), commit].into_iter().filter(|step| !step.is_empty());
+        let failed = steps.map(|step| session.query(step)).find(|reply| !succeeded(reply));
+        let Some(reply) = failed else {
+            seen.committed.lock().unwrap().insert((writer, number));
+            seen.last.lock().unwrap().push(Instant::now());
+            continue;
+        };
+        seen.errors.lock().unwrap().push(reply.code());
+        if has_ended(&reply) {
+            session = Session::open(addr, "postgres");
+        } else if !begin.is_empty() {
+            session.query("rollback");
+        }
+    }
+}
+
+fn succeeded(reply: &Reply) -> bool {
+    reply.error().is_none() && !has_ended(reply)
+}
+
+fn has_ended(reply: &Reply) -> bool {
+    reply.frames.iter().all(|frame| frame.tag != b'Z')
 }
 
 /// Kills the primary under writers, and promotes the standby.
