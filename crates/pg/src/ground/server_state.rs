@@ -63,6 +63,16 @@ pub(crate) fn of_report(wants: TargetSessionAttrs, is_standby: bool) -> Option<H
     }
 }
 
+/// Returns what follows from a change of the default for transactions.
+pub(crate) fn of_default(wants: TargetSessionAttrs, is_read_only: bool) -> Option<HostFinding> {
+    match (wants, is_read_only) {
+        (TargetSessionAttrs::ReadWrite, true) => Some(HostFinding::Unsuited),
+        // It may be a standby all the same.
+        (TargetSessionAttrs::ReadOnly, false) => Some(HostFinding::Doubtful),
+        _ => None,
+    }
+}
+
 /// Whether a pool that wants this state doubts a server that refuses to write.
 pub(crate) fn doubts_refusal(wants: TargetSessionAttrs) -> bool {
     matches!(wants, TargetSessionAttrs::ReadWrite | TargetSessionAttrs::Primary)

@@ -100,6 +100,16 @@ impl Pipeline<'_> {
         }
     }
 
+    /// Notes that sessions may, or may not, write unless they say otherwise: the server's
+    /// configuration has changed.
+    #[cold]
+    pub(crate) fn note_read_only(&mut self, is_read_only: bool) {
+        let wants = self.pool().settings.server.target_session_attrs;
+        if let Some(finding) = server_state::of_default(wants, is_read_only) {
+            self.server.find_host(finding);
+        }
+    }
+
     /// Notes that the server has refused to write. The client's transaction may be read-only by the
     /// client's own wish; a new server shows whether all sessions are.
     #[cold]

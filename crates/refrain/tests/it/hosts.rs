@@ -30,8 +30,8 @@ impl Pair {
         primary.psql("postgres", "select pg_reload_conf()").unwrap();
         let pair = Self { primary, standby };
         eventually("the standby is synchronous", || {
-            pair.primary.psql("postgres", "select sync_state from pg_stat_replication").unwrap()
-                == "sync"
+            let state = "select sync_state from pg_stat_replication";
+            pair.primary.psql("postgres", state).unwrap().trim() == "sync"
         });
         pair
     }
@@ -41,7 +41,7 @@ impl Pair {
         let ports = format!("\"{},{}\"", self.primary.port(), self.standby.port());
         Config::over(&self.primary)
             .general("workers", &workers.to_string())
-            .pool("pool_size", "20")
+            .pool("pool_size", &WRITERS.to_string())
             .server("host", "\"127.0.0.1,127.0.0.1\"")
             .server("port", &ports)
             .server("target_session_attrs", &format!("{wants:?}"))
@@ -195,6 +195,7 @@ fn switches_over(begin: &'static str, commit: &'static str) {
     println!("first write {:?} after the order to promote", writers.first_after(promoted));
     let errors = writers.stop(&pair.standby);
     println!("errors: {errors:?}");
+    // Each server has refused one write at most.
     assert!(errors.len() <= WRITERS as usize, "{errors:?}\n{}", proxy.log());
     assert!(errors.iter().all(|it| it == "25006"), "{errors:?}");
 }
