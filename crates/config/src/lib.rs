@@ -36,6 +36,7 @@ mod sqlite;
 mod cache;
 mod host;
 mod database;
+mod places;
 mod user;
 mod error;
 mod file;

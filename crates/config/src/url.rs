@@ -4,8 +4,8 @@
 //!
 //! `postgres://user:password@host:port/dbname?option=value&…`: each part is optional and
 //! percent-encoded. The host is a name, an address, an IPv6 address in brackets, or the directory
-//! of a Unix socket (as `%2Frun%2Fpostgresql` or `?host=/run/postgresql`). Several hosts have commas
-//! between them, each with its own port.
+//! of a Unix socket (as `%2Frun%2Fpostgresql` or `?host=/run/postgresql`). Several hosts have
+//! commas between them, each with its own port.
 //!
 //! The URL of an SQLite file is `sqlite:path?option=value&…`.
 //!

@@ -71,11 +71,11 @@ pub struct ConnectFailure<'a> {
     pub cause: DisconnectReason,
     /// The reason in words, for the log.
     pub why: &'a str,
-    /// What the failure says about later attempts.
+    /// The prospects of later attempts.
     pub kind: FailureKind,
 }
 
-/// What a failed attempt to connect or log in to a server says about later attempts.
+/// The prospects of later attempts, after one to connect or log in to a server has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// They fail as well, until somebody changes the configuration.

@@ -24,7 +24,7 @@ pub enum Holder<P: Parts> {
     Job(Box<P::Job>, Option<Conn>),
 }
 
-/// What a server has shown about its host's state.
+/// A finding about the state of a server's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostFinding {
     /// The host may not be in the state that the pool wants: a new server shows.
@@ -82,7 +82,7 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
-    /// What the server has shown about its host's state.
+    /// The finding of the server about its host's state.
     pub(crate) finding: Option<HostFinding>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,

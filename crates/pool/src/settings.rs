@@ -19,7 +19,7 @@ pub struct PoolSettings {
     pub cache: PoolCache,
     /// The host of the pool's servers, or the first one of several.
     pub host: Arc<Host>,
-    /// What is known of the hosts, if the pool has several, or wants one of a certain state.
+    /// The knowledge of the hosts, if the pool has several, or wants one of a certain state.
     pub hosts: Option<Arc<Hosts>>,
     /// Whether connections lead to the servers. What spares servers work is not worth its while for
     /// sessions in this process, so these have no rules of the cache.

@@ -4,5 +4,5 @@ pub mod ids;
 pub mod stats;
 pub(crate) mod name;
 pub(crate) mod reports;
-pub(crate) mod server_state;
 pub(crate) mod schema;
+pub(crate) mod server_state;

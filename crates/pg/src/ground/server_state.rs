@@ -1,4 +1,5 @@
-//! The state of a server, and whether a pool wants it: `target_session_attrs`, with libpq's meaning.
+//! The state of a server, and whether a pool wants it: `target_session_attrs`, with libpq's
+//! meaning.
 //!
 //! Servers report both parts of their state since PostgreSQL 14. Older ones are asked.
 

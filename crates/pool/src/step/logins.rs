@@ -57,7 +57,8 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Notes that a server at one of several hosts is logged in. Pools that waited for a host go on.
+    /// Notes that a server at one of several hosts is logged in. Pools that waited for a host go
+    /// on.
     fn host_found(&mut self, place: &HostPlace) {
         let own = self.engine.core_state.core;
         for (pool, core) in place.succeeds() {

@@ -12,7 +12,6 @@ pub(crate) mod jobs;
 pub(crate) mod sessions;
 pub(crate) mod pick;
 pub(crate) mod lend;
-pub(crate) mod hosts;
 pub(crate) mod side;
 pub(crate) mod cancel;
 pub(crate) mod input;

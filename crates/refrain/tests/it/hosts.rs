@@ -53,7 +53,7 @@ impl Pair {
     }
 }
 
-/// What the writers have seen.
+/// The writers' view of their writes.
 #[derive(Default)]
 struct Seen {
     /// The writes that were told as committed.
