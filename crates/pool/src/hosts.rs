@@ -39,6 +39,8 @@ pub enum Health {
 pub struct HostView {
     /// The host.
     pub host: Arc<Host>,
+    /// The state that pools want.
+    pub wants: TargetSessionAttrs,
     /// The host's state.
     pub health: Health,
     /// Number of servers at the host, those that are being connected included.
@@ -133,6 +135,7 @@ impl Hosts {
         let known = self.known();
         let view = |(host, entry): (&Arc<Host>, &Entry)| HostView {
             host: host.clone(),
+            wants: self.wants,
             health: entry.health,
             servers: entry.servers,
             logins: entry.logins,

@@ -216,6 +216,8 @@ fn readers_use_the_standby_that_they_prefer() {
     let proxy = pair.proxy("prefer-standby", 1);
     let mut session = proxy.open("postgres");
     assert_eq!(session.value("select pg_is_in_recovery()"), "t");
+    let states: Vec<_> = proxy.show("hosts").iter().map(|row| row["state"].clone()).collect();
+    assert_eq!(states, ["unsuited", "good"]);
     pair.standby.stop();
     assert_eq!(session.value("select pg_is_in_recovery()"), "f");
 }
