@@ -3,7 +3,6 @@
 //! holds the server, a job, or nobody.
 
 use refrain_pool::event::Level;
-use refrain_pool::server::HostFinding;
 use refrain_pool::{Now, note_server_error};
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
@@ -90,12 +89,17 @@ impl Pipeline<'_> {
 
     /// Notes a parameter that the server reports and that no client can set, if it shows that the
     /// server's state has changed.
-    #[cold]
+    #[inline]
     pub(crate) fn note_state(&mut self, name: &[u8], value: Option<&[u8]>) {
+        if name == IN_RECOVERY {
+            self.note_recovery(value);
+        }
+    }
+
+    #[cold]
+    fn note_recovery(&mut self, value: Option<&[u8]>) {
         let wants = self.pool().settings.server.target_session_attrs;
-        if name == IN_RECOVERY
-            && let Some(finding) = server_state::of_report(wants, value == Some(b"on"))
-        {
+        if let Some(finding) = server_state::of_report(wants, value == Some(b"on")) {
             self.server.find_host(finding);
         }
     }
@@ -107,16 +111,6 @@ impl Pipeline<'_> {
         let wants = self.pool().settings.server.target_session_attrs;
         if let Some(finding) = server_state::of_default(wants, is_read_only) {
             self.server.find_host(finding);
-        }
-    }
-
-    /// Notes that the server has refused to write. The client's transaction may be read-only by the
-    /// client's own wish; a new server shows whether all sessions are.
-    #[cold]
-    pub(crate) fn note_refused_write(&mut self) {
-        let wants = self.pool().settings.server.target_session_attrs;
-        if server_state::doubts_refusal(wants) {
-            self.server.find_host(HostFinding::Doubtful);
         }
     }
 

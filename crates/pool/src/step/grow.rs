@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use refrain_config::Host;
-
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
 use crate::engine::Step;
@@ -92,41 +90,49 @@ impl<P: Protocol> Step<'_, P> {
     /// Connects one more server, if a host can be tried now, and the limits allow so many servers
     /// `beyond` the pool's size. Returns false if not.
     pub(crate) fn try_connect(&mut self, id: PoolId, beyond: u32) -> bool {
-        let pool = self.engine.core_state.pool(id);
-        // A core that has not reloaded yet would connect to where the servers were.
-        if !Arc::ptr_eq(&pool.settings, &pool.shared.settings()) {
-            self.renew_settings(id);
+        let has_hosts = self.engine.core_state.pool(id).settings.hosts.is_some();
+        if has_hosts {
+            self.renew_outdated(id);
         }
-        let Some((host, place)) = self.choose_host(id) else { return false };
-        let core = self.engine.core_state.core;
-        let pool = self.engine.core_state.pool(id).shared.clone();
-        let shared = self.engine.core_state.shared.clone();
-        if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
+        let Some(place) = self.choose_place(id) else { return false };
+        let core_state = &mut self.engine.core_state;
+        let (core, pool) = (core_state.core, core_state.pool(id).shared.clone());
+        if core_state.shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
             if let Some(place) = place {
                 place.leave(true);
             }
             return false;
         }
-        self.connect(id, host, place);
+        if !has_hosts {
+            self.renew_outdated(id);
+        }
+        self.connect(id, place);
         true
     }
 
-    /// Returns the host of the next server, and its place among several. Returns `None` if no host
-    /// can be tried now.
-    fn choose_host(&mut self, id: PoolId) -> Option<(Arc<Host>, Option<HostPlace>)> {
+    /// Puts the pool's settings into force on a core that has not reloaded yet: it would connect to
+    /// where the servers were.
+    fn renew_outdated(&mut self, id: PoolId) {
+        let pool = self.engine.core_state.pool(id);
+        if !Arc::ptr_eq(&pool.settings, &pool.shared.settings()) {
+            self.renew_settings(id);
+        }
+    }
+
+    /// Chooses the place of the next server among several hosts; `Some(None)` if there is one host.
+    /// Returns `None` if no host can be tried now.
+    fn choose_place(&mut self, id: PoolId) -> Option<Option<HostPlace>> {
         let core_state = &mut self.engine.core_state;
-        let core = core_state.core;
-        let settings = &core_state.pool(id).settings;
-        let Some(hosts) = settings.hosts.clone() else {
-            return Some((settings.host.clone(), None));
-        };
+        let Some(hosts) = &core_state.pool(id).settings.hosts else { return Some(None) };
+        let (hosts, core) = (hosts.clone(), core_state.core);
         let [dice] = core_state.random();
-        let place = HostPlace::new(&hosts, hosts.choose(self.now, (id, core), dice)?);
-        Some((place.host().clone(), Some(place)))
+        Some(Some(HostPlace::new(&hosts, hosts.choose(self.now, (id, core), dice)?)))
     }
 
     /// Connects one more server, which was admitted.
-    fn connect(&mut self, id: PoolId, host: Arc<Host>, place: Option<HostPlace>) {
+    fn connect(&mut self, id: PoolId, place: Option<HostPlace>) {
+        let pool = self.engine.core_state.pool(id);
+        let host = place.as_ref().map_or(&pool.settings.host, HostPlace::host).clone();
         let conn = self.ports.open();
         let serial = self.engine.core_state.shared.serial();
         let session = P::server(&self.engine.core_state.protocol, self.now);
