@@ -1,17 +1,15 @@
 //! Databases that clients may ask for, and the server of each.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::Host;
+use crate::host::{Host, LoadBalanceHosts, Ports, TargetSessionAttrs};
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::Secret;
-use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
+use crate::sqlite::{StatementAdmission, Synchronous};
 use crate::table::table;
 use crate::tls::{
-    Authorities, ChannelBinding, ServerTls, SslMode, SslNegotiation, TlsChoices, TlsCipher,
-    TlsGroup, TlsProtocol, server_mode,
+    Authorities, ChannelBinding, SslMode, SslNegotiation, TlsCipher, TlsGroup, TlsProtocol,
 };
 use crate::value::choice;
 
@@ -80,8 +78,14 @@ choice! {
 pub struct Server {
     /// The kind of the server.
     pub backend: Backend,
-    /// Address of the server.
+    /// Address of the server, or of the first one of several.
     pub host: Host,
+    /// Addresses of the other servers of the same database.
+    pub more_hosts: Vec<Host>,
+    /// The order in which the servers are tried.
+    pub load_balance_hosts: LoadBalanceHosts,
+    /// The state that a server has to be in.
+    pub target_session_attrs: TargetSessionAttrs,
     /// Name of the database on the server; `None` is the name that the client asked for.
     pub dbname: Option<String>,
     /// User to log in as; `None` is the client's user name.
@@ -96,6 +100,18 @@ pub struct Server {
     pub parameters: Vec<(String, String)>,
     /// The query that a new server runs first.
     pub connect_query: Option<String>,
+}
+
+impl Server {
+    /// Returns the addresses of all servers of the database.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        std::iter::once(&self.host).chain(&self.more_hosts)
+    }
+
+    /// Returns the addresses with commas between them.
+    pub fn host_list(&self) -> String {
+        self.hosts().map(Host::to_string).collect::<Vec<_>>().join(",")
+    }
 }
 
 table! {
@@ -122,13 +138,35 @@ table! {
 
     /// Name or address of the server, or the directory of its Unix socket.
     ///
-    /// For MySQL, the path of the socket itself.
+    /// Several with commas between them are the servers of one database, of which Refrain uses
+    /// those in the state of `target_session_attrs` (`docs/hosts.md`). For MySQL there is one, and
+    /// its socket is the path of the socket itself.
     host: Option<String>,
-        NewConnections, takes ["db.example", "::1", "/run/postgresql"], not [];
+        NewConnections, takes ["db.example", "::1", "/run/postgresql", "a.example,b.example"], not [];
 
     /// Port of the server; for MySQL, 3306 unless set.
-    port: u16 = "5432" ["1" to "65535"],
-        NewConnections, takes ["6000"], not ["0", "65536"];
+    ///
+    /// Where `host` has several names: one port for all, or as many ports, with commas between
+    /// them.
+    port: Ports = "5432" ["1" to "65535"],
+        NewConnections, takes ["6000"], not ["0", "65536", "6000,"];
+
+    /// State that the server has to be in.
+    ///
+    /// The words are libpq's. `primary` takes a server that is not in recovery, `standby` one that
+    /// is; `read-write` takes a server whose sessions may write (neither in recovery nor with
+    /// `default_transaction_read_only`), `read-only` one whose sessions may not; `prefer-standby`
+    /// takes a standby if one of the hosts is one. Refrain looks at the state when it logs in, and
+    /// leaves a server that changes its state.
+    target_session_attrs: TargetSessionAttrs = "any",
+        NewConnections, takes ["read-write", "prefer-standby"], not ["master", "on"];
+
+    /// Order in which the hosts are tried, where there are several.
+    ///
+    /// `disable`: as they are written, and the one in use as long as it can be used. `round-robin`:
+    /// in turn. `random`: at random.
+    load_balance_hosts: LoadBalanceHosts = "disable",
+        NewConnections, takes ["round-robin", "random"], not ["on", "least-connections"];
 
     /// Name of the database on the server; if unset, the name that the client asked for.
     dbname: Option<String>,
@@ -326,165 +364,4 @@ table! {
     /// Clients of the database. Under `*`, the limit of each name.
     max_client_connections: Option<u32> = "unlimited" ["1" to "10000000"],
         Reload, takes ["100"], not ["0"];
-}
-
-impl DatabaseKeys {
-    /// Returns the keys that describe a database in a file, without `url`.
-    pub(crate) fn of(database: &Database) -> Self {
-        let server = database.server.clone();
-        let auth_query = database.auth_query.clone();
-        let keys = Self {
-            backend: server.backend,
-            auth_user: auth_query.user,
-            auth_query: auth_query.query,
-            auth_dbname: auth_query.dbname,
-            dbname: server.dbname,
-            user: server.user,
-            password: server.password,
-            channel_binding: server.channel_binding,
-            application_name: server.application_name,
-            parameters: server.parameters,
-            connect_query: server.connect_query,
-            max_connections: database.max_connections,
-            max_client_connections: database.max_client_connections,
-            ..Self::default()
-        };
-        match server.host {
-            Host::Tcp { host, port, tls } => {
-                Self { host: Some(host), port, ..keys.with_tls(ServerTls::clone(&tls)) }
-            }
-            Host::Unix { dir, port } => {
-                Self { host: Some(dir.display().to_string()), port, ..keys }
-            }
-            Host::Socket(path) => Self { host: Some(path.display().to_string()), ..keys },
-            Host::Sqlite(file) => keys.with_file(&file),
-        }
-    }
-
-    fn with_tls(self, tls: ServerTls) -> Self {
-        let (sslcert, sslkey) = tls.own.unzip();
-        Self {
-            sslmode: Some(tls.mode),
-            sslnegotiation: tls.negotiation,
-            sslrootcert: tls.authorities,
-            sslcrl: tls.crl_file,
-            sslcert,
-            sslkey,
-            server_tls_protocols: tls.choices.protocols,
-            server_tls_ciphers: tls.choices.ciphers,
-            server_tls_groups: tls.choices.groups,
-            ..self
-        }
-    }
-
-    fn with_file(self, file: &Sqlite) -> Self {
-        Self {
-            path: Some(file.path.display().to_string()),
-            stmt_cache_size: file.stmt_cache_size,
-            stmt_cache_admit: file.stmt_cache_admit,
-            stmt_cache_max_sql: file.stmt_cache_max_sql,
-            sqlite_synchronous: file.synchronous,
-            sqlite_busy_timeout: file.busy_timeout,
-            sqlite_lock_timeout: file.lock_timeout,
-            sqlite_max_length: file.max_length,
-            sqlite_max_memory: file.max_memory,
-            sqlite_cache_size: file.cache_size,
-            sqlite_mmap_size: file.mmap_size,
-            sqlite_readers: file.readers,
-            ..self
-        }
-    }
-
-    /// Returns the keys that say how users are looked up.
-    pub(crate) fn auth_query(&self) -> AuthQueryKeys {
-        AuthQueryKeys {
-            user: self.auth_user.clone(),
-            query: self.auth_query.clone(),
-            dbname: self.auth_dbname.clone(),
-        }
-    }
-
-    /// Returns the server that the keys describe, or the key at fault and the error.
-    pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
-        let host = match self.backend {
-            Backend::Postgres | Backend::Mysql => self.place()?,
-            Backend::Sqlite => Host::Sqlite(Arc::new(self.file()?)),
-        };
-        Ok(Server {
-            backend: self.backend,
-            host,
-            dbname: self.dbname,
-            user: self.user,
-            password: self.password,
-            channel_binding: self.channel_binding,
-            application_name: self.application_name,
-            parameters: self.parameters,
-            connect_query: self.connect_query,
-        })
-    }
-
-    fn place(&self) -> Result<Host, (&'static str, &'static str)> {
-        if self.path.is_some() {
-            return Err(("path", "is for SQLite only: set backend = \"sqlite\", or remove path"));
-        }
-        let port = self.port;
-        match self.host.as_deref().filter(|host| !host.is_empty()) {
-            None => Err(("host", "is missing: set the name or address of the server, or `url`")),
-            Some(path) if path.starts_with('/') && self.backend == Backend::Mysql => {
-                Ok(Host::Socket(PathBuf::from(path)))
-            }
-            Some(dir) if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
-            Some(host) => Ok(Host::Tcp { host: host.to_owned(), port, tls: Arc::new(self.tls()?) }),
-        }
-    }
-
-    fn tls(&self) -> Result<ServerTls, (&'static str, &'static str)> {
-        let own = match (&self.sslcert, &self.sslkey) {
-            (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
-            (None, None) => None,
-            (Some(_), None) => return Err(("sslkey", "is missing: sslcert needs its key")),
-            (None, Some(_)) => return Err(("sslcert", "is missing: sslkey is the key of one")),
-        };
-        let mode = server_mode(self.sslmode, self.sslrootcert.as_ref(), self.sslnegotiation)?;
-        if self.sslcrl.is_some() && self.sslrootcert.is_none() {
-            return Err(("sslrootcert", "is missing: sslcrl is of the authorities there"));
-        }
-        if self.server_tls_protocols.is_empty() {
-            return Err(("server_tls_protocols", "must name at least one version"));
-        }
-        let choices = TlsChoices {
-            protocols: self.server_tls_protocols.clone(),
-            ciphers: self.server_tls_ciphers.clone(),
-            groups: self.server_tls_groups.clone(),
-        };
-        Ok(ServerTls {
-            mode,
-            negotiation: self.sslnegotiation,
-            authorities: self.sslrootcert.clone(),
-            crl_file: self.sslcrl.clone(),
-            own,
-            choices,
-        })
-    }
-
-    fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {
-        if self.host.is_some() {
-            return Err(("host", "is for servers only: an SQLite database has a path"));
-        }
-        let path = self.path.as_deref().filter(|path| !path.is_empty());
-        Ok(Sqlite {
-            path: path.ok_or(("path", "is missing: set the path of the SQLite file"))?.into(),
-            synchronous: self.sqlite_synchronous,
-            busy_timeout: self.sqlite_busy_timeout,
-            lock_timeout: self.sqlite_lock_timeout,
-            readers: self.sqlite_readers,
-            max_length: self.sqlite_max_length,
-            max_memory: self.sqlite_max_memory,
-            cache_size: self.sqlite_cache_size,
-            mmap_size: self.sqlite_mmap_size,
-            stmt_cache_size: self.stmt_cache_size,
-            stmt_cache_admit: self.stmt_cache_admit,
-            stmt_cache_max_sql: self.stmt_cache_max_sql,
-        })
-    }
 }

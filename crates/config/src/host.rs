@@ -6,6 +6,76 @@ use std::sync::Arc;
 
 use crate::sqlite::Sqlite;
 use crate::tls::ServerTls;
+use crate::value::{Given, Value, choice};
+
+choice! {
+    /// The state that a server has to be in. The words are libpq's.
+    TargetSessionAttrs {
+        /// Any state.
+        Any = "any",
+        /// Sessions may write unless they say otherwise.
+        ReadWrite = "read-write",
+        /// Sessions may not write unless they say otherwise.
+        ReadOnly = "read-only",
+        /// The server is not in recovery.
+        Primary = "primary",
+        /// The server is in recovery.
+        Standby = "standby",
+        /// The server is in recovery, or no other of the hosts is.
+        PreferStandby = "prefer-standby",
+    }
+}
+
+choice! {
+    /// The order in which hosts are tried.
+    LoadBalanceHosts {
+        /// The order in which they are written; the one in use as long as it can be used.
+        Disable = "disable",
+        /// In turn.
+        RoundRobin = "round-robin",
+        /// At random.
+        Random = "random",
+    }
+}
+
+impl LoadBalanceHosts {
+    /// Returns the word of the option.
+    pub fn word(self) -> String {
+        self.show()
+    }
+}
+
+impl TargetSessionAttrs {
+    /// Returns the word of the option.
+    pub fn word(self) -> String {
+        self.show()
+    }
+}
+
+/// The ports of a database's hosts: one for all, or one for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ports(pub(crate) Vec<u16>);
+
+impl Value for Ports {
+    fn what() -> String {
+        "a whole number".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given {
+            Given::Text(_) => Vec::read(given).filter(|ports| !ports.is_empty()).map(Self),
+            _ => u16::read(given).map(|port| Self(vec![port])),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    fn measure(&self) -> Option<u64> {
+        self.0.iter().min().map(|port| u64::from(*port))
+    }
+}
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

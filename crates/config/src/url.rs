@@ -4,7 +4,8 @@
 //!
 //! `postgres://user:password@host:port/dbname?option=value&…`: each part is optional and
 //! percent-encoded. The host is a name, an address, an IPv6 address in brackets, or the directory
-//! of a Unix socket (as `%2Frun%2Fpostgresql` or `?host=/run/postgresql`).
+//! of a Unix socket (as `%2Frun%2Fpostgresql` or `?host=/run/postgresql`). Several hosts have
+//! commas between them, each with its own port.
 //!
 //! The URL of an SQLite file is `sqlite:path?option=value&…`.
 //!
@@ -18,6 +19,8 @@ use crate::value::{Entry, Given};
 /// The schemes of servers, and the backend of each. That of PostgreSQL is the default.
 const SCHEMES: [(&str, &str); 4] =
     [("postgres", ""), ("postgresql", ""), ("mysql", "mysql"), ("mariadb", "mysql")];
+/// The port of a host without one, where other hosts of the URL have one.
+const USUAL_PORT: &str = "5432";
 const NO_SCHEME: &str =
     "expected a URL that begins with postgres://, postgresql://, mysql://, mariadb:// or sqlite:";
 const NO_PASSWORD: &str =
@@ -44,7 +47,8 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
     if login.ends_with(':') && password.is_empty() {
         return Err(NO_PASSWORD);
     }
-    let (host, port) = host_and_port(place)?;
+    let (host, port) = hosts_and_ports(place)?;
+    let (host, port) = (host.as_str(), port.as_str());
 
     let parts = [
         ("backend", backend),
@@ -78,10 +82,20 @@ fn entries<'a>(
     found.into_iter().map(entry).collect()
 }
 
-fn host_and_port(place: &str) -> Result<(&str, &str), &'static str> {
-    if place.contains(',') {
-        return Err("expected one host: a database has one server");
+/// Returns the hosts and the ports of a place, each with commas between them. A host without a port
+/// has the usual one, if another has a port.
+fn hosts_and_ports(place: &str) -> Result<(String, String), &'static str> {
+    let places: Vec<_> = place.split(',').map(host_and_port).collect::<Result<_, _>>()?;
+    let hosts: Vec<_> = places.iter().map(|(host, _)| *host).collect();
+    let ports: Vec<_> = places.iter().map(|(_, port)| *port).collect();
+    if ports.iter().all(|port| port.is_empty()) {
+        return Ok((hosts.join(","), String::new()));
     }
+    let ports = ports.iter().map(|port| if port.is_empty() { USUAL_PORT } else { port });
+    Ok((hosts.join(","), ports.collect::<Vec<_>>().join(",")))
+}
+
+fn host_and_port(place: &str) -> Result<(&str, &str), &'static str> {
     if let Some(rest) = place.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or("expected a ] after the IPv6 address")?;
         let port = rest.strip_prefix(':').unwrap_or(rest);
@@ -129,6 +143,13 @@ mod tests {
             ("postgres:///d?host=/run/pg", "dbname=d host=/run/pg"),
             ("postgres://%2Frun%2Fpg/d", "host=/run/pg dbname=d"),
             ("postgres://h?pool_size=5&pool_mode=session", "host=h pool_size=5 pool_mode=session"),
+            ("postgres://h1,h2/d", "host=h1,h2 dbname=d"),
+            ("postgres://u@a:1,b:2/d", "host=a,b port=1,2 user=u dbname=d"),
+            ("postgres://[::1]:1,b/d", "host=::1,b port=1,5432 dbname=d"),
+            (
+                "postgres://a,%2Frun/d?target_session_attrs=primary",
+                "host=a,/run dbname=d target_session_attrs=primary",
+            ),
             ("sqlite:app.db", "backend=sqlite path=app.db"),
             (
                 "sqlite:./a%20b.db?stmt_cache_size=9",
@@ -148,7 +169,6 @@ mod tests {
     fn refused() {
         let table = [
             ("mssql://h", "expected a URL that begins with"),
-            ("postgres://h1,h2/d", "expected one host"),
             ("postgres://[::1", "expected a ]"),
             ("postgres://[::1]5432", "expected : and a port"),
             ("postgres://::1/d", "expected a number as the port"),

@@ -1,7 +1,7 @@
 //! Logins of clients and to servers. What authenticates whom is left out.
 
 use refrain_pool::client::Phase;
-use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::TlsPeer;
 use refrain_pool::lobby::Counted;
 use refrain_pool::{Conn, Protocol, Step};
@@ -26,6 +26,11 @@ pub(crate) fn asks_for_tls(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]
     step.ports.start_tls(client, TlsPeer::Client, early.to_vec());
     Some(input.len())
 }
+
+/// The line of a server that is not in the state that its pool wants.
+pub(crate) const UNSUITED: &[u8] = b"unsuited\n";
+/// The line of a server that may not be in that state.
+pub(crate) const DOUBTFUL: &[u8] = b"doubtful\n";
 
 /// Greets a client.
 pub fn greet(step: &mut Step<'_, Echo>, client: Conn) {
@@ -84,6 +89,11 @@ pub(crate) fn answered(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     if line == HOST_WITH_TLS {
         step.ports.out(server).extend(TLS);
         return step.start_tls(server);
+    }
+    if line == UNSUITED {
+        let (cause, kind) = (DisconnectReason::ServerLogin, FailureKind::Unsuited);
+        step.drop_failed(server, &ConnectFailure { cause, why: "unsuited", kind, refusal: None });
+        return;
     }
     let line = String::from_utf8_lossy(line);
     let ["welcome", pid, key] = line.split_whitespace().collect::<Vec<_>>()[..] else {

@@ -12,6 +12,7 @@ use refrain_pool::client::Phase;
 use refrain_pool::core_state::CoreState;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::server::HostFinding;
 use refrain_pool::{Conn, Protocol, Step};
 
 use crate::lines::{first_line, send};
@@ -111,6 +112,8 @@ impl Protocol for Echo {
             let Some(s) = step.engine.connections.server(server) else { break };
             match s.is_new() {
                 true => login::answered(step, server, line),
+                false if line == login::UNSUITED => found(step, server, HostFinding::Unsuited),
+                false if line == login::DOUBTFUL => found(step, server, HostFinding::Doubtful),
                 false => replied(step, server, line),
             }
             used += line.len();
@@ -192,5 +195,12 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
         }
         None if answered => step.make_fit(server),
         None => {}
+    }
+}
+
+/// Notes what a server says about the state of its host.
+fn found(step: &mut Step<'_, Echo>, server: Conn, finding: HostFinding) {
+    if let Some(server) = step.engine.connections.server(server) {
+        server.find_host(finding);
     }
 }

@@ -71,13 +71,13 @@ pub(crate) fn read(
 /// under other settings, so the client's session ends as well.
 fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
     let server = step.engine.connections.server(conn)?;
-    let (pool, pid) = (server.pool(), server.pid());
+    let (pool, pid, host) = (server.pool(), server.pid(), server.host().clone());
     if let Ok(err) = ErrPacket::read(packet.payload)
         && let Some(pool) = step.engine.core_state.find_pool(pool)
     {
         let (code, words) = (err.number.to_string(), String::from_utf8_lossy(err.message));
         let level = refrain_pool::event::Level::Warn;
-        refrain_pool::note_server_error(step.ports, (pool, pid), level, code, &words);
+        refrain_pool::note_server_error(step.ports, (pool, &host, pid), level, code, &words);
     }
     // A server that is about to end says so in place of any reply.
     let is_ending = ErrPacket::read(packet.payload)

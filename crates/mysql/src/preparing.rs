@@ -4,7 +4,7 @@ use refrain_config::{Host, SslMode};
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::ErrPacket;
 use refrain_mysql_wire::{Capabilities, Header, command};
-use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
 use refrain_pool::ids::PoolId;
 use refrain_pool::server::{Server, ServerState};
@@ -38,8 +38,8 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         user: user.as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: tls(&pool.settings.host, &pool.shared.protocol),
-        is_local: !matches!(*pool.settings.host, Host::Tcp { .. }),
+        tls: tls(server.host(), &pool.shared.protocol),
+        is_local: !matches!(**server.host(), Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         // A server reads the name in the character set of the session's collation.
         collation: (!user.is_ascii()).then_some(UTF8MB4_GENERAL_CI),
@@ -89,8 +89,8 @@ pub(crate) fn leaves_tls(step: &mut Step<'_, My>, conn: Conn, why: &str) -> bool
     let Some(server) = step.engine.connections.server(conn) else { return false };
     let is_securing = matches!(server.login_mut(), Some(LoggingIn::Securing(_)));
     let id = server.pool();
+    let host = &server.host().clone();
     let pool = step.engine.core_state.pool(id);
-    let host = &pool.settings.host;
     let prefers = matches!(&**host, Host::Tcp { tls, .. } if tls.mode == SslMode::Prefer);
     if !is_securing || !prefers {
         return false;
@@ -117,7 +117,7 @@ pub(crate) fn connect_failed(step: &mut Step<'_, My>, conn: Conn, why: &str) {
         &ConnectFailure {
             cause: DisconnectReason::ServerDown,
             why,
-            is_outage: true,
+            kind: FailureKind::Outage,
             refusal: None,
         },
     );
@@ -178,8 +178,8 @@ fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
     let pool = server.pool();
     let Failure { why, is_outage, error } = failure;
     let cause = DisconnectReason::ServerLogin;
-    let failure =
-        ConnectFailure { cause, why, is_outage: *is_outage, refusal: refusal(error.as_deref()) };
+    let kind = if *is_outage { FailureKind::Outage } else { FailureKind::Lasting };
+    let failure = ConnectFailure { cause, why, kind, refusal: refusal(error.as_deref()) };
     fail(step, conn, pool, &failure);
 }
 

@@ -71,11 +71,24 @@ pub struct ConnectFailure<'a> {
     pub cause: DisconnectReason,
     /// The reason in words, for the log.
     pub why: &'a str,
-    /// Whether a later attempt may succeed though nobody changes the configuration.
-    pub is_outage: bool,
+    /// The prospects of later attempts.
+    pub kind: FailureKind,
     /// The server's own error, as the protocol has it, if the server refuses the login and will do
     /// so again ([`crate::refusal`]).
     pub refusal: Option<&'a [u8]>,
+}
+
+/// The prospects of later attempts, after one to connect or log in to a server has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// They fail as well, until somebody changes the configuration.
+    Lasting,
+    /// They may succeed by themselves: nobody can log in to the host now.
+    Outage,
+    /// They may succeed by themselves: the host has no room for one more server.
+    Full,
+    /// The host is not in the state that the pool wants. Another host may be.
+    Unsuited,
 }
 
 /// The reasons, each with its key.

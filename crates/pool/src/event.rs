@@ -223,6 +223,8 @@ pub struct Note {
 pub enum News {
     /// Servers can be connected to again.
     ServerFound,
+    /// A host is not in the state that a pool wants.
+    HostUnsuited,
     /// Clients wait for seconds, since a pool has as many servers as it may have.
     PoolFull,
     /// The clients of such a pool wait no longer.
@@ -230,12 +232,14 @@ pub enum News {
 }
 
 impl News {
-    const ALL: [Self; 3] = [Self::ServerFound, Self::PoolFull, Self::PoolFullOver];
+    const ALL: [Self; 4] =
+        [Self::ServerFound, Self::HostUnsuited, Self::PoolFull, Self::PoolFullOver];
 
     /// Returns the key that stands in the log.
     pub fn key(self) -> &'static str {
         match self {
             Self::ServerFound => "server_found",
+            Self::HostUnsuited => "host_unsuited",
             Self::PoolFull => "pool_full",
             Self::PoolFullOver => "pool_full_over",
         }
@@ -246,6 +250,7 @@ impl News {
         let news = Self::ALL.into_iter().find(|news| news.key() == key)?;
         Some(match news {
             Self::ServerFound => "the server can be connected to again",
+            Self::HostUnsuited => "the server is not in the state that the pool wants",
             Self::PoolFull => "clients wait, because a limit of servers is reached",
             Self::PoolFullOver => "clients no longer wait because of a limit of servers",
         })

@@ -18,6 +18,7 @@ pub mod time;
 pub mod inbox;
 pub mod disconnect;
 pub mod stats;
+pub mod hosts;
 pub mod settings;
 pub mod parts;
 pub mod process;

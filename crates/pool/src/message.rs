@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::hosts::HostPlace;
 use crate::ids::{ClientSerial, Conn, Core, PoolId};
 use crate::time::Now;
 
@@ -65,6 +66,11 @@ pub enum CoreMessage {
         conn: Conn,
         /// The client's serial: another client may have the connection's number by now.
         serial: ClientSerial,
+    },
+    /// A host is not in the state that pools want: no server there is lent again.
+    HostUnsuited {
+        /// The host, among those of the pools.
+        place: HostPlace,
     },
     /// A server of the pool is logged in: logins that waited for one go on.
     ServerReached {

@@ -54,6 +54,8 @@ pub struct Pool<P: Parts> {
     pub(crate) servers: u32,
     /// Number of servers of this core that are being connected or logged in to.
     pub(crate) connecting: u32,
+    /// Number of those that take so long that another host is tried beside them.
+    pub(crate) slow: u32,
     /// The state by which it chooses among its idle servers.
     pub(crate) choice: Choice,
     /// Whether the pool's user or database is not configured any more, as of the last reload.
@@ -99,6 +101,7 @@ impl<P: Parts> Pool<P> {
             surplus: 0,
             servers: 0,
             connecting: 0,
+            slow: 0,
             choice: Choice::new(paused),
             wants_server: false,
             ask_due: false,

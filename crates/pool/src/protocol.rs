@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::client::{Client, Phase};
 use crate::core_state::CoreState;
-use crate::disconnect::{ConnectFailure, DisconnectReason};
+use crate::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use crate::engine::{Engine, Linked, Step};
 use crate::ids::{Conn, PoolId};
 use crate::parts::Parts;
@@ -271,7 +271,8 @@ pub trait Protocol: Background + Sides + Views {
             return;
         };
         let cause = DisconnectReason::ServerDown;
-        let failure = ConnectFailure { cause, why, is_outage: true, refusal: None };
+        let kind = FailureKind::Outage;
+        let failure = ConnectFailure { cause, why, kind, refusal: None };
         if step.drop_failed(server, &failure) {
             step.fail_waiting(pool, &failure, |client, out| {
                 Self::tell(client, out, cause);
@@ -282,7 +283,7 @@ pub trait Protocol: Background + Sides + Views {
     /// Ends the sessions of the clients that wait for a server of a pool whose login is refused.
     fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
         let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
-        let failure = ConnectFailure { cause, why, is_outage: false, refusal: None };
+        let failure = ConnectFailure { cause, why, kind: FailureKind::Lasting, refusal: None };
         step.fail_waiting(pool, &failure, |client, out| {
             Self::tell(client, out, cause);
             Self::code(cause).map(Cow::Borrowed)

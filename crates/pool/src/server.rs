@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use refrain_config::Host;
+
+use crate::hosts::HostPlace;
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
@@ -19,6 +22,15 @@ pub enum Holder<P: Parts> {
     Client(Conn),
     /// A job for Refrain, and the client that gets the server back after the job, if any.
     Job(Box<P::Job>, Option<Conn>),
+}
+
+/// A finding about the state of a server's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostFinding {
+    /// The host may not be in the state that the pool wants: a new server shows.
+    Doubtful,
+    /// The host is not in the state that the pool wants.
+    Unsuited,
 }
 
 /// The state of a server, and its holder.
@@ -48,6 +60,12 @@ pub struct Server<P: Parts> {
     pub(crate) conn: Conn,
     /// The server's pool.
     pub(crate) pool: PoolId,
+    /// The host that the server is at.
+    pub(crate) host: Arc<Host>,
+    /// The place of that host among several.
+    pub(crate) place: Option<HostPlace>,
+    /// Whether a login that is under way takes so long that another host is tried beside it.
+    pub(crate) is_slow: bool,
     /// The encryption of the connection, if it has any.
     pub(crate) secured: Option<Arc<Secured>>,
     /// The state of the server, and its holder.
@@ -64,6 +82,8 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
+    /// The finding of the server about its host's state.
+    pub(crate) finding: Option<HostFinding>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
@@ -82,11 +102,19 @@ pub struct Server<P: Parts> {
 
 impl<P: Parts> Server<P> {
     /// Makes a server that is being connected.
-    pub(crate) fn new(serial: u64, conn: Conn, pool: PoolId, now: Now, session: P::Server) -> Self {
+    pub(crate) fn new(
+        (serial, conn, pool): (u64, Conn, PoolId),
+        (host, place): (Arc<Host>, Option<HostPlace>),
+        now: Now,
+        session: P::Server,
+    ) -> Self {
         Self {
             serial,
             conn,
             pool,
+            host,
+            place,
+            is_slow: false,
             secured: None,
             state: ServerState::Connecting,
             line: Line::default(),
@@ -95,6 +123,7 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
+            finding: None,
             paused: false,
             reconnects: 0,
             connected: now,
@@ -115,6 +144,11 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn conn(&self) -> Conn {
         self.conn
+    }
+
+    /// Returns the host that the server is at.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
     }
 
     /// Returns the encryption of the connection, if it has any.
@@ -179,6 +213,14 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn close_later(&mut self) {
         self.close_needed = true;
+    }
+
+    /// Notes what the server has shown about its host's state. The server is not lent again, and
+    /// what follows for others follows when it is closed.
+    #[cold]
+    pub fn find_host(&mut self, finding: HostFinding) {
+        self.close_needed = true;
+        self.finding = self.finding.max(Some(finding));
     }
 
     /// Notes that the server begins a request while it owes nothing else. The time of the request

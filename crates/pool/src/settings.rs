@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use refrain_config::{Autoprepare, Host, Options, PoolCache, PoolOptions, Server, ShareServers};
 
+use crate::hosts::{HostLists, Hosts};
+
 /// Time after which an unused pool goes whose servers have moved.
 const GOES_SOON: Duration = Duration::from_secs(1);
 
@@ -15,8 +17,10 @@ pub struct PoolSettings {
     pub options: PoolOptions,
     /// The rules of the result cache.
     pub cache: PoolCache,
-    /// The host of the pool's servers.
+    /// The host of the pool's servers, or the first one of several.
     pub host: Arc<Host>,
+    /// The knowledge of the hosts, if the pool has several, or wants one of a certain state.
+    pub hosts: Option<Arc<Hosts>>,
     /// Whether connections lead to the servers. What spares servers work is not worth its while for
     /// sessions in this process, so these have no rules of the cache.
     pub is_remote: bool,
@@ -33,9 +37,10 @@ pub struct PoolSettings {
 }
 
 impl PoolSettings {
-    /// Returns the host and the database's name there. Two pools of one database have the same.
+    /// Returns the hosts and the database's name there. Two pools of one database have the same.
     pub fn place(&self, database: &str) -> String {
-        format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
+        let database = self.server.dbname.as_deref().unwrap_or(database);
+        format!("{}/{database}", self.server.host_list())
     }
 
     /// Returns the settings of a pool whose servers are at another place than when it was made.
@@ -55,7 +60,12 @@ impl PoolSettings {
 
     /// Returns the settings for a user of a database, or `None` if there is no such database or no
     /// such user.
-    pub fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
+    pub(crate) fn of(
+        options: &Options,
+        database: &str,
+        user: &str,
+        lists: &HostLists,
+    ) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user).filter(|_| options.admits(database, user))?;
         let server = resolved.server;
         let is_remote = server.host.is_remote();
@@ -63,6 +73,7 @@ impl PoolSettings {
             options: resolved.options,
             cache: if is_remote { resolved.cache } else { PoolCache::default() },
             host: Arc::new(server.host.clone()),
+            hosts: lists.of(&server),
             is_remote,
             server,
             database_max: resolved.max_database_connections,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use refrain_config::Options;
 
 use crate::counts::Counts;
+use crate::hosts::{HostLists, Hosts};
 use crate::ids::{ClientSerial, PoolId};
 use crate::lobby::Lobby;
 use crate::lost_hosts::LostHosts;
@@ -32,6 +33,8 @@ pub struct Shared<P: Parts> {
     pub(crate) moved: Moved,
     /// The hosts that cannot be connected to.
     pub(crate) lost_hosts: LostHosts,
+    /// The hosts of pools that have several.
+    host_lists: HostLists,
     /// The protocol's part.
     pub protocol: P::Shared,
     options: RwLock<Arc<Options>>,
@@ -59,6 +62,7 @@ impl<P: Parts> Shared<P> {
             counts: Counts::default(),
             moved: Moved::default(),
             lost_hosts: LostHosts::default(),
+            host_lists: HostLists::default(),
             protocol: P::shared(&options, entropy),
             options: RwLock::new(options),
             pools: Mutex::default(),
@@ -76,9 +80,10 @@ impl<P: Parts> Shared<P> {
     pub fn reload(&self, options: Arc<Options>) {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
         P::options_changed(&self.protocol, &options);
-        self.lost_hosts.keep(options.databases.iter().map(|database| &database.server.host));
+        self.lost_hosts.keep(options.databases.iter().flat_map(|database| database.server.hosts()));
         for pool in lock(&self.pools).iter() {
-            pool.configure(PoolSettings::of(&options, &pool.database, &pool.user));
+            let (database, user) = (&pool.database, &pool.user);
+            pool.configure(PoolSettings::of(&options, database, user, &self.host_lists));
         }
     }
 
@@ -123,7 +128,7 @@ impl<P: Parts> Shared<P> {
     /// Orders that servers at a host are connected anew, as they come free.
     pub fn renew(&self, host: &str) {
         for pool in lock(&self.pools).iter() {
-            if pool.settings().host.to_string() == host {
+            if pool.settings().server.hosts().any(|other| other.to_string() == host) {
                 pool.begin_reconnect();
             }
         }
@@ -165,9 +170,14 @@ impl<P: Parts> Shared<P> {
         if let Some(pool) = pools.find(&key) {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }
-        let settings = PoolSettings::of(&self.options(), database, user)?;
+        let settings = PoolSettings::of(&self.options(), database, user, &self.host_lists)?;
         let part = P::pool_shared(&self.protocol, &settings, database);
         pools.add(key.clone(), |id| PoolShared::new(id, key, settings, part))
+    }
+
+    /// Returns the lists of hosts of pools that have several, or that want one of a certain state.
+    pub fn host_lists(&self) -> Vec<Arc<Hosts>> {
+        self.host_lists.all()
     }
 
     /// Returns all pools.

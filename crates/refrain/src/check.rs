@@ -53,12 +53,14 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
 fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let mut all = true;
     for database in &options.databases {
-        let (name, host) = (&database.name, &database.server.host);
-        let found = try_host(host);
-        all &= found.is_ok();
-        match found {
-            Ok(()) => writeln!(out, "database {name}: {host} accepts connections")?,
-            Err(why) => writeln!(out, "database {name}: {host} cannot be reached: {why}")?,
+        let name = &database.name;
+        for host in database.server.hosts() {
+            let found = try_host(host);
+            all &= found.is_ok();
+            match found {
+                Ok(()) => writeln!(out, "database {name}: {host} accepts connections")?,
+                Err(why) => writeln!(out, "database {name}: {host} cannot be reached: {why}")?,
+            }
         }
     }
     Ok(all)

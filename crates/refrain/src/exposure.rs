@@ -47,10 +47,11 @@ fn has_secrets(options: &Options) -> bool {
 
 /// Returns the files of the keys that Refrain shows to servers, each once.
 fn keys_of_databases(options: &Options) -> BTreeSet<&Path> {
-    let keys = options.databases.iter().filter_map(|database| match &database.server.host {
-        Host::Tcp { tls, .. } => tls.own.as_ref().map(|(_, key)| key.as_path()),
-        _ => None,
-    });
+    let keys =
+        options.databases.iter().flat_map(|it| it.server.hosts()).filter_map(|host| match host {
+            Host::Tcp { tls, .. } => tls.own.as_ref().map(|(_, key)| key.as_path()),
+            _ => None,
+        });
     keys.collect()
 }
 

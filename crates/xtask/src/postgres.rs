@@ -114,6 +114,26 @@ impl Cluster {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
             chown(&path, Some(fs::metadata(dir.join("data"))?.uid()), None)?;
         }
+        Self::start_in(bin, dir, settings)
+    }
+
+    /// Starts a standby of this cluster, by streaming replication. This program has started the
+    /// cluster.
+    pub fn start_standby(&self, settings: &[(&str, &str)]) -> Result<Cluster> {
+        let own = self.own.as_ref().context("the primary is not ours")?;
+        let (bin, dir) = (own.bin.clone(), new_dir()?);
+        let primary = format!("host={} port={} user=postgres", self.host, self.port);
+        let mut backup = account::command(&bin.join("pg_basebackup"));
+        backup.args(["--checkpoint=fast", "--no-sync", "-d", &primary, "-D"]);
+        command::output(backup.arg(dir.join("data")))?;
+        let signal = dir.join("data/standby.signal");
+        fs::write(&signal, "")?;
+        chown(&signal, Some(fs::metadata(dir.join("data"))?.uid()), None)?;
+        Self::start_in(bin, dir, &[settings, &[("primary_conninfo", &primary)]].concat())
+    }
+
+    /// Starts a cluster whose data are in this folder.
+    fn start_in(bin: PathBuf, dir: PathBuf, settings: &[(&str, &str)]) -> Result<Cluster> {
         let settings = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let own = Own { bin, dir, settings, server: None };
         let mut cluster = Cluster { host: "127.0.0.1".to_owned(), port: 0, own: Some(own) };
@@ -228,7 +248,9 @@ fn is_ready(data: &Path, id: u32) -> bool {
     let Ok(text) = fs::read_to_string(data.join("postmaster.pid")) else { return false };
     let mut lines = text.lines();
     let same = lines.next().is_some_and(|line| line.trim() == id.to_string());
-    same && lines.nth(6).is_some_and(|status| status.trim() == "ready")
+    // A standby is ready as well.
+    let is_up = |status: &str| matches!(status.trim(), "ready" | "standby");
+    same && lines.nth(6).is_some_and(is_up)
 }
 
 /// Returns a TCP port of 127.0.0.1 that was free a moment ago.

@@ -49,8 +49,12 @@ impl Draft<'_> {
         let place = Some(named.place);
         let mut entries = Vec::new();
         let host = self.host(named, &path);
-        let is_unix = host.starts_with('/');
+        let is_unix = host.split(',').all(|host| host.trim().starts_with('/'));
         entries.push(entry("host", given(&host), place));
+        if host.contains(',') {
+            let order = named.value("load_balance_hosts").unwrap_or("round-robin");
+            entries.push(entry("load_balance_hosts", given(&order.to_lowercase()), place));
+        }
         entries.extend(self.plain_settings(named, &path));
         if let Some(password) = named.value("password") {
             match named.value("user") {
@@ -101,7 +105,6 @@ impl Draft<'_> {
             String::new()
         };
         match named.value("host") {
-            Some(host) if host.contains(',') => fail("a list of hosts is not built yet"),
             Some(host) if host.starts_with('@') => {
                 fail("sockets without a file (\"@\") are not built yet")
             }

@@ -221,7 +221,7 @@ fn errors_name_files_lines_and_keys() {
     assert!(told.contains("nested too deeply"), "{told}");
     assert!(fails("a = b\n[databases]\n").contains("the section [pgbouncer] is missing"));
     assert!(fails("[databases]\npgbouncer = host=h\n[pgbouncer]\n").contains("admin console"));
-    assert!(fails("[databases]\nd = host=a,b\n[pgbouncer]\n").contains("list of hosts"));
+    assert!(fails("[databases]\nd = host=a,,b\n[pgbouncer]\n").contains("a comma with no name"));
     assert!(fails("[databases]\nd =\n[pgbouncer]\nunix_socket_dir =\n").contains("is missing"));
 }
 
@@ -288,7 +288,11 @@ fn with(section: &str, key: &Key, value: &str) -> String {
         _ => (String::new(), String::new(), String::new(), format!("{} = {value}", key.name)),
     };
     // What some keys need beside them to mean anything.
-    let host = if key.name == "host" && section == "databases" { "" } else { "host=h" };
+    let host = match key.name {
+        "host" if section == "databases" => "",
+        "load_balance_hosts" => "host=h,i",
+        _ => "host=h",
+    };
     let user = match key.name {
         "user" | "pool_mode" => "",
         _ => "user=forced",

@@ -5,3 +5,4 @@ pub mod stats;
 pub(crate) mod name;
 pub(crate) mod reports;
 pub(crate) mod schema;
+pub(crate) mod server_state;

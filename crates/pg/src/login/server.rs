@@ -6,7 +6,8 @@
 //! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
 //! nor report more settings than are kept.
 
-use refrain_pool::disconnect::{ConnectFailure, DisconnectReason};
+use refrain_config::TargetSessionAttrs;
+use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::note_server_error;
@@ -18,11 +19,12 @@ use refrain_wire::{Header, startup, write};
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
 use crate::engine::Step;
 use crate::ground::reports::no_server;
+use crate::ground::server_state::{self, ServerState};
 use crate::relay::words::logged;
 use crate::results::confirmed::Began;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::SettingsMut;
-use crate::state::server::LoggingIn;
+use crate::state::server::{LoggingIn, LoginQuery};
 
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
 /// notice is skipped.
@@ -34,6 +36,8 @@ enum Next {
     On,
     /// The server is logged in.
     Done,
+    /// The server is in this state, which its pool does not want.
+    Unsuited(ServerState),
     /// The login failed, for this reason; with the server's error, if it sent one.
     Failed(String, Option<Vec<u8>>),
 }
@@ -65,7 +69,8 @@ impl Step<'_, '_> {
             secret: version,
             began,
             server_parameters,
-            runs_connect_query: false,
+            runs: LoginQuery::None,
+            state: None,
         };
         server.begin_login(logging_in);
     }
@@ -110,6 +115,7 @@ impl Step<'_, '_> {
         match self.login_message(conn, header.tag, body) {
             Next::On => {}
             Next::Done => self.logged_in(conn),
+            Next::Unsuited(state) => self.unsuited(conn, state),
             Next::Failed(why, words) => {
                 self.login_failed(conn, DisconnectReason::ServerLogin, &why, words.as_deref());
             }
@@ -141,7 +147,7 @@ impl Step<'_, '_> {
                 Err(_) => bad("malformed BackendKeyData"),
             },
             back::READY_FOR_QUERY if login.login.is_none() => self.ready_at_login(conn, body),
-            back::ERROR_RESPONSE if login.runs_connect_query => {
+            back::ERROR_RESPONSE if login.runs == LoginQuery::Connect => {
                 self.connect_query_failed(conn, &Fields(body));
                 Next::On
             }
@@ -149,8 +155,11 @@ impl Step<'_, '_> {
             | back::DATA_ROW
             | back::COMMAND_COMPLETE
             | back::EMPTY_QUERY_RESPONSE
-                if login.runs_connect_query =>
+                if login.runs != LoginQuery::None =>
             {
+                if tag == back::DATA_ROW && login.runs == LoginQuery::State {
+                    login.note_state(body);
+                }
                 Next::On
             }
             back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
@@ -170,28 +179,63 @@ impl Step<'_, '_> {
     fn ready_at_login(&mut self, conn: Conn, body: &[u8]) -> Next {
         let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
         let pool = self.step.engine.core_state.pool(server.pool());
-        let Some(query) = &pool.settings.server.connect_query else { return Next::Done };
+        let target = &pool.settings.server;
         let Some(login) = server.login_mut() else { return Next::On };
-        if !login.runs_connect_query {
-            login.runs_connect_query = true;
-            write::query(self.step.ports.out(conn), query.as_bytes());
-            return Next::On;
+        match (login.runs, &target.connect_query) {
+            (LoginQuery::None, Some(query)) => {
+                login.runs = LoginQuery::Connect;
+                write::query(self.step.ports.out(conn), query.as_bytes());
+                Next::On
+            }
+            (LoginQuery::Connect, _) if body != b"I" => {
+                Next::Failed("connect_query left a transaction open".to_owned(), None)
+            }
+            _ if target.target_session_attrs == TargetSessionAttrs::Any => Next::Done,
+            _ => self.judge_state(conn),
         }
-        match body {
-            b"I" => Next::Done,
-            _ => Next::Failed("connect_query left a transaction open".to_owned(), None),
+    }
+
+    /// Looks whether a server is in the state that its pool wants. A server that has not reported
+    /// its state is asked.
+    #[cold]
+    fn judge_state(&mut self, conn: Conn) -> Next {
+        let takes_any = self.step.takes_any_host(conn);
+        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
+        let pool = self.step.engine.core_state.pool(server.pool());
+        let wants = pool.settings.server.target_session_attrs;
+        let Some(login) = server.login_mut() else { return Next::On };
+        match login.state() {
+            Some(state) if takes_any || state.suits(wants) => Next::Done,
+            Some(state) => Next::Unsuited(state),
+            None if login.runs == LoginQuery::State => {
+                Next::Failed("it does not tell its state".to_owned(), None)
+            }
+            None => {
+                login.runs = LoginQuery::State;
+                write::query(self.step.ports.out(conn), server_state::QUERY);
+                Next::On
+            }
         }
+    }
+
+    /// Leaves a server that is not in the state that its pool wants.
+    #[cold]
+    fn unsuited(&mut self, conn: Conn, state: ServerState) {
+        let (cause, kind) = (DisconnectReason::ServerLogin, FailureKind::Unsuited);
+        // Clients wait for a server of another host.
+        self.step
+            .drop_failed(conn, &ConnectFailure { cause, why: state.words(), kind, refusal: None });
     }
 
     /// Logs that `connect_query` failed. Clients get the server all the same, as with PgBouncer.
     fn connect_query_failed(&mut self, conn: Conn, fields: &Fields<'_>) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let pid = server.pid();
+        let (pid, host) = (server.pid(), server.host().clone());
         let pool = self.step.engine.core_state.pool(server.pool());
         let sqlstate = logged(fields.sqlstate());
         let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
         let words = format!("connect_query failed: {why}");
-        note_server_error(self.step.ports, (pool, pid), Level::Warn, sqlstate, &words);
+        note_server_error(self.step.ports, (pool, &host, pid), Level::Warn, sqlstate, &words);
     }
 
     /// Answers a server's request for authentication.
@@ -296,12 +340,13 @@ impl Step<'_, '_> {
         let pool = self.step.engine.core_state.pool(id);
         let gone = words.is_some_and(|words| is_database_or_user_missing(&Fields(words)));
         let shared = pool.shared.clone();
-        let is_outage = match words {
-            Some(words) => is_passing(&Fields(words)),
-            None => cause == DisconnectReason::ServerDown,
+        let kind = match words {
+            Some(words) => kind_of(&Fields(words)),
+            None if cause == DisconnectReason::ServerDown => FailureKind::Outage,
+            None => FailureKind::Lasting,
         };
         let refusal = words.filter(|words| is_refusal(&Fields(words)));
-        let failure = ConnectFailure { cause, why, is_outage, refusal };
+        let failure = ConnectFailure { cause, why, kind, refusal };
         if self.step.drop_failed(conn, &failure) {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
@@ -328,11 +373,14 @@ fn is_database_or_user_missing(fields: &Fields<'_>) -> bool {
     matches!(fields.sqlstate(), b"3D000" | b"28000")
 }
 
-/// Whether a server's error may pass by itself: there are too many connections (class 53), or the
-/// server is starting or shutting down (57P03; "PostgreSQL Error Codes").
-fn is_passing(fields: &Fields<'_>) -> bool {
-    let sqlstate = fields.sqlstate();
-    sqlstate.starts_with(b"53") || sqlstate == b"57P03"
+/// Returns whether a server's error may pass by itself: there are too many connections (class 53),
+/// or the server is starting, shutting down or has crashed ("PostgreSQL Error Codes").
+fn kind_of(fields: &Fields<'_>) -> FailureKind {
+    match fields.sqlstate() {
+        b"57P01" | b"57P02" | b"57P03" => FailureKind::Outage,
+        sqlstate if sqlstate.starts_with(b"53") => FailureKind::Full,
+        _ => FailureKind::Lasting,
+    }
 }
 
 /// Whether a server's error says that it refuses the user or the password (class 28, invalid

@@ -9,12 +9,14 @@
 //! An error may be as long as a row. Severity and SQLSTATE stand at its beginning; the rest of a
 //! long one streams, see [`crate::relay::words`].
 
+use refrain_pool::server::HostFinding;
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::ground::name::Name;
+use crate::ground::server_state;
 use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
@@ -25,12 +27,17 @@ use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
 use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE, is_stale};
 
+/// SQLSTATE of a write in a transaction that may not write.
+const READ_ONLY_TRANSACTION: &[u8] = b"25006";
+
 impl Link<'_> {
     /// Handles an error. True if the client gets the part of it that has not arrived.
     pub(crate) fn take_error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
         self.client.session.pins.rolled_back();
         let fields = words.fields;
-        self.pipe.pool().counters.pool.server_errors += 1;
+        let pool = self.pipe.pool();
+        pool.counters.pool.server_errors += 1;
+        let wants = pool.settings.server.target_session_attrs;
         if fields.is_fatal() {
             self.pipe.note_last_words(&fields);
             // The client's request runs elsewhere, so the client does not hear of it.
@@ -42,6 +49,11 @@ impl Link<'_> {
             }
             self.tell(&words.cut());
             return Err(Halt::Fatal);
+        }
+        if server_state::doubts_refusal(wants) && fields.sqlstate() == READ_ONLY_TRANSACTION {
+            // The client's transaction may be read-only by the client's own wish. A new server
+            // shows whether all sessions are.
+            self.pipe.server.find_host(HostFinding::Doubtful);
         }
         let failed = self.pipe.server.session.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;

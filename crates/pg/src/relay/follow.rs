@@ -12,6 +12,7 @@ use refrain_pool::Now;
 use refrain_sql::Traits;
 use refrain_wire::write;
 
+use crate::ground::server_state::READ_ONLY;
 use crate::relay::link::Link;
 use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
@@ -126,6 +127,9 @@ impl Link<'_> {
         if self.explains_settings() || !self.pipe.server.session.settings.may_be_defaults(reported)
         {
             return;
+        }
+        if let Some(value) = reported.get(READ_ONLY) {
+            self.pipe.note_read_only(value == b"on");
         }
         if self.pipe.pool().settings.options.pool_mode == PoolMode::Session {
             // No other client gets this server before it is reset, so the reports are enough.

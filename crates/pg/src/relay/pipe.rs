@@ -8,6 +8,7 @@ use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
 
 use crate::ground::schema::DEFINES;
+use crate::ground::server_state::{self, IN_RECOVERY};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::words::logged;
 use crate::state::parts::{CoreState, Pool, Ports, Server};
@@ -77,7 +78,40 @@ impl Pipeline<'_> {
         let Some(pool) = self.core_state.peek_pool(id) else { return };
         let words = logged(fields.get(field::MESSAGE).unwrap_or_default());
         let sqlstate = logged(fields.sqlstate());
-        note_server_error(self.ports, (pool, pid), Level::Info, sqlstate, &words);
+        note_server_error(
+            self.ports,
+            (pool, self.server.host(), pid),
+            Level::Info,
+            sqlstate,
+            &words,
+        );
+    }
+
+    /// Notes a parameter that the server reports and that no client can set, if it shows that the
+    /// server's state has changed.
+    #[inline]
+    pub(crate) fn note_state(&mut self, name: &[u8], value: Option<&[u8]>) {
+        if name == IN_RECOVERY {
+            self.note_recovery(value);
+        }
+    }
+
+    #[cold]
+    fn note_recovery(&mut self, value: Option<&[u8]>) {
+        let wants = self.pool().settings.server.target_session_attrs;
+        if let Some(finding) = server_state::of_report(wants, value == Some(b"on")) {
+            self.server.find_host(finding);
+        }
+    }
+
+    /// Notes that sessions may, or may not, write unless they say otherwise: the server's
+    /// configuration has changed.
+    #[cold]
+    pub(crate) fn note_read_only(&mut self, is_read_only: bool) {
+        let wants = self.pool().settings.server.target_session_attrs;
+        if let Some(finding) = server_state::of_default(wants, is_read_only) {
+            self.server.find_host(finding);
+        }
     }
 
     /// Notes the status that a ReadyForQuery reports. At the end of a transaction its changes to
@@ -119,7 +153,6 @@ impl Pipeline<'_> {
     /// anew as they come free.
     #[cold]
     fn renew(&mut self) {
-        let host = self.pool().settings.host.clone();
-        self.core_state.shared.renew(&host.to_string());
+        self.core_state.shared.renew(&self.server.host().to_string());
     }
 }

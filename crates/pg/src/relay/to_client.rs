@@ -119,6 +119,7 @@ impl<'a> Reader<'a> for Link<'a> {
     }
 
     fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
+        self.pipe.note_state(name, value);
         self.tell_report(name, value)
     }
 

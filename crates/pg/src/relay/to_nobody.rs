@@ -71,6 +71,7 @@ impl<'a> Reader<'a> for Pipeline<'a> {
     }
 
     fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
+        self.note_state(name, value);
         if name == AGE_REPORT {
             if let Some(job) = self.server.job_mut() {
                 job.note_age(reported_age(value));

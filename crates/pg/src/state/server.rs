@@ -15,8 +15,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_pool::Now;
+use refrain_wire::back as read;
 
 use crate::auth::Login;
+use crate::ground::server_state::{IN_RECOVERY, READ_ONLY, ServerState};
 use crate::pipeline::job::Wishes;
 use crate::pipeline::outstanding::Outstanding;
 use crate::results::confirmed::Began;
@@ -29,6 +31,17 @@ use crate::statements::columns::Expected;
 use crate::statements::of_server::ServerStatement;
 use crate::statements::statement::{Generation, Statement};
 
+/// A query that a new server runs before its login is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoginQuery {
+    /// None so far.
+    None,
+    /// That of `connect_query`.
+    Connect,
+    /// That for the server's state.
+    State,
+}
+
 /// A login under way.
 #[derive(Debug)]
 pub struct LoggingIn {
@@ -40,17 +53,37 @@ pub struct LoggingIn {
     pub(crate) began: Began,
     /// The ParameterStatus messages that the server has sent.
     pub(crate) server_parameters: ServerParameters,
-    /// Whether the server runs the query of `connect_query`.
-    pub(crate) runs_connect_query: bool,
+    /// The query of Refrain's own that the server runs.
+    pub(crate) runs: LoginQuery,
+    /// The server's answer to the query for its state.
+    pub(crate) state: Option<ServerState>,
 }
 
 impl LoggingIn {
     /// Notes a setting that the server reports. `connect_query` may change one.
     pub(crate) fn report(&mut self, name: &[u8], value: &[u8]) {
-        if self.runs_connect_query {
+        if self.runs == LoginQuery::Connect {
             self.server_parameters.retain(|(known, _)| **known != *name);
         }
         self.server_parameters.push((name.into(), value.into()));
+    }
+
+    /// Notes the row that answers the query for the server's state.
+    pub(crate) fn note_state(&mut self, row: &[u8]) {
+        let mut columns = read::columns(row).map(Option::unwrap_or_default);
+        if let (Some(recovery), Some(read_only)) = (columns.next(), columns.next()) {
+            self.state = Some(ServerState::of(recovery, read_only));
+        }
+    }
+
+    /// Returns the server's state, if the server has reported it or was asked.
+    pub(crate) fn state(&self) -> Option<ServerState> {
+        let reported = |name: &[u8]| {
+            let found = self.server_parameters.iter().find(|(known, _)| **known == *name);
+            found.map(|(_, value)| &**value)
+        };
+        let both = reported(IN_RECOVERY).zip(reported(READ_ONLY));
+        both.map(|(recovery, read_only)| ServerState::of(recovery, read_only)).or(self.state)
     }
 
     /// Whether one more setting may be reported.

@@ -105,9 +105,9 @@ impl<P: Protocol> Step<'_, P> {
         let held = HeldServer { conn: server, serial: s.serial };
         let core_state = &mut self.engine.core_state;
         let timeout = core_state.shared.options().general.cancel_timeout;
-        let pool = core_state.pool(s.pool);
-        pool.counters.pool.cancels += 1;
-        let host = pool.settings.host.clone();
+        core_state.pool(s.pool).counters.pool.cancels += 1;
+        // The pool's host may be another by now.
+        let host = s.host.clone();
         self.connect_side(host, timeout, session, Some(held));
     }
 }

@@ -1,12 +1,13 @@
-//! Closing servers.
+//! Closing servers: one, or those of a host that is not in the state that pools want.
 
 use crate::connections::Connection;
 use crate::engine::Step;
 use crate::event::Action;
+use crate::hosts::HostPlace;
 use crate::ids::Conn;
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
-use crate::server::{Holder, Server, ServerState};
+use crate::server::{Holder, HostFinding, Server, ServerState};
 
 impl<P: Protocol> Step<'_, P> {
     /// Closes a server that no client holds, with a goodbye if it was logged in.
@@ -17,6 +18,8 @@ impl<P: Protocol> Step<'_, P> {
                 P::goodbye(self.ports.out(conn));
             }
             self.ports.close(conn);
+            // Before another server is connected for those who wait.
+            self.host_shown(&server);
             self.forget_server(&server);
         }
     }
@@ -29,8 +32,12 @@ impl<P: Protocol> Step<'_, P> {
         if pool.servers == 0 {
             pool.choice.unmark();
         }
+        if let Some(place) = &server.place {
+            place.leave(server.is_new());
+        }
         if server.is_new() {
             pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
+            pool.slow -= u32::from(server.is_slow);
         } else {
             pool.shared.server_dies();
         }
@@ -59,6 +66,47 @@ impl<P: Protocol> Step<'_, P> {
                 self.ports.close(conn)
             }
             self.forget_server(&server);
+        }
+    }
+
+    /// Whether a server of a host is taken whatever the host's state is: the pool prefers another
+    /// state, and no host has it.
+    pub fn takes_any_host(&mut self, server: Conn) -> bool {
+        let server = self.engine.connections.server(server);
+        server.and_then(|server| server.place.as_ref()).is_some_and(HostPlace::takes_any)
+    }
+
+    /// Acts on the finding about its host's state of a server that is closed now.
+    pub(crate) fn host_shown(&mut self, server: &Server<P>) {
+        let (Some(place), Some(finding)) = (&server.place, server.finding) else { return };
+        match finding {
+            HostFinding::Doubtful if place.doubt(self.now) => self.try_login(server.pool),
+            HostFinding::Unsuited if place.unsuit() => self.leave_host(place),
+            HostFinding::Doubtful | HostFinding::Unsuited => {}
+        }
+    }
+
+    /// Has no server of a host be lent again, on any core.
+    pub(crate) fn leave_host(&mut self, place: &HostPlace) {
+        for core in self.engine.core_state.others() {
+            let message = CoreMessage::HostUnsuited { place: place.clone() };
+            self.ports.act(Action::Tell { core, message });
+        }
+        self.leave_host_here(place);
+    }
+
+    /// Closes the idle servers of a host, and the others once they are free.
+    pub(crate) fn leave_host_here(&mut self, place: &HostPlace) {
+        for conn in self.engine.connections.conns() {
+            let Connection::Server(server) = self.engine.connections.get(conn) else { continue };
+            if server.is_new() || !server.place.as_ref().is_some_and(|other| other.is(place)) {
+                continue;
+            }
+            if matches!(server.state, ServerState::Idle) {
+                self.close_server(conn);
+            } else if let Some(server) = self.engine.connections.server(conn) {
+                server.close_needed = true;
+            }
         }
     }
 }

@@ -30,6 +30,7 @@ impl<P: Protocol> Step<'_, P> {
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
+            CoreMessage::HostUnsuited { place } => self.leave_host_here(&place),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),
             CoreMessage::DatabaseDrained { database } => self.end_database_drain(&database),
         }

@@ -12,9 +12,9 @@ impl<P: Protocol> Step<'_, P> {
     pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
         let Some(server) = self.engine.connections.server(conn) else { return };
         let (id, pid, new) = (server.pool, server.pid, server.is_new());
-        let host = self.engine.core_state.pool(id).settings.host.clone();
+        let host = server.host.clone();
         let detail = format!("{host}, process {pid}: {why}");
-        self.note_pool(id, Level::Info, DisconnectReason::ServerGone, detail);
+        self.note_host(id, &host, Level::Info, DisconnectReason::ServerGone.key(), detail);
         if new {
             return P::connect_failed(self, conn, why);
         }
@@ -30,7 +30,11 @@ impl<P: Protocol> Step<'_, P> {
     /// Forgets a server, and ends its client's session, unless the client's request can run on
     /// another server.
     fn lose_server(&mut self, conn: Conn, gone: bool, cause: DisconnectReason) {
-        let client = self.engine.connections.server(conn).and_then(|server| server.client());
+        let server = self.engine.connections.server(conn);
+        if let Some(place) = server.as_ref().and_then(|server| server.place.as_ref()) {
+            place.lose();
+        }
+        let client = server.and_then(|server| server.client());
         let stays = client.filter(|client| {
             let linked = self.linked(*client, conn);
             linked.client.may_go_elsewhere(linked.server)

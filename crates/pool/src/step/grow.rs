@@ -7,6 +7,7 @@ use crate::connections::Connection;
 use crate::counts::ConnectPermit;
 use crate::engine::Step;
 use crate::event::Action;
+use crate::hosts::HostPlace;
 use crate::ids::PoolId;
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
@@ -43,17 +44,17 @@ impl<P: Protocol> Step<'_, P> {
         loop {
             let pool = self.engine.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
-            if pool.connecting as usize >= most || now < pool.retry {
+            // A server that takes long at one of several hosts is not waited for.
+            let awaited = pool.connecting - pool.slow;
+            if awaited as usize >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
                 return;
             }
             let reserve = self.may_use_reserve(id);
             let pool = self.engine.core_state.pool(id);
             let beyond = if reserve { pool.settings.options.reserve_pool_size } else { 0 };
-            let pool = pool.shared.clone();
-            if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
+            if !self.try_connect(id, beyond) {
                 return;
             }
-            self.connect(id);
         }
     }
 
@@ -81,7 +82,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Connects a server that nobody waits for, since it is of interest whether it lets the pool's
     /// user in. It may be one more than the pool has room for: then the next tick closes another.
     pub fn try_login(&mut self, id: PoolId) {
-        let (now, core) = (self.now, self.engine.core_state.core);
+        let now = self.now;
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         let serves = !leaves && !pool.choice.paused && !pool.removed;
@@ -89,11 +90,8 @@ impl<P: Protocol> Step<'_, P> {
         if !serves || pool.connecting > 0 || now < pool.retry || is_refused {
             return;
         }
-        let (beyond, pool) = (pool.settings.options.reserve_pool_size.max(1), pool.shared.clone());
-        let shared = self.engine.core_state.shared.clone();
-        if shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Granted {
-            self.connect(id);
-        }
+        let beyond = pool.settings.options.reserve_pool_size.max(1);
+        self.try_connect(id, beyond);
     }
 
     /// Puts the settings of a pool that are in force now into force on this core.
@@ -104,21 +102,60 @@ impl<P: Protocol> Step<'_, P> {
         P::reloaded(self, id, &before);
     }
 
-    /// Connects one more server. The caller has a permit for it.
-    pub(crate) fn connect(&mut self, id: PoolId) {
+    /// Connects one more server, if a host can be tried now, and the limits allow so many servers
+    /// `beyond` the pool's size. Returns false if not.
+    pub(crate) fn try_connect(&mut self, id: PoolId, beyond: u32) -> bool {
+        let has_hosts = self.engine.core_state.pool(id).settings.hosts.is_some();
+        if has_hosts {
+            self.renew_outdated(id);
+        }
+        let Some(place) = self.choose_place(id) else { return false };
+        let core_state = &mut self.engine.core_state;
+        let (core, pool) = (core_state.core, core_state.pool(id).shared.clone());
+        if core_state.shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
+            if let Some(place) = place {
+                place.leave(true);
+            }
+            return false;
+        }
+        if !has_hosts {
+            self.renew_outdated(id);
+        }
+        self.connect(id, place);
+        true
+    }
+
+    /// Puts the pool's settings into force on a core that has not reloaded yet: it would connect to
+    /// where the servers were.
+    fn renew_outdated(&mut self, id: PoolId) {
         let pool = self.engine.core_state.pool(id);
-        // A core that has not reloaded yet would connect to where the servers were.
         if !Arc::ptr_eq(&pool.settings, &pool.shared.settings()) {
             self.renew_settings(id);
         }
+    }
+
+    /// Chooses the place of the next server among several hosts; `Some(None)` if there is one host.
+    /// Returns `None` if no host can be tried now.
+    fn choose_place(&mut self, id: PoolId) -> Option<Option<HostPlace>> {
+        let core_state = &mut self.engine.core_state;
+        let Some(hosts) = &core_state.pool(id).settings.hosts else { return Some(None) };
+        let (hosts, core) = (hosts.clone(), core_state.core);
+        let [dice] = core_state.random();
+        Some(Some(HostPlace::new(&hosts, hosts.choose(self.now, (id, core), dice)?)))
+    }
+
+    /// Connects one more server, which was admitted.
+    fn connect(&mut self, id: PoolId, place: Option<HostPlace>) {
+        let pool = self.engine.core_state.pool(id);
+        let host = place.as_ref().map_or(&pool.settings.host, HostPlace::host).clone();
         let conn = self.ports.open();
         let serial = self.engine.core_state.shared.serial();
         let session = P::server(&self.engine.core_state.protocol, self.now);
         let pool = self.engine.core_state.pool(id);
         pool.servers += 1;
         pool.connecting += 1;
-        let host = pool.settings.host.clone();
-        let mut server = Server::new(serial, conn, id, self.now, session);
+        let at = (host.clone(), place);
+        let mut server = Server::new((serial, conn, id), at, self.now, session);
         server.reconnects = pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });

@@ -4,6 +4,7 @@
 use crate::client::{Phase, WaitingFor};
 use crate::connections::Connection;
 use crate::engine::Step;
+use crate::hosts::HostPlace;
 use crate::ids::Conn;
 use crate::protocol::Protocol;
 use crate::server::Server;
@@ -127,7 +128,8 @@ impl<P: Protocol> Step<'_, P> {
         if P::is_marked(&server.session) {
             pool.mark();
         }
-        server.close_needed |= server.reconnects != pool.shared.reconnects();
+        server.close_needed |= server.reconnects != pool.shared.reconnects()
+            || server.place.as_ref().is_some_and(HostPlace::is_unsuited);
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         // The server may have sent bytes on the way, which its inbox holds.
         self.server_bytes(conn, &[]);

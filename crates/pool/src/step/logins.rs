@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use refrain_config::Unavailable;
+use refrain_config::{Host, Unavailable};
 
 use crate::connections::Connection;
-use crate::disconnect::{ConnectFailure, DisconnectReason};
+use crate::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use crate::engine::Step;
 use crate::event::{Action, Level, News, TlsPeer};
+use crate::hosts::{Attempt, HostPlace};
 use crate::ids::{Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
@@ -21,7 +22,7 @@ impl<P: Protocol> Step<'_, P> {
     /// bytes that are queued there. [`Protocol::secured`] or [`Protocol::connect_failed`] follows.
     pub fn start_tls(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
-        let host = self.engine.core_state.pool(server.pool).settings.host.clone();
+        let host = server.host.clone();
         self.ports.start_tls(conn, TlsPeer::Server(host), Vec::new());
     }
 
@@ -40,6 +41,7 @@ impl<P: Protocol> Step<'_, P> {
             server.expires = self.now.after(lifetime.saturating_sub(shorter));
         }
         pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
+        pool.slow -= u32::from(std::mem::take(&mut server.is_slow));
         pool.counters.pool.server_logins += 1;
         pool.shared.refusal.forget();
         if pool.shared.server_lives() || news {
@@ -48,22 +50,38 @@ impl<P: Protocol> Step<'_, P> {
                 self.ports.act(Action::Tell { core, message });
             }
         }
-        self.host_answers(id);
+        let (host, place) = (server.host.clone(), server.place.clone());
+        self.host_answers(id, &host);
         self.let_in(id);
         self.free(conn);
+        if let Some(place) = place {
+            self.host_found(&place);
+        }
+    }
+
+    /// Notes that a server at one of several hosts is logged in. Pools that waited for a host go
+    /// on.
+    fn host_found(&mut self, place: &HostPlace) {
+        let own = self.engine.core_state.core;
+        for (pool, core) in place.succeeds() {
+            if core == own {
+                self.grow(pool);
+            } else {
+                self.ports.act(Action::Tell { core, message: CoreMessage::Room { pool } });
+            }
+        }
     }
 
     /// Notes that a server of a pool's host has answered, and logs that the host is found again if
     /// it was lost.
-    fn host_answers(&mut self, id: PoolId) {
+    fn host_answers(&mut self, id: PoolId, host: &Host) {
         let core_state = &mut self.engine.core_state;
         if core_state.shared.lost_hosts.is_empty() {
             return;
         }
-        let host = &core_state.pool(id).settings.host.clone();
         if let Some(span) = core_state.shared.lost_hosts.find(host, self.now) {
             let told = format!("{host}, after {} s", span.as_secs());
-            self.note_news(id, Level::Info, News::ServerFound, told);
+            self.note_host(id, host, Level::Info, News::ServerFound.key(), told);
         }
     }
 
@@ -72,31 +90,58 @@ impl<P: Protocol> Step<'_, P> {
     /// has another server, or if they wait on.
     pub fn drop_failed(&mut self, conn: Conn, failure: &ConnectFailure<'_>) -> bool {
         let Connection::Server(server) = self.engine.connections.take(conn) else { return false };
+        if failure.kind == FailureKind::Unsuited {
+            P::goodbye(self.ports.out(conn));
+        }
         self.ports.close(conn);
         let (now, id) = (self.now, server.pool);
-        let ConnectFailure { cause, why, is_outage, refusal } = *failure;
+        let ConnectFailure { cause, why, kind, refusal } = *failure;
         let pool = self.engine.core_state.pool(id);
         let options = &pool.settings.options;
-        pool.counters.pool.server_login_failures += 1;
-        match refusal {
-            Some(error) => {
-                let said = Refusal { why: why.to_owned(), error: error.into() };
-                pool.shared.refusal.note(now, options.server_login_retry, said);
+        let is_unsuited = kind == FailureKind::Unsuited;
+        pool.counters.pool.server_login_failures += u64::from(!is_unsuited);
+        let retry = options.server_login_retry;
+        // Another host may serve soon.
+        let others = server.place.is_some() && kind != FailureKind::Full;
+        let waits = options.server_unavailable == Unavailable::Wait || others;
+        let wait_on = kind != FailureKind::Lasting && waits;
+        let mut is_known = false;
+        match (&server.place, kind, refusal) {
+            // The next host is tried at once.
+            (Some(place), FailureKind::Outage, _) => {
+                place.fails(Attempt::Down, now, retry);
             }
-            None => pool.retry = now.after(options.server_login_retry),
+            (Some(place), FailureKind::Unsuited, _) => {
+                is_known = !place.fails(Attempt::Unsuited, now, retry);
+            }
+            (_, _, Some(error)) => {
+                let said = Refusal { why: why.to_owned(), error: error.into() };
+                pool.shared.refusal.note(now, retry, said);
+            }
+            (_, _, None) => pool.retry = now.after(retry),
         }
-        let wait_on = is_outage && options.server_unavailable == Unavailable::Wait;
-        let (address, host) = (pool.settings.host.clone(), pool.settings.host.to_string());
+        let host = server.host.to_string();
         let none_left = pool.servers == pool.connecting;
         // The reason of a failed connect begins with the address, which need not come twice.
         let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
         // The loss of a host is told once, whatever the number of pools, cores and attempts.
         let lost = cause == DisconnectReason::ServerDown;
-        let is_known = lost && !self.engine.core_state.shared.lost_hosts.lose(&address, now);
-        let level = if is_known { Level::Debug } else { Level::Error };
-        self.note_pool(id, level, cause, detail);
+        is_known |= lost && !self.engine.core_state.shared.lost_hosts.lose(&server.host, now);
+        let level = match (is_known, is_unsuited) {
+            (true, _) => Level::Debug,
+            (false, true) => Level::Info,
+            (false, false) => Level::Error,
+        };
+        let key = if is_unsuited { News::HostUnsuited.key() } else { cause.key() };
+        self.note_host(id, &server.host, level, key, detail);
         if !lost {
-            self.host_answers(id);
+            self.host_answers(id, &server.host);
+        }
+        if is_unsuited
+            && !is_known
+            && let Some(place) = &server.place
+        {
+            self.leave_host(place);
         }
         self.forget_server(&server);
         if none_left {

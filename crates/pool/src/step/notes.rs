@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use refrain_config::Host;
+
 use crate::client::Client;
 use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
@@ -62,27 +64,26 @@ pub fn note_client<P: Protocol>(
 /// Logs a line about a server of a pool, with the code and the words of the server's error.
 pub fn note_server_error<P: Protocol>(
     ports: &mut Ports<P>,
-    (pool, pid): (&Pool<P>, u32),
+    (pool, host, pid): (&Pool<P>, &Host, u32),
     level: Level,
     code: String,
     words: &str,
 ) {
-    let host = &pool.settings.host;
     let detail = format!("{host}, process {pid}: {words}");
     let cause = DisconnectReason::ServerGone.key();
-    note_pool(ports, pool, level, cause, Some(code.into()), detail);
+    note_pool(ports, (pool, host), level, cause, Some(code.into()), detail);
 }
 
 fn note_pool<P: Protocol>(
     ports: &mut Ports<P>,
-    pool: &Pool<P>,
+    (pool, host): (&Pool<P>, &Host),
     level: Level,
     cause: &'static str,
     code: Option<Cow<'static, str>>,
     detail: String,
 ) {
     let (database, user) = (Some(pool.shared.database.clone()), Some(pool.shared.user.clone()));
-    let server = Some(pool.settings.host.to_string());
+    let server = Some(host.to_string());
     let (client, peer) = (None, None);
     let note = Note { level, cause, code, client, peer, database, user, server, detail };
     ports.act(Action::Note(Box::new(note)));
@@ -116,12 +117,25 @@ impl<P: Protocol> Step<'_, P> {
         detail: String,
     ) {
         let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
-        note_pool(self.ports, pool, level, cause.key(), None, detail);
+        note_pool(self.ports, (pool, &pool.settings.host), level, cause.key(), None, detail);
+    }
+
+    /// Logs a line about a host of a pool.
+    pub(crate) fn note_host(
+        &mut self,
+        pool: PoolId,
+        host: &Host,
+        level: Level,
+        cause: &'static str,
+        detail: String,
+    ) {
+        let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
+        note_pool(self.ports, (pool, host), level, cause, None, detail);
     }
 
     /// Logs news about a pool.
     pub(crate) fn note_news(&mut self, pool: PoolId, level: Level, news: News, detail: String) {
         let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
-        note_pool(self.ports, pool, level, news.key(), None, detail);
+        note_pool(self.ports, (pool, &pool.settings.host), level, news.key(), None, detail);
     }
 }

@@ -9,7 +9,6 @@
 use std::time::Duration;
 
 use crate::connections::{Connection, Connections};
-use crate::counts::ConnectPermit;
 use crate::engine::{Engine, Step};
 use crate::ids::{Conn, PoolId};
 use crate::protocol::Protocol;
@@ -42,7 +41,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Connects a server for clients that no server suited lately. A pool of one server stays as it
     /// is: the clients would mark the next one as well.
     pub(crate) fn renew_marked(&mut self, id: PoolId) {
-        let (now, core) = (self.now, self.engine.core_state.core);
+        let now = self.now;
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         let waits =
@@ -55,15 +54,12 @@ impl<P: Protocol> Step<'_, P> {
         if leaves || pool.choice.paused || pool.removed || pool.settings.options.pool_size < 2 {
             return;
         }
-        let (shared, state) = (pool.shared.clone(), self.engine.core_state.shared.clone());
-        if state.counts.admit_server(&shared, core, 0) == ConnectPermit::Refused {
-            let Some(marked) = self.coldest_marked(id) else { return };
+        if !self.try_connect(id, 0)
+            && let Some(marked) = self.coldest_marked(id)
+        {
             self.close_server(marked);
-            if state.counts.admit_server(&shared, core, 0) == ConnectPermit::Refused {
-                return;
-            }
+            self.try_connect(id, 0);
         }
-        self.connect(id);
     }
 
     /// Returns the marked server of a pool that has been idle for longest.

@@ -16,11 +16,11 @@ use refrain_config::{General, PoolOptions};
 
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::Connection;
-use crate::counts::ConnectPermit;
 use crate::crowd::CrowdNews;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Level, News};
+use crate::hosts::LOOK;
 use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
 use crate::ports::Ports;
@@ -212,6 +212,8 @@ impl<P: Protocol> Step<'_, P> {
             ServerState::Connecting | ServerState::Login(_) => {
                 if server.connected.after(options.server_connect_timeout) <= now {
                     P::connect_failed(self, conn, "server_connect_timeout");
+                } else if server.place.is_some() && server.connected.after(LOOK) <= now {
+                    self.is_slow(conn);
                 }
             }
             ServerState::Idle => {
@@ -238,6 +240,15 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             ServerState::Held(_) | ServerState::Resetting | ServerState::Cancelling => {}
+        }
+    }
+
+    /// Notes that a login takes so long that another host is tried beside it.
+    #[cold]
+    fn is_slow(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        if !std::mem::replace(&mut server.is_slow, true) {
+            self.engine.core_state.pool(server.pool).slow += 1;
         }
     }
 
@@ -335,10 +346,7 @@ impl<P: Protocol> Step<'_, P> {
         let is_refused = pool.shared.refusal.at(self.now).is_some();
         let calm = pool.connecting == 0 && serves && self.now >= pool.retry && !is_refused;
         if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
-            let pool = self.engine.core_state.pool(id).shared.clone();
-            if shared.counts.admit_server(&pool, core, 0) == ConnectPermit::Granted {
-                self.connect(id);
-            }
+            self.try_connect(id, 0);
         }
     }
 }

@@ -81,7 +81,7 @@ impl<P: Protocol> Engine<P> {
             serial: server.serial,
             database: pool.shared.database.clone(),
             user: pool.shared.user.clone(),
-            host: pool.settings.host.clone(),
+            host: server.host.clone(),
             state: match server.state {
                 ServerState::Connecting | ServerState::Login(_) => ServerViewState::Login,
                 ServerState::Idle => ServerViewState::Idle,

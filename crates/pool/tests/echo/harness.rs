@@ -27,6 +27,8 @@ use refrain_echo::parts::{Checks, Echo, Greeting};
 pub(crate) struct End {
     core: usize,
     conn: Conn,
+    /// The host that a server is at.
+    host: String,
     /// Bytes that the peer has received, and not answered or not looked at.
     got: String,
     /// Bytes that the peer has received since the test looked.
@@ -82,6 +84,12 @@ pub(crate) struct World {
     /// Whether servers answer at once.
     pub(crate) servers_answer: bool,
     pub(crate) connects: Connects,
+    /// The hosts to which no connection can be made.
+    pub(crate) dead: Vec<String>,
+    /// The hosts of which no connection ever gets an answer.
+    pub(crate) silent: Vec<String>,
+    /// The hosts whose servers are not in the state that their pool wants.
+    pub(crate) unsuited: Vec<String>,
     /// Whether the invariants are checked after each step.
     pub(crate) checks: bool,
 }
@@ -124,6 +132,9 @@ impl World {
             handshakes: Vec::new(),
             servers_answer: true,
             connects: Connects::AtOnce,
+            dead: Vec::new(),
+            silent: Vec::new(),
+            unsuited: Vec::new(),
             checks: true,
         }
     }
@@ -272,6 +283,26 @@ impl World {
     /// Returns the core at which a server is.
     pub(crate) fn core_of(&self, server: ServerId) -> usize {
         self.servers[server.0].core
+    }
+
+    /// Returns the hosts to which Refrain has connected since so many connections.
+    pub(crate) fn hosts_since(&self, connects: usize) -> Vec<&str> {
+        self.servers[connects..].iter().map(|end| end.host.as_str()).collect()
+    }
+
+    /// Returns the hosts of the servers that are connected.
+    pub(crate) fn hosts(&self) -> Vec<&str> {
+        self.servers.iter().filter(|end| end.is_open).map(|end| end.host.as_str()).collect()
+    }
+
+    /// Has a host die: its servers are lost, and no other can be connected.
+    pub(crate) fn host_dies(&mut self, host: &str) {
+        self.dead.push(host.to_owned());
+        for server in self.servers() {
+            if self.servers[server.0].host == host {
+                self.server_leaves(server);
+            }
+        }
     }
 
     /// Whether a server is connected.
@@ -501,10 +532,16 @@ impl World {
 
     fn act(&mut self, core: usize, action: Action<Echo>) {
         match action {
-            Action::Connect { conn, .. } => {
-                self.servers.push(End::new(core, conn));
+            Action::Connect { conn, host } => {
+                let host = host.to_string();
+                let connects = match () {
+                    () if self.dead.contains(&host) => Connects::Never,
+                    () if self.silent.contains(&host) => Connects::Later,
+                    () => self.connects,
+                };
+                self.servers.push(End { host, ..End::new(core, conn) });
                 self.ends.insert((core, conn), (false, self.servers.len() - 1));
-                match self.connects {
+                match connects {
                     Connects::AtOnce => self.step(core, Event::Connected { conn }),
                     Connects::Never => self.step(core, Event::Failed { conn, why: "refused" }),
                     Connects::Later => {}
@@ -555,10 +592,12 @@ impl World {
             return false;
         }
         let got = std::mem::take(&mut self.servers[server].got);
+        let is_unsuited = self.unsuited.contains(&self.servers[server].host);
         let reply: String = got
             .lines()
             .filter(|line| !matches!(*line, "quit" | "tls") && !line.starts_with("cancel "))
             .map(|line| match line.starts_with("hello ") {
+                true if is_unsuited => "unsuited\n".to_owned(),
                 true => format!("welcome {} secret\n", server + 100),
                 false => format!("{line}\n"),
             })
@@ -575,6 +614,7 @@ impl End {
         Self {
             core,
             conn,
+            host: String::new(),
             got: String::new(),
             log: String::new(),
             unread: Vec::new(),

@@ -18,6 +18,7 @@ mod cancel;
 mod side_connections;
 mod travel;
 mod failures;
+mod hosts;
 mod jobs;
 mod flow;
 mod share;

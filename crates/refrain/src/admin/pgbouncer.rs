@@ -104,12 +104,19 @@ pub(super) struct DatabaseRow {
 
 impl DatabaseRow {
     fn host(&self) -> Option<String> {
-        match &self.server.as_ref()?.host {
-            Host::Tcp { host, .. } => Some(host.clone()),
-            Host::Unix { dir, .. } => Some(dir.display().to_string()),
-            Host::Socket(path) => Some(path.display().to_string()),
-            Host::Sqlite(file) => Some(file.path.display().to_string()),
-        }
+        let name = |host: &Host| match host {
+            Host::Tcp { host, .. } => host.clone(),
+            Host::Unix { dir, .. } => dir.display().to_string(),
+            Host::Socket(path) => path.display().to_string(),
+            Host::Sqlite(file) => file.path.display().to_string(),
+        };
+        Some(self.server.as_ref()?.hosts().map(name).collect::<Vec<_>>().join(","))
+    }
+
+    /// Returns the order in which hosts are tried, if there are several.
+    fn order(&self) -> Option<String> {
+        let server = self.server.as_ref().filter(|server| !server.more_hosts.is_empty())?;
+        Some(server.load_balance_hosts.word())
     }
 
     fn port(&self) -> u64 {
@@ -139,7 +146,7 @@ pub(super) const DATABASES: Listing<DatabaseRow> = Listing {
             row.pool.server_lifetime.as_ref().map_or(0, Duration::as_secs).to_string()
         }),
         nullable("pool_mode", |row| Some(mode_word(row.pool.pool_mode).to_owned())),
-        nullable("load_balance_hosts", |_| None),
+        nullable("load_balance_hosts", DatabaseRow::order),
         int("max_connections", |row| row.max_servers),
         int("current_connections", |row| row.servers),
         int("max_client_connections", |row| row.max_clients),

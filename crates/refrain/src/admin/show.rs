@@ -1,6 +1,6 @@
 //! The table of all listings.
 
-use super::pg::{autoprepare, cache, logins, prepared, sqlite};
+use super::pg::{autoprepare, cache, hosts, logins, prepared, sqlite};
 use super::table::{Listing, Pair, Show, text};
 use super::{own, pgbouncer, sharing, sockets, summary};
 
@@ -24,6 +24,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("dns_zones", &pgbouncer::DNS_ZONES),
     ("fds", &pgbouncer::FDS),
     ("hba", &logins::HBA),
+    ("hosts", &hosts::HOSTS),
     ("lists", &pgbouncer::LISTS),
     ("mem", &pgbouncer::MEM),
     ("options", &own::OPTIONS),

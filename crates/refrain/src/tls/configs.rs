@@ -98,11 +98,13 @@ impl Setup {
         };
         let mut servers = HashMap::new();
         for database in &options.databases {
-            let Host::Tcp { tls, .. } = &database.server.host else { continue };
-            if tls.mode != SslMode::Disable && !servers.contains_key(tls) {
-                let config =
-                    connector(tls).map_err(|why| format!("databases.{}: {why}", database.name))?;
-                servers.insert(Arc::clone(tls), Arc::new(config));
+            for host in database.server.hosts() {
+                let Host::Tcp { tls, .. } = host else { continue };
+                if tls.mode != SslMode::Disable && !servers.contains_key(tls) {
+                    let config = connector(tls)
+                        .map_err(|why| format!("databases.{}: {why}", database.name))?;
+                    servers.insert(Arc::clone(tls), Arc::new(config));
+                }
             }
         }
         Ok(Self { clients, servers, left: Servers::new() })

@@ -224,3 +224,156 @@ fn a_login_that_arrives_byte_by_byte_is_the_same_login() {
     server.sends_byte_by_byte(greeting.into_iter().chain([backend_key(1, b"key!"), ready()]));
     alice.is_let_in();
 }
+
+/// Begins a conversation over two hosts, of which Refrain wants one in this state.
+fn two_hosts(wants: &str) -> Conversation {
+    let url = format!("postgres://u@127.0.0.1:1,127.0.0.1:2?target_session_attrs={wants}");
+    let pool = "[pool]\ntrack_functions = \"off\"\nshare_servers = \"off\"\npool_size = 1\n";
+    Conversation::new(format!("auth = \"trust\"\n{pool}[databases.d]\nurl = \"{url}\"\n"))
+}
+
+/// Lets Refrain in as a server in this state would.
+fn greets_as(talk: &Conversation, server: &Party, pid: u32, standby: &str, read_only: &str) {
+    talk.servers_report("in_hot_standby", standby);
+    talk.servers_report("default_transaction_read_only", read_only);
+    server.accepts().forgets();
+    server.greets(pid);
+}
+
+#[test]
+fn a_server_in_another_state_is_left_for_the_next_host() {
+    for (wants, standby, read_only) in [
+        ("primary", "on", "off"),
+        ("read-write", "on", "off"),
+        ("read-write", "off", "on"),
+        ("read-only", "off", "off"),
+        ("standby", "off", "on"),
+        ("prefer-standby", "off", "off"),
+    ] {
+        let talk = two_hosts(wants).by_hand();
+        let alice = talk.newcomer();
+        alice.asks_to_log_in(&[]);
+        alice.gets([authentication(0, b"")]);
+        let first = talk.connection(1);
+        assert_eq!(first.host(), "127.0.0.1:1");
+        greets_as(&talk, &first, 1, standby, read_only);
+        first.gets([terminate()]);
+        assert!(first.is_closed(), "{wants}");
+        let second = talk.connection(2);
+        assert_eq!(second.host(), "127.0.0.1:2");
+        let on = |is: bool| if is { "on" } else { "off" };
+        let wants_standby = matches!(wants, "read-only" | "standby" | "prefer-standby");
+        greets_as(&talk, &second, 2, on(wants_standby), "off");
+        alice.is_let_in();
+        let log = talk.log();
+        assert_eq!(log.iter().filter(|(cause, _)| *cause == "host_unsuited").count(), 1);
+    }
+}
+
+#[test]
+fn a_server_that_does_not_report_its_state_is_asked() {
+    let talk = two_hosts("primary").by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    alice.gets([authentication(0, b"")]);
+    let asked = "SELECT pg_catalog.pg_is_in_recovery(), \
+        pg_catalog.current_setting('transaction_read_only')";
+    for (number, state) in [(1, ["t", "on"]), (2, ["f", "off"])] {
+        let server = talk.connection(number);
+        server.accepts().forgets();
+        server.greets(7);
+        server.gets([query(asked)]);
+        let names = columns(&["pg_is_in_recovery", "current_setting"]);
+        server.sends([names, row(&state), complete("SELECT 1"), ready()]);
+        if number == 1 {
+            server.gets([terminate()]);
+        }
+    }
+    alice.is_let_in();
+}
+
+#[test]
+fn a_preferred_state_is_dispensable_if_no_host_has_it() {
+    let talk = two_hosts("prefer-standby").by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    alice.gets([authentication(0, b"")]);
+    for number in [1, 2] {
+        let server = talk.connection(number);
+        greets_as(&talk, &server, 1, "off", "off");
+        server.gets([terminate()]);
+    }
+    greets_as(&talk, &talk.connection(3), 1, "off", "off");
+    alice.is_let_in();
+}
+
+#[test]
+fn a_server_that_refuses_to_write_is_not_lent_again() {
+    let talk = two_hosts("read-write");
+    talk.servers_report("in_hot_standby", "off");
+    talk.servers_report("default_transaction_read_only", "off");
+    let alice = talk.client();
+    let first = talk.server(1);
+    assert_eq!(first.host(), "127.0.0.1:1");
+    let refused = error("25006", "cannot execute INSERT in a read-only transaction");
+    alice.sends([query("insert into t values (1)")]);
+    first.gets([query("insert into t values (1)")]);
+    // The new server at the same host shows that all sessions are so.
+    talk.servers_report("default_transaction_read_only", "on");
+    first.sends([refused.clone(), ready()]);
+    alice.gets([refused, ready()]);
+    first.gets([terminate()]);
+    let second = talk.connection(2);
+    assert_eq!(second.host(), "127.0.0.1:1");
+    second.forgets();
+    assert!(second.is_closed());
+    talk.servers_report("default_transaction_read_only", "off");
+    alice.sends([query("insert into t values (1)")]);
+    talk.waits(Duration::from_millis(600));
+    let last = talk.connection(talk.connections());
+    assert!(!last.is_closed());
+    last.gets([query("insert into t values (1)")]);
+    last.sends([complete("INSERT 0 1"), ready()]);
+    alice.gets([complete("INSERT 0 1"), ready()]);
+}
+
+#[test]
+fn a_server_that_becomes_a_standby_is_not_lent_again() {
+    let talk = two_hosts("primary");
+    talk.servers_report("in_hot_standby", "off");
+    talk.servers_report("default_transaction_read_only", "off");
+    let alice = talk.client();
+    let first = talk.server(1);
+    alice.sends([query("select 1")]);
+    first.gets([query("select 1")]);
+    let report = parameter("in_hot_standby", "on");
+    let reply = [columns(&["x"]), row(&["1"]), complete("SELECT 1"), report, ready()];
+    first.sends(reply.clone());
+    alice.gets(reply);
+    first.gets([terminate()]);
+    alice.sends([query("select 2")]);
+    let second = talk.server(2);
+    assert_eq!(second.host(), "127.0.0.1:2");
+    second.gets([query("select 2")]);
+    second.sends([columns(&["x"]), row(&["2"]), complete("SELECT 1"), ready()]);
+    alice.gets([columns(&["x"]), row(&["2"]), complete("SELECT 1"), ready()]);
+}
+
+#[test]
+fn clients_wait_while_no_host_lets_anybody_in() {
+    let talk = two_hosts("read-write").by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    alice.gets([authentication(0, b"")]);
+    talk.connection(1).fails("connection refused");
+    let second = talk.connection(2);
+    second.accepts().forgets();
+    second.sends([fatal("57P03", "the database system is starting up")]);
+    talk.waits(Duration::from_millis(200));
+    assert_eq!(talk.connections(), 2);
+    talk.waits(Duration::from_millis(200));
+    assert_eq!(talk.connections(), 3);
+    alice.gets([]);
+    greets_as(&talk, &talk.connection(3), 1, "off", "off");
+    alice.is_let_in();
+}

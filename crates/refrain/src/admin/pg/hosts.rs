@@ -1,0 +1,31 @@
+//! The listing of hosts, where a database has several.
+
+use refrain_pool::hosts::{Health, HostView};
+
+use crate::admin::table::{Listing, bigint, int, text};
+
+/// `SHOW HOSTS`: the hosts of databases that have several, or that want one of a certain state, and
+/// what is known of each. Databases with the same hosts share a row for each.
+pub(in crate::admin) const HOSTS: Listing<HostView> = Listing {
+    columns: &[
+        text("host", |row| row.host.to_string()),
+        text("target_session_attrs", |row| row.wants.word()),
+        text("state", |row| {
+            match row.health {
+                Health::Unknown => "unknown",
+                Health::Good => "good",
+                Health::Down => "down",
+                Health::Unsuited => "unsuited",
+            }
+            .to_owned()
+        }),
+        int("servers", |row| row.servers.into()),
+        bigint("logins", |row| row.logins),
+        bigint("failures", |row| row.failures),
+        bigint("unsuited", |row| row.unsuited),
+    ],
+    rows: |view| {
+        let lists = view.pg.cores.shared.host_lists();
+        lists.iter().flat_map(|hosts| hosts.view()).collect()
+    },
+};
