@@ -41,15 +41,15 @@ fn messages_for_lists() {
     for (keys, expected) in [
         (
             "host = \"a,b,c\"\nport = \"1,2\"",
-            "line 4: databases.d.port: must be one port for all hosts, or as many as there are hosts",
+            "line 2: databases.d.port: must be one port for all hosts, or as many as there are hosts",
         ),
         (
             "host = \"a\"\nport = \"1,2\"",
-            "line 4: databases.d.port: must be one port for all hosts, or as many as there are hosts",
+            "line 2: databases.d.port: must be one port for all hosts, or as many as there are hosts",
         ),
         (
             "host = \"a,,b\"",
-            "line 3: databases.d.host: has a comma with no name before or after it",
+            "line 2: databases.d.host: has a comma with no name before or after it",
         ),
         (
             "url = \"mysql://a,b\"",
