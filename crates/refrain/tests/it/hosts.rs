@@ -195,8 +195,8 @@ fn switches_over(begin: &'static str, commit: &'static str) {
     println!("first write {:?} after the order to promote", writers.first_after(promoted));
     let errors = writers.stop(&pair.standby);
     println!("errors: {errors:?}");
-    // Each server has refused one write at most.
-    assert!(errors.len() <= WRITERS as usize, "{errors:?}\n{}", proxy.log());
+    // A server refuses one write, then it is not lent again. Some are connected meanwhile.
+    assert!(errors.len() <= 4 * WRITERS as usize, "{errors:?}\n{}", proxy.log());
     assert!(errors.iter().all(|it| it == "25006"), "{errors:?}");
 }
 
