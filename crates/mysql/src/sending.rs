@@ -111,7 +111,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    note_run((client, s), packet.command);
+    note_run((client, s), packet.command, facts.asks);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -184,9 +184,12 @@ fn present(
             settle::settle(step, conn, server);
             Err(handled)
         }
-        Presence::Refused(error) => Err(tell(step, conn, brief, |out, _| {
-            message(out, 1, |out| out.extend_from_slice(&error));
-        })),
+        Presence::Refused(error) => {
+            let handled = tell(step, conn, brief, |out, _| {
+                message(out, 1, |out| out.extend_from_slice(&error));
+            });
+            Err(handled.and_then(|bytes| note_own_error(step, conn, bytes)))
+        }
     }
 }
 
@@ -249,10 +252,11 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
 }
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the
-/// warnings of the one before, which may be another client's.
-fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8) {
+/// warnings of the one before, which may be another client's. SHOW WARNINGS leaves the counts.
+fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, asked: Memory) {
     let mut memory = memory(client, server);
-    memory.last |= matches!(command, command::QUERY | command::STMT_EXECUTE);
+    let is_statement = matches!(command, command::QUERY | command::STMT_EXECUTE);
+    memory.last |= is_statement && !asked.conditions;
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());
@@ -346,7 +350,12 @@ pub(crate) fn refuse(
     let bytes = tell(step, conn, packet, |out, _| {
         errors::write(out, 1, told.code, told.words.as_bytes());
     })?;
-    // No server has this error to ask about.
+    note_own_error(step, conn, bytes)
+}
+
+/// Notes that a client has got an error that no server has to ask about. Returns the number of
+/// bytes handled.
+fn note_own_error(step: &mut Step<'_, My>, conn: Conn, bytes: usize) -> Option<usize> {
     let session = &mut step.engine.connections.client(conn)?.session;
     (session.last_server, session.has_conditions) = (NOWHERE, true);
     Some(bytes)
