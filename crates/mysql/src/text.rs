@@ -87,7 +87,7 @@ enum Behind {
     Into,
     /// The word NO.
     No,
-    /// A name that may be that of a function of the user's.
+    /// A name.
     Name,
 }
 
@@ -223,6 +223,7 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         is_variable: false,
         is_behind_insert: false,
         behind: Behind::default(),
+        name: b"",
     };
     reader.read();
     let Facts { has_several, insert_id, .. } = &mut reader.facts;
@@ -241,6 +242,8 @@ struct Reader<'a> {
     /// Whether the word that comes is of the name of a system variable.
     is_variable: bool,
     behind: Behind,
+    /// The part of the text that has just been passed, other than white space.
+    name: &'a [u8],
     /// Whether a statement before the present one may have inserted rows.
     is_behind_insert: bool,
 }
@@ -306,7 +309,8 @@ impl Reader<'_> {
                 }
                 _ => self.at += 1,
             }
-            self.behind = behind(&self.text[begins..self.at]);
+            self.name = &self.text[begins..self.at];
+            self.behind = behind(self.name);
             self.facts.has_several |= ended;
             is_first = false;
         }
@@ -357,7 +361,7 @@ impl Reader<'_> {
 
     /// Passes white space, or a parenthesis that opens.
     fn space(&mut self, byte: u8) {
-        if byte == b'(' && self.behind == Behind::Name {
+        if byte == b'(' && self.behind == Behind::Name && !functions::is_harmless(self.name) {
             self.facts.calls = Calls::Any;
             self.behind = Behind::Other;
         }
@@ -470,7 +474,7 @@ fn behind(token: &[u8]) -> Behind {
         Some(b'`') => Behind::Name,
         _ if token.eq_ignore_ascii_case(b"no") => Behind::No,
         _ if token.eq_ignore_ascii_case(b"into") => Behind::Into,
-        Some(&byte) if is_word(byte) && !functions::is_harmless(token) => Behind::Name,
+        Some(&byte) if is_word(byte) => Behind::Name,
         _ => Behind::Other,
     }
 }

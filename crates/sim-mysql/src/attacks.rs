@@ -55,7 +55,7 @@ impl World {
         let mut agreed = u32::from_le_bytes([0x85, 0xA2, 0x8F, 0x01]) | cap::CONNECT_WITH_DB;
         agreed ^= if rng.chance(200) { 1 << rng.below(32) } else { 0 };
         let schema = *rng.pick(&["false", "false", "d0", "nowhere"]);
-        let payload = login::response(agreed & !(1 << 11), 45, "u0", Some(schema));
+        let payload = login::response(agreed & !(1 << 11), 45, ("u0", Some(schema)), login::PLUGIN);
         let mut bytes = Vec::new();
         message(&mut bytes, 1, &payload);
         if rng.chance(150) {

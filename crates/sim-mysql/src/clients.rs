@@ -113,7 +113,9 @@ impl World {
         };
         client.agreed &= offered;
         let Client { agreed, collation, user, schema, .. } = client;
-        let payload = login::response(*agreed, *collation, user, schema.as_deref());
+        // A client that names another plugin than the greeting does is asked for its proof.
+        let plugin = login::plugin(&greeting.payload);
+        let payload = login::response(*agreed, *collation, (user, schema.as_deref()), plugin);
         let sequence = greeting.last + 1;
         let mut bytes = Vec::new();
         message(&mut bytes, sequence, &payload);

@@ -6,7 +6,7 @@ use crate::variables::COLLATIONS;
 use crate::wire::{Message, cap, flag, take_string, take_zeroed};
 
 /// The plugin that proves passwords.
-const PLUGIN: &[u8] = b"mysql_native_password";
+pub(crate) const PLUGIN: &[u8] = b"mysql_native_password";
 
 /// Returns the payload of a server's greeting.
 pub(crate) fn greeting(number: u32) -> Vec<u8> {
@@ -26,6 +26,12 @@ pub(crate) fn greeting(number: u32) -> Vec<u8> {
     out
 }
 
+/// Returns the plugin that a greeting names.
+pub(crate) fn plugin(greeting: &[u8]) -> &[u8] {
+    let greeting = greeting.strip_suffix(b"\0").unwrap_or(greeting);
+    greeting.rsplit(|&byte| byte == 0).next().unwrap_or_default()
+}
+
 /// Returns whether a payload is a greeting, and the capabilities that it offers.
 pub(crate) fn offered(payload: &[u8]) -> Option<u32> {
     let mut rest = payload.strip_prefix(&[10])?;
@@ -36,7 +42,12 @@ pub(crate) fn offered(payload: &[u8]) -> Option<u32> {
 }
 
 /// Returns the payload of a client's login.
-pub(crate) fn response(agreed: u32, collation: u8, user: &str, schema: Option<&str>) -> Vec<u8> {
+pub(crate) fn response(
+    agreed: u32,
+    collation: u8,
+    (user, schema): (&str, Option<&str>),
+    plugin: &[u8],
+) -> Vec<u8> {
     let mut out = agreed.to_le_bytes().to_vec();
     out.extend_from_slice(&(1u32 << 24).to_le_bytes());
     out.push(collation);
@@ -48,7 +59,7 @@ pub(crate) fn response(agreed: u32, collation: u8, user: &str, schema: Option<&s
         out.push(0);
     }
     if agreed & cap::PLUGIN_AUTH != 0 {
-        out.extend_from_slice(PLUGIN);
+        out.extend_from_slice(plugin);
         out.push(0);
     }
     out

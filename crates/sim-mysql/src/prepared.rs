@@ -50,6 +50,10 @@ impl Session {
         if statements.len() > 1 || statements[0] == Statement::Wrong {
             return self.fail(reply, 1064, "42000", &format!("cannot prepare {text}"));
         }
+        // A text whose meaning depends on the schema means nothing without one.
+        if statements[0] == Statement::State && self.schema.is_none() {
+            return self.fail(reply, 1046, "3D000", "No database selected");
+        }
         let parameters = text.matches('?').count();
         let columns = match statements[0] {
             Statement::State | Statement::Rows(..) => 1,

@@ -112,10 +112,13 @@ impl World {
     pub(crate) fn check_refused(&mut self, number: usize) {
         self.lookups.tally.refused += 1;
         let client = &self.clients[number];
+        let rules = self.lookups.rules_since(client.exchange.began);
         // A reload may remove a user who has just proved who it is.
-        let mut rules = self.lookups.rules_since(client.exchange.began).iter();
-        let is_removed = rules.any(|(_, rule)| *rule == Rule::Nothing);
-        if client.exchange.is_let_in && (is_removed || self.has_old_secret(number)) {
+        let is_removed = rules.iter().any(|(_, rule)| *rule == Rule::Nothing);
+        // Servers may know another password than the one that is configured.
+        let is_configured = rules.iter().any(|(_, rule)| matches!(rule, Rule::Configures(_)));
+        let has_other = is_configured || self.has_old_secret(number);
+        if client.exchange.is_let_in && (is_removed || has_other) {
             return;
         }
         let given = Some(client.exchange.password.clone());
