@@ -3,8 +3,8 @@
 //! All pools with the same hosts, of all cores, share what is known of these hosts. While a host is
 //! good, servers are connected there. If none is, the hosts are looked at: one after the other, by
 //! one connection for all pools that wait, until a host is good. A host that does not answer within
-//! [`LOOK`] is not waited for: the next one is tried beside it. When all hosts were tried, the next
-//! look begins [`LOOK`] after the beginning of the last one.
+//! `LOOK` is not waited for: the next one is tried beside it. When all hosts were tried, the next
+//! look begins `LOOK` after the beginning of the last one.
 //!
 //! A pool of one host of any state has no such part: its [`crate::pool::Pool`] says when it tries
 //! again.

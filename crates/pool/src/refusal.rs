@@ -2,7 +2,7 @@
 //!
 //! A wrong password stays wrong until somebody changes it, and servers lock users out that try too
 //! often. So all cores make one attempt, then wait for twice as long as before, up to
-//! [`DELAY_MAX`]. Clients that come meanwhile are told at once what the server has said.
+//! `DELAY_MAX`. Clients that come meanwhile are told at once what the server has said.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
