@@ -200,6 +200,8 @@ impl Hosts {
         }
         if known.entries.iter().all(|entry| !entry.tried) {
             known.looked = now;
+            // Pools that still wait ask again; others may be no more.
+            known.waiting.clear();
         }
         let next = self.from(known.first).find(|at| {
             let entry = &mut known.entries[*at];
@@ -380,5 +382,31 @@ impl HostLists {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Hosts>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_config::Options;
+
+    use super::*;
+
+    #[test]
+    fn pools_that_ask_no_more_are_forgotten_with_the_next_look() {
+        let options = Options::from_url("postgres://u@a,b/d").expect("a URL");
+        let hosts = Arc::new(Hosts::new(&options.databases[0].server));
+        let mut now = Now(1);
+        for look in 0..100 {
+            for pool in 0..3 {
+                let who = (PoolId(3 * look + pool), Core(0));
+                while let Some(at) = hosts.choose(now, who, 0) {
+                    let place = HostPlace::new(&hosts, at);
+                    place.fails(Attempt::Down, now, LOOK);
+                    place.leave(true);
+                }
+            }
+            assert_eq!(hosts.known().waiting.len(), 3);
+            now = now.after(LOOK);
+        }
     }
 }
