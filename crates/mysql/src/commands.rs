@@ -52,6 +52,18 @@ pub(crate) struct Sent {
     pub(crate) is_foretold: bool,
 }
 
+impl Sent {
+    /// Whether the command runs a statement.
+    pub(crate) fn is_statement(&self) -> bool {
+        is_statement(self.command)
+    }
+}
+
+/// Whether a command runs a statement.
+pub(crate) fn is_statement(command: u8) -> bool {
+    matches!(command, command::QUERY | command::STMT_EXECUTE)
+}
+
 /// The purpose of a command of Refrain's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {

@@ -52,7 +52,7 @@ pub(crate) fn learn_left(
     agreed: Capabilities,
     sent: &Sent,
 ) -> Option<u64> {
-    let is_statement = matches!(sent.command, command::QUERY | command::STMT_EXECUTE);
+    let is_statement = sent.is_statement();
     let memory = &mut client.memory;
     memory.found_rows |= is_statement && packet.payload.first() == Some(&first::EOF);
     let ok = OkPacket::read(packet.payload, agreed).ok();

@@ -247,8 +247,7 @@ fn write(
         if session.left.warnings {
             server.session.leftover = Leftover::Conditions;
         }
-        let is_statement = matches!(sent.command, command::QUERY | command::STMT_EXECUTE);
-        if is_statement {
+        if sent.is_statement() {
             train::insert_id(c, server).over(sent.facts.insert_id.effect, told);
         }
     }

@@ -8,7 +8,7 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::commands::{Command, Sent};
+use crate::commands::{self, Command, Sent};
 use crate::errors::{self, Fixed};
 use crate::insert_id::{Before, Uses};
 use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
@@ -255,7 +255,7 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
 /// warnings of the one before, which may be another client's. SHOW WARNINGS leaves the counts.
 fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, asked: Memory) {
     let mut memory = memory(client, server);
-    let is_statement = matches!(command, command::QUERY | command::STMT_EXECUTE);
+    let is_statement = commands::is_statement(command);
     memory.last |= is_statement && !asked.conditions;
     client.session.memory = memory;
     client.session.last_server = server.serial();

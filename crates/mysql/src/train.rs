@@ -94,7 +94,7 @@ pub(crate) fn put_wishes(session: &mut ServerSession, out: &mut Vec<u8>, wishes:
 pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, wishes::QUESTION, Purpose::Wishes);
     track(session, out);
-    commands::send_text(&mut session.commands, out, settings::VARIABLES_AGAIN, Purpose::Variables);
+    ask_variables(session, out);
     // The questions have cleared what the statement has left to ask about.
     session.last_client = None;
 }
