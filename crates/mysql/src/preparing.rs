@@ -186,22 +186,25 @@ fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
 /// Removes a server that could not be logged in to, and tells the clients that wait for one.
 fn fail(step: &mut Step<'_, My>, conn: Conn, pool: PoolId, failure: &ConnectFailure<'_>) {
     if step.drop_failed(conn, failure) {
-        tell_waiting(step, pool, failure);
+        tell_waiting(step, pool, (failure.cause, failure.why), failure.refusal);
     }
 }
 
 /// Tells the clients that wait for a server of a pool why there is none: in the server's own words
 /// if it refuses the login.
-pub(crate) fn tell_waiting(step: &mut Step<'_, My>, pool: PoolId, failure: &ConnectFailure<'_>) {
-    let said = failure.refusal.and_then(|error| ErrPacket::read(error).ok());
-    let cause = failure.cause;
-    step.fail_waiting(pool, failure, |client, out| match &said {
-        Some(ErrPacket { sqlstate: Some(sqlstate), .. }) => {
-            let said = failure.refusal.unwrap_or_default();
-            packet::message(out, client.place.sequence, |out| out.extend_from_slice(said));
-            Some(String::from_utf8_lossy(sqlstate).into_owned().into())
+pub(crate) fn tell_waiting(
+    step: &mut Step<'_, My>,
+    pool: PoolId,
+    (cause, why): (DisconnectReason, &str),
+    refusal: Option<&[u8]>,
+) {
+    let said = refusal.and_then(|error| Some((error, ErrPacket::read(error).ok()?.sqlstate?)));
+    step.fail_waiting(pool, (cause, why), |client, out| match said {
+        Some((error, sqlstate)) => {
+            packet::message(out, client.place.sequence, |out| out.extend_from_slice(error));
+            Some(String::from_utf8_lossy(&sqlstate).into_owned().into())
         }
-        _ => {
+        None => {
             My::tell(client, out, cause);
             My::code(cause).map(std::borrow::Cow::Borrowed)
         }

@@ -2,7 +2,7 @@
 
 use refrain_pool::client::{Client, Phase};
 use refrain_pool::core_state::CoreState;
-use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
+use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::PoolId;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::refusal::Refusal;
@@ -95,10 +95,8 @@ impl Protocol for My {
     }
 
     fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
-        let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
-        let refusal = Some(&*refusal.error);
-        let failure = ConnectFailure { cause, why, kind: FailureKind::Lasting, refusal };
-        preparing::tell_waiting(step, pool, &failure);
+        let why = (DisconnectReason::ServerLogin, &*refusal.why);
+        preparing::tell_waiting(step, pool, why, Some(&refusal.error));
     }
 
     fn secured(step: &mut Step<'_, Self>, server: Conn) {

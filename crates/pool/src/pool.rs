@@ -124,6 +124,14 @@ impl<P: Parts> Pool<P> {
         self.connecting
     }
 
+    /// Whether a server that no client waits for may be connected now: none is being connected, and
+    /// no failed attempt has to be waited out.
+    pub(crate) fn may_try_login(&self, now: Now) -> bool {
+        let serves = !self.choice.paused && !self.removed;
+        let is_due = now >= self.retry && self.shared.refusal.at(now).is_none();
+        serves && self.connecting == 0 && is_due
+    }
+
     /// Returns the number of servers of this core that are logged in and not idle.
     #[inline]
     pub(crate) fn at_work(&self) -> usize {

@@ -270,11 +270,10 @@ pub trait Protocol: Background + Sides + Views {
         let Some(pool) = step.engine.connections.server(server).map(|server| server.pool) else {
             return;
         };
-        let cause = DisconnectReason::ServerDown;
-        let kind = FailureKind::Outage;
+        let (cause, kind) = (DisconnectReason::ServerDown, FailureKind::Outage);
         let failure = ConnectFailure { cause, why, kind, refusal: None };
         if step.drop_failed(server, &failure) {
-            step.fail_waiting(pool, &failure, |client, out| {
+            step.fail_waiting(pool, (cause, why), |client, out| {
                 Self::tell(client, out, cause);
                 Self::code(cause).map(Cow::Borrowed)
             });
@@ -282,9 +281,8 @@ pub trait Protocol: Background + Sides + Views {
     }
     /// Ends the sessions of the clients that wait for a server of a pool whose login is refused.
     fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
-        let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
-        let failure = ConnectFailure { cause, why, kind: FailureKind::Lasting, refusal: None };
-        step.fail_waiting(pool, &failure, |client, out| {
+        let cause = DisconnectReason::ServerLogin;
+        step.fail_waiting(pool, (cause, &refusal.why), |client, out| {
             Self::tell(client, out, cause);
             Self::code(cause).map(Cow::Borrowed)
         });

@@ -309,17 +309,17 @@ impl Step<'_, '_> {
     pub(crate) fn fail_waiting(
         &mut self,
         id: PoolId,
-        failure: &ConnectFailure<'_>,
+        (cause, why): (DisconnectReason, &str),
         words: Option<&[u8]>,
     ) {
-        self.step.fail_waiting(id, failure, |client, out| match words {
+        self.step.fail_waiting(id, (cause, why), |client, out| match words {
             Some(words) => {
                 let tag = back::ERROR_RESPONSE;
                 write::message(out, tag, |out| out.extend_from_slice(words));
                 Some(logged(Fields(words).sqlstate()).into())
             }
             None => {
-                let report = no_server(failure.cause, client.login.is_ready());
+                let report = no_server(cause, client.login.is_ready());
                 write::error(out, &report);
                 Some(report.sqlstate.into())
             }
@@ -351,7 +351,7 @@ impl Step<'_, '_> {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
             }
-            self.fail_waiting(id, &failure, words);
+            self.fail_waiting(id, (cause, why), words);
         }
         if gone {
             self.step.forget_soon(id);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use refrain_pool::client::{Client, Phase};
-use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
+use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::pool::Pool;
 use refrain_pool::protocol::{Activity, Fitness};
@@ -226,9 +226,8 @@ impl Protocol for Pg {
     }
 
     fn refuse_waiting(step: &mut PoolStep<'_, Self>, pool: PoolId, refusal: &Refusal) {
-        let (cause, why) = (DisconnectReason::ServerLogin, &*refusal.why);
-        let failure = ConnectFailure { cause, why, kind: FailureKind::Lasting, refusal: None };
-        Step { step }.fail_waiting(pool, &failure, Some(&refusal.error));
+        let why = (DisconnectReason::ServerLogin, &*refusal.why);
+        Step { step }.fail_waiting(pool, why, Some(&refusal.error));
     }
 
     #[inline]

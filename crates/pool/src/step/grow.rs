@@ -64,6 +64,7 @@ impl<P: Protocol> Step<'_, P> {
     fn refuse(&mut self, id: PoolId, refusal: &Refusal) {
         let pool = self.engine.core_state.pool(id);
         if pool.connecting == 0 && !pool.shared.is_live() {
+            self.lose_jobs(id);
             P::refuse_waiting(self, id, refusal);
         }
     }
@@ -85,9 +86,7 @@ impl<P: Protocol> Step<'_, P> {
         let now = self.now;
         let leaves = self.engine.core_state.leaves(id, now);
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        let serves = !leaves && !pool.choice.paused && !pool.removed;
-        let is_refused = pool.shared.refusal.at(now).is_some();
-        if !serves || pool.connecting > 0 || now < pool.retry || is_refused {
+        if leaves || !pool.may_try_login(now) {
             return;
         }
         let beyond = pool.settings.options.reserve_pool_size.max(1);
@@ -106,6 +105,8 @@ impl<P: Protocol> Step<'_, P> {
     /// `beyond` the pool's size. Returns false if not.
     pub(crate) fn try_connect(&mut self, id: PoolId, beyond: u32) -> bool {
         let has_hosts = self.engine.core_state.pool(id).settings.hosts.is_some();
+        // The choice of a host goes by the settings. Where there is one host they are looked at once
+        // a permit is there: clients of a full pool ask for one again and again.
         if has_hosts {
             self.renew_outdated(id);
         }

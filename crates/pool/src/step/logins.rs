@@ -151,15 +151,15 @@ impl<P: Protocol> Step<'_, P> {
         none_left && !wait_on
     }
 
-    /// Ends the sessions of all clients that wait for a server of a pool. Its jobs are lost. `tell`
-    /// writes the error for a client with this session, and returns its code.
+    /// Ends the sessions of all clients that wait for a server of a pool, for this cause, with its
+    /// reason in words for the log. `tell` writes the error for a client with this session, and
+    /// returns its code.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
-        failure: &ConnectFailure<'_>,
+        (cause, why): (DisconnectReason, &str),
         tell: impl Fn(&P::Client, &mut Vec<u8>) -> Option<Cow<'static, str>>,
     ) {
-        self.lose_jobs(id);
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(Waiter::Client(client)) = pool.waiters.next_client() {
@@ -168,8 +168,8 @@ impl<P: Protocol> Step<'_, P> {
         for conn in clients {
             let Some(client) = self.engine.connections.client(conn) else { continue };
             let code = tell(&client.session, self.ports.out(conn));
-            let note = ClientNote::new(Level::Warn, failure.cause);
-            let (code, detail) = (code.as_deref(), failure.why.to_owned());
+            let note = ClientNote::new(Level::Warn, cause);
+            let (code, detail) = (code.as_deref(), why.to_owned());
             self.tell_of_client(conn, ClientNote { code, detail, ..note });
             self.remove_client(conn, false);
         }

@@ -213,7 +213,7 @@ impl<P: Protocol> Step<'_, P> {
                 if server.connected.after(options.server_connect_timeout) <= now {
                     P::connect_failed(self, conn, "server_connect_timeout");
                 } else if server.place.is_some() && server.connected.after(LOOK) <= now {
-                    self.is_slow(conn);
+                    self.note_slow(conn);
                 }
             }
             ServerState::Idle => {
@@ -245,7 +245,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Notes that a login takes so long that another host is tried beside it.
     #[cold]
-    fn is_slow(&mut self, conn: Conn) {
+    fn note_slow(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
         if !std::mem::replace(&mut server.is_slow, true) {
             self.engine.core_state.pool(server.pool).slow += 1;
@@ -342,10 +342,8 @@ impl<P: Protocol> Step<'_, P> {
         // The first core keeps the pool's minimum for all cores.
         let pool = self.engine.core_state.pool(id);
         let min = pool.settings.options.min_pool_size;
-        let serves = !pool.choice.paused && !pool.removed;
-        let is_refused = pool.shared.refusal.at(self.now).is_some();
-        let calm = pool.connecting == 0 && serves && self.now >= pool.retry && !is_refused;
-        if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
+        let may = !leaves && pool.may_try_login(self.now);
+        if core == Core(0) && may && shared.counts.servers(id) < min {
             self.try_connect(id, 0);
         }
     }
