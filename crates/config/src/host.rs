@@ -38,20 +38,6 @@ choice! {
     }
 }
 
-impl LoadBalanceHosts {
-    /// Returns the word of the option.
-    pub fn word(self) -> String {
-        self.show()
-    }
-}
-
-impl TargetSessionAttrs {
-    /// Returns the word of the option.
-    pub fn word(self) -> String {
-        self.show()
-    }
-}
-
 /// The ports of a database's hosts: one for all, or one for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ports(pub(crate) Vec<u16>);

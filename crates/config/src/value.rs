@@ -429,6 +429,13 @@ macro_rules! choice {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
+        impl $name {
+            /// Returns the word of the option.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
         impl crate::value::Value for $name {
             fn what() -> String {
                 crate::value::one_of(&[$($word),+])
@@ -442,7 +449,7 @@ macro_rules! choice {
             }
 
             fn show(&self) -> String {
-                match self { $(Self::$variant => $word,)+ }.to_owned()
+                self.word().to_owned()
             }
         }
     };

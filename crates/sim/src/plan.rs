@@ -353,11 +353,7 @@ fn options(
     high: usize,
     waiting: bool,
 ) -> String {
-    let mode_name = match mode {
-        PoolMode::Session => "session",
-        PoolMode::Transaction => "transaction",
-        PoolMode::Statement => "statement",
-    };
+    let mode_name = mode.word();
     let managed = mode != PoolMode::Session || rng.chance(500);
     let low = high / 4;
     let min = if rng.chance(150) { 1 } else { 0 };

@@ -21,15 +21,6 @@ pub(super) const COMPATIBLE_WITH: &str = "PgBouncer 1.24.1";
 /// The name of the console's own database and user in PgBouncer's listings.
 const CONSOLE: &str = "pgbouncer";
 
-/// Returns the word for a mode, as options spell it.
-pub(super) fn mode_word(mode: PoolMode) -> &'static str {
-    match mode {
-        PoolMode::Session => "session",
-        PoolMode::Transaction => "transaction",
-        PoolMode::Statement => "statement",
-    }
-}
-
 #[derive(Default)]
 pub(super) struct PoolRow {
     database: String,
@@ -70,7 +61,7 @@ pub(super) const POOLS: Listing<PoolRow> = Listing {
             database: CONSOLE.to_owned(),
             user: CONSOLE.to_owned(),
             cl_active: view.admins(),
-            mode: mode_word(PoolMode::Statement),
+            mode: PoolMode::Statement.word(),
             ..PoolRow::default()
         };
         let row = |pool: super::view::Pool| PoolRow {
@@ -84,7 +75,7 @@ pub(super) const POOLS: Listing<PoolRow> = Listing {
             sv_tested: pool.servers(ServerViewState::Resetting),
             sv_login: pool.servers(ServerViewState::Login),
             max_wait_us: pool.sum.max_wait_us,
-            mode: mode_word(pool.sum.mode),
+            mode: pool.sum.mode.word(),
         };
         view.pools().into_iter().map(row).chain([console]).collect()
     },
@@ -116,7 +107,7 @@ impl DatabaseRow {
     /// Returns the order in which hosts are tried, if there are several.
     fn order(&self) -> Option<String> {
         let server = self.server.as_ref().filter(|server| !server.more_hosts.is_empty())?;
-        Some(server.load_balance_hosts.word())
+        Some(server.load_balance_hosts.word().to_owned())
     }
 
     fn port(&self) -> u64 {
@@ -145,7 +136,7 @@ pub(super) const DATABASES: Listing<DatabaseRow> = Listing {
         text("server_lifetime", |row| {
             row.pool.server_lifetime.as_ref().map_or(0, Duration::as_secs).to_string()
         }),
-        nullable("pool_mode", |row| Some(mode_word(row.pool.pool_mode).to_owned())),
+        nullable("pool_mode", |row| Some(row.pool.pool_mode.word().to_owned())),
         nullable("load_balance_hosts", DatabaseRow::order),
         int("max_connections", |row| row.max_servers),
         int("current_connections", |row| row.servers),
@@ -203,7 +194,7 @@ pub(super) const USERS: Listing<UserRow> = Listing {
         text("name", |row| row.user.name.clone()),
         text("pool_size", |_| String::new()),
         text("reserve_pool_size", |_| String::new()),
-        nullable("pool_mode", |row| row.mode.map(|mode| mode_word(mode).to_owned())),
+        nullable("pool_mode", |row| row.mode.map(|mode| mode.word().to_owned())),
         int("max_user_connections", |row| row.user.max_connections.unwrap_or(0).into()),
         int("current_connections", |row| row.servers),
         int("max_user_client_connections", |row| {

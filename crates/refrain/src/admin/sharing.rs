@@ -1,7 +1,5 @@
 //! Shared servers in the console's listings.
 
-use refrain_config::ShareServers;
-
 use super::table::{Listing, bigint, int, text};
 use super::view::Pool;
 
@@ -10,7 +8,7 @@ pub(super) const SHARING: Listing<Pool> = Listing {
     columns: &[
         text("database", |pool| pool.sum.database.to_string()),
         text("user", |pool| pool.sum.user.to_string()),
-        text("share_servers", |pool| word(pool.sum.share_servers).to_owned()),
+        text("share_servers", |pool| pool.sum.share_servers.word().to_owned()),
         int("width", |pool| pool.sum.share_width.into()),
         int("servers_shared", |pool| pool.sum.servers_shared.into()),
         int("requests_now", |pool| pool.sum.requests_on_shared.into()),
@@ -32,11 +30,3 @@ pub(super) const SHARING: Listing<Pool> = Listing {
     ],
     rows: |view| view.pools(),
 };
-
-/// Returns the word for what shares servers, as the option spells it.
-fn word(shares: ShareServers) -> &'static str {
-    match shares {
-        ShareServers::Off => "off",
-        ShareServers::Reads => "reads",
-    }
-}

@@ -9,7 +9,7 @@ use crate::admin::table::{Listing, bigint, int, text};
 pub(in crate::admin) const HOSTS: Listing<HostView> = Listing {
     columns: &[
         text("host", |row| row.host.to_string()),
-        text("target_session_attrs", |row| row.wants.word()),
+        text("target_session_attrs", |row| row.wants.word().to_owned()),
         text("state", |row| {
             match row.health {
                 Health::Unknown => "unknown",
