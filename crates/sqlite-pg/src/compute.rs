@@ -57,6 +57,8 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_step", 1, step, true),
     ("refrain_series", 3, lookups::series, true),
     ("refrain_matches", 3, lookups::matches, true),
+    // SQLite's operator REGEXP calls it.
+    ("regexp", 2, lookups::regexp, true),
     ("refrain_relation_name", 1, lookups::relation_name, true),
     ("refrain_type_oid", 1, lookups::type_oid, true),
 ];

@@ -26,7 +26,6 @@ type SessionFunction = fn(&Context, &Call<'_>) -> SessionResult;
 const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("version", 0, |context, _| Ok(Any::Text(context.version.clone()))),
     ("current_schema", 0, |_, _| text("public")),
-    ("current_schemas", 1, |_, _| text("{public}")),
     ("current_database", 0, |context, _| text(&context.database)),
     ("current_catalog", 0, |context, _| text(&context.database)),
     ("current_user", 0, |context, _| text(&context.user)),
@@ -49,32 +48,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("convert_to", 2, |_, call| call.get(0)),
     ("encode", 2, encode),
     ("pg_encoding_to_char", 1, |_, _| text("UTF8")),
-    ("pg_get_userbyid", 1, |context, _| text(&context.user)),
-    ("pg_table_is_visible", 1, |_, _| Ok(Any::Integer(1))),
-    ("pg_type_is_visible", 1, |_, _| Ok(Any::Integer(1))),
-    ("pg_function_is_visible", 1, |_, _| Ok(Any::Integer(1))),
-    ("pg_relation_is_publishable", 1, |_, _| Ok(Any::Integer(0))),
-    ("has_schema_privilege", -1, |_, _| Ok(Any::Integer(1))),
-    ("has_table_privilege", -1, |_, _| Ok(Any::Integer(1))),
-    ("has_database_privilege", -1, |_, _| Ok(Any::Integer(1))),
-    ("pg_get_expr", 2, |_, call| call.get(0)),
-    ("pg_get_expr", 3, |_, call| call.get(0)),
-    ("pg_get_constraintdef", -1, |_, _| Ok(Any::Null)),
-    ("pg_get_partkeydef", 1, |_, _| Ok(Any::Null)),
-    ("pg_get_statisticsobjdef_columns", 1, |_, _| Ok(Any::Null)),
-    ("obj_description", -1, |_, _| Ok(Any::Null)),
-    ("col_description", 2, |_, _| Ok(Any::Null)),
-    ("shobj_description", 2, |_, _| Ok(Any::Null)),
-    ("pg_table_size", 1, |_, _| Ok(Any::Null)),
-    ("pg_total_relation_size", 1, |_, _| Ok(Any::Null)),
-    ("pg_relation_size", -1, |_, _| Ok(Any::Null)),
-    ("pg_size_pretty", 1, |_, _| Ok(Any::Null)),
-    ("pg_tablespace_location", 1, |_, _| Ok(Any::Null)),
-    ("array_to_string", -1, |_, _| text("")),
     ("format_type", 2, format_type),
-    ("to_regtype", 1, |_, _| Ok(Any::Null)),
-    ("to_regclass", 1, |_, _| Ok(Any::Null)),
-    ("regexp", 2, regexp),
     ("refrain_settings", 0, |context, _| settings(context)),
     ("refrain_types", 0, |_, _| Ok(Any::Text(types()))),
     ("refrain_key_type", 1, |_, call| {
@@ -286,76 +260,5 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
             text(&format!("{name}({})", modifier - 4))
         }
         _ => text(name),
-    }
-}
-
-/// Matches psql's patterns: `^(name)$`, which may contain `.*`.
-fn regexp(_: &Context, call: &Call<'_>) -> SessionResult {
-    let pattern: String = call.get(0)?;
-    let subject = match call.get_raw(1) {
-        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        ValueRef::Null => return Ok(Any::Null),
-        _ => return Ok(Any::Integer(0)),
-    };
-    let inside = pattern.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$"));
-    let matches = match inside {
-        Some(inside) => is_like(inside.as_bytes(), subject.as_bytes()),
-        None => match pattern.strip_prefix('^') {
-            Some(start) => subject.starts_with(start),
-            None => subject.contains(&pattern),
-        },
-    };
-    Ok(Any::Integer(i64::from(matches)))
-}
-
-/// Matches a text with a pattern of letters, `.` and `.*`. Goes back to the last `.*` alone, so
-/// that no pattern takes more steps than the product of both lengths.
-fn is_like(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut place) = (0, 0);
-    let mut star = None;
-    while place < text.len() {
-        let rest = pattern.get(at..).unwrap_or_default();
-        match rest {
-            [b'.', b'*', ..] => {
-                at += 2;
-                star = Some((at, place));
-                continue;
-            }
-            [b'\\', letter, ..] if text[place] == *letter => at += 2,
-            [b'.', ..] => at += 1,
-            [letter, ..] if text[place] == *letter => at += 1,
-            _ => {
-                let Some((behind, from)) = star else { return false };
-                star = Some((behind, from + 1));
-                (at, place) = (behind, from + 1);
-                continue;
-            }
-        }
-        place += 1;
-    }
-    let rest = pattern.get(at..).unwrap_or_default();
-    rest.is_empty() || rest.chunks(2).all(|pair| pair == b".*")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_of_psql() {
-        for (pattern, text, matches) in [
-            ("t", "t", true),
-            ("t", "tt", false),
-            ("t.*", "table", true),
-            (".*b.*e", "table", true),
-            ("a.c", "abc", true),
-            ("a\\.c", "abc", false),
-            (".*x", "abc", false),
-            ("", "", true),
-        ] {
-            assert_eq!(is_like(pattern.as_bytes(), text.as_bytes()), matches, "{pattern} {text}");
-        }
-        let long = vec![b'a'; 5000];
-        assert!(!is_like(&b".*a".repeat(500), &[&long[..], b"b"].concat()));
     }
 }

@@ -44,6 +44,13 @@ pub(crate) fn matches(call: &Call<'_>) -> Looked {
     regexps::is_match(subject, pattern, fold).map(|is| Any::Integer(i64::from(is)))
 }
 
+/// Matches a text with a regular expression, which is the first argument. No other value matches.
+pub(crate) fn regexp(call: &Call<'_>) -> Looked {
+    let Value::Text(_) = value(call, 1) else { return Ok(Any::Integer(0)) };
+    let is = regexps::is_match(text(call, 1)?, text(call, 0)?, false)?;
+    Ok(Any::Integer(i64::from(is)))
+}
+
 /// Returns the OID of a type by its name, or NULL.
 pub(crate) fn type_oid(call: &Call<'_>) -> Looked {
     let known = decode::type_oid(text(call, 0)?).ok();

@@ -131,6 +131,22 @@ mod tests {
         ] {
             assert_eq!(is_match(text, pattern, false), Ok(is), "{text} {pattern}");
         }
+        // Patterns of psql.
+        for (pattern, text, is) in [
+            ("t", "t", true),
+            ("t", "tt", false),
+            ("t.*", "table", true),
+            (".*b.*e", "table", true),
+            ("a.c", "abc", true),
+            ("a\\.c", "abc", false),
+            (".*x", "abc", false),
+            ("", "", true),
+        ] {
+            let pattern = format!("^({pattern})$");
+            assert_eq!(is_match(text, &pattern, false), Ok(is), "{text} {pattern}");
+        }
+        let long = format!("^({})$", ".*a".repeat(500));
+        assert_eq!(is_match(&("a".repeat(5000) + "b"), &long, false), Ok(false));
         assert_eq!(is_match("ABC", "b", true), Ok(true));
         for pattern in ["(a)\\1", "a(?=b)", "\\ya", "(?i)a", "***=a", "[a--b]", "("] {
             let failure = is_match("a", pattern, false).expect_err(pattern);
