@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
 pub mod command;
+mod turns;
 pub mod workspace;
 pub mod leash;
 pub mod provision;

@@ -7,11 +7,10 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::certificates::Authority;
 use crate::command::{self, Tally};
@@ -21,6 +20,7 @@ use crate::postgres::free_port;
 use crate::provision;
 use crate::proxy::Refrain;
 use crate::rounds::compared;
+use crate::turns::in_turns;
 use crate::workspace::{self, built};
 
 /// The most servers that Refrain has for a library. Each program has 24 clients at once.
@@ -237,26 +237,7 @@ impl Place {
 
 /// Runs programs, one at a time at each place, and returns their outputs.
 fn outputs_of(libraries: &[&Library], places: &[Place]) -> Result<Vec<Output>> {
-    let next = AtomicUsize::new(0);
-    let work = &|place: &Place| {
-        let mut done = Vec::new();
-        while let index = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(library) = libraries.get(index)
-        {
-            done.push((index, place.output_of(library)));
-        }
-        done
-    };
-    let mut done = Vec::new();
-    thread::scope(|scope| {
-        let threads: Vec<_> = places.iter().map(|place| scope.spawn(move || work(place))).collect();
-        threads.into_iter().try_for_each(|thread| {
-            done.extend(thread.join().map_err(|_| anyhow!("a run has panicked"))?);
-            Ok::<_, anyhow::Error>(())
-        })
-    })?;
-    done.sort_by_key(|(index, _)| *index);
-    Ok(done.into_iter().map(|(_, output)| output).collect())
+    in_turns(places.to_vec(), libraries, |place, library| Ok(place.output_of(library)))
 }
 
 /// A server, and files that it and Refrain need.

@@ -158,30 +158,28 @@ fn maven(goal: &str) -> Command {
 
 /// Returns the Python program that has the drivers of `drivers/python`.
 pub fn python() -> Result<PathBuf> {
-    let requirements = drivers().join("python/requirements.txt");
-    let dir = dir().join("python");
-    let program = dir.join("bin/python");
     if !has_program("mariadb_config") {
         debian(&["libmariadb-dev"])?;
     }
-    fetch_once(&dir, &fs::read_to_string(&requirements)?, |dir| {
-        command::run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
-        let mut pip = pip(&dir.join("bin/python"));
-        pip.args(["--only-binary", ":all:", "--no-binary", LINKED]);
-        command::run(pip.arg("-r").arg(&requirements))
-    })?;
-    Ok(program)
+    let requirements = drivers().join("python/requirements.txt");
+    python_with("python", &requirements, &["--no-binary", LINKED])
 }
 
 /// Returns the Python program that has the tools of `drivers/python/tools.py`.
 pub fn python_tools() -> Result<PathBuf> {
     let requirements = drivers().join("python/requirements-tools.txt");
-    let dir = dir().join("python-tools");
+    python_with("python-tools", &requirements, &[])
+}
+
+/// Returns the Python program of a folder that has these packages, installed with these options.
+fn python_with(folder: &str, requirements: &Path, options: &[&str]) -> Result<PathBuf> {
+    let dir = dir().join(folder);
     let program = dir.join("bin/python");
-    fetch_once(&dir, &fs::read_to_string(&requirements)?, |dir| {
+    fetch_once(&dir, &fs::read_to_string(requirements)?, |dir| {
         command::run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
         let mut pip = pip(&dir.join("bin/python"));
-        command::run(pip.args(["--only-binary", ":all:", "-r"]).arg(&requirements))
+        pip.args(["--only-binary", ":all:"]).args(options);
+        command::run(pip.arg("-r").arg(requirements))
     })?;
     Ok(program)
 }

@@ -150,64 +150,68 @@ fn has_ended(reply: &Reply) -> bool {
     reply.frames.iter().all(|frame| frame.tag != b'Z')
 }
 
-/// Kills the primary under writers, and promotes the standby.
-fn fails_over(begin: &'static str, commit: &'static str) {
+/// Takes the primary from writers, promotes the standby after a while, and waits until the writers
+/// write there. Returns the SQLSTATEs of their errors, and the proxy's log.
+fn promotes(
+    [begin, commit]: [&'static str; 2],
+    take: impl FnOnce(&mut Pair),
+    pause: Duration,
+) -> (Vec<String>, String) {
     let mut pair = Pair::start();
     let proxy = pair.proxy("read-write", 2);
     let writers = Writers::start(&proxy, begin, commit);
     writers.go_on();
-    pair.primary.stop();
-    thread::sleep(Duration::from_millis(500));
+    take(&mut pair);
+    thread::sleep(pause);
     let promoted = Instant::now();
     pair.promote();
     writers.go_on();
     println!("first write {:?} after the order to promote", writers.first_after(promoted));
     let errors = writers.stop(&pair.standby);
     println!("errors: {errors:?}");
+    (errors, proxy.log())
+}
+
+/// Kills the primary under writers, and promotes the standby.
+fn fails_over(words: [&'static str; 2]) {
+    let kill = |pair: &mut Pair| pair.primary.stop();
+    let (errors, log) = promotes(words, kill, Duration::from_millis(500));
     // Each writer has lost one transaction at most: that under way. None was refused meanwhile.
-    assert!(errors.len() <= WRITERS as usize, "{errors:?}\n{}", proxy.log());
+    assert!(errors.len() <= WRITERS as usize, "{errors:?}\n{log}");
     assert!(errors.iter().all(|it| matches!(it.as_str(), "57P01" | "57P02" | "08006" | "")));
 }
 
 #[test]
 fn writers_follow_a_failover() {
-    fails_over("", "");
+    fails_over(["", ""]);
 }
 
 #[test]
 fn transactions_follow_a_failover() {
-    fails_over("begin", "commit");
+    fails_over(["begin", "commit"]);
 }
 
 /// Has the primary become read-only under writers, and promotes the standby.
-fn switches_over(begin: &'static str, commit: &'static str) {
-    let pair = Pair::start();
-    let proxy = pair.proxy("read-write", 2);
-    let writers = Writers::start(&proxy, begin, commit);
-    writers.go_on();
-    let primary = |sql| pair.primary.psql("postgres", sql).unwrap();
-    primary("alter system set default_transaction_read_only = on");
-    primary("select pg_reload_conf()");
-    thread::sleep(Duration::from_millis(300));
-    let promoted = Instant::now();
-    pair.promote();
-    writers.go_on();
-    println!("first write {:?} after the order to promote", writers.first_after(promoted));
-    let errors = writers.stop(&pair.standby);
-    println!("errors: {errors:?}");
+fn switches_over(words: [&'static str; 2]) {
+    let close = |pair: &mut Pair| {
+        let primary = |sql| pair.primary.psql("postgres", sql).unwrap();
+        primary("alter system set default_transaction_read_only = on");
+        primary("select pg_reload_conf()");
+    };
+    let (errors, log) = promotes(words, close, Duration::from_millis(300));
     // A server refuses one write, then it is not lent again. Some are connected meanwhile.
-    assert!(errors.len() <= 4 * WRITERS as usize, "{errors:?}\n{}", proxy.log());
+    assert!(errors.len() <= 4 * WRITERS as usize, "{errors:?}\n{log}");
     assert!(errors.iter().all(|it| it == "25006"), "{errors:?}");
 }
 
 #[test]
 fn writers_follow_a_switchover() {
-    switches_over("", "");
+    switches_over(["", ""]);
 }
 
 #[test]
 fn transactions_follow_a_switchover() {
-    switches_over("begin", "commit");
+    switches_over(["begin", "commit"]);
 }
 
 #[test]

@@ -20,15 +20,13 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::command::Tally;
 use crate::provision;
+use crate::turns::in_turns;
 use crate::workspace;
 
 use self::expected::Expected;
@@ -154,28 +152,16 @@ fn tally(arguments: &Arguments) -> Result<Tally> {
     fs::create_dir_all(&kept)?;
     let names = arguments.names(&usr)?;
     let batches: Vec<_> = names.chunks(TESTS_AT_ONCE).collect();
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        let place = Place::new(&usr, &program)?;
-        let mut run = Run { arguments, place, kept: &kept };
-        while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = run.batch(batch)?;
-            results.lock().map_err(|_| anyhow!("a run has panicked"))?.extend(found);
-        }
-        Ok::<_, anyhow::Error>(())
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..arguments.jobs.max(1)).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().map_err(|_| anyhow!("a run has panicked"))?)
-    })?;
-    let mut results = results.into_inner().map_err(|_| anyhow!("a run has panicked"))?;
+    let places = (0..arguments.jobs.max(1)).map(|_| Place::new(&usr, &program));
+    let runs = places.map(|place| Ok(Run { arguments, place: place?, kept: &kept }));
+    let found = in_turns(runs.collect::<Result<_>>()?, &batches, |run, batch| run.batch(batch))?;
+    let mut results = found.concat();
     results.sort_by(|one: &Compared, other| one.test.cmp(&other.test));
     report(arguments, names.len(), &results)
 }
 
 /// A test that passes directly, and what came of it through the proxy.
+#[derive(Clone)]
 struct Compared {
     test: String,
     through: Vec<(&'static str, Verdict)>,

@@ -61,8 +61,8 @@ impl<'a> Place<'a> {
 
     /// Starts a server in place of the one that a failed test has left in an unknown state.
     pub(super) fn renew(&mut self) -> Result<()> {
-        self.server = start(self.usr)?;
-        self.set_up()
+        *self = Self::new(self.usr, self.program)?;
+        Ok(())
     }
 
     fn set_up(&self) -> Result<()> {
