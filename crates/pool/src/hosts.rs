@@ -393,7 +393,8 @@ mod tests {
 
     #[test]
     fn pools_that_ask_no_more_are_forgotten_with_the_next_look() {
-        let options = Options::from_url("postgres://u@a,b/d").expect("a URL");
+        let options = "auth = \"trust\"\n[databases.d]\nhost = \"a,b\"\n";
+        let options = Options::from_toml(options).expect("a configuration");
         let hosts = Arc::new(Hosts::new(&options.databases[0].server));
         let mut now = Now(1);
         for look in 0..100 {

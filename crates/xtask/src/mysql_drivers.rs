@@ -49,19 +49,6 @@ enum Lack {
     Sockets,
     /// It is only where MySQL 9 is, and does not log in to MariaDB.
     MariaDb,
-    /// It takes longer than the others, so that it runs in the clear only.
-    Time,
-}
-
-impl Library {
-    fn goes(&self, way: Way) -> bool {
-        let lacks = |lack| self.lacks.contains(&lack);
-        match way {
-            Way::Clear => true,
-            Way::Socket => !lacks(Lack::Sockets) && !lacks(Lack::Time),
-            Way::Tls | Way::Restarted => !lacks(Lack::Time),
-        }
-    }
 }
 
 const LIBRARIES: &[Library] = &[
@@ -134,8 +121,12 @@ const LIBRARIES: &[Library] = &[
         lacks: &[],
     },
     Library { name: "mysql of MySQL 9", command: mysql_9, lacks: &[Lack::MariaDb] },
-    Library { name: "Django's suite", command: django_suite, lacks: &[Lack::Time] },
-    Library { name: "SQLAlchemy's suite", command: sqlalchemy_suite, lacks: &[Lack::Time] },
+];
+
+/// Frameworks, each with tests of its own.
+const FRAMEWORKS: &[Library] = &[
+    Library { name: "Django's suite", command: django_suite, lacks: &[] },
+    Library { name: "SQLAlchemy's suite", command: sqlalchemy_suite, lacks: &[] },
 ];
 
 fn go() -> Result<Command> {
@@ -334,8 +325,22 @@ fn encrypts(flavour: Flavour) -> bool {
 
 /// Runs libraries with a server: directly, and through Refrain in these ways.
 pub fn run(flavour: Flavour, ways: &[Way], only: Option<&str>) -> Result<Tally> {
+    run_of(LIBRARIES, flavour, ways, only)
+}
+
+/// Runs the tests of frameworks with a server, directly and through Refrain, in the clear.
+pub fn frameworks(flavour: Flavour, only: Option<&str>) -> Result<Tally> {
+    run_of(FRAMEWORKS, flavour, &[Way::Clear], only)
+}
+
+fn run_of(
+    libraries: &[Library],
+    flavour: Flavour,
+    ways: &[Way],
+    only: Option<&str>,
+) -> Result<Tally> {
     let has_nine = Flavour::MySql9.is_there()?;
-    let chosen: Vec<_> = LIBRARIES
+    let chosen: Vec<_> = libraries
         .iter()
         .filter(|library| only.is_none_or(|name| library.name == name))
         .filter(|library| flavour == Flavour::MariaDb || !library.lacks.contains(&Lack::Plugins))
@@ -363,8 +368,11 @@ pub fn run(flavour: Flavour, ways: &[Way], only: Option<&str>) -> Result<Tally> 
             places.iter().try_for_each(|place| place.output_of(chosen[0]).0.map(drop))?;
             world.server.restart()?;
         }
-        let some: Vec<_> =
-            chosen.iter().zip(&expected).filter(|(library, _)| library.goes(way)).collect();
+        let some: Vec<_> = chosen
+            .iter()
+            .zip(&expected)
+            .filter(|(library, _)| way != Way::Socket || !library.lacks.contains(&Lack::Sockets))
+            .collect();
         let libraries: Vec<_> = some.iter().map(|(library, _)| **library).collect();
         let answered = outputs_of(&libraries, &places)?;
         let mut of_way = Tally::default();

@@ -60,6 +60,7 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-tls-modes", run: || encrypted::run(None), drives: true },
     Part { name: "drivers-mariadb", run: || with_mysql(Flavour::MariaDb), drives: true },
     Part { name: "drivers-mysql-8", run: || with_mysql(Flavour::MySql), drives: true },
+    Part { name: "frameworks", run: frameworks, drives: true },
 ];
 
 /// Returns the names of the parts, for the command line.
@@ -345,6 +346,13 @@ fn with_mysql(flavour: Flavour) -> Result<Tally> {
     mysql_drivers::run(flavour, ways, None)
 }
 
+/// Runs the tests of frameworks with MariaDB and MySQL.
+fn frameworks() -> Result<Tally> {
+    let mut tally = mysql_drivers::frameworks(Flavour::MariaDb, None)?;
+    tally += mysql_drivers::frameworks(Flavour::MySql, None)?;
+    Ok(tally)
+}
+
 /// Runs client libraries of MySQL in every way with every server. Returns true if all passed.
 pub fn with_every_mysql(only: Option<&str>) -> Result<bool> {
     let mut report = Vec::new();
@@ -352,7 +360,8 @@ pub fn with_every_mysql(only: Option<&str>) -> Result<bool> {
         [("mariadb", Flavour::MariaDb), ("mysql-8", Flavour::MySql), ("mysql-9", Flavour::MySql9)]
     {
         let started = Instant::now();
-        let tally = mysql_drivers::run(flavour, WAYS, only)?;
+        let mut tally = mysql_drivers::run(flavour, WAYS, only)?;
+        tally += mysql_drivers::frameworks(flavour, only)?;
         report.push((name, tally, started.elapsed()));
     }
     Ok(summary(&report))

@@ -64,7 +64,6 @@ impl<P: Protocol> Step<'_, P> {
     fn refuse(&mut self, id: PoolId, refusal: &Refusal) {
         let pool = self.engine.core_state.pool(id);
         if pool.connecting == 0 && !pool.shared.is_live() {
-            self.lose_jobs(id);
             P::refuse_waiting(self, id, refusal);
         }
     }
@@ -105,8 +104,8 @@ impl<P: Protocol> Step<'_, P> {
     /// `beyond` the pool's size. Returns false if not.
     pub(crate) fn try_connect(&mut self, id: PoolId, beyond: u32) -> bool {
         let has_hosts = self.engine.core_state.pool(id).settings.hosts.is_some();
-        // The choice of a host goes by the settings. Where there is one host they are looked at once
-        // a permit is there: clients of a full pool ask for one again and again.
+        // The choice of a host goes by the settings. Where there is one host they are looked at
+        // once a permit is there: clients of a full pool ask for one again and again.
         if has_hosts {
             self.renew_outdated(id);
         }

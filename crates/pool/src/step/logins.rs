@@ -152,14 +152,15 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends the sessions of all clients that wait for a server of a pool, for this cause, with its
-    /// reason in words for the log. `tell` writes the error for a client with this session, and
-    /// returns its code.
+    /// reason in words for the log. The pool's jobs are lost. `tell` writes the error for a client
+    /// with this session, and returns its code.
     pub fn fail_waiting(
         &mut self,
         id: PoolId,
         (cause, why): (DisconnectReason, &str),
         tell: impl Fn(&P::Client, &mut Vec<u8>) -> Option<Cow<'static, str>>,
     ) {
+        self.lose_jobs(id);
         let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(Waiter::Client(client)) = pool.waiters.next_client() {
