@@ -147,7 +147,7 @@ impl Parts for Echo {
     fn server(core: &CorePart, _now: Now) -> ServerSession {
         ServerSession { kills: core.kills, ..ServerSession::default() }
     }
-    fn core() -> CorePart {
+    fn core(_shared: &()) -> CorePart {
         CorePart::default()
     }
     fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}

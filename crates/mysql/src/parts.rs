@@ -8,6 +8,7 @@ use refrain_config::Options;
 use refrain_mysql_wire::{Capabilities, Status};
 use refrain_pool::client::Phase;
 use refrain_pool::ids::ClientSerial;
+use refrain_pool::seed::{Seed, seed};
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Conn, Now, Parts};
 
@@ -275,6 +276,8 @@ pub struct CorePart {
 /// The part that the cores share.
 #[derive(Debug, Default)]
 pub struct SharedPart {
+    /// The seed of the tables whose keys clients choose.
+    seed: Seed,
     flavour: Mutex<Option<Arc<Flavour>>>,
     /// How many changes of tables are known.
     tables: AtomicU64,
@@ -407,11 +410,15 @@ impl Parts for My {
     fn server(_core: &CorePart, _now: Now) -> ServerSession {
         ServerSession::default()
     }
-    fn core() -> CorePart {
-        CorePart::default()
+    fn core(shared: &SharedPart) -> CorePart {
+        CorePart {
+            settings: Interned::new(shared.seed.clone()),
+            statements: Registry::new(shared.seed.clone()),
+            ..CorePart::default()
+        }
     }
-    fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
-        SharedPart::default()
+    fn shared(_options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
+        SharedPart { seed: seed(entropy), ..SharedPart::default() }
     }
     fn pool_shared(_shared: &SharedPart, _settings: &PoolSettings, _database: &str) -> PoolPart {
         PoolPart::default()

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use refrain_pool::ids::PoolId;
+use refrain_pool::seed::Seed;
 
 use crate::definitions::{Definitions, Moment};
 use crate::settings::Settings;
@@ -16,7 +17,7 @@ use crate::sweep::Sweep;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     known: HashTable<Known>,
-    seed: foldhash::fast::RandomState,
+    seed: Seed,
     sweep: Sweep,
     /// The length of all definitions.
     bytes: usize,
@@ -45,6 +46,11 @@ impl Known {
 }
 
 impl Registry {
+    /// Makes an empty registry.
+    pub(crate) fn new(seed: Seed) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
     /// Clients with other settings are few, and their texts others, so settings are not hashed.
     fn hash(&self, (pool, _, text): Identity<'_>) -> u64 {
         self.seed.hash_one((pool, text))

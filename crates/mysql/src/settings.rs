@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use refrain_pool::seed::Seed;
+
 use crate::sweep::Sweep;
 
 /// The value of each session variable as a session begins with it.
@@ -338,11 +340,16 @@ pub(crate) fn put_string(text: &mut Vec<u8>, value: &[u8]) {
 /// that a server that has a client's settings is known by a pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Interned {
-    known: HashSet<Arc<Settings>, foldhash::fast::RandomState>,
+    known: HashSet<Arc<Settings>, Seed>,
     sweep: Sweep,
 }
 
 impl Interned {
+    /// Makes an empty table.
+    pub(crate) fn new(seed: Seed) -> Self {
+        Self { known: HashSet::with_hasher(seed), sweep: Sweep::default() }
+    }
+
     /// Puts the settings that sessions share in place of equal ones.
     pub(crate) fn intern(&mut self, settings: &mut Arc<Settings>) {
         if let Some(known) = self.known.get(settings) {

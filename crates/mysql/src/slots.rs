@@ -11,7 +11,8 @@ use crate::statement::{CopyId, Draft, Held, Statement};
 /// The statements of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    there: HashMap<Key, Slot, foldhash::fast::RandomState>,
+    /// By addresses, which no client chooses: their hash needs no random seed.
+    there: HashMap<Key, Slot, foldhash::fast::FixedState>,
     /// The length of their texts.
     bytes: usize,
     /// Whether the server goes by the types of a statement's first execution for good, as MySQL

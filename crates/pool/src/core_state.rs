@@ -47,8 +47,8 @@ impl<P: Parts> CoreState<P> {
     pub(crate) fn new(core: Core, shared: Arc<Shared<P>>, entropy: Entropy) -> Self {
         Self {
             core,
+            protocol: P::core(&shared.protocol),
             shared,
-            protocol: P::core(),
             draining: false,
             database_drain: DatabaseDrain::default(),
             forgotten: Counters::default(),

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ids;
+pub mod seed;
 pub mod time;
 pub mod inbox;
 pub mod disconnect;

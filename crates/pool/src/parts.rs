@@ -54,7 +54,7 @@ pub trait Parts: Sized + Debug + 'static {
     /// Makes the session of a server that is being connected.
     fn server(core: &Self::Core, now: Now) -> Self::Server;
     /// Makes the part of a core that has seen nothing yet.
-    fn core() -> Self::Core;
+    fn core(shared: &Self::Shared) -> Self::Core;
     /// Makes the part that the cores share, with random bytes from `entropy`.
     fn shared(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> Self::Shared;
     /// Makes the shared part of a pool of this database.

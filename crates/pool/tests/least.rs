@@ -56,7 +56,7 @@ impl Parts for Bytes {
     fn server((): &(), _now: Now) -> ServerSession {
         ServerSession::default()
     }
-    fn core() {}
+    fn core(_shared: &()) {}
     fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}
     fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
 }

@@ -3,8 +3,28 @@
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
+
+/// The failures so far.
+static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Prints a line about a check that failed, and keeps it for the end of the run: the output of a
+/// whole suite is long, and a log may hold its last part alone.
+pub fn tell_failure(line: &str) {
+    println!("{line}");
+    keep_failure(line);
+}
+
+fn keep_failure(line: &str) {
+    FAILURES.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+}
+
+/// Returns the lines about checks that failed.
+pub fn failures() -> Vec<String> {
+    FAILURES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// Numbers of checks that passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +96,9 @@ pub fn tally(command: &mut Command) -> Result<Tally> {
         for line in BufReader::new(stdout).lines() {
             let line = line?;
             println!("{line}");
+            if line.ends_with("... FAILED") || line.starts_with("FAILED ") {
+                keep_failure(&line);
+            }
             total += Tally::of_line(&line);
         }
     }

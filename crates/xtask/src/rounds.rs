@@ -93,7 +93,7 @@ pub(crate) fn compared(names: [&str; 2], expected: &str, answered: &str) -> Tall
             println!("ok      {name}");
             tally.passed += 1;
         } else {
-            println!("FAILED  {name}");
+            command::tell_failure(&format!("FAILED  {name}"));
             show(names, &lines, other.unwrap_or_default());
             tally.failed += 1;
         }

@@ -92,6 +92,7 @@ fn summary(report: &[(&str, Tally, Duration)]) -> bool {
         println!("{name:>12} {:>5} ok {:>3} bad {took:>4} s", tally.passed, tally.failed);
         total += *tally;
     }
+    command::failures().iter().for_each(|failure| println!("{failure}"));
     println!("{} passed, {} failed", total.passed, total.failed);
     total.failed == 0 && total.passed > 0
 }
@@ -99,7 +100,7 @@ fn summary(report: &[(&str, Tally, Duration)]) -> bool {
 /// Returns a part's counts. A part that could not run counts as one failure.
 fn or_one_failure(result: Result<Tally>) -> Tally {
     result.unwrap_or_else(|error| {
-        println!("{error:#}");
+        command::tell_failure(&format!("{error:#}"));
         Tally { passed: 0, failed: 1 }
     })
 }

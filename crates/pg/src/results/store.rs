@@ -8,7 +8,7 @@ use refrain_cache::{Account, Cache, Figures, Fill, Numbers, Topic, Topics, Waite
 use refrain_config::Options;
 use refrain_pool::Now;
 
-use crate::statements::registry::Seed;
+use refrain_pool::seed::Seed;
 
 /// Bytes of texts, settings and names that have numbers, at most.
 const NUMBERS_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -94,7 +94,7 @@ impl Parts for Pg {
         ServerSession::new(&core.nothing, now)
     }
 
-    fn core() -> CorePart {
+    fn core(_shared: &SharedPart) -> CorePart {
         CorePart::new()
     }
 

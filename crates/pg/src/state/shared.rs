@@ -8,6 +8,7 @@ use refrain_cache::Bug as CacheBug;
 use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, UserSecret};
 use refrain_pool::Now;
+use refrain_pool::seed::seed;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{
@@ -23,7 +24,7 @@ use crate::results::topics::DatabaseTopics;
 use crate::settings::interned::Environments;
 use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
-use crate::statements::registry::{self, Registry};
+use crate::statements::registry::Registry;
 use crate::users::bug::Bug as UserBug;
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
 
@@ -56,11 +57,9 @@ impl SharedPart {
     pub(crate) fn new(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> Self {
         let mut nonce = [0; 8];
         entropy(&mut nonce);
-        let mut seed = [0; 16];
-        entropy(&mut seed);
+        let seed = seed(entropy);
         let mut auth_seed = [0; 32];
         entropy(&mut auth_seed);
-        let seed = registry::seed(seed);
         let auth_seed = AuthSeed::new(auth_seed);
         Self {
             results: ResultStore::new(options, &seed),

@@ -18,8 +18,8 @@ use crate::ground::name::Name;
 use crate::settings::session::Settings;
 use crate::statements::columns::Columns;
 use crate::statements::of_core::CachedStatement;
-use crate::statements::registry::Seed;
 use crate::statements::statement::{Generation, Statement, spread};
+use refrain_pool::seed::Seed;
 
 /// Returns the part of a name by which PostgreSQL finds a statement or a portal, in bytes whatever
 /// the encoding (`NAMEDATALEN`, in the keys of `prepared_queries` and `PortalHashTable`).

@@ -364,8 +364,8 @@ impl CoreStatements {
 mod tests {
     use super::*;
     use crate::ground::ids::EnvId;
-    use crate::statements::registry::Seed;
     use refrain_pool::ids::PoolId;
+    use refrain_pool::seed::Seed;
 
     #[test]
     fn the_shared_count_hears_of_the_first_and_the_last_client_only() {

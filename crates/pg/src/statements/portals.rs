@@ -108,9 +108,10 @@ mod tests {
     use super::*;
     use crate::ground::ids::EnvId;
     use crate::statements::of_core::CoreStatements;
-    use crate::statements::registry::{Registry, Seed};
+    use crate::statements::registry::Registry;
     use crate::statements::statement::Identity;
     use refrain_pool::ids::PoolId;
+    use refrain_pool::seed::Seed;
 
     fn cached() -> Rc<CachedStatement> {
         let identity = Identity { pool: PoolId(0), env: EnvId::of(0), tail: b"begin" };

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
 use refrain_pool::Now;
+use refrain_pool::seed::Seed;
 
 use crate::statements::statement::{Common, Identity, Statement, base36};
 
@@ -29,20 +30,6 @@ const PURGE_ENTRIES_MAX: usize = 256;
 const IDLE_PART: usize = 10;
 /// Time between two purges, in microseconds.
 const PURGE_EVERY_US: u64 = 1_000_000;
-
-/// Hashes bytes with a seed of this process.
-pub type Seed = foldhash::fast::SeedableRandomState;
-
-/// Makes a seed of these random bytes. It is for the whole process, and its memory is never freed.
-pub fn seed(random: [u8; 16]) -> Seed {
-    let [hasher, shared] = [0, 8].map(|at| {
-        let mut half = [0; 8];
-        half.copy_from_slice(&random[at..at + 8]);
-        u64::from_le_bytes(half)
-    });
-    let shared = Box::leak(Box::new(foldhash::SharedSeed::from_u64(shared)));
-    Seed::with_seed(hasher, shared)
-}
 
 /// All statements.
 #[derive(Debug)]
@@ -230,14 +217,6 @@ mod tests {
         assert!(registry.due(later, 0));
         assert!(!registry.due(later, usize::MAX), "there is room");
         assert!(!registry.due(Now(PURGE_EVERY_US), 0), "it is not time");
-    }
-
-    #[test]
-    fn a_seed_is_what_its_bytes_are() {
-        use std::hash::BuildHasher;
-        let hash = |random| seed(random).hash_one(b"text");
-        assert_eq!(hash([1; 16]), hash([1; 16]));
-        assert_ne!(hash([1; 16]), hash([2; 16]));
     }
 
     #[test]

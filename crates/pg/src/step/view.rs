@@ -26,9 +26,9 @@ use crate::state::snapshot::{
     CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, NormalizedQueryRow,
     RepeatedRow, ServerSessionView, StatementView,
 };
-use crate::statements::registry::Seed;
 use crate::statements::statement::Statement;
 use crate::statements::verdict::Read;
+use refrain_pool::seed::Seed;
 
 /// Returns the IDs of the statements that clients of a core hold, each with its number of clients.
 pub fn statement_clients(engine: &Engine) -> Vec<(u64, u32)> {

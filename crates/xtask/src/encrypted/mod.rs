@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::command::Tally;
+use crate::command::{self, Tally};
 
 use self::cases::{Case, Due};
 use self::library::{Ability, LIBRARIES, Library};
@@ -60,7 +60,7 @@ fn tried(world: &World, library: &Library) -> Result<Tally> {
                 tally.passed += 1;
             }
             Err(wrong) => {
-                println!("FAILED  {}: {wrong}", case.name);
+                command::tell_failure(&format!("FAILED  {}: {wrong}", case.name));
                 tally.failed += 1;
             }
         }
