@@ -25,7 +25,7 @@ pub enum Holder<P: Parts> {
 }
 
 /// A finding about the state of a server's host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFinding {
     /// The host may not be in the state that the pool wants: a new server shows.
     Doubtful,
@@ -82,8 +82,6 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
-    /// The finding of the server about its host's state.
-    pub(crate) finding: Option<HostFinding>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
@@ -123,7 +121,6 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
-            finding: None,
             paused: false,
             reconnects: 0,
             connected: now,
@@ -213,14 +210,6 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn close_later(&mut self) {
         self.close_needed = true;
-    }
-
-    /// Notes what the server has shown about its host's state. The server is not lent again, and
-    /// what follows for others follows when it is closed.
-    #[cold]
-    pub fn find_host(&mut self, finding: HostFinding) {
-        self.close_needed = true;
-        self.finding = self.finding.max(Some(finding));
     }
 
     /// Notes that the server begins a request while it owes nothing else. The time of the request

@@ -131,9 +131,10 @@ fn a_host_that_changes_its_state_is_left() {
     world.unsuited = vec![A.to_owned()];
     let (of_bob, of_carl) = (world.server_of(bob), world.server_of(carl));
     world.server_says(of_bob.expect("it is lent"), "unsuited\n");
-    assert_eq!(world.hosts(), [A, A, A]);
+    assert_eq!(world.hosts(), [A, A], "the idle server is closed at once");
+    assert_eq!(world.logged().iter().filter(|key| **key == "host_unsuited").count(), 1);
     world.says(bob, "commit");
-    assert_eq!(world.hosts(), [A], "the idle server is closed as well");
+    assert_eq!(world.hosts(), [A]);
     world.heard(anna);
     assert_eq!(world.asks(anna, "one"), "one\n");
     assert_eq!(world.hosts(), [A, B]);
@@ -141,6 +142,24 @@ fn a_host_that_changes_its_state_is_left() {
     world.says(carl, "commit");
     assert_eq!(world.hosts(), [B]);
     assert!(!world.is_up(of_carl.expect("it was lent")));
+}
+
+#[test]
+fn a_login_from_before_the_change_shows_nothing() {
+    let mut world = world(2, "target_session_attrs = \"primary\"");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    world.says(anna, "begin");
+    world.servers_answer = false;
+    world.says(bob, "one");
+    let late = world.last_server();
+    let of_anna = world.server_of(anna).expect("it is lent");
+    world.server_says(of_anna, "unsuited\n");
+    world.server_says(late, "welcome 1 key\n");
+    assert!(!world.is_up(late), "it was asked for its state too early");
+    world.unsuited = vec![A.to_owned()];
+    world.all_answer();
+    assert_eq!(world.heard(bob), "one\n");
+    assert_eq!(world.hosts(), [A, B], "no other server was connected to the host");
 }
 
 #[test]
