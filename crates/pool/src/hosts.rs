@@ -34,7 +34,22 @@ pub enum Health {
     Unsuited,
 }
 
-/// A host, as the console shows it.
+impl Health {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Good, Self::Down, Self::Unsuited, Self::Unknown];
+
+    /// Returns the state's word, for the console and the metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Good => "good",
+            Self::Down => "down",
+            Self::Unsuited => "unsuited",
+        }
+    }
+}
+
+/// A host, as the console and the metrics show it.
 #[derive(Clone, Debug)]
 pub struct HostView {
     /// The host.
@@ -45,6 +60,8 @@ pub struct HostView {
     pub health: Health,
     /// Number of servers at the host, those that are being connected included.
     pub servers: u32,
+    /// Number of looks at the host, while none of the list was good.
+    pub looks: u64,
     /// Number of logins that succeeded.
     pub logins: u64,
     /// Number of attempts that failed.
@@ -65,6 +82,7 @@ struct Entry {
     /// The turn as of which `health` is known. A login that began before shows nothing.
     known_since: u64,
     servers: u32,
+    looks: u64,
     logins: u64,
     failures: u64,
     unsuited: u64,
@@ -143,6 +161,7 @@ impl Hosts {
             wants: self.wants,
             health: entry.health,
             servers: entry.servers,
+            looks: entry.looks,
             logins: entry.logins,
             failures: entry.failures,
             unsuited: entry.unsuited,
@@ -220,6 +239,9 @@ impl Hosts {
             !std::mem::replace(&mut entry.tried, true) && entry.connecting == 0
         });
         known.attempt = now;
+        if let Some(at) = next {
+            known.entries[at].looks += 1;
+        }
         next
     }
 

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use xtask::postgres::Cluster;
+use xtask::postgres::{Cluster, free_port};
 
+use crate::metrics::get;
 use crate::reply::Reply;
 use crate::session::Session;
 use crate::world::{Config, Proxy, Version, eventually};
@@ -39,6 +40,10 @@ impl Pair {
 
     /// Runs Refrain over both.
     fn proxy(&self, wants: &str, workers: u32) -> Proxy {
+        self.config(wants, workers).start()
+    }
+
+    fn config(&self, wants: &str, workers: u32) -> Config {
         let ports = format!("\"{},{}\"", self.primary.port(), self.standby.port());
         Config::over(&self.primary)
             .general("workers", &workers.to_string())
@@ -46,7 +51,6 @@ impl Pair {
             .server("host", "\"127.0.0.1,127.0.0.1\"")
             .server("port", &ports)
             .server("target_session_attrs", &format!("{wants:?}"))
-            .start()
     }
 
     fn promote(&self) {
@@ -243,11 +247,30 @@ fn transactions_follow_a_switchover() {
 #[test]
 fn readers_use_the_standby_that_they_prefer() {
     let mut pair = Pair::start();
-    let proxy = pair.proxy("prefer-standby", 1);
+    let port = free_port().unwrap();
+    let proxy = pair
+        .config("prefer-standby", 1)
+        .general("metrics_listen", &format!("\"127.0.0.1:{port}\""))
+        .start();
     let mut session = proxy.open("postgres");
     assert_eq!(session.value("select pg_is_in_recovery()"), "t");
     let states: Vec<_> = proxy.show("hosts").iter().map(|row| row["state"].clone()).collect();
     assert_eq!(states, ["unsuited", "good"]);
+    let metrics = get(port, "/metrics");
+    for (at, figures) in
+        [(&pair.primary, ["unsuited\"} 1", "1"]), (&pair.standby, ["good\"} 1", "0"])]
+    {
+        let labels =
+            format!("host=\"127.0.0.1:{}\",target_session_attrs=\"prefer-standby\"", at.port());
+        let [state, unsuited] = figures;
+        for line in [
+            format!("\nrefrain_host_state{{{labels},state=\"{state}\n"),
+            format!("\nrefrain_host_unsuited_total{{{labels}}} {unsuited}\n"),
+            format!("\nrefrain_host_looks_total{{{labels}}} 1\n"),
+        ] {
+            assert!(metrics.contains(&line), "{line}{metrics}");
+        }
+    }
     pair.standby.stop();
     assert_eq!(session.value("select pg_is_in_recovery()"), "f");
 }
