@@ -3,6 +3,7 @@
 //! The [`ServerState`] says who holds the server. Before the pool lends the server to another
 //! client, the protocol has to give the proof that the server owes nothing.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use refrain_config::Host;
@@ -62,6 +63,8 @@ pub struct Server<P: Parts> {
     pub(crate) pool: PoolId,
     /// The host that the server is at.
     pub(crate) host: Arc<Host>,
+    /// The address that the connection leads to, if the host has any.
+    pub(crate) address: Option<IpAddr>,
     /// The place of that host among several.
     pub(crate) place: Option<HostPlace>,
     /// Whether a login that is under way takes so long that another host is tried beside it.
@@ -111,6 +114,7 @@ impl<P: Parts> Server<P> {
             conn,
             pool,
             host,
+            address: None,
             place,
             is_slow: false,
             secured: None,
@@ -146,6 +150,12 @@ impl<P: Parts> Server<P> {
     /// Returns the host that the server is at.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
+    }
+
+    /// Whether the server was connected to one of these addresses of a name.
+    pub(crate) fn is_at(&self, name: &str, addresses: &[IpAddr]) -> bool {
+        matches!(&*self.host, Host::Tcp { host, .. } if host == name)
+            && self.address.is_some_and(|address| addresses.contains(&address))
     }
 
     /// Returns the encryption of the connection, if it has any.

@@ -97,9 +97,14 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Closes the idle servers of a host, and the others once they are free.
     pub(crate) fn leave_host_here(&mut self, place: &HostPlace) {
+        self.leave_servers(|server| server.place.as_ref().is_some_and(|other| other.is(place)));
+    }
+
+    /// Closes the idle ones of these servers, and the others once they are free.
+    pub(crate) fn leave_servers(&mut self, which: impl Fn(&Server<P>) -> bool) {
         for conn in self.engine.connections.conns() {
             let Connection::Server(server) = self.engine.connections.get(conn) else { continue };
-            if server.is_new() || !server.place.as_ref().is_some_and(|other| other.is(place)) {
+            if server.is_new() || !which(server) {
                 continue;
             }
             if matches!(server.state, ServerState::Idle) {

@@ -45,6 +45,9 @@ impl<P: Protocol> Step<'_, P> {
             Command::Pause(database) => self.pause(database.as_ref()),
             Command::Resume(database) => self.resume(database.as_ref()),
             Command::Reconnect(database) => self.reconnect(database.as_ref()),
+            Command::LeaveAddresses(name, gone) => {
+                self.leave_servers(|server| server.is_at(&name, &gone));
+            }
             Command::Kill(database) => {
                 self.pause(database.as_ref());
                 self.kill(|pool| concerns(database.as_ref(), pool), DisconnectReason::Killed);

@@ -1,7 +1,11 @@
 //! Several hosts of one database: which of them servers are connected to, and what happens when one
 //! dies or changes its state.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use refrain_pool::event::Command;
 
 use crate::harness::{ClientId, World};
 
@@ -222,6 +226,31 @@ fn a_login_that_one_pool_cannot_make_keeps_no_other_from_the_host() {
     world.servers_answer = true;
     let bob = world.client_of("shop bob");
     assert_eq!(world.asks(bob, "one"), "one\n");
+}
+
+#[test]
+fn addresses_that_a_name_has_lost_are_left() {
+    let mut world = world(1, "");
+    let [anna, bob, carl] = clients(&mut world);
+    let addresses: [IpAddr; 2] =
+        ["192.0.2.1", "192.0.2.2"].map(|it| it.parse().expect("it is one"));
+    let servers =
+        [(anna, addresses[0]), (bob, addresses[0]), (carl, addresses[1])].map(|(it, at)| {
+            world.says(it, "begin");
+            let server = world.server_of(it).expect("it is lent");
+            world.is_at(server, at);
+            server
+        });
+    world.says(anna, "commit");
+    let gone = Arc::from(&addresses[..1]);
+    world.command(&Command::LeaveAddresses("b".into(), addresses.into()));
+    assert_eq!(servers.map(|server| world.is_up(server)), [true; 3], "another name has lost them");
+    world.command(&Command::LeaveAddresses("a".into(), gone));
+    assert_eq!(servers.map(|server| world.is_up(server)), [false, true, true]);
+    for client in [bob, carl] {
+        world.says(client, "commit");
+    }
+    assert_eq!(servers.map(|server| world.is_up(server)), [false, false, true]);
 }
 
 #[test]
