@@ -13,7 +13,7 @@ use refrain_pool::core_state::CoreState;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::server::HostFinding;
-use refrain_pool::{Conn, Protocol, Step};
+use refrain_pool::{Conn, Engine, Protocol, Step};
 
 use crate::lines::{first_line, send};
 use crate::parts::{ClientSession, Echo, Greeting, Idle, ServerSession};
@@ -200,7 +200,8 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
 
 /// Notes what a server says about the state of its host.
 fn found(step: &mut Step<'_, Echo>, server: Conn, finding: HostFinding) {
-    if let Some(server) = step.engine.connections.server(server) {
-        server.find_host(finding);
+    let Engine { connections, core_state, .. } = &mut *step.engine;
+    if let Some(server) = connections.server(server) {
+        core_state.find_host(server, finding, step.now, step.ports);
     }
 }

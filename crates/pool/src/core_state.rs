@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use crate::agenda::Agenda;
 use crate::database_drain::DatabaseDrain;
+use crate::event::Action;
 use crate::ids::{Core, PoolId};
+use crate::message::CoreMessage;
 use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::pool_shared::PoolShared;
+use crate::ports::Ports;
+use crate::server::{HostFinding, Server};
 use crate::shared::Shared;
 use crate::stats::Counters;
 use crate::time::Now;
@@ -204,6 +208,35 @@ impl<P: Parts> CoreState<P> {
             again
         });
         self.agenda.put_back(visited);
+    }
+
+    /// Takes in what a server has shown about its host's state. The server is not lent again. If
+    /// the finding is new, the cores are told at once, this one as well, and not when the server
+    /// comes free.
+    #[cold]
+    pub fn find_host(
+        &self,
+        server: &mut Server<P>,
+        finding: HostFinding,
+        now: Now,
+        ports: &mut Ports<P>,
+    ) {
+        server.close_needed = true;
+        let Some(place) = &server.place else { return };
+        match finding {
+            HostFinding::Unsuited if place.unsuit() => {
+                for core in (0..self.shared.cores).map(Core) {
+                    let shown_by = (core == self.core).then_some(server.pool);
+                    let message = CoreMessage::HostUnsuited { place: place.clone(), shown_by };
+                    ports.act(Action::Tell { core, message });
+                }
+            }
+            HostFinding::Doubtful if place.doubt(now) => {
+                let message = CoreMessage::HostDoubted { pool: server.pool };
+                ports.act(Action::Tell { core: self.core, message });
+            }
+            HostFinding::Doubtful | HostFinding::Unsuited => {}
+        }
     }
 
     /// Returns random bytes.

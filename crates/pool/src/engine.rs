@@ -1,6 +1,7 @@
 //! The engine of one core, and the step that handles one event.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::client::Client;
@@ -70,6 +71,13 @@ impl<P: Parts> Engine<P> {
     /// Returns the number of clients, including those at their login.
     pub fn client_count(&self) -> usize {
         self.clients
+    }
+
+    /// Notes the address to which a server was connected.
+    pub fn note_address(&mut self, conn: Conn, address: IpAddr) {
+        if let Some(server) = self.connections.server(conn) {
+            server.address = Some(address);
+        }
     }
 
     /// Gives the client at a connection a process ID and the key that a cancel request must show.

@@ -2,6 +2,7 @@
 //! other thing makes the engine work, and the engine does nothing else than write to its ports.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use refrain_config::{Host, Options};
@@ -103,6 +104,9 @@ pub enum Command {
     Kill(Option<Arc<str>>),
     /// Close this client.
     KillClient(ClientSerial),
+    /// Close each server at these addresses once its client is done with it: the name has others
+    /// now.
+    LeaveAddresses(Arc<str>, Arc<[IpAddr]>),
     /// Forget everything that the protocol has learned of queries.
     Flush,
     /// Use these options from now on.

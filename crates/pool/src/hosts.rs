@@ -34,7 +34,22 @@ pub enum Health {
     Unsuited,
 }
 
-/// A host, as the console shows it.
+impl Health {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Good, Self::Down, Self::Unsuited, Self::Unknown];
+
+    /// Returns the state's word, for the console and the metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Good => "good",
+            Self::Down => "down",
+            Self::Unsuited => "unsuited",
+        }
+    }
+}
+
+/// A host, as the console and the metrics show it.
 #[derive(Clone, Debug)]
 pub struct HostView {
     /// The host.
@@ -45,6 +60,8 @@ pub struct HostView {
     pub health: Health,
     /// Number of servers at the host, those that are being connected included.
     pub servers: u32,
+    /// Number of looks at the host, while none of the list was good.
+    pub looks: u64,
     /// Number of logins that succeeded.
     pub logins: u64,
     /// Number of attempts that failed.
@@ -62,7 +79,10 @@ struct Entry {
     connecting: u32,
     /// Whether the look under way has tried the host.
     tried: bool,
+    /// The turn as of which `health` is known. A login that began before shows nothing.
+    known_since: u64,
     servers: u32,
+    looks: u64,
     logins: u64,
     failures: u64,
     unsuited: u64,
@@ -84,6 +104,8 @@ struct Known {
     takes_any: bool,
     /// When servers of the host in use were last doubted.
     doubted: Now,
+    /// Number of logins that have begun, and of states that servers have shown later.
+    turn: u64,
     /// The parts of pools that wait for a host.
     waiting: Vec<(PoolId, Core)>,
 }
@@ -118,6 +140,7 @@ impl Hosts {
             attempt: Now(0),
             takes_any: false,
             doubted: Now(0),
+            turn: 0,
             waiting: Vec::new(),
         };
         let (balance, wants) = (server.load_balance_hosts, server.target_session_attrs);
@@ -138,6 +161,7 @@ impl Hosts {
             wants: self.wants,
             health: entry.health,
             servers: entry.servers,
+            looks: entry.looks,
             logins: entry.logins,
             failures: entry.failures,
             unsuited: entry.unsuited,
@@ -147,7 +171,12 @@ impl Hosts {
 
     /// Chooses the host of the next server, and counts the server there. Returns `None` if there is
     /// none now: `who` is told when one is found, and asks again with the next tick.
-    pub(crate) fn choose(&self, now: Now, who: (PoolId, Core), dice: u8) -> Option<usize> {
+    pub(crate) fn choose(
+        self: &Arc<Self>,
+        now: Now,
+        who: (PoolId, Core),
+        dice: u8,
+    ) -> Option<HostPlace> {
         let mut known = self.known();
         let start = match self.balance {
             LoadBalanceHosts::Disable => known.current,
@@ -158,16 +187,17 @@ impl Hosts {
             true => self.usable(&known, start, now),
             false => self.look(&mut known, start, now),
         };
-        match chosen {
-            Some(at) => {
-                known.next = at + 1;
-                known.entries[at].connecting += 1;
-                known.entries[at].servers += 1;
+        let Some(at) = chosen else {
+            if !known.waiting.contains(&who) {
+                known.waiting.push(who);
             }
-            None if !known.waiting.contains(&who) => known.waiting.push(who),
-            None => {}
-        }
-        chosen
+            return None;
+        };
+        known.next = at + 1;
+        known.entries[at].connecting += 1;
+        known.entries[at].servers += 1;
+        known.turn += 1;
+        Some(HostPlace { hosts: self.clone(), at, turn: known.turn })
     }
 
     /// Returns the first host from `start` on that is good. If servers are spread over hosts, one
@@ -209,6 +239,9 @@ impl Hosts {
             !std::mem::replace(&mut entry.tried, true) && entry.connecting == 0
         });
         known.attempt = now;
+        if let Some(at) = next {
+            known.entries[at].looks += 1;
+        }
         next
     }
 
@@ -238,6 +271,19 @@ impl Known {
         self.entries.iter_mut().for_each(|entry| entry.tried = false);
     }
 
+    /// Whether what a login shows that began in this turn is older than what is known of the host.
+    fn is_outdated(&self, place: &HostPlace) -> bool {
+        place.turn < self.entries[place.at].known_since
+    }
+
+    /// Changes what is known of a host by what a server there shows now. Logins that have begun
+    /// before change nothing any more.
+    fn set_now(&mut self, at: usize, health: Health) {
+        self.turn += 1;
+        self.entries[at].known_since = self.turn;
+        self.set(at, health);
+    }
+
     /// Changes what is known of a host that may have been the last good one. The hosts are looked
     /// at afresh then.
     fn set(&mut self, at: usize, health: Health) {
@@ -254,14 +300,11 @@ impl Known {
 pub struct HostPlace {
     hosts: Arc<Hosts>,
     at: usize,
+    /// The turn in which the server's login began.
+    turn: u64,
 }
 
 impl HostPlace {
-    /// Makes the place of a server at the host that was chosen.
-    pub(crate) fn new(hosts: &Arc<Hosts>, at: usize) -> Self {
-        Self { hosts: hosts.clone(), at }
-    }
-
     /// Returns the host.
     pub(crate) fn host(&self) -> &Arc<Host> {
         &self.hosts.hosts[self.at]
@@ -282,30 +325,41 @@ impl HostPlace {
         self.hosts.known().entries[self.at].health == Health::Unsuited
     }
 
-    /// Notes that a server has logged in. Returns the parts of pools that waited for a host.
-    pub(crate) fn succeeds(&self) -> Vec<(PoolId, Core)> {
+    /// Notes that a server has logged in. Returns the parts of pools that waited for a host;
+    /// `None` if the host has been found to be in another state since the login began.
+    pub(crate) fn succeeds(&self) -> Option<Vec<(PoolId, Core)>> {
         let mut known = self.hosts.known();
-        known.current = self.at;
+        let is_outdated = known.is_outdated(self);
         let entry = &mut known.entries[self.at];
-        entry.health = Health::Good;
         entry.logins += 1;
         entry.connecting = entry.connecting.checked_sub(1).expect("it was being connected");
-        std::mem::take(&mut known.waiting)
+        if is_outdated {
+            return (entry.health != Health::Unsuited).then(Vec::new);
+        }
+        entry.health = Health::Good;
+        entry.known_since = self.turn;
+        known.current = self.at;
+        Some(std::mem::take(&mut known.waiting))
     }
 
     /// Notes that an attempt to connect or to log in has failed; while another host is good, the
     /// host is tried again after `pause`. Returns whether the host's state is new.
     pub(crate) fn fails(&self, result: Attempt, now: Now, pause: Duration) -> bool {
         let mut known = self.hosts.known();
+        let is_outdated = known.is_outdated(self);
         let entry = &mut known.entries[self.at];
         let health = match result {
             Attempt::Down => Health::Down,
             Attempt::Unsuited => Health::Unsuited,
         };
         let is_news = entry.health != health;
-        entry.retry = now.after(pause);
         entry.failures += u64::from(result == Attempt::Down);
         entry.unsuited += u64::from(result == Attempt::Unsuited);
+        if is_outdated {
+            return false;
+        }
+        entry.retry = now.after(pause);
+        entry.known_since = self.turn;
         known.set(self.at, health);
         known.entries[self.at].tried = true;
         is_news
@@ -339,7 +393,7 @@ impl HostPlace {
             return false;
         }
         known.doubted = now;
-        known.set(self.at, Health::Unknown);
+        known.set_now(self.at, Health::Unknown);
         true
     }
 
@@ -348,7 +402,7 @@ impl HostPlace {
     pub(crate) fn unsuit(&self) -> bool {
         let mut known = self.hosts.known();
         let is_news = known.entries[self.at].health != Health::Unsuited;
-        known.set(self.at, Health::Unsuited);
+        known.set_now(self.at, Health::Unsuited);
         known.entries[self.at].tried = true;
         is_news
     }
@@ -400,8 +454,7 @@ mod tests {
         for look in 0..100 {
             for pool in 0..3 {
                 let who = (PoolId(3 * look + pool), Core(0));
-                while let Some(at) = hosts.choose(now, who, 0) {
-                    let place = HostPlace::new(&hosts, at);
+                while let Some(place) = hosts.choose(now, who, 0) {
                     place.fails(Attempt::Down, now, LOOK);
                     place.leave(true);
                 }

@@ -71,6 +71,14 @@ pub enum CoreMessage {
     HostUnsuited {
         /// The host, among those of the pools.
         place: HostPlace,
+        /// The pool of the receiving core whose server has shown it.
+        shown_by: Option<PoolId>,
+    },
+    /// A server of the receiving core may be at a host that is not in the state that pools want. A
+    /// login is to show.
+    HostDoubted {
+        /// The server's pool.
+        pool: PoolId,
     },
     /// A server of the pool is logged in: logins that waited for one go on.
     ServerReached {

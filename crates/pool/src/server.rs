@@ -3,6 +3,7 @@
 //! The [`ServerState`] says who holds the server. Before the pool lends the server to another
 //! client, the protocol has to give the proof that the server owes nothing.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use refrain_config::Host;
@@ -25,7 +26,7 @@ pub enum Holder<P: Parts> {
 }
 
 /// A finding about the state of a server's host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFinding {
     /// The host may not be in the state that the pool wants: a new server shows.
     Doubtful,
@@ -62,6 +63,8 @@ pub struct Server<P: Parts> {
     pub(crate) pool: PoolId,
     /// The host that the server is at.
     pub(crate) host: Arc<Host>,
+    /// The address that the connection leads to, if the host has any.
+    pub(crate) address: Option<IpAddr>,
     /// The place of that host among several.
     pub(crate) place: Option<HostPlace>,
     /// Whether a login that is under way takes so long that another host is tried beside it.
@@ -82,8 +85,6 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
-    /// The finding of the server about its host's state.
-    pub(crate) finding: Option<HostFinding>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
@@ -113,6 +114,7 @@ impl<P: Parts> Server<P> {
             conn,
             pool,
             host,
+            address: None,
             place,
             is_slow: false,
             secured: None,
@@ -123,7 +125,6 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
-            finding: None,
             paused: false,
             reconnects: 0,
             connected: now,
@@ -149,6 +150,12 @@ impl<P: Parts> Server<P> {
     /// Returns the host that the server is at.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
+    }
+
+    /// Whether the server was connected to one of these addresses of a name.
+    pub(crate) fn is_at(&self, name: &str, addresses: &[IpAddr]) -> bool {
+        matches!(&*self.host, Host::Tcp { host, .. } if host == name)
+            && self.address.is_some_and(|address| addresses.contains(&address))
     }
 
     /// Returns the encryption of the connection, if it has any.
@@ -213,14 +220,6 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn close_later(&mut self) {
         self.close_needed = true;
-    }
-
-    /// Notes what the server has shown about its host's state. The server is not lent again, and
-    /// what follows for others follows when it is closed.
-    #[cold]
-    pub fn find_host(&mut self, finding: HostFinding) {
-        self.close_needed = true;
-        self.finding = self.finding.max(Some(finding));
     }
 
     /// Notes that the server begins a request while it owes nothing else. The time of the request

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use refrain_pg::stats::RuleCounters;
 use refrain_pg::{CacheFigures, Counters, PoolView, Snapshot};
+use refrain_pool::hosts::{Health, HostView};
 use refrain_pool::lobby::Lobby;
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
@@ -43,6 +44,7 @@ pub(crate) fn text(state: &State, pg: &PgState) -> String {
     program(&mut text, state, pg, &snapshots);
     logins(&mut text, state, pg);
     pools(&mut text, &snapshots);
+    hosts(&mut text, pg);
     cache_rules(&mut text, &snapshots);
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
     statement_caches(&mut text, &pg.files.pools());
@@ -204,6 +206,63 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
         text.family(&name, "histogram", help);
         for (key, counters) in &counters {
             text.histogram(&name, &labels(key), histogram(counters));
+        }
+    }
+}
+
+/// A figure of a host: its name, type and help text, and the function that reads it.
+type HostFigure = (&'static str, &'static str, &'static str, fn(&HostView) -> u64);
+
+/// The label with the state that pools want of a host.
+const WANTS: &str = "target_session_attrs";
+
+const HOST_FIGURES: [HostFigure; 5] = [
+    ("servers", "gauge", "Servers at the host, those being connected included.", |host| {
+        host.servers.into()
+    }),
+    ("looks_total", "counter", "Looks at the host, while no host of its list was good.", |host| {
+        host.looks
+    }),
+    ("logins_total", "counter", "Logins at the host that succeeded.", |host| host.logins),
+    ("failures_total", "counter", "Attempts to connect or to log in that failed.", |host| {
+        host.failures
+    }),
+    (
+        "unsuited_total",
+        "counter",
+        "Servers that were not taken because of their state (target_session_attrs).",
+        |host| host.unsuited,
+    ),
+];
+
+/// Writes the figures of the hosts of databases that have several, or that want one of a certain
+/// state. Lists that differ only in their order or in `load_balance_hosts` count together.
+fn hosts(text: &mut Text, pg: &PgState) {
+    let lists = pg.cores.shared.host_lists();
+    let mut hosts: BTreeMap<(String, &str), Vec<HostView>> = BTreeMap::new();
+    for host in lists.iter().flat_map(|list| list.view()) {
+        hosts.entry((host.host.to_string(), host.wants.word())).or_default().push(host);
+    }
+    if hosts.is_empty() {
+        return;
+    }
+    text.family("refrain_host_state", "gauge", "1 for the state that the host is in, else 0.");
+    for ((host, wants), views) in &hosts {
+        for state in Health::ALL {
+            let is_in = views.iter().any(|view| view.health == state);
+            let labels = [("host", &**host), (WANTS, *wants), ("state", state.word())];
+            text.sample("refrain_host_state", &labels, u8::from(is_in));
+        }
+    }
+    for (name, kind, help, value) in HOST_FIGURES {
+        let name = format!("refrain_host_{name}");
+        text.family(&name, kind, help);
+        for ((host, wants), views) in &hosts {
+            text.sample(
+                &name,
+                &[("host", host), (WANTS, wants)],
+                views.iter().map(value).sum::<u64>(),
+            );
         }
     }
 }

@@ -90,6 +90,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let fronts = [pg.front()].into_iter().chain(of_mysql).collect();
     let state = opened.state(&source, pg.kernels.first(), fronts);
     opened.announce(&source, pg.kernels.first(), &state);
+    state.follow_names();
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
     let (parser_queue, parser) = parser::open(Arc::clone(&pg.cores.post))?;

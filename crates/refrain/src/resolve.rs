@@ -7,10 +7,13 @@
 //! An answer is used for [`FRESH`]. If a later lookup fails, the last answer stays in use: servers
 //! rarely move, and name servers fail. If the first lookup of a name fails, the failure is not
 //! remembered.
+//!
+//! A name that was asked for is looked up again and again ([`Resolver::follow`]). Servers at
+//! addresses that the name has lost are left.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +23,9 @@ const FRESH: Duration = Duration::from_secs(15);
 
 /// The IP addresses of a host name in the resolver's order, or why there are none.
 pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
+
+/// Hears of the addresses that a name has lost.
+type Follower = Box<dyn Fn(&str, Vec<IpAddr>) + Send + Sync>;
 
 /// Passes the addresses to an attempt to connect that waits for them.
 pub(crate) type Asker = Box<dyn FnOnce(Addresses) + Send>;
@@ -38,6 +44,8 @@ struct Entry {
     asked: Option<Instant>,
     /// `Some` while a thread looks the name up.
     askers: Option<Vec<Asker>>,
+    /// Whether the last lookup failed.
+    is_stale: bool,
 }
 
 impl Entry {
@@ -50,6 +58,7 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct Resolver {
     entries: Mutex<HashMap<String, Entry>>,
+    follower: OnceLock<Follower>,
 }
 
 impl Resolver {
@@ -67,6 +76,12 @@ impl Resolver {
         }
         entry.askers = Some(vec![asker]);
         drop(entries);
+        self.begin(name);
+        None
+    }
+
+    /// Begins to look a name up, on a thread of its own.
+    fn begin(self: &Arc<Self>, name: &str) {
         let (this, name) = (Arc::clone(self), name.to_owned());
         let thread = thread::Builder::new().name("resolve".to_owned());
         let started = thread.spawn({
@@ -79,7 +94,41 @@ impl Resolver {
                 Err(format!("could not start a thread to look up {name:?}: {error}")),
             );
         }
-        None
+    }
+
+    /// Looks known names up again from now on, as soon as their answers are not fresh any more.
+    /// `hears` of the addresses that a name has lost. Without a thread for that, names are looked
+    /// up when servers are connected.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        hears: impl Fn(&str, Vec<IpAddr>) + Send + Sync + 'static,
+    ) {
+        drop(self.follower.set(Box::new(hears)));
+        let resolver = Arc::downgrade(self);
+        let thread = thread::Builder::new().name("names".to_owned());
+        let started = thread.spawn(move || {
+            loop {
+                thread::sleep(FRESH);
+                let Some(resolver) = resolver.upgrade() else { return };
+                resolver.renew();
+            }
+        });
+        if let Err(error) = started {
+            tracing::warn!(cause = "name_stale", "names are not looked up again: {error}");
+        }
+    }
+
+    /// Looks the names up whose answers are not fresh.
+    fn renew(self: &Arc<Self>) {
+        let mut due = Vec::new();
+        for (name, entry) in &mut *self.entries() {
+            let is_due = entry.fresh_for() == Duration::ZERO && entry.askers.is_none();
+            if is_due && !entry.addresses.is_empty() {
+                entry.askers = Some(Vec::new());
+                due.push(name.clone());
+            }
+        }
+        due.iter().for_each(|name| self.begin(name));
     }
 
     /// Returns all names, sorted.
@@ -97,23 +146,31 @@ impl Resolver {
     fn answer(&self, name: &str, found: Addresses) {
         let mut entries = self.entries();
         let entry = entries.entry(name.to_owned()).or_default();
+        let mut gone = Vec::new();
         let addresses = match found {
             Ok(addresses) => {
-                entry.addresses.clone_from(&addresses);
-                entry.asked = Some(Instant::now());
+                gone = std::mem::replace(&mut entry.addresses, addresses.clone());
+                gone.retain(|address| !addresses.contains(address));
+                (entry.asked, entry.is_stale) = (Some(Instant::now()), false);
                 Ok(addresses)
             }
             Err(why) if entry.addresses.is_empty() => Err(why),
             Err(why) => {
-                tracing::warn!(
-                    cause = "name_stale",
-                    "name lookup failed, using the last known addresses: {why}"
-                );
+                if !std::mem::replace(&mut entry.is_stale, true) {
+                    tracing::warn!(
+                        cause = "name_stale",
+                        "name lookup failed, using the last known addresses: {why}"
+                    );
+                }
                 Ok(entry.addresses.clone())
             }
         };
         let askers = entry.askers.take().unwrap_or_default();
         drop(entries);
+        if let Some(hears) = self.follower.get().filter(|_| !gone.is_empty()) {
+            tracing::info!(cause = "name_moved", "host {name:?} has lost addresses: {gone:?}");
+            hears(name, gone);
+        }
         askers.into_iter().for_each(|asker| asker(addresses.clone()));
     }
 
@@ -137,6 +194,23 @@ pub(crate) fn look_up(name: &str) -> Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_a_name_has_lost_is_told_once() {
+        let [one, two]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|it| it.parse().unwrap());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let resolver = Arc::<Resolver>::default();
+        resolver.follow({
+            let told = Arc::clone(&told);
+            move |name, gone| told.lock().unwrap().push((name.to_owned(), gone))
+        });
+        let lost = || Err("no answer".to_owned());
+        for found in [Ok(vec![one, two]), lost(), Ok(vec![two]), Ok(vec![two]), Ok(vec![two, one])]
+        {
+            resolver.answer("a", found);
+        }
+        assert_eq!(*told.lock().unwrap(), [("a".to_owned(), vec![one])]);
+    }
 
     #[test]
     fn names_are_looked_up() {

@@ -80,6 +80,16 @@ impl State {
         self.cores.iter().for_each(|cores| cores.command(command));
     }
 
+    /// Has the cores leave the addresses that names of hosts lose from now on.
+    pub(crate) fn follow_names(self: &Arc<Self>) {
+        let state = Arc::downgrade(self);
+        self.resolver.follow(move |name, gone| {
+            if let Some(state) = state.upgrade() {
+                state.command(&Command::LeaveAddresses(name.into(), gone.into()));
+            }
+        });
+    }
+
     /// True if a shutdown has begun, so that new clients should go elsewhere.
     pub(crate) fn is_draining(&self) -> bool {
         self.flags.draining.load(Relaxed)

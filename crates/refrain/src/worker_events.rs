@@ -4,7 +4,7 @@
 //! a name has several addresses, that a server is on its way to another core, that an accepted
 //! client may belong to another core, and that a connection is encrypted.
 
-use refrain_drive::{Event as Happened, Socket, Token};
+use refrain_drive::{Address, Event as Happened, Socket, Token};
 use refrain_pool::{Event, Now};
 
 use crate::mail::Mail;
@@ -39,6 +39,9 @@ impl<P: Served> WorkerState<P> {
             }
             Happened::Connected { token, .. } => {
                 let address = self.dialer.succeeded(conn(token));
+                if let Some(Address::Tcp(address)) = &address {
+                    self.engine.note_address(conn(token), address.ip());
+                }
                 if self.tls.has(conn(token)) {
                     self.connected_tls(now, conn(token), address);
                 } else {

@@ -22,6 +22,8 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) link: LinkId,
+    /// The number of its host.
+    pub(crate) host: usize,
     pub(crate) stage: Stage,
     pub(crate) input: Frames,
     pub(crate) session: Session,

@@ -34,10 +34,10 @@ impl World {
     /// Accepts a connection to the server, refuses it, or does not answer.
     pub(crate) fn connect(&mut self, id: LinkId) {
         let link = &self.links[id.0];
-        let core = link.core;
+        let (core, host) = (link.core, link.host);
         let Some(conn) = link.conn.filter(|_| !link.up.dead) else { return };
         let unlucky = !self.is_calm && self.rng.chance(self.plan.rates.refuse);
-        if unlucky || self.now < self.down_until {
+        if unlucky || self.hosts.is_down(host, self.now) {
             self.faults.servers += 1;
             if self.rng.chance(100) {
                 return; // it never answers
@@ -61,6 +61,7 @@ impl World {
         };
         self.backends.push(Backend {
             link: id,
+            host: host,
             stage: Stage::Opening,
             input: Frames::default(),
             session,
@@ -270,6 +271,9 @@ impl World {
 
     /// Lets a session handle a message, unless it has to wait for a lock.
     fn backend_tries(&mut self, number: usize, tag: u8, body: Vec<u8>, hit: bool) {
+        if self.tells_state(number, tag, &body) {
+            return;
+        }
         if !hit && self.backends[number].session.must_wait(tag, &body) {
             return self.wait_for_lock(number, tag, body);
         }
@@ -303,6 +307,7 @@ impl World {
         self.trace.line(self.now, "server", &format!("{number} {}", tag as char), || brief(body));
         if let Some(client) = client_in(tag, body) {
             self.check_owner(number, client);
+            self.check_host(number, client);
         }
         if self.plan.shares {
             self.check_read(number, tag, body, hit);

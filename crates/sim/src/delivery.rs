@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Breaks a connection. The bytes in flight are lost.
-    fn reset(&mut self, id: LinkId) {
+    pub(crate) fn reset(&mut self, id: LinkId) {
         self.trace.fold([self.now, id.0 as u64, 7], &[]);
         let peer = self.links[id.0].peer;
         self.trace.line(self.now, "reset", &format!("{peer:?}"), String::new);

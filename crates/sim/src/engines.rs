@@ -9,6 +9,7 @@ use refrain_pool::ids::Peer as Who;
 use refrain_pool::{Conn, Core};
 use refrain_sql::normalize::Grammar;
 
+use crate::hosts::Hosts;
 use crate::net::{Link, LinkId, Peer, Way};
 use crate::plant::Plant;
 use crate::trace::brief;
@@ -206,8 +207,9 @@ impl World {
 
     fn act(&mut self, core: usize, action: Action) {
         match action {
-            Action::Connect { conn, .. } => {
+            Action::Connect { conn, host } => {
                 let id = self.open(core, conn, Peer::Backend(None));
+                self.links[id.0].host = Hosts::number(&host.to_string());
                 self.trace.line(self.now, "connect", &format!("{id:?}"), String::new);
                 let (least, most) = self.plan.latency;
                 let delay = self.rng.range(least, most);

@@ -18,7 +18,10 @@ impl World {
         let again = self.rng.range(1_000, 60_000);
         self.later(again, Happening::Supervisor);
         if self.rng.chance(self.plan.rates.restart) {
-            self.restart();
+            match self.plan.has_standby {
+                true => self.fail_over(),
+                false => self.restart(),
+            }
         }
         if let Some(command) = self.change_users() {
             self.order(&command);
@@ -91,7 +94,8 @@ impl World {
     /// Restarts the server: ends all its sessions and refuses connections for a while.
     fn restart(&mut self) {
         self.trace.line(self.now, "restart", "", String::new);
-        self.down_until = self.now + self.rng.range(100, 500_000);
+        let until = self.now + self.rng.range(100, 500_000);
+        self.hosts.stop(0, until);
         self.faults.servers += 1;
         for number in 0..self.backends.len() {
             self.shut_down(number);
@@ -102,7 +106,7 @@ impl World {
     pub(crate) fn calm(&mut self) {
         self.trace.line(self.now, "calm", "", String::new);
         self.is_calm = true;
-        self.down_until = 0;
+        self.hosts.calm();
         self.order(&Command::Resume(None));
         // A client that has pinned a server has the others wait, so what is left has to be short.
         for client in &mut self.clients {

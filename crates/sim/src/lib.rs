@@ -17,6 +17,7 @@
 //! | versions | reads that miss committed writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
 //! | logins | wrong passwords let in, right ones refused, needless lookups | `lookup_checks` |
+//! | hosts | a client's message at a standby where a primary is wanted | `standbys` |
 //! | turns | a client that gets a server before one that came earlier | `turns` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
@@ -68,6 +69,7 @@ pub mod trace;
 pub mod net;
 pub mod worker;
 pub mod lookups;
+mod hosts;
 mod exchange;
 mod client;
 mod backend;
@@ -79,9 +81,11 @@ mod reads;
 mod row_checks;
 mod lookup_checks;
 mod proofs;
+mod standbys;
 mod backends;
 mod clients;
 mod delivery;
+mod failovers;
 mod faults;
 mod dispatch;
 mod check;

@@ -99,7 +99,7 @@ fn outcome(report: &Report) -> ExitCode {
 
 fn many(asked: &Asked) -> ExitCode {
     let begun = Instant::now();
-    let (mut done, mut violations, mut events) = (0, 0, 0);
+    let (mut done, mut violations, mut events, mut promotions) = (0, 0, 0, 0);
     let (mut sharing, mut logins) = (Sharing::default(), Tally::default());
     for seed in asked.from..asked.from + asked.seeds {
         let report =
@@ -108,6 +108,7 @@ fn many(asked: &Asked) -> ExitCode {
         events += report.events;
         sharing.add(report.sharing);
         logins.add(report.logins);
+        promotions += report.promotions;
         if report.violation.is_some() {
             violations += 1;
             outcome(&report);
@@ -126,6 +127,7 @@ fn many(asked: &Asked) -> ExitCode {
         "logins: {let_in} let in, {refused} refused, {unavailable} without an answer, {late} too \
          late; {lookups} lookups"
     ));
+    say(&format!("hosts: {promotions} promoted"));
     if violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

@@ -153,6 +153,8 @@ pub struct Link<P: Parts = Pg> {
     pub leaving: Option<(Core, Box<Transfer<P>>)>,
     /// Whether the connection is established.
     pub connected: bool,
+    /// The number of the host to which the engine connects.
+    pub host: usize,
 }
 
 impl<P: Parts> Link<P> {
@@ -161,7 +163,7 @@ impl<P: Parts> Link<P> {
         let pipe = |room| Pipe { room, ..Pipe::default() };
         let (up, down) = (pipe(room.0), pipe(room.1));
         let connected = !matches!(peer, Peer::Backend(_));
-        Self { core, conn, peer, up, down, lent: false, leaving: None, connected }
+        Self { core, conn, peer, up, down, lent: false, leaving: None, connected, host: 0 }
     }
 
     /// Returns the pipe of one direction.

@@ -93,6 +93,8 @@ pub struct Plan {
     pub startup_settings: bool,
     /// Whether the engines are drained near the end.
     pub drains: bool,
+    /// Whether there are two hosts, of which the primary is wanted.
+    pub has_standby: bool,
     /// Whether the option `max_waiting` is set.
     pub max_waiting: bool,
     /// Whether clients share servers.
@@ -128,6 +130,8 @@ impl Plan {
     pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
         // A stream of its own, so that it changes no world without passwords.
         let mut of_logins = rng.clone().fork(77);
+        // So is this one of worlds with one host.
+        let mut of_hosts = rng.clone().fork(78);
         let shares = rng.chance(250);
         // A bug of the cache shows where there is one.
         let due = matches!(plant, Some(Plant::Cache(_)));
@@ -150,10 +154,17 @@ impl Plan {
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
         let logins = logins(&mut of_logins, shares || caching.is_some());
+        let has_standby = logins.is_none() && of_hosts.chance(250);
+        if has_standby {
+            text = two_hosts(&mut of_hosts, &text);
+        }
         let options = options_of(&text, logins.as_ref(), &Rule::Asks(Rule::FIRST));
         let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
         if caching.is_some() && rng.chance(500) {
             rates = rates.cancel_reads();
+        }
+        if has_standby {
+            rates.restart = of_hosts.range(20, 200);
         }
         let pieces = [6, 60, 1_000, 16_384, 16_384];
         let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
@@ -196,6 +207,7 @@ impl Plan {
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
+            has_standby,
         };
         if plan.logins.is_some() { plan.with_many_logins(&mut of_logins) } else { plan }
     }
@@ -295,6 +307,16 @@ fn logins(rng: &mut Rng, alone: bool) -> Option<LoginPlan> {
 fn options_of(plain: &str, logins: Option<&LoginPlan>, rule: &Rule) -> Arc<Options> {
     let text = logins.map_or_else(|| plain.to_owned(), |logins| logins.options(plain, rule));
     Arc::new(Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// Returns options with two hosts, of which the primary is wanted.
+fn two_hosts(rng: &mut Rng, text: &str) -> String {
+    let wants = *rng.pick(&["primary", "read-write"]);
+    let balance = *rng.pick(&["disable", "round-robin", "random"]);
+    let hosts = format!(
+        "host = \"a,b\"\ntarget_session_attrs = \"{wants}\"\nload_balance_hosts = \"{balance}\"\n"
+    );
+    text.replacen("host = \"server\"\n", &hosts, 1)
 }
 
 /// Draws the mode of the pools.

@@ -79,6 +79,8 @@ pub enum Plant {
     EndlessPatience,
     /// The catalog does not say which tables a statement changes.
     NoTargets,
+    /// A standby is taken for a primary.
+    HideStandby,
     /// A bug in the cache.
     Cache(CacheBug),
     /// A bug in what is known of users.
@@ -86,7 +88,7 @@ pub enum Plant {
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 41] = [
+pub const PLANTS: [(&str, Plant); 42] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -117,6 +119,7 @@ pub const PLANTS: [(&str, Plant); 41] = [
     ("last-comes-first", Plant::LastComesFirst),
     ("endless-patience", Plant::EndlessPatience),
     ("no-targets", Plant::NoTargets),
+    ("hide-standby", Plant::HideStandby),
     ("late-stamp", Plant::Cache(CacheBug::LateStamp)),
     ("old-flight", Plant::Cache(CacheBug::OldFlight)),
     ("endless-time", Plant::Cache(CacheBug::EndlessTime)),

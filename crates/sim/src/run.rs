@@ -25,6 +25,8 @@ pub struct Report {
     pub sharing: Sharing,
     /// How logins ended.
     pub logins: Tally,
+    /// Number of hosts that were promoted.
+    pub promotions: u64,
     /// The last lines of the trace, if the caller asked for any.
     pub lines: Vec<String>,
 }
@@ -54,6 +56,7 @@ pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
         events: world.events,
         sharing: world.sharing,
         logins: Tally { lookups: world.lookups.directory.answers(), ..world.lookups.tally },
+        promotions: world.promotions,
         lines: world.trace.lines(lines).map(str::to_owned).collect(),
     }
 }

@@ -22,6 +22,7 @@ use refrain_pool::{Core, Now};
 
 use crate::backend::Backend;
 use crate::client::Client;
+use crate::hosts::Hosts;
 use crate::lookups::Lookups;
 use crate::net::{Link, LinkId, Way};
 use crate::plan::Plan;
@@ -74,6 +75,8 @@ pub(crate) enum Happening {
     HandOver(LinkId, Core, Box<Transfer>),
     /// An engine notices a broken connection.
     Broken(LinkId),
+    /// A host is promoted, unless another one has become the primary.
+    Promote(usize),
     /// The operator acts.
     Supervisor,
     /// A core gives clients to another.
@@ -161,8 +164,10 @@ pub struct World {
     pub(crate) lookups: Lookups,
     /// How often clients shared a server, once the run has ended.
     pub(crate) sharing: Sharing,
-    /// The time until which connections to servers are refused.
-    pub(crate) down_until: u64,
+    /// The hosts of the servers.
+    pub(crate) hosts: Hosts,
+    /// Number of hosts that were promoted.
+    pub(crate) promotions: u64,
     /// Whether faults have stopped.
     pub(crate) is_calm: bool,
     pub(crate) violation: Option<String>,
@@ -216,7 +221,8 @@ impl World {
             first: HashMap::new(),
             lookups,
             sharing: Sharing::default(),
-            down_until: 0,
+            hosts: Hosts::default(),
+            promotions: 0,
             is_calm: false,
             violation: None,
             trace: Trace::new(traced),

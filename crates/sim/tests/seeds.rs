@@ -15,12 +15,13 @@ const PLANTED_SEEDS: u64 = 400;
 #[test]
 fn seeds_find_nothing() {
     quiet_panics(|_, _| ());
-    let (mut sharing, mut logins) = (Sharing::default(), Tally::default());
+    let (mut sharing, mut logins, mut promotions) = (Sharing::default(), Tally::default(), 0);
     for seed in 0..SEEDS {
         let report = if seed % 10 == 0 { run_twice(seed, None) } else { run(seed, None, 0) };
         assert_eq!(report.violation, None, "replay: sim --seed {seed} --trace");
         sharing.add(report.sharing);
         logins.add(report.logins);
+        promotions += report.promotions;
     }
     // What no world does, no checker can judge.
     let Sharing { shared, resent, moved, hits, overtaken } = sharing;
@@ -29,6 +30,7 @@ fn seeds_find_nothing() {
     let Tally { let_in, refused, unavailable, late, lookups } = logins;
     assert!(let_in > 1_000 && refused > 500 && lookups > 500, "{logins:?}");
     assert!(unavailable > 50 && late > 50, "{logins:?}");
+    assert!(promotions > 20, "{promotions}");
 }
 
 /// Returns the first seed that finds a planted bug, with the violation. A seed that has the same
@@ -66,6 +68,11 @@ fn the_checker_of_statements_finds_a_parse_that_is_missing() {
 #[test]
 fn the_checker_of_turns_finds_a_client_that_came_last_and_is_served_first() {
     assert_found_by(Plant::LastComesFirst, "turns: ");
+}
+
+#[test]
+fn the_checker_of_hosts_finds_a_standby_that_is_taken_for_a_primary() {
+    assert_found_by(Plant::HideStandby, "hosts: ");
 }
 
 #[test]

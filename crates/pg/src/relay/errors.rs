@@ -53,7 +53,7 @@ impl Link<'_> {
         if server_state::doubts_refusal(wants) && fields.sqlstate() == READ_ONLY_TRANSACTION {
             // The client's transaction may be read-only by the client's own wish. A new server
             // shows whether all sessions are.
-            self.pipe.server.find_host(HostFinding::Doubtful);
+            self.pipe.find_host(HostFinding::Doubtful);
         }
         let failed = self.pipe.server.session.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;

@@ -128,10 +128,13 @@ impl Link<'_> {
         {
             return;
         }
+        let mut is_left = self.pipe.pool().settings.options.pool_mode == PoolMode::Session;
         if let Some(value) = reported.get(READ_ONLY) {
             self.pipe.note_read_only(value == b"on");
+            // Behind a question the client's next write would reach a server that refuses it.
+            is_left |= self.pipe.server.is_close_needed();
         }
-        if self.pipe.pool().settings.options.pool_mode == PoolMode::Session {
+        if is_left {
             // No other client gets this server before it is reset, so the reports are enough.
             let reported = reported.clone();
             return self.learn_defaults(reported.iter());

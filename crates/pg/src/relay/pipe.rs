@@ -3,6 +3,7 @@
 //! holds the server, a job, or nobody.
 
 use refrain_pool::event::Level;
+use refrain_pool::server::HostFinding;
 use refrain_pool::{Now, note_server_error};
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
@@ -100,8 +101,14 @@ impl Pipeline<'_> {
     fn note_recovery(&mut self, value: Option<&[u8]>) {
         let wants = self.pool().settings.server.target_session_attrs;
         if let Some(finding) = server_state::of_report(wants, value == Some(b"on")) {
-            self.server.find_host(finding);
+            self.find_host(finding);
         }
+    }
+
+    /// Takes in what the server has shown about its host's state.
+    #[cold]
+    pub(crate) fn find_host(&mut self, finding: HostFinding) {
+        self.core_state.find_host(self.server, finding, self.now, self.ports);
     }
 
     /// Notes that sessions may, or may not, write unless they say otherwise: the server's
@@ -110,7 +117,7 @@ impl Pipeline<'_> {
     pub(crate) fn note_read_only(&mut self, is_read_only: bool) {
         let wants = self.pool().settings.server.target_session_attrs;
         if let Some(finding) = server_state::of_default(wants, is_read_only) {
-            self.server.find_host(finding);
+            self.find_host(finding);
         }
     }
 

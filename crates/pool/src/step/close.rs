@@ -2,12 +2,12 @@
 
 use crate::connections::Connection;
 use crate::engine::Step;
-use crate::event::Action;
+use crate::event::{Action, Level, News};
 use crate::hosts::HostPlace;
-use crate::ids::Conn;
+use crate::ids::{Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
-use crate::server::{Holder, HostFinding, Server, ServerState};
+use crate::server::{Holder, Server, ServerState};
 
 impl<P: Protocol> Step<'_, P> {
     /// Closes a server that no client holds, with a goodbye if it was logged in.
@@ -18,8 +18,6 @@ impl<P: Protocol> Step<'_, P> {
                 P::goodbye(self.ports.out(conn));
             }
             self.ports.close(conn);
-            // Before another server is connected for those who wait.
-            self.host_shown(&server);
             self.forget_server(&server);
         }
     }
@@ -76,30 +74,37 @@ impl<P: Protocol> Step<'_, P> {
         server.and_then(|server| server.place.as_ref()).is_some_and(HostPlace::takes_any)
     }
 
-    /// Acts on the finding about its host's state of a server that is closed now.
-    pub(crate) fn host_shown(&mut self, server: &Server<P>) {
-        let (Some(place), Some(finding)) = (&server.place, server.finding) else { return };
-        match finding {
-            HostFinding::Doubtful if place.doubt(self.now) => self.try_login(server.pool),
-            HostFinding::Unsuited if place.unsuit() => self.leave_host(place),
-            HostFinding::Doubtful | HostFinding::Unsuited => {}
-        }
-    }
-
     /// Has no server of a host be lent again, on any core.
     pub(crate) fn leave_host(&mut self, place: &HostPlace) {
         for core in self.engine.core_state.others() {
-            let message = CoreMessage::HostUnsuited { place: place.clone() };
+            let message = CoreMessage::HostUnsuited { place: place.clone(), shown_by: None };
             self.ports.act(Action::Tell { core, message });
         }
         self.leave_host_here(place);
     }
 
+    /// Handles the message that a host is not in the state that pools want.
+    pub(crate) fn host_is_unsuited(&mut self, place: &HostPlace, shown_by: Option<PoolId>) {
+        if let Some(pool) = shown_by {
+            let told = format!("{}: a server there reports it", place.host());
+            self.note_host(pool, place.host(), Level::Info, News::HostUnsuited.key(), told);
+        }
+        // The host may have become good again since.
+        if place.is_unsuited() {
+            self.leave_host_here(place);
+        }
+    }
+
     /// Closes the idle servers of a host, and the others once they are free.
     pub(crate) fn leave_host_here(&mut self, place: &HostPlace) {
+        self.leave_servers(|server| server.place.as_ref().is_some_and(|other| other.is(place)));
+    }
+
+    /// Closes the idle ones of these servers, and the others once they are free.
+    pub(crate) fn leave_servers(&mut self, which: impl Fn(&Server<P>) -> bool) {
         for conn in self.engine.connections.conns() {
             let Connection::Server(server) = self.engine.connections.get(conn) else { continue };
-            if server.is_new() || !server.place.as_ref().is_some_and(|other| other.is(place)) {
+            if server.is_new() || !which(server) {
                 continue;
             }
             if matches!(server.state, ServerState::Idle) {

@@ -30,7 +30,10 @@ impl<P: Protocol> Step<'_, P> {
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
-            CoreMessage::HostUnsuited { place } => self.leave_host_here(&place),
+            CoreMessage::HostUnsuited { place, shown_by } => {
+                self.host_is_unsuited(&place, shown_by)
+            }
+            CoreMessage::HostDoubted { pool } => self.try_login(pool),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),
             CoreMessage::DatabaseDrained { database } => self.end_database_drain(&database),
         }
@@ -42,6 +45,9 @@ impl<P: Protocol> Step<'_, P> {
             Command::Pause(database) => self.pause(database.as_ref()),
             Command::Resume(database) => self.resume(database.as_ref()),
             Command::Reconnect(database) => self.reconnect(database.as_ref()),
+            Command::LeaveAddresses(name, gone) => {
+                self.leave_servers(|server| server.is_at(&name, &gone));
+            }
             Command::Kill(database) => {
                 self.pause(database.as_ref());
                 self.kill(|pool| concerns(database.as_ref(), pool), DisconnectReason::Killed);

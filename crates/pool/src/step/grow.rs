@@ -141,7 +141,7 @@ impl<P: Protocol> Step<'_, P> {
         let Some(hosts) = &core_state.pool(id).settings.hosts else { return Some(None) };
         let (hosts, core) = (hosts.clone(), core_state.core);
         let [dice] = core_state.random();
-        Some(Some(HostPlace::new(&hosts, hosts.choose(self.now, (id, core), dice)?)))
+        Some(Some(hosts.choose(self.now, (id, core), dice)?))
     }
 
     /// Connects one more server, which was admitted.

@@ -9,7 +9,7 @@ use crate::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use crate::engine::Step;
 use crate::event::{Action, Level, News, TlsPeer};
 use crate::hosts::{Attempt, HostPlace};
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
@@ -52,18 +52,27 @@ impl<P: Protocol> Step<'_, P> {
         }
         let (host, place) = (server.host.clone(), server.place.clone());
         self.host_answers(id, &host);
+        let waiting = place.map_or_else(Vec::new, |place| self.host_found(conn, &place));
         self.let_in(id);
         self.free(conn);
-        if let Some(place) = place {
-            self.host_found(&place);
-        }
+        self.tell_of_host(waiting);
     }
 
-    /// Notes that a server at one of several hosts is logged in. Pools that waited for a host go
-    /// on.
-    fn host_found(&mut self, place: &HostPlace) {
+    /// Notes that a server at one of several hosts is logged in. It is not lent if the host's state
+    /// is another one by now. Returns the parts of pools that waited for a host.
+    fn host_found(&mut self, conn: Conn, place: &HostPlace) -> Vec<(PoolId, Core)> {
+        place.succeeds().unwrap_or_else(|| {
+            if let Some(server) = self.engine.connections.server(conn) {
+                server.close_needed = true;
+            }
+            Vec::new()
+        })
+    }
+
+    /// Has the parts of pools go on that waited for a host.
+    fn tell_of_host(&mut self, waiting: Vec<(PoolId, Core)>) {
         let own = self.engine.core_state.core;
-        for (pool, core) in place.succeeds() {
+        for (pool, core) in waiting {
             if core == own {
                 self.grow(pool);
             } else {

@@ -4,6 +4,7 @@
 //! test holds the answers back.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -331,6 +332,12 @@ impl World {
     pub(crate) fn all_answer(&mut self) {
         self.servers_answer = true;
         self.settle();
+    }
+
+    /// Tells the engine to which address a server was connected.
+    pub(crate) fn is_at(&mut self, server: ServerId, address: IpAddr) {
+        let End { core, conn, .. } = self.servers[server.0];
+        self.workers[core].engine.note_address(conn, address);
     }
 
     /// Ends an attempt to connect that was left under way.

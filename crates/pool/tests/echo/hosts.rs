@@ -1,7 +1,11 @@
 //! Several hosts of one database: which of them servers are connected to, and what happens when one
 //! dies or changes its state.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use refrain_pool::event::Command;
 
 use crate::harness::{ClientId, World};
 
@@ -131,9 +135,10 @@ fn a_host_that_changes_its_state_is_left() {
     world.unsuited = vec![A.to_owned()];
     let (of_bob, of_carl) = (world.server_of(bob), world.server_of(carl));
     world.server_says(of_bob.expect("it is lent"), "unsuited\n");
-    assert_eq!(world.hosts(), [A, A, A]);
+    assert_eq!(world.hosts(), [A, A], "the idle server is closed at once");
+    assert_eq!(world.logged().iter().filter(|key| **key == "host_unsuited").count(), 1);
     world.says(bob, "commit");
-    assert_eq!(world.hosts(), [A], "the idle server is closed as well");
+    assert_eq!(world.hosts(), [A]);
     world.heard(anna);
     assert_eq!(world.asks(anna, "one"), "one\n");
     assert_eq!(world.hosts(), [A, B]);
@@ -141,6 +146,24 @@ fn a_host_that_changes_its_state_is_left() {
     world.says(carl, "commit");
     assert_eq!(world.hosts(), [B]);
     assert!(!world.is_up(of_carl.expect("it was lent")));
+}
+
+#[test]
+fn a_login_from_before_the_change_shows_nothing() {
+    let mut world = world(2, "target_session_attrs = \"primary\"");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    world.says(anna, "begin");
+    world.servers_answer = false;
+    world.says(bob, "one");
+    let late = world.last_server();
+    let of_anna = world.server_of(anna).expect("it is lent");
+    world.server_says(of_anna, "unsuited\n");
+    world.server_says(late, "welcome 1 key\n");
+    assert!(!world.is_up(late), "it was asked for its state too early");
+    world.unsuited = vec![A.to_owned()];
+    world.all_answer();
+    assert_eq!(world.heard(bob), "one\n");
+    assert_eq!(world.hosts(), [A, B], "no other server was connected to the host");
 }
 
 #[test]
@@ -203,6 +226,31 @@ fn a_login_that_one_pool_cannot_make_keeps_no_other_from_the_host() {
     world.servers_answer = true;
     let bob = world.client_of("shop bob");
     assert_eq!(world.asks(bob, "one"), "one\n");
+}
+
+#[test]
+fn addresses_that_a_name_has_lost_are_left() {
+    let mut world = world(1, "");
+    let [anna, bob, carl] = clients(&mut world);
+    let addresses: [IpAddr; 2] =
+        ["192.0.2.1", "192.0.2.2"].map(|it| it.parse().expect("it is one"));
+    let servers =
+        [(anna, addresses[0]), (bob, addresses[0]), (carl, addresses[1])].map(|(it, at)| {
+            world.says(it, "begin");
+            let server = world.server_of(it).expect("it is lent");
+            world.is_at(server, at);
+            server
+        });
+    world.says(anna, "commit");
+    let gone = Arc::from(&addresses[..1]);
+    world.command(&Command::LeaveAddresses("b".into(), addresses.into()));
+    assert_eq!(servers.map(|server| world.is_up(server)), [true; 3], "another name has lost them");
+    world.command(&Command::LeaveAddresses("a".into(), gone));
+    assert_eq!(servers.map(|server| world.is_up(server)), [false, true, true]);
+    for client in [bob, carl] {
+        world.says(client, "commit");
+    }
+    assert_eq!(servers.map(|server| world.is_up(server)), [false, false, true]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn ask(port: u16, request: &str) -> String {
     rest(&mut stream)
 }
 
-fn get(port: u16, path: &str) -> String {
+pub(crate) fn get(port: u16, path: &str) -> String {
     ask(port, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
 }
 

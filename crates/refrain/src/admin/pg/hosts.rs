@@ -1,6 +1,6 @@
 //! The listing of hosts, where a database has several.
 
-use refrain_pool::hosts::{Health, HostView};
+use refrain_pool::hosts::HostView;
 
 use crate::admin::table::{Listing, bigint, int, text};
 
@@ -10,16 +10,9 @@ pub(in crate::admin) const HOSTS: Listing<HostView> = Listing {
     columns: &[
         text("host", |row| row.host.to_string()),
         text("target_session_attrs", |row| row.wants.word().to_owned()),
-        text("state", |row| {
-            match row.health {
-                Health::Unknown => "unknown",
-                Health::Good => "good",
-                Health::Down => "down",
-                Health::Unsuited => "unsuited",
-            }
-            .to_owned()
-        }),
+        text("state", |row| row.health.word().to_owned()),
         int("servers", |row| row.servers.into()),
+        bigint("looks", |row| row.looks),
         bigint("logins", |row| row.logins),
         bigint("failures", |row| row.failures),
         bigint("unsuited", |row| row.unsuited),
