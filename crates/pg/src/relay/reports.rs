@@ -53,6 +53,13 @@ impl Link<'_> {
     /// Records the settings that were reported since the last call.
     #[inline]
     pub(crate) fn take_reported(&mut self) {
+        if !self.pipe.server.session.settings.is_recorded() {
+            self.record_reported();
+        }
+    }
+
+    #[inline(never)]
+    fn record_reported(&mut self) {
         let Some(reported) = self.pipe.server.session.settings.take_reported() else { return };
         self.suspect_defaults(reported.by_server());
         let settings = &mut self.pipe.server.session.settings;
