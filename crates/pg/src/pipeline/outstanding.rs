@@ -33,9 +33,9 @@ mod syncs;
 use std::collections::VecDeque;
 
 use crate::ground::ids::Segment;
+pub(crate) use crate::pipeline::purposes::Purpose;
 pub(crate) use crate::pipeline::request_kinds::{
-    Failed, FakeReply, OutstandingRequest, Past, Purpose, Refusal, ReplyAction, RequestKind, Seq,
-    Syncs,
+    Failed, FakeReply, OutstandingRequest, Past, Refusal, ReplyAction, RequestKind, Seq, Syncs,
 };
 
 use self::rules::{Rule, rule};
