@@ -2,6 +2,4 @@
 //! known to be right.
 
 pub(crate) mod send;
-pub(crate) mod verify;
 pub(crate) mod unnamed;
-pub(crate) mod repeat;

@@ -11,9 +11,7 @@
 //! changed since the client's Parse, as far as passed through Refrain
 //! (`docs/decisions/0079-columns-that-are-checked-behind.md`).
 
-use refrain_wire::back::{Status, field};
-use refrain_wire::tag::back;
-use refrain_wire::write;
+use refrain_wire::back::Status;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
@@ -21,7 +19,6 @@ use crate::relay::link::Link;
 use crate::relay::message::Next;
 use crate::statements::columns::{Columns, Expected};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE};
 
 /// The kind of message that uses a statement.
 #[derive(Clone, Copy)]
@@ -75,46 +72,5 @@ impl Link<'_> {
         let action = ReplyAction::Skip(Purpose::Check);
         let entry = OutstandingRequest::new(RequestKind::DescribeStatement, action);
         self.pipe.asks(called, entry.about(cached.statement.id));
-    }
-
-    /// Begins a new generation if two copies of one generation differ: the schema has changed
-    /// unseen, and other servers may have the older copy.
-    pub(crate) fn differs(&mut self, cached: &CachedStatement, generation: u32) {
-        let schema_version = self.pipe.pool().shared.protocol.schema_version();
-        if cached.statement.generation() == generation
-            && cached.statement.begin_generation(generation, schema_version)
-        {
-            self.pipe.pool().counters.protocol.statements_renewed += 1;
-        }
-    }
-
-    /// Gives the client the error of a stale plan in place of the replies to the rest of its
-    /// segment.
-    #[cold]
-    pub(crate) fn refuse_behind(&mut self, entry: &OutstandingRequest) {
-        let seen = self.pipe.server.session.expected.generation;
-        let own = self.client.session.statements.by_id(entry.statement);
-        if let Some(cached) = own.map(|own| own.held.cached().clone()) {
-            self.differs(&cached, seen);
-        }
-        if !self.pipe.server.session.outstanding.discard_segment() {
-            self.client.session.reading.skip_to_sync();
-        }
-        let fields: [(u8, &[u8]); 6] = [
-            (field::SEVERITY, b"ERROR"),
-            (field::SEVERITY_PLAIN, b"ERROR"),
-            (field::SQLSTATE, b"0A000"),
-            (field::MESSAGE, STALE_MESSAGE),
-            (field::FILE, STALE_FILE),
-            (field::ROUTINE, STALE_ROUTINE),
-        ];
-        let out = self.pipe.ports.out(self.client.conn());
-        write::message(out, back::ERROR_RESPONSE, |out| {
-            for (code, value) in fields {
-                out.push(code);
-                write::string(out, value);
-            }
-            out.push(0);
-        });
     }
 }

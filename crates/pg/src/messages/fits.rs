@@ -9,20 +9,17 @@
 
 use std::rc::Rc;
 
-use refrain_wire::back::{RowShape, row_shape};
 use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
 use crate::messages::check::Use;
-use crate::pipeline::outstanding::{
-    FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
-};
+use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
-use crate::statements::columns::{Columns, Expected, Found, Shape, of_parameters};
-use crate::statements::of_client::{ClientStatement, UNSEEN, mark};
+use crate::statements::columns::{Columns, Expected, Found};
+use crate::statements::of_client::{ClientStatement, UNSEEN};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
 
@@ -287,88 +284,6 @@ impl Link<'_> {
             }
             None => drop(self.pipe.owe(entry)),
         }
-    }
-
-    /// Keeps a ParameterDescription, the first half of the answer to a Describe.
-    pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        let hash = self.pipe.core_state.shared.protocol.registry.hash_bytes(body);
-        self.pipe.server.session.front.describe_parameters(body, hash);
-    }
-
-    /// Handles the answer to a Describe: it tells the columns of the copy, and of every client
-    /// statement whose columns are those of the same Parse.
-    pub(crate) fn described(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
-        if entry.statement == 0 {
-            return;
-        }
-        let id = entry.statement;
-        let whole = entry.kind == RequestKind::DescribeStatement;
-        if let Some(own) = self.client.session.statements.by_id(id).filter(|_| whole) {
-            own.held.cached().learn_description(
-                &self.pipe.server.session.front.parameters().types,
-                !body.is_empty(),
-            );
-        }
-        let types = self.hash_columns(body, RowShape::Types);
-        let columns = Columns::Known(match whole {
-            true => Shape::of_statement(types, self.hash_columns(body, RowShape::Modifiers)),
-            false => Shape::of_portal(types),
-        });
-        let parameters =
-            if whole { of_parameters(self.pipe.server.session.front.parameters().hash) } else { 0 };
-        if entry.action == ReplyAction::Skip(Purpose::Check) {
-            self.pipe.server.session.expected.compare(columns, parameters);
-        }
-        if entry.behind > 0 {
-            let (server, parse) = (self.pipe.server.serial(), seq - u64::from(entry.behind));
-            self.found_columns(id, Columns::of(server, parse), columns, whole);
-        }
-        if !whole {
-            return;
-        }
-        let statements = &mut self.pipe.server.session.statements;
-        let described = statements.describe(id, seq, columns, parameters);
-        let Some((generation, columns)) = described else { return };
-        let mut cached = None::<Rc<CachedStatement>>;
-        self.client.session.statements.for_all_of(id, |name, own| {
-            cached.get_or_insert_with(|| own.held.cached().clone());
-            if entry.action == ReplyAction::Forward && mark(name) == entry.name {
-                own.columns = columns;
-                (own.parameters, own.generation) = (parameters, generation);
-            }
-        });
-        // A transaction that changes the schema may be rolled back: nothing is learned from it.
-        if let Some(cached) =
-            cached.filter(|_| !self.pipe.server.session.transaction.changes_schema())
-            && cached.learn_columns(generation, columns)
-        {
-            self.differs(&cached, generation);
-        }
-    }
-
-    /// Records the columns that a Parse found: for all client statements with the same ID, for the
-    /// copy that it made, and for copies that an undo would bring back; for a copy with a name only
-    /// a `whole` description.
-    fn found_columns(&mut self, id: u64, before: Columns, columns: Columns, whole: bool) {
-        let statements = &mut self.pipe.server.session.statements;
-        if whole || statements.peek(id).is_none_or(|slot| slot.found.columns != before) {
-            statements.find_columns(id, before, columns);
-        }
-        let known = |now: &mut Columns| {
-            if *now == before {
-                *now = columns;
-            }
-        };
-        self.client.session.statements.found_columns(id, known);
-    }
-
-    fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
-        let mut rows = std::mem::take(&mut self.pipe.core_state.protocol.scratch);
-        rows.clear();
-        row_shape(&mut rows, body, what);
-        let hash = self.pipe.core_state.shared.protocol.registry.hash_bytes(&rows);
-        self.pipe.core_state.protocol.scratch = rows;
-        hash
     }
 }
 

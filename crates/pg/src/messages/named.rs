@@ -298,7 +298,7 @@ impl Link<'_> {
         self.ensure_named(cached);
         let called = Called::Named(cached.statement.generation());
         let lent = ByName::Statement(self.pipe.server.session.outstanding.segment());
-        let mut statement = self.client_statement(cached.clone(), called);
+        let mut statement = self.pipe.client_statement(cached.clone(), called);
         statement.lend(lent);
         let outstanding = &self.pipe.server.session.outstanding;
         let (name, parsed) = (Name::from_slice(parse.name), (seq, Parsed::There));

@@ -91,7 +91,7 @@ impl Link<'_> {
             true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
-        let statement = self.client_statement(cached.clone(), called);
+        let statement = self.pipe.client_statement(cached.clone(), called);
         let parsed = if known { Parsed::Here } else { Parsed::There };
         self.client.session.statements.parse(
             Name::from_slice(parse.name),
@@ -131,14 +131,14 @@ impl Link<'_> {
             self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.send_parse_unnamed(&cached, ReplyAction::Forward)
+            self.pipe.send_parse_unnamed(&cached.statement, ReplyAction::Forward)
         };
         let runs_named = way == ParseWay::Named;
         let called = match runs_named {
             true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
-        let own = self.client_statement(cached.clone(), called);
+        let own = self.pipe.client_statement(cached.clone(), called);
         let outstanding = &self.pipe.server.session.outstanding;
         self.client.session.statements.replace_unnamed(seq, Some(own), outstanding);
         if runs_named {

@@ -4,8 +4,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_wire::write;
-
 use crate::ground::ids::EnvId;
 use crate::ground::name::Name;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
@@ -14,9 +12,7 @@ use crate::relay::link::Link;
 use crate::relay::message::Message;
 use crate::settings::session::{self, Settings};
 use crate::state::client::pins::Pins;
-use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
-use crate::statements::of_server::Unnamed;
 use crate::statements::statement::Identity;
 
 impl Link<'_> {
@@ -34,7 +30,7 @@ impl Link<'_> {
             self.pipe.send_parse_named(&cached.statement, action);
             Called::Named(cached.statement.generation())
         } else {
-            self.send_parse_unnamed(cached, action);
+            self.pipe.send_parse_unnamed(&cached.statement, action);
             Called::Unnamed
         }
     }
@@ -50,24 +46,6 @@ impl Link<'_> {
         } else {
             self.pipe.send_parse_named(&cached.statement, ReplyAction::Skip(Purpose::Prepare));
         }
-    }
-
-    /// Returns a new client statement, which returns the columns that the server's copy does.
-    pub(crate) fn client_statement(
-        &self,
-        cached: Rc<CachedStatement>,
-        called: Called,
-    ) -> ClientStatement {
-        let (statements, generation) =
-            (&self.pipe.server.session.statements, cached.statement.generation());
-        let found = match called {
-            Called::Unnamed => statements.unnamed().found,
-            Called::Named(_) => {
-                statements.peek(cached.statement.id).map(|slot| slot.found).unwrap_or_default()
-            }
-        };
-        let columns = found.columns;
-        ClientStatement::new(ClientRef::new(cached), generation, columns)
     }
 
     /// Returns the statement with this text and these parameter types, in the client's environment:
@@ -172,30 +150,8 @@ impl Link<'_> {
         if cached.is_worth_a_name() {
             self.pipe.send_parse_named(&cached.statement, action)
         } else {
-            self.send_parse_unnamed(cached, action)
+            self.pipe.send_parse_unnamed(&cached.statement, action)
         }
-    }
-
-    /// Sends a Parse of the server's unnamed statement.
-    pub(crate) fn send_parse_unnamed(
-        &mut self,
-        cached: &Rc<CachedStatement>,
-        action: ReplyAction,
-    ) -> u64 {
-        let statement = &cached.statement;
-        write::parse(self.pipe.ports.out(self.pipe.server.conn()), b"", statement.tail());
-        self.pipe.pool().counters.protocol.server_parses += 1;
-        let found = self.pipe.found(statement);
-        let seq =
-            self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
-        let unnamed = Unnamed {
-            id: statement.id,
-            generation: statement.generation(),
-            segment: self.pipe.server.session.outstanding.segment(),
-            found,
-        };
-        self.pipe.server.session.statements.replace_unnamed(seq, unnamed);
-        seq
     }
 
     /// Returns the client's name, changed if it begins as internal names do: a client must not

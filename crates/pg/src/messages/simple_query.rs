@@ -102,17 +102,6 @@ impl Link<'_> {
         }
     }
 
-    /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
-    /// string, even one that fails (E17). An error before the query may skip that.
-    pub(crate) fn forget_unnamed(&mut self) {
-        let outstanding = &self.pipe.server.session.outstanding;
-        let (seq, skippable) = (outstanding.next_seq(), outstanding.is_open());
-        let segment = outstanding.segment();
-        self.client.session.statements.query_drops_unnamed(outstanding);
-        let statements = &mut self.pipe.server.session.statements;
-        statements.drop_unnamed(segment, skippable.then_some(seq));
-    }
-
     /// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other
     /// sessions are connected to them (DROP DATABASE): idle servers disconnect. PostgreSQL waits
     /// five seconds for them, and then fails with 55006 (`CountOtherDBBackends`).
@@ -251,14 +240,6 @@ impl Link<'_> {
         self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits),
         )
-    }
-
-    /// Sends the client the fake reply to its query: the server has run the one in its place.
-    pub(crate) fn answered_there(&mut self, made: FakeReply) {
-        if made == FakeReply::DeallocateAll {
-            self.client.session.statements.forget_named();
-        }
-        write_fake(self.pipe.ports.out(self.client.conn()), made);
     }
 
     /// Whether the statement that a query runs by this name returns the columns that the client's

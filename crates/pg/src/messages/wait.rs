@@ -41,11 +41,15 @@ impl Link<'_> {
     }
 
     /// Waits as [`Self::wait_for_reading`] does, if the server lacks the statement.
+    #[inline]
     pub(crate) fn wait_for_foreign(
         &mut self,
         name: &[u8],
         cached: &CachedStatement,
     ) -> Result<(), Stop> {
+        if !self.may_be_read_otherwise(cached) {
+            return Ok(());
+        }
         let there = match name.is_empty() {
             true => self.unnamed_is(cached),
             false => self.pipe.server.session.has(&cached.statement).is_some(),
@@ -57,13 +61,21 @@ impl Link<'_> {
     /// (E57). Requests under way may change the settings, or take a change back. Then Refrain knows
     /// whether to prepare it under other settings.
     pub(crate) fn wait_for_reading(&mut self, cached: &CachedStatement) -> Result<(), Stop> {
-        let unsure = self.client.session.settings.unknown_since().is_some_and(|since| since.reads);
-        if !cached.statement.has_constants() || !unsure && !self.is_foreign(cached) {
+        if !self.may_be_read_otherwise(cached) {
             return Ok(());
         }
         self.know_settings()?;
         let ready = self.pipe.server.session.outstanding.is_empty() || !self.is_foreign(cached);
         if ready { Ok(()) } else { Err(Stop::Replies) }
+    }
+
+    /// Whether a statement has constants that the server may read in another way than at the
+    /// client's Parse.
+    #[inline]
+    fn may_be_read_otherwise(&self, cached: &CachedStatement) -> bool {
+        let unknown = || self.client.session.settings.unknown_since();
+        let unsure = || unknown().is_some_and(|since| since.reads);
+        (unsure() || self.is_foreign(cached)) && cached.statement.has_constants()
     }
 
     /// Whether the server's unnamed statement is this one for certain, in its current generation.

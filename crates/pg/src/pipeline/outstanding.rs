@@ -27,19 +27,20 @@
 //! Not here: whether the client may send a message (`messages`), and which server gets it (`step`).
 
 mod failing;
+mod rules;
 mod syncs;
 
 use std::collections::VecDeque;
 
 use crate::ground::ids::Segment;
+pub(crate) use crate::pipeline::purposes::Purpose;
 pub(crate) use crate::pipeline::request_kinds::{
-    Failed, FakeReply, OutstandingRequest, Past, Purpose, Refusal, ReplyAction, RequestKind, Seq,
-    Syncs,
+    Failed, FakeReply, OutstandingRequest, Past, Refusal, ReplyAction, RequestKind, Seq, Syncs,
 };
 
+use self::rules::{Rule, rule};
 use refrain_sql::Traits;
 use refrain_wire::back::Status;
-use refrain_wire::tag::back;
 
 /// Segments in which something changed, from the first one that is not over.
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,67 +145,6 @@ impl Default for Outstanding {
     }
 }
 
-/// The effect that a reply has on the request that it answers.
-enum Rule {
-    /// Strikes the request off.
-    Ends,
-    /// Leaves the request there: more replies are to come.
-    Goes,
-    /// Never comes for such a request.
-    Never,
-}
-
-/// Looks up the effect of a reply on a request. The table is from "Message Flow" in PostgreSQL's
-/// manual.
-fn rule(kind: RequestKind, tag: u8) -> Rule {
-    use RequestKind::*;
-    let (goes, ends): (&[u8], &[u8]) = match kind {
-        Parse => (&[], &[back::PARSE_COMPLETE]),
-        Bind => (&[], &[back::BIND_COMPLETE]),
-        Close => (&[], &[back::CLOSE_COMPLETE]),
-        DescribeStatement => {
-            (&[back::PARAMETER_DESCRIPTION], &[back::ROW_DESCRIPTION, back::NO_DATA])
-        }
-        DescribePortal => (&[], &[back::ROW_DESCRIPTION, back::NO_DATA]),
-        Execute => {
-            (STREAM, &[back::COMMAND_COMPLETE, back::EMPTY_QUERY_RESPONSE, back::PORTAL_SUSPENDED])
-        }
-        Query => (QUERY, &[back::READY_FOR_QUERY]),
-        Sync => (&[], &[back::READY_FOR_QUERY]),
-        FunctionCall => (&[back::FUNCTION_CALL_RESPONSE], &[back::READY_FOR_QUERY]),
-        Syncs => (&[back::READY_FOR_QUERY], &[back::CLOSE_COMPLETE]),
-        Readies => (&[back::READY_FOR_QUERY], &[]),
-        Nothing | CopyEnd => (&[], &[]),
-    };
-    if ends.contains(&tag) {
-        Rule::Ends
-    } else if goes.contains(&tag) {
-        Rule::Goes
-    } else {
-        Rule::Never
-    }
-}
-
-const STREAM: &[u8] = &[
-    back::DATA_ROW,
-    back::COPY_DATA,
-    back::COPY_OUT_RESPONSE,
-    back::COPY_IN_RESPONSE,
-    back::COPY_DONE,
-    back::COPY_BOTH_RESPONSE,
-];
-const QUERY: &[u8] = &[
-    back::DATA_ROW,
-    back::COMMAND_COMPLETE,
-    back::ROW_DESCRIPTION,
-    back::EMPTY_QUERY_RESPONSE,
-    back::COPY_DATA,
-    back::COPY_OUT_RESPONSE,
-    back::COPY_IN_RESPONSE,
-    back::COPY_DONE,
-    back::COPY_BOTH_RESPONSE,
-];
-
 impl Outstanding {
     /// Adds the request for a message that was just sent. Returns its number, and a fake reply if
     /// the client is to get that now.
@@ -237,19 +177,13 @@ impl Outstanding {
     ///
     /// # Errors
     /// A reply that the oldest request does not name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, UnexpectedMessage> {
         let Some(&entry) = self.entries.front() else { return Err(self.unexpected(tag)) };
         let done = match rule(entry.kind, tag) {
             Rule::Ends => true,
             Rule::Goes => false,
-            // It is unknown how many Syncs a failed COPY has skipped: the first other reply belongs
-            // to the request behind them.
-            Rule::Never if entry.kind == RequestKind::Readies => {
-                self.pop();
-                return self.settle(tag);
-            }
-            Rule::Never => return Err(self.unexpected(tag)),
+            Rule::Never => return self.settle_behind(tag),
         };
         let seq = self.head;
         self.follow_copy(tag, entry.kind);
@@ -257,6 +191,19 @@ impl Outstanding {
             self.pop();
         }
         Ok(Settled { entry, seq, done })
+    }
+
+    /// Applies a reply to the request behind the oldest one. It is unknown how many Syncs a failed
+    /// COPY has skipped: the first other reply belongs to the request behind them.
+    #[cold]
+    fn settle_behind(&mut self, tag: u8) -> Result<Settled, UnexpectedMessage> {
+        while self.entries.front().is_some_and(|entry| entry.kind == RequestKind::Readies) {
+            self.pop();
+        }
+        match self.entries.front().map(|entry| rule(entry.kind, tag)) {
+            Some(Rule::Ends | Rule::Goes) => self.settle(tag),
+            Some(Rule::Never) | None => Err(self.unexpected(tag)),
+        }
     }
 
     /// True if the turn of a fake reply, or of a mark, has come.
@@ -498,6 +445,8 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
+    use refrain_wire::tag::back;
+
     use super::*;
 
     pub(super) fn owing(kind: &[RequestKind]) -> Outstanding {

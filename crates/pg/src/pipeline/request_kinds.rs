@@ -5,6 +5,7 @@ use refrain_sql::Traits;
 use refrain_wire::tag::front;
 
 use crate::ground::ids::Segment;
+use crate::pipeline::purposes::{Purpose, Treatment};
 
 /// The number of an outstanding request, counted from the first request of a server.
 pub(crate) type Seq = u64;
@@ -88,42 +89,16 @@ impl ReplyAction {
             Self::Skip(_) | Self::Fake(_) => false,
         }
     }
-}
 
-/// Why Refrain sent a request of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// To have a statement on this server, or to make room for one.
-    Prepare,
-    /// To read a statement's constants under the settings of the client's Parse.
-    Environment,
-    /// To go back from those settings to the client's current ones.
-    Return,
-    /// To see whether a statement still has the columns and parameters that the client was told.
-    Shape,
-    /// To see that of a copy which the server runs already.
-    Check,
-    /// Not Refrain's: the client sent it, and got an error in place of all replies.
-    Discard,
-    /// To give the server the settings of its client.
-    SyncSettings,
-    /// To read the settings that the client's session has.
-    ReadSettings,
-    /// To have that question answered whatever the client has set.
-    Guard,
-    /// To put back the settings of the client's startup packet after RESET: the server went back to
-    /// those of its own login.
-    Restore,
-    /// To count the Syncs that a COPY has skipped.
-    Count,
-    /// To remove what a client left behind.
-    Reset,
-    /// To end a transaction that a client left open.
-    Rollback,
-    /// To see whether a normalized query may be prepared.
-    Verify,
-    /// To run a prepared statement in place of a simple query.
-    Autoprepare,
+    /// Returns the treatment of the server's messages while it answers the request, if the request
+    /// is Refrain's own.
+    #[inline]
+    pub(crate) fn own(self) -> Option<&'static Treatment> {
+        match self {
+            Self::Skip(purpose) => Some(purpose.treatment()),
+            _ => None,
+        }
+    }
 }
 
 /// Why Refrain has the server refuse a request.

@@ -1,11 +1,15 @@
 //! Copies of statements on a server: prepared, closed to make room, and described.
 
+use std::rc::Rc;
+
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::pipe::Pipeline;
 use crate::statements::columns::{Columns, Found};
-use crate::statements::of_server::{ServerRef, ServerStatement};
+use crate::statements::of_client::{ClientRef, ClientStatement};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
 use crate::statements::statement::{Generation, Statement};
 
 /// The name under which the server knows a statement.
@@ -33,6 +37,40 @@ impl Pipeline<'_> {
     pub(crate) fn send_parse_named(&mut self, statement: &Statement, action: ReplyAction) -> Seq {
         self.make_room(statement.id, statement.tail().len(), Purpose::Prepare);
         self.send_parse_there(statement, action, false)
+    }
+
+    /// Sends a Parse of the server's unnamed statement.
+    pub(crate) fn send_parse_unnamed(&mut self, statement: &Statement, action: ReplyAction) -> Seq {
+        write::parse(self.out(), b"", statement.tail());
+        self.pool().counters.protocol.server_parses += 1;
+        let found = self.found(statement);
+        let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
+        let unnamed = Unnamed {
+            id: statement.id,
+            generation: statement.generation(),
+            segment: self.server.session.outstanding.segment(),
+            found,
+        };
+        self.server.session.statements.replace_unnamed(seq, unnamed);
+        seq
+    }
+
+    /// Returns a new client statement, which returns the columns that the server's copy does.
+    pub(crate) fn client_statement(
+        &self,
+        cached: Rc<CachedStatement>,
+        called: Called,
+    ) -> ClientStatement {
+        let (statements, generation) =
+            (&self.server.session.statements, cached.statement.generation());
+        let found = match called {
+            Called::Unnamed => statements.unnamed().found,
+            Called::Named(_) => {
+                statements.peek(cached.statement.id).map(|slot| slot.found).unwrap_or_default()
+            }
+        };
+        let columns = found.columns;
+        ClientStatement::new(ClientRef::new(cached), generation, columns)
     }
 
     /// Writes the Parse under the internal name, and records that the server has the statement

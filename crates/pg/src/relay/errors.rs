@@ -20,6 +20,7 @@ use crate::ground::server_state;
 use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
+use crate::pipeline::purposes::{OwnError, Unasked};
 use crate::relay::link::Link;
 use crate::relay::reader::Halt;
 use crate::relay::words::Words;
@@ -133,7 +134,8 @@ impl Link<'_> {
         if self.pipe.server.is_shared() && self.gives_way(entry, fields) {
             return Err(Halt::Elsewhere);
         }
-        let before = entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+        let own = entry.action.own();
+        let before = own.is_some_and(|own| own.error == OwnError::RefuseSettings);
         Ok(!before && (self.runs_again(entry, fields) || self.unnamed_runs_again(entry, fields)))
     }
 
@@ -146,13 +148,13 @@ impl Link<'_> {
         name: Option<&[u8]>,
     ) -> Result<bool, Halt> {
         let fields = &words.fields;
-        match failed.entry.action {
-            ReplyAction::Skip(Purpose::SyncSettings) => {
-                return Err(self.settings_refused(failed, fields));
-            }
-            ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings)
-                if self.looks_again(fields) || self.reads_again(fields) => {}
-            ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings) => {
+        if let ReplyAction::Refuse(why) = failed.entry.action {
+            return Ok(self.tell_refusal(why, words));
+        }
+        match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
+            OwnError::RefuseSettings => return Err(self.settings_refused(failed, fields)),
+            OwnError::ReadAgain if self.looks_again(fields) || self.reads_again(fields) => {}
+            OwnError::ReadAgain => {
                 self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.settings.give_up_reading();
                 self.pipe.server.session.soil();
@@ -160,24 +162,17 @@ impl Link<'_> {
             }
             // Going back to the client's settings has failed (E57). The statement is prepared, and
             // the end of Refrain's own segment goes back to the settings all the same.
-            ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() && !self.fails_block() => {}
-            ReplyAction::Skip(Purpose::Restore) => return Ok(self.fails_to_restore(failed, words)),
-            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.pipe.server.close_later(),
-            ReplyAction::Skip(Purpose::Shape)
+            OwnError::TellInBlock if self.is_ours_alone() && !self.fails_block() => {}
+            OwnError::RestoreAgain => return Ok(self.fails_to_restore(failed, words)),
+            OwnError::Close => self.pipe.server.close_later(),
+            OwnError::Stale
                 if failed.entry.kind == RequestKind::Bind && is_behind_parameters(fields) =>
             {
                 return Ok(self.tell_instead(Refusal::Stale, fields));
             }
-            ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
-            // The client has got an error already.
-            ReplyAction::Skip(Purpose::Discard) => {}
-            ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
-            ReplyAction::Forward
-            | ReplyAction::Held
-            | ReplyAction::Rows
-            | ReplyAction::Instead(_)
-            | ReplyAction::Skip(_)
-            | ReplyAction::Fake(_) => {
+            OwnError::Stale if failed.until == failed.seq => {}
+            OwnError::Nothing => {}
+            OwnError::Tell | OwnError::TellOnce | OwnError::TellInBlock | OwnError::Stale => {
                 self.forward(&failed.entry, words, name);
                 return Ok(true);
             }
@@ -228,13 +223,11 @@ impl Link<'_> {
         if self.pipe.server.session.front.skips_error(failed) {
             return true;
         }
-        let ours = match failed.entry.action {
-            ReplyAction::Skip(Purpose::Prepare | Purpose::Environment) => true,
-            ReplyAction::Skip(Purpose::Return) => self.fails_block(),
+        let ours = match failed.entry.action.own().map(|own| own.error) {
+            Some(OwnError::TellOnce) => true,
+            Some(OwnError::TellInBlock) => self.fails_block(),
             // A cancel request may hit the Describe behind the Parse.
-            ReplyAction::Skip(Purpose::Shape) => {
-                self.client.session.reading.ahead() != Ahead::Nothing
-            }
+            Some(OwnError::Stale) => self.client.session.reading.ahead() != Ahead::Nothing,
             _ => false,
         };
         if ours && self.is_ours_alone() && !self.client.session.reading.refuse_ahead() {
@@ -352,8 +345,7 @@ impl Link<'_> {
     fn forward(&mut self, entry: &OutstandingRequest, words: &Words<'_>, name: Option<&[u8]>) {
         // The client did not send the text of an internal Parse just now, so a position in it would
         // mislead (E33).
-        let ours =
-            matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
+        let ours = entry.action.own().is_some_and(|own| own.unasked != Unasked::All);
         let fields = self.as_sent(entry, &words.fields);
         let prefix = self.pipe.core_state.shared.protocol.registry.prefix();
         let out = self.pipe.ports.out(self.client.conn());

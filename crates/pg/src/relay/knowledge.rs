@@ -16,7 +16,16 @@ const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCE
 
 impl Link<'_> {
     /// Notes that a text may change settings, or take a change back.
+    #[inline]
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
+        // Nearly every text: a read or a write of rows, without a word that does more.
+        let plain = matches!(scan.kind, Kind::Select | Kind::Insert | Kind::Update | Kind::Delete);
+        if !(plain && scan.traits.is_empty()) {
+            self.note_settings_of(text, scan);
+        }
+    }
+
+    fn note_settings_of(&mut self, text: &[u8], scan: &Scan) {
         self.note_beside(text, scan);
         let sets = scan.traits.intersects(SETS);
         self.pipe.server.session.settings.may_stick(sets || runs_prepared(text, scan.kind));

@@ -4,7 +4,8 @@
 use refrain_sql::Traits;
 use refrain_wire::back as read;
 
-use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
+use crate::pipeline::purposes::Reports;
 use crate::relay::link::Link;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
 use crate::results::filling::reported_age;
@@ -23,9 +24,8 @@ impl Link<'_> {
     pub(crate) fn tell_report(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
         // Refrain sets other settings for one Parse and goes back (E57). The client must not hear
         // of that.
-        let passes = [ReplyAction::Skip(Purpose::Environment), ReplyAction::Skip(Purpose::Return)];
-        let passing = |e: &OutstandingRequest| passes.contains(&e.action);
-        if self.pipe.server.session.outstanding.front().is_some_and(passing) {
+        let own = self.pipe.server.session.outstanding.front().and_then(|entry| entry.action.own());
+        if own.is_some_and(|own| own.reports == Reports::Hidden) {
             return Ok(Goes::Nowhere);
         }
         if name == AGE_REPORT {
@@ -53,6 +53,13 @@ impl Link<'_> {
     /// Records the settings that were reported since the last call.
     #[inline]
     pub(crate) fn take_reported(&mut self) {
+        if !self.pipe.server.session.settings.is_recorded() {
+            self.record_reported();
+        }
+    }
+
+    #[inline(never)]
+    fn record_reported(&mut self) {
         let Some(reported) = self.pipe.server.session.settings.take_reported() else { return };
         self.suspect_defaults(reported.by_server());
         let settings = &mut self.pipe.server.session.settings;
@@ -69,9 +76,11 @@ impl Link<'_> {
     /// Whether the client hears of this setting later: a RESET is under way, behind which Refrain
     /// restores it.
     fn is_held(&self, name: &[u8]) -> bool {
-        let held = [ReplyAction::Held, ReplyAction::Skip(Purpose::Restore)];
-        let first = self.pipe.server.session.outstanding.front();
-        first.is_some_and(|entry| held.contains(&entry.action) || restores(entry))
+        let later = |entry: &OutstandingRequest| {
+            let own = entry.action.own().is_some_and(|own| own.reports == Reports::Later);
+            own || entry.action == ReplyAction::Held || restores(entry)
+        };
+        self.pipe.server.session.outstanding.front().is_some_and(later)
             && self.client.session.settings.begin_with(name)
     }
 

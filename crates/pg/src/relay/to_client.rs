@@ -15,6 +15,7 @@ use refrain_wire::tag::back;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
+use crate::pipeline::purposes::{Done, Rows, Unasked};
 use crate::relay::link::{Link, write_fake};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
@@ -47,9 +48,8 @@ impl<'a> Reader<'a> for Link<'a> {
     fn awaits_row(&mut self, length: usize) -> bool {
         // Rows that answer Refrain's own queries about settings must be read here, so they may not
         // stream.
-        let asked = [Purpose::Guard, Purpose::ReadSettings, Purpose::SyncSettings];
-        let front = self.pipe.server.session.outstanding.front();
-        let ours = front.is_some_and(|entry| asked.map(ReplyAction::Skip).contains(&entry.action));
+        let own = self.pipe.server.session.outstanding.front().and_then(|entry| entry.action.own());
+        let ours = own.is_some_and(|own| own.rows != Rows::Nothing);
         let long = length > SETTINGS_BYTES_MAX;
         // A row of settings longer than `SETTINGS_BYTES_MAX` is not kept: the settings count as
         // unknown.
@@ -82,12 +82,10 @@ impl<'a> Reader<'a> for Link<'a> {
         self.release(run);
         let settled = self.pipe.server.session.outstanding.settle(back::DATA_ROW)?;
         self.advance(run, length, action(&settled.entry, back::DATA_ROW));
-        match settled.entry.action {
-            ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings) => {
-                self.read_settings_row(body);
-            }
-            ReplyAction::Skip(Purpose::SyncSettings) => self.sync_settings_row(body),
-            _ => {}
+        match settled.entry.action.own().map(|own| own.rows) {
+            Some(Rows::Settings) => self.read_settings_row(body),
+            Some(Rows::Synced) => self.sync_settings_row(body),
+            Some(Rows::Nothing) | None => {}
         }
         Ok(())
     }
@@ -220,10 +218,7 @@ impl<'a> Reader<'a> for Link<'a> {
         if settled.done {
             self.take_reported();
             match (settled.entry.kind, settled.entry.action) {
-                (RequestKind::Execute, ReplyAction::Skip(Purpose::ReadSettings)) => {
-                    self.read_settings_ends()
-                }
-                (RequestKind::Execute, ReplyAction::Skip(Purpose::Restore)) => self.restored(body),
+                (RequestKind::Execute, ReplyAction::Skip(purpose)) => self.executed(purpose, body),
                 // The server has counted the Syncs that a failed COPY did not skip (E42).
                 (RequestKind::Syncs, _) => {
                     self.flush(run);
@@ -258,6 +253,23 @@ impl Link<'_> {
     fn note_own_write(&mut self) {
         if self.pipe.server.session.transaction.is_writing() {
             self.client.session.results.note_write(self.pipe.now);
+        }
+    }
+
+    /// Sends the client the fake reply to its query: the server has run the one in its place.
+    fn answered_there(&mut self, made: FakeReply) {
+        if made == FakeReply::DeallocateAll {
+            self.client.session.statements.forget_named();
+        }
+        write_fake(self.pipe.ports.out(self.client.conn()), made);
+    }
+
+    /// Handles the completion of an Execute of Refrain's own.
+    fn executed(&mut self, purpose: Purpose, body: &[u8]) {
+        match purpose.treatment().done {
+            Done::Read => self.read_settings_ends(),
+            Done::Restored => self.restored(body),
+            Done::Nothing | Done::Compared | Done::Reset => {}
         }
     }
 
@@ -334,12 +346,9 @@ fn action(entry: &OutstandingRequest, tag: u8) -> Goes {
 /// Decides whether the client gets a notice or a notification that comes while `entry` is the
 /// oldest request.
 fn unasked(entry: &OutstandingRequest, tag: u8) -> Goes {
-    match entry.action {
-        // The autoprepared statement runs in place of the client's query string.
-        ReplyAction::Skip(Purpose::Autoprepare) => Goes::On,
-        // The server has not got the client's settings yet: what comes now is not from the client's
-        // session.
-        ReplyAction::Skip(Purpose::SyncSettings) => Goes::Nowhere,
+    match entry.action.own().map(|own| own.unasked) {
+        Some(Unasked::All) => Goes::On,
+        Some(Unasked::Nothing) => Goes::Nowhere,
         // A notification answers no request. It is for the client, who has listened.
         _ if tag == back::NOTIFICATION_RESPONSE => Goes::On,
         _ => action(entry, tag),

@@ -14,6 +14,7 @@ use crate::ground::schema::DEFINES;
 use crate::pipeline::outstanding::{
     Failed, FakeReply, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
+use crate::pipeline::purposes::{Done, OwnError, Rows};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, LOOKED_INTO_MAX, Reader, ServerInput, rest_of};
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
@@ -102,10 +103,11 @@ impl<'a> Reader<'a> for Pipeline<'a> {
         }
         let failed = self.server.session.outstanding.fail()?;
         self.server.session.statements.undo(&failed);
-        if failed.entry.action == ReplyAction::Skip(Purpose::Reset) {
+        let own = failed.entry.action.own();
+        if own.is_some_and(|own| own.done == Done::Reset) {
             self.server.close_later();
         }
-        let syncs = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+        let syncs = own.is_some_and(|own| own.error == OwnError::RefuseSettings);
         if let Some(job) = self.server.job_mut() {
             job.fails(&failed.entry, fields);
         }
@@ -135,7 +137,7 @@ impl<'a> Reader<'a> for Pipeline<'a> {
             session.transaction.change_schema();
         }
         self.becomes_ready(status);
-        if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {
+        if settled.entry.action.own().is_some_and(|own| own.done == Done::Reset) {
             self.server.session.reset();
         }
         self.make_final(settled.seq);
@@ -175,7 +177,8 @@ impl Pipeline<'_> {
         if let Some(job) = self.server.job_mut() {
             let registry = &self.core_state.shared.protocol.registry;
             job.hears(registry, &settled.entry, tag, body);
-            let syncs = settled.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+            let own = settled.entry.action.own();
+            let syncs = own.is_some_and(|own| own.rows == Rows::Synced);
             if syncs && job.syncs_settings() && tag == back::DATA_ROW {
                 self.settings_of_job(body);
             }

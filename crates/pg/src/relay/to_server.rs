@@ -112,6 +112,17 @@ impl Link<'_> {
         message.bytes.len()
     }
 
+    /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
+    /// string, even one that fails (E17). An error before the query may skip that.
+    pub(crate) fn forget_unnamed(&mut self) {
+        let outstanding = &self.pipe.server.session.outstanding;
+        let (seq, skippable) = (outstanding.next_seq(), outstanding.is_open());
+        let segment = outstanding.segment();
+        self.client.session.statements.query_drops_unnamed(outstanding);
+        let statements = &mut self.pipe.server.session.statements;
+        statements.drop_unnamed(segment, skippable.then_some(seq));
+    }
+
     /// Answers a Close without the server. Returns the number of bytes of input that it took.
     pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
         self.pipe.pool().counters.protocol.closes_answered += 1;

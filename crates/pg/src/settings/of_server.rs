@@ -424,6 +424,7 @@ impl ServerSettings {
     }
 
     /// True if all that was reported is recorded.
+    #[inline]
     pub(crate) fn is_recorded(&self) -> bool {
         self.reported.is_none()
     }

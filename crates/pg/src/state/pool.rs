@@ -62,8 +62,13 @@ impl PoolPart {
         !(self.awaiting_analysis.is_empty() && self.woken.is_empty())
     }
 
-    /// Takes the clients whose input is to be read again.
+    /// Whether the input of any client is to be read again.
     #[inline]
+    pub(crate) fn has_woken(&self) -> bool {
+        !self.woken.is_empty()
+    }
+
+    /// Takes the clients whose input is to be read again.
     pub(crate) fn take_woken(&mut self) -> Vec<Conn> {
         std::mem::take(&mut self.woken)
     }

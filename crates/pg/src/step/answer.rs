@@ -63,7 +63,6 @@ impl Step<'_, '_> {
     }
 
     fn answer_by_rule(&mut self, conn: Conn, input: &[u8]) -> Result<Answered, Bypass> {
-        let now = self.step.now;
         let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
         // The request is read once more, since its first server has gone.
         if client.session.results.is_awaited() {
@@ -80,32 +79,43 @@ impl Step<'_, '_> {
         if !client.session.may_share() || session == PoolMode::Session {
             return Err(Bypass::Session);
         }
-        let own_waiter = waiter(core_state.core(), client);
         let mut key = std::mem::take(&mut core_state.protocol.result_key);
         key.clear();
-        let wanted = wanted(core_state, client, segment.form, &mut key);
-        let found = wanted.map(|wanted| {
-            // A reply that another has asked for before is not new.
-            let waited = client.session.results.waited(now);
-            let until = client.session.results.may_wait(now).filter(|_| !wanted.anew);
-            let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
-            let out = self.step.ports.out(conn);
-            let before = out.len();
-            let terms = refrain_cache::Terms {
-                since: if wanted.anew { now.0 + 1 } else { since(&wanted.plan, client) },
-                waited,
-                ..wanted.plan.rule.terms
-            };
-            write_heads(out, wanted.form);
-            let store = &core_state.shared.protocol.results;
-            let found = store.cache.look(&key, &wanted.plan.topics, &terms, now.0, asker, out);
-            if !matches!(found, Found::Hit(_) | Found::Stale(..)) {
-                out.truncate(before);
-            }
-            (wanted, found)
-        });
-        core_state.protocol.result_key = key;
-        let (wanted, found) = found?;
+        let answered = self.answer_segment(conn, &segment, &mut key);
+        self.step.engine.core_state.protocol.result_key = key;
+        answered
+    }
+
+    /// Answers a segment from the cache, if it can. `key` is an empty buffer.
+    #[inline]
+    fn answer_segment(
+        &mut self,
+        conn: Conn,
+        segment: &Segment<'_>,
+        key: &mut Vec<u8>,
+    ) -> Result<Answered, Bypass> {
+        let now = self.step.now;
+        let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
+        let core_state = &mut self.step.engine.core_state;
+        let wanted = wanted(core_state, client, segment.form, key)?;
+        // A reply that another has asked for before is not new.
+        let waited = client.session.results.waited(now);
+        let until = client.session.results.may_wait(now).filter(|_| !wanted.anew);
+        let own_waiter = waiter(core_state.core(), client);
+        let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
+        let out = self.step.ports.out(conn);
+        let before = out.len();
+        let terms = refrain_cache::Terms {
+            since: if wanted.anew { now.0 + 1 } else { since(&wanted.plan, client) },
+            waited,
+            ..wanted.plan.rule.terms
+        };
+        write_heads(out, wanted.form);
+        let store = &core_state.shared.protocol.results;
+        let found = store.cache.look(key, &wanted.plan.topics, &terms, now.0, asker, out);
+        if !matches!(found, Found::Hit(_) | Found::Stale(..)) {
+            out.truncate(before);
+        }
         let counters = &mut core_state.pool_in_use(client.pool()).counters;
         count(&found, &wanted.plan.rule, counters);
         Ok(match found {

@@ -13,6 +13,7 @@ use refrain_wire::write::{self, Report};
 
 use crate::engine::Step;
 use crate::ground::reports::report;
+use crate::state::parts::Client;
 
 /// PostgreSQL's error for a client whose stream ends amid a COPY from it.
 const NO_DATA: Report<'_> = Report {
@@ -25,11 +26,21 @@ const NO_DATA: Report<'_> = Report {
 impl Step<'_, '_> {
     /// Ends the session of a client that has ended its stream, once all its messages are read and
     /// answered.
+    #[inline]
     pub(crate) fn leave_if_ended(&mut self, conn: Conn) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        if !client.has_ended() || client.waiting_for() != WaitingFor::Nothing {
-            return;
+        let client = self.step.engine.connections.client(conn);
+        let has_ended =
+            |client: &mut Client| client.has_ended() && client.waiting_for() == WaitingFor::Nothing;
+        if client.is_some_and(has_ended) {
+            self.leave(conn);
         }
+    }
+
+    /// Ends the session of a client that has ended its stream, or has the client wait for the last
+    /// replies.
+    #[cold]
+    fn leave(&mut self, conn: Conn) {
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let (link, half_sent) = (client.link(), client.is_half_sent());
         if let Some(server) = link.and_then(|server| self.step.engine.connections.server(server)) {
             let (there, outstanding) = (server.conn(), &server.session.outstanding);

@@ -200,7 +200,6 @@ impl Step<'_, '_> {
             server.session.statements.weigh_anew();
         }
         pool.protocol.wake();
-        let woken = pool.protocol.take_woken();
         let id = pool.shared.id;
         if let Some(lookup) = lookup {
             waiters = self.conclude_lookup(id, *lookup);
@@ -216,12 +215,14 @@ impl Step<'_, '_> {
             }
             None => self.step.make_fit(conn),
         }
-        self.look_again(woken);
+        self.read_woken(id);
     }
 
-    /// Reads clients again whose query strings waited for the analysis of their normalized queries.
-    pub(crate) fn look_again(&mut self, clients: Vec<Conn>) {
-        for conn in clients {
+    /// Reads a pool's clients again that have waited for news of their normalized queries.
+    #[cold]
+    pub(crate) fn read_woken(&mut self, pool: PoolId) {
+        let Some(pool) = self.step.engine.core_state.find_pool(pool) else { return };
+        for conn in pool.protocol.take_woken() {
             let await_replies = self
                 .step
                 .engine
@@ -237,10 +238,8 @@ impl Step<'_, '_> {
     /// Reads the clients of a pool again that wait for news of their normalized queries, since the
     /// job or the analysis that was to wake them may have been lost.
     pub(crate) fn wake_clients(&mut self, pool: PoolId) {
-        let pool = self.step.engine.core_state.pool(pool);
-        pool.protocol.wake();
-        let woken = pool.protocol.take_woken();
-        self.look_again(woken);
+        self.step.engine.core_state.pool(pool).protocol.wake();
+        self.read_woken(pool);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::engine::Step;
 use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
+use crate::pipeline::purposes::OwnCancel;
 use crate::settings::guard;
 use crate::state::parts::{Client, Engine, intern_settings};
 
@@ -26,14 +27,15 @@ impl Step<'_, '_> {
     /// left, there is nothing to cancel.
     pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.step.engine.connections.server(server) else { return };
-        match s.session.outstanding.front().map(|entry| entry.action) {
-            None | Some(ReplyAction::Skip(Purpose::Guard | Purpose::ReadSettings)) => {}
-            Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
+        let Some(oldest) = s.session.outstanding.front() else { return };
+        match oldest.action.own().map_or(OwnCancel::Sent, |own| own.cancel) {
+            OwnCancel::Sent => self.step.cancel_server(server),
+            OwnCancel::Later => {
                 if let Some(client) = self.step.engine.connections.client(client) {
                     client.cancel_wanted = true;
                 }
             }
-            Some(_) => self.step.cancel_server(server),
+            OwnCancel::Dropped => {}
         }
     }
 

@@ -48,8 +48,7 @@ impl Step<'_, '_> {
         let Some(pool) = self.step.engine.core_state.find_pool(case.pool) else { return };
         pool.protocol.normalized_queries.analysed(case.key, &case.text, analysis);
         pool.protocol.wake();
-        let woken = pool.protocol.take_woken();
-        self.look_again(woken);
+        self.read_woken(case.pool);
     }
 
     /// Handles messages of a server that no client holds. Returns the number of bytes handled, and

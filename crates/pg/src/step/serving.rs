@@ -55,6 +55,11 @@ impl Step<'_, '_> {
         if self.step.reads_slowly(conn) {
             return ControlFlow::Break(0);
         }
+        // The client has sent no more.
+        if input.is_empty() {
+            self.leave_if_ended(conn);
+            return ControlFlow::Break(0);
+        }
         match self.serve_alone(conn, input) {
             Need::Used(used) => ControlFlow::Continue(used),
             Need::More => {
@@ -99,8 +104,6 @@ impl Step<'_, '_> {
             }
             let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
             let (used, stop) = link.requests(rest);
-            let shares = quiet && shares_reads(link.pipe.pool());
-            let answers = link.pipe.server.session.outstanding.will_answer();
             at += used;
             if link.pipe.core_state.database_drain.has_news() {
                 self.step.drain_everywhere();
@@ -108,12 +111,11 @@ impl Step<'_, '_> {
             }
             match stop {
                 Stop::More => {
-                    // Refrain may have answered all messages itself: then no ReadyForQuery comes
-                    // that would free the server.
                     if link.pipe.server.session.outstanding.quiescent().is_some() {
+                        // Refrain has answered all messages itself: no ReadyForQuery comes that
+                        // would free the server.
                         self.after_ready(conn, server);
-                    }
-                    if shares && used == rest.len() {
+                    } else if quiet && used == rest.len() && shares_reads(link.pipe.pool()) {
                         self.open_line(conn, server, rest);
                     }
                     self.step.push_back_on_client(conn, server);
@@ -133,7 +135,7 @@ impl Step<'_, '_> {
                 }
                 // The replies to the client's earlier messages come first; then the message is read
                 // again.
-                Stop::End(_) if answers => {
+                Stop::End(_) if link.pipe.server.session.outstanding.will_answer() => {
                     self.await_replies(conn, server);
                     return at;
                 }
@@ -160,14 +162,17 @@ impl Step<'_, '_> {
             self.keep_reply(client, from, halt == Halt::Ready);
             link = self.linked(client, server);
         }
-        link.pipe.pool().counters.pool.bytes_sent += used as u64;
+        let pool = link.pipe.pool();
+        pool.counters.pool.bytes_sent += used as u64;
+        let (pool, wakes) = (pool.shared.id, pool.protocol.has_woken());
+        let outstanding = &link.pipe.server.session.outstanding;
         // Amid a COPY from the client no reply comes before its data. A client that waits has to be
         // read again: its next message is data, or ends the session.
-        let copies = link.pipe.server.session.outstanding.copying() == Copying::In;
-        let news =
-            link.pipe.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
-        let woken = link.pipe.pool().protocol.take_woken();
-        let waits = link.client.waiting_for() == WaitingFor::Replies && news;
+        let news = || {
+            let copies = outstanding.copying() == Copying::In;
+            outstanding.oldest() != oldest || halt != Halt::More || copies
+        };
+        let waits = link.client.waiting_for() == WaitingFor::Replies && news();
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
         // gets in line: a client with one such call after the other would never let others in.
@@ -184,7 +189,9 @@ impl Step<'_, '_> {
             link.client.cancel_wanted &= !goes_on;
             self.step.unblock(client);
         }
-        self.look_again(woken);
+        if wakes {
+            self.read_woken(pool);
+        }
         match halt {
             Halt::More => {
                 self.linked(client, server).client.session.read_bytes += used as u64;
@@ -228,37 +235,46 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Does what was put off until the server has answered a request: cancels the client's next
+    /// one, and has normalized queries verified.
+    #[cold]
+    fn catch_up(&mut self, client: Conn, server: Conn) {
+        let link = self.linked(client, server);
+        let id = link.client.pool();
+        let wanted = std::mem::take(&mut link.client.cancel_wanted);
+        // If others stand behind the client, its own request is over: the server has theirs now.
+        if wanted && link.pipe.server.requests_behind() == 0 {
+            self.cancel_request_of(client, server);
+        }
+        if self.step.engine.core_state.pool_in_use(id).protocol.normalized_queries.has_due() {
+            self.queue_what_is_due(id);
+        }
+    }
+
     /// Decides whether a server is free after its ReadyForQuery, and what has to happen before.
     #[inline]
     pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
-        let Some(c) = self.step.engine.connections.client(client) else { return };
-        let wanted = std::mem::take(&mut c.cancel_wanted);
-        let Some(s) = self.step.engine.connections.server(server) else { return };
-        // If others stand behind the client, its own request is over: the server has theirs now.
-        if wanted && s.requests_behind() == 0 {
-            self.cancel_request_of(client, server);
+        let mut link = self.linked(client, server);
+        if link.client.cancel_wanted || link.pipe.pool().protocol.normalized_queries.has_due() {
+            self.catch_up(client, server);
+            link = self.linked(client, server);
         }
-        let Some(c) = self.step.engine.connections.client(client) else { return };
+        let Link { pipe, client: c } = link;
+        if pipe.server.requests_behind() > 0 {
+            self.step.transaction_over(client, server, false);
+            return;
+        }
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
         let read_settings = c.session.settings.are_hidden();
         let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
-        let id = c.pool();
-        let pool = self.step.engine.core_state.pool_in_use(id);
+        let pool = pipe.core_state.pool_in_use(pipe.server.pool());
         let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
-        if pool.protocol.normalized_queries.has_due() {
-            self.queue_what_is_due(id);
-        }
-        let Some(s) = self.step.engine.connections.server(server) else { return };
-        if s.requests_behind() > 0 {
-            self.step.transaction_over(client, server, false);
-            return;
-        }
-        if s.session.outstanding.quiescent().is_none() {
+        let outstanding = &pipe.server.session.outstanding;
+        if outstanding.quiescent().is_none() {
             // A statement pool does not allow transaction blocks.
-            let block =
-                mode == PoolMode::Statement && s.session.outstanding.status() != Status::Idle;
-            if block && s.session.outstanding.is_empty() && !checking {
+            let block = mode == PoolMode::Statement && outstanding.status() != Status::Idle;
+            if block && outstanding.is_empty() && !checking {
                 self.step.end_client(client, DisconnectReason::TransactionInStatementMode);
             }
             return;

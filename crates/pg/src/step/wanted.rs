@@ -82,9 +82,8 @@ fn about<'a>(results: &PoolResults, client: &'a Client, scope: Scope) -> About<'
 /// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
 #[inline]
 fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
-    for number in [scope.number, plan.rule.whose, plan.number] {
-        key.extend_from_slice(&number.to_le_bytes());
-    }
+    let numbers = [scope.number, plan.rule.whose, plan.number];
+    key.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
     key.push(kind);
 }
 
@@ -177,8 +176,8 @@ fn of_statement<'a>(
     let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
     begin_key(scope, &plan, kind, key);
     // What the client knows of its statement, which the server compares with what it finds.
-    for number in known.into_iter().flatten() {
-        key.extend_from_slice(&number.to_le_bytes());
+    if let Some(numbers) = known {
+        key.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
     }
     key.extend_from_slice(values);
     Ok(Wanted { plan, form, unnamed: parse.map(|_| cached), text: None, anew, tells_age })

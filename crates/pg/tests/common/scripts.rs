@@ -57,6 +57,18 @@ fn pooled() -> Vec<Script> {
         plain("extended", one([parse(b"", TEXT), run(b"")].concat())),
         Script { before: one(prepare(b"P0_1", TEXT)), ..plain("prepared hit", one(run(b"P0_1"))) },
         Script {
+            clients: &[&[], &[]],
+            ..plain(
+                "simple query of two clients",
+                one(simple(b"SELECT abalance FROM pgbench_accounts WHERE aid = 7;")),
+            )
+        },
+        Script {
+            clients: &[&[], &[]],
+            before: one(prepare(b"P0_1", TEXT)),
+            ..plain("prepared hit of two clients", one(run(b"P0_1")))
+        },
+        Script {
             options: "max_server_statements = 1",
             before: [one(prepare(b"a", TEXT)), one(prepare(b"b", OTHER_TEXT))].concat(),
             transactions: 2,
@@ -115,6 +127,7 @@ fn pooled() -> Vec<Script> {
 fn reads() -> Vec<Script> {
     vec![
         Script {
+            clients: &[&[], &[]],
             before: one(prepare(b"P0_1", TEXT)),
             learns: true,
             lean: false, // a request that may run again is kept until it is answered

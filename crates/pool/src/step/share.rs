@@ -50,11 +50,13 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Whether others may join at the server that a client gets for its `request`, a read. Not
-    /// while so few servers are at work that nobody would join.
+    /// where the pool has no other client, nor while so few servers are at work that nobody would
+    /// join.
     #[inline]
     pub fn may_open_line(&mut self, client: Conn, request: &[u8]) -> bool {
         let fits = request.len() <= REQUEST_BYTES_MAX;
-        fits && self.pool_for_read(client).is_some_and(|pool| pool.at_work() >= pool.width())
+        let joined = |pool: &mut Pool<P>| pool.clients > 1 && pool.at_work() >= pool.width();
+        fits && self.pool_for_read(client).is_some_and(joined)
     }
 
     /// Returns a client's pool, if the client's read may share a server there. Not where servers

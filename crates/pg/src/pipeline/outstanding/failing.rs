@@ -4,7 +4,8 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 
 use super::{Copying, Outstanding, UnexpectedMessage};
-use crate::pipeline::request_kinds::{Failed, Purpose, ReplyAction, RequestKind, Syncs};
+use crate::pipeline::purposes::Purpose;
+use crate::pipeline::request_kinds::{Failed, ReplyAction, RequestKind, Syncs};
 
 impl Outstanding {
     /// Applies an error: in an extended message, the server answers nothing more up to the next

@@ -21,6 +21,7 @@ impl Outstanding {
     }
 
     /// Follows a COPY from its beginning to its end by the replies of its statement.
+    #[inline]
     pub(super) fn follow_copy(&mut self, tag: u8, kind: RequestKind) {
         match tag {
             back::COPY_IN_RESPONSE => self.copying = Copying::In,

@@ -282,7 +282,7 @@ impl ServerStatements {
             ServerUndo::Evicted(slot) => slot.served.statement().id == id,
             ServerUndo::Prepared(_) | ServerUndo::Unnamed(_) => false,
         };
-        self.peek(id).is_none() && self.undos.iter().any(closed)
+        self.undos.iter().any(closed) && self.peek(id).is_none()
     }
 
     /// Undoes the changes by messages that failed or were skipped (E1, E2, E24).

@@ -1,6 +1,4 @@
 //! One module for each file of `src/autoprepare`.
 
-mod repeat;
 mod send;
 mod unnamed;
-mod verify;

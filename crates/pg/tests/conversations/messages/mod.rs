@@ -2,7 +2,7 @@
 
 mod parse;
 mod bind;
-mod check;
+pub(crate) mod check;
 mod statement;
 mod dispatch;
 mod fits;

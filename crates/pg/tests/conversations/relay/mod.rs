@@ -2,6 +2,7 @@
 
 mod beside;
 mod copies;
+mod described;
 mod effects;
 mod errors;
 mod follow;
@@ -13,10 +14,12 @@ mod look;
 mod refused;
 mod reports;
 mod restore;
+mod run;
 mod texts;
 mod to_client;
 mod to_nobody;
 mod to_server;
+mod unnamed_run;
 mod unread;
 mod writes;
 mod turn;

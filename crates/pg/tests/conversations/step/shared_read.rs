@@ -300,6 +300,7 @@ fn an_unnamed_statement_of_a_client_with_other_settings_does_not_share() {
 fn plain_strings() -> (Conversation, [Party; 3], Party) {
     let talk = Conversation::new(options(SHARING));
     let (alice, server) = (talk.client(), talk.server(1));
+    talk.client();
     for value in 1..=6 {
         alice.asks(&server, &text(value), one_row());
     }
@@ -310,6 +311,24 @@ fn plain_strings() -> (Conversation, [Party; 3], Party) {
 
 fn text(value: u32) -> String {
     format!("select a from t where b = {value}")
+}
+
+#[test]
+fn query_strings_of_a_client_that_is_alone_are_not_looked_at() {
+    let talk = Conversation::new(options(SHARING));
+    let (alice, server) = (talk.client(), talk.server(1));
+    for value in 1..=6 {
+        alice.asks(&server, &text(value), one_row());
+    }
+    talk.waits(Duration::from_secs(1));
+    assert_eq!(talk.read_cases(), 0);
+    // From now on another client could join.
+    talk.client();
+    for value in 1..=6 {
+        alice.asks(&server, &text(value), one_row());
+    }
+    talk.waits(Duration::from_secs(1));
+    assert_eq!(talk.read_cases(), 1);
 }
 
 #[test]

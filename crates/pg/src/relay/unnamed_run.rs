@@ -8,12 +8,12 @@
 use refrain_wire::back::Fields;
 use refrain_wire::front;
 
-use crate::autoprepare::verify::Ran;
 use crate::normalized::run::Again;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
 use crate::relay::link::Link;
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
+use crate::relay::run::Ran;
 use crate::statements::statement::Statement;
 
 impl Link<'_> {
@@ -65,8 +65,9 @@ impl Link<'_> {
         };
         // The client has sent one Sync, and gets one ReadyForQuery.
         self.pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
-        let seq = self.send_parse_unnamed(&cached, ReplyAction::Skip(Purpose::Prepare));
-        let parsed = self.client_statement(cached, Called::Unnamed);
+        let seq =
+            self.pipe.send_parse_unnamed(&cached.statement, ReplyAction::Skip(Purpose::Prepare));
+        let parsed = self.pipe.client_statement(cached, Called::Unnamed);
         let outstanding = &self.pipe.server.session.outstanding;
         self.client.session.statements.replace_unnamed(seq, Some(parsed), outstanding);
         let behind = self.pipe.server.session.front.unnamed.behind().to_vec();
