@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
+use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, Workers};
 use refrain_drive::Address;
 
 use crate::advise::Console;
 use crate::pgbouncer::Asked;
-use crate::program::Program;
+use crate::program::{Estate, Program};
 use crate::source::{From, Loaded, Overrides, PasswordFrom, Source};
-use crate::{advise, check, descriptors, log, machine, pgbouncer, program, source};
+use crate::systemd::Supervising;
+use crate::{advise, check, descriptors, log, machine, pgbouncer, program, source, systemd};
 
 /// The exit code for a command line or a configuration that cannot work.
 const USAGE: u8 = 2;
@@ -330,7 +331,7 @@ fn serve(source: &Source, how: How) -> ExitCode {
     log::remarks(&remarks, "start");
     log::abort_on_panic();
     descriptors::raise();
-    let outcome = program::start(source.clone(), options).and_then(|program| {
+    let outcome = start(source, options).and_then(|program| {
         program.handle_signals()?;
         if how.welcome {
             // Standard output may be closed: then there is no reader to welcome.
@@ -343,6 +344,13 @@ fn serve(source: &Source, how: How) -> ExitCode {
     }
     log::flush();
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Starts the program, with the sockets that a supervisor has passed.
+fn start(source: &Source, options: Options) -> io::Result<Program> {
+    let estate =
+        Estate { inherited: systemd::passed()?, supervising: Supervising::from_environment() };
+    program::start_with(source.clone(), options, estate)
 }
 
 /// Prints how to connect, for a user who started the program without arguments.

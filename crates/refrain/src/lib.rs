@@ -25,6 +25,8 @@
 pub mod clock;
 mod random;
 mod tls;
+mod inherit;
+mod systemd;
 mod listen;
 mod served;
 mod scene;
@@ -38,6 +40,7 @@ mod dial;
 mod loads;
 mod cores;
 mod state;
+mod watchdog;
 mod source;
 mod exposure;
 mod core_files;

@@ -13,15 +13,17 @@ use refrain_mysql::parts::My;
 use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 
-use crate::listen::SocketFile;
+use crate::inherit::Inherited;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, PgState, parser};
 use crate::pid_file::PidFile;
-use crate::source::Source;
+use crate::source::{Source, trusts_strangers};
+use crate::state::State;
 use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::systemd::Supervising;
 use crate::workers::{Shared, Threads};
-use crate::{admin, core_files, http, log, metrics, signals};
+use crate::{admin, core_files, http, listen, log, metrics, signals, watchdog};
 
 /// A running program.
 pub struct Program {
@@ -30,8 +32,7 @@ pub struct Program {
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
     parser: JoinHandle<()>,
-    /// The files are removed at the end.
-    _files: Vec<SocketFile>,
+    /// The file is removed at the end.
     _pid_file: PidFile,
 }
 
@@ -65,11 +66,22 @@ impl Program {
     /// If a core failed or did not stop.
     pub fn wait(self) -> io::Result<()> {
         drop(self.commands);
-        self.supervisor.run()?;
+        let state = Arc::clone(&self.supervisor.state);
+        let outcome = self.supervisor.run();
+        // Whatever ended it: the files of Unix sockets go with the program.
+        state.handles.close();
+        outcome?;
         // All cores have ended, so the parser thread ends as well. A panic of it was logged.
         drop(self.parser.join());
         Ok(())
     }
+}
+
+/// What the program has from others when it starts.
+#[derive(Debug, Default)]
+pub(crate) struct Estate {
+    pub(crate) inherited: Inherited,
+    pub(crate) supervising: Supervising,
 }
 
 /// Starts the program.
@@ -78,17 +90,31 @@ impl Program {
 /// If an address cannot be bound, an SQLite file cannot be opened, or the kernel lacks what the
 /// driver needs.
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
+    start_with(source, options, Estate::default())
+}
+
+/// Starts the program with what it has from others.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn start_with(
+    source: Source,
+    options: Options,
+    estate: Estate,
+) -> io::Result<Program> {
     core_files::keep_secrets(&options.general);
     log_to_file(&options.general)?;
-    let opened = Opened::open(options)?;
+    let mut opened = Opened::open(options, estate.inherited)?;
     let pg = opened.protocol::<Pg>()?;
-    let my = opened.options.has_mysql().then(|| opened.protocol::<My>()).transpose()?;
+    let has_mysql = opened.options.has_mysql();
+    let my = has_mysql.then(|| opened.protocol::<My>()).transpose()?;
     let files = Arc::new(Files::new(pg.cores.shared.cores));
     open_files(&files, &opened.options)?;
     let of_mysql = my.as_ref().map(Opening::front);
     let others = of_mysql.iter().map(|(cores, _)| Arc::clone(cores)).collect();
     let fronts = [pg.front()].into_iter().chain(of_mysql).collect();
-    let state = opened.state(&source, pg.kernels.first(), fronts);
+    let state = opened.state(&source, pg.kernels.first(), fronts, estate.supervising);
+    refuse_trust(&opened.options, &state)?;
     opened.announce(&source, pg.kernels.first(), &state);
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
@@ -110,17 +136,20 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     }
     let addresses = state.addresses.clone();
     let pid_file = PidFile::write(opened.options.general.pidfile.as_deref())?;
-    let Threads { threads, files } = threads;
-    let supervisor = Supervisor::new(state, source, ordered, threads);
-    Ok(Program {
-        supervisor,
-        commands,
-        addresses,
-        metrics,
-        parser,
-        _files: files,
-        _pid_file: pid_file,
-    })
+    listen::adjust(&mut state.handles.lock(), &opened.options.general)?;
+    watchdog::start(Arc::clone(&state))?;
+    state.supervising.ready(&state.status());
+    let supervisor = Supervisor::new(state, source, ordered, threads.0);
+    Ok(Program { supervisor, commands, addresses, metrics, parser, _pid_file: pid_file })
+}
+
+/// Refuses to serve clients who would be trusted at an address that systemd has chosen: the
+/// options were checked with their own addresses.
+fn refuse_trust(options: &Options, state: &State) -> io::Result<()> {
+    match trusts_strangers(options, &state.tcp_addresses()) {
+        Some(why) => Err(io::Error::other(why)),
+        None => Ok(()),
+    }
 }
 
 /// Opens the file of the log, so that an error ends the start.

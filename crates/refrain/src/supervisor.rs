@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use refrain_config::{Change, Options, Remark, When};
-use refrain_drive::Address;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
@@ -132,7 +131,10 @@ impl Supervisor {
     fn handle(&mut self, command: SupervisorCommand) {
         match command {
             SupervisorCommand::Reload(answer) => {
+                self.state.supervising.reloading();
                 let outcome = self.reload();
+                let failed = outcome.as_ref().err().map(|why| format!("Not reloaded: {why}"));
+                self.state.supervising.ready(&failed.unwrap_or_else(|| self.state.status()));
                 if let Some(answer) = answer {
                     // The client that asked may have stopped waiting.
                     let _ = answer.send(outcome);
@@ -201,12 +203,7 @@ impl Supervisor {
     /// that were bound at the start.
     fn load(&self) -> Result<(Options, Setup, Remarks), String> {
         let Loaded { options, remarks } = self.source.load_and_tell()?;
-        let tcp = |address: &Address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        };
-        let bound: Vec<_> = self.state.addresses.iter().filter_map(tcp).collect();
-        match trusts_strangers(&options, &bound) {
+        match trusts_strangers(&options, &self.state.tcp_addresses()) {
             Some(why) => Err(why),
             None => Setup::read(&options).map(|setup| (options, setup, remarks)),
         }
@@ -216,6 +213,7 @@ impl Supervisor {
         if self.stage == Stage::Serving {
             tracing::info!(cause = "shutdown", "waiting for clients to leave");
             self.state.refuse_clients();
+            self.state.supervising.stopping("Waiting for clients to leave");
             self.stage = Stage::Emptying;
         }
     }
@@ -227,6 +225,7 @@ impl Supervisor {
             timeout.map_or_else(String::new, |most| format!(" for {} s", most.as_secs_f64()));
         tracing::info!(cause = "shutdown", clients, "waiting for transactions to end{most}");
         self.state.refuse_clients();
+        self.state.supervising.stopping(&format!("Waiting for transactions of {clients} clients"));
         self.state.command(&Command::Drain);
         self.stage = Stage::Draining(timeout.map(|timeout| Instant::now() + timeout));
     }
@@ -235,6 +234,7 @@ impl Supervisor {
         if !matches!(self.stage, Stage::Stopping(_)) {
             tracing::info!(cause = "shutdown", clients = self.state.clients(), "stopping: {why}");
             self.state.set_draining();
+            self.state.supervising.stopping("Stopping");
             self.state.command(&Command::Stop);
             self.stage = Stage::Stopping(Instant::now() + STOP_WAIT);
         }

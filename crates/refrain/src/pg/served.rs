@@ -17,6 +17,7 @@ use super::parser::{ParserQueue, Text};
 use super::sqlite_host::{Files, SqliteHost};
 use crate::console::{Question, Reply};
 use crate::cores::{AnyCores, Cores};
+use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
 use crate::mail::{Mail, Post};
 use crate::served::Served;
@@ -76,6 +77,7 @@ impl Served for Pg {
 
     fn places(general: &General) -> Places<'_> {
         Places {
+            kind: Kind::Postgres,
             addresses: &general.listen,
             socket: (general.unix_socket_dir.as_deref())
                 .map(|dir| UnixSocket::Postgres(dir, general.unix_socket_port.map(|port| port.0))),

@@ -65,6 +65,7 @@ mod statements;
 mod reads;
 mod sharing;
 mod shutdown;
+mod systemd;
 mod catalog;
 mod cache;
 mod cache_advice;
