@@ -37,8 +37,8 @@ use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, parser};
 use crate::served::{LocalServers, Served};
 use crate::source::{From, Overrides, Source};
-use crate::systemd::Supervising;
 use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::systemd::Supervising;
 use crate::tls::{Session, Store};
 use crate::workers::{Shared, Threads};
 
@@ -295,7 +295,8 @@ impl Running {
         let (questions, _) = mpsc::channel();
         let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
         let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
-        let helpers = Helpers { post, files, questions, parser_queue };
+        let elders = Arc::default();
+        let helpers = Helpers { post, files, questions, parser_queue, elders };
         let mut threads = Threads::default();
         let shared = Shared { state: &state, gate: opened.shares.gate(), commands: &commands };
         threads.start(shared, lines, ()).unwrap();

@@ -9,7 +9,7 @@ use std::{fs, mem};
 
 use refrain_drive::{Address, Listener};
 
-/// What comes in by a socket.
+/// The use of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Clients of PostgreSQL.
@@ -18,17 +18,11 @@ pub(crate) enum Kind {
     Mysql,
     /// Requests for the metrics, and health checks.
     Metrics,
-    /// Programs that take this one over.
-    Takeover,
 }
 
 impl Kind {
-    const WORDS: [(Self, &str); 4] = [
-        (Self::Postgres, "listen"),
-        (Self::Mysql, "mysql"),
-        (Self::Metrics, "metrics"),
-        (Self::Takeover, "takeover"),
-    ];
+    const WORDS: [(Self, &str); 3] =
+        [(Self::Postgres, "listen"), (Self::Mysql, "mysql"), (Self::Metrics, "metrics")];
 
     /// Whether clients of a database come in.
     pub(crate) fn has_clients(self) -> bool {
@@ -52,8 +46,8 @@ pub(crate) struct Passed {
     pub(crate) kind: Kind,
     /// Whether systemd has opened the socket: then it counts whatever the options say.
     pub(crate) is_activated: bool,
-    /// Its place in the list of the program that gave it.
-    pub(crate) place: usize,
+    /// The place in the list of the program that this one takes over.
+    pub(crate) place: Option<usize>,
     pub(crate) address: Address,
     pub(crate) listener: Listener,
 }
@@ -65,6 +59,11 @@ pub(crate) struct Inherited(Vec<Passed>);
 impl Inherited {
     pub(crate) fn new(sockets: Vec<Passed>) -> Self {
         Self(sockets)
+    }
+
+    /// Adds sockets.
+    pub(crate) fn add(&mut self, mut others: Self) {
+        self.0.append(&mut others.0);
     }
 
     /// Takes the sockets of this kind that systemd has opened, either those of TCP or of Unix.
@@ -142,26 +141,39 @@ impl Held {
 /// The second handles on all sockets at which this program listens. As long as they are here, the
 /// sockets listen.
 #[derive(Debug, Default)]
-pub(crate) struct Handles(Mutex<Vec<Held>>);
+pub(crate) struct Handles {
+    held: Mutex<Vec<Held>>,
+    /// The file at which this program is asked to hand over.
+    asking: Mutex<SocketFile>,
+}
 
 impl Handles {
     pub(crate) fn new(held: Vec<Held>) -> Self {
-        Self(Mutex::new(held))
+        Self { held: Mutex::new(held), asking: Mutex::default() }
+    }
+
+    /// Keeps the file at which this program is asked to hand over.
+    pub(crate) fn keep_asking(&self, file: SocketFile) {
+        *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = file;
     }
 
     /// Returns all handles.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the handles up, and removes the files of Unix sockets.
     pub(crate) fn close(&self) {
         drop(mem::take(&mut *self.lock()));
+        self.keep_asking(SocketFile::default());
     }
 
     /// Gives the handles up. The files of those whose places are in the list stay for the program
-    /// that has them from now on.
-    pub(crate) fn hand_over(&self, places: &[usize]) {
+    /// that has them from now on, and so does that at which it is asked, if `asking_stays`.
+    pub(crate) fn hand_over(&self, places: &[usize], asking_stays: bool) {
+        if asking_stays {
+            self.asking.lock().unwrap_or_else(PoisonError::into_inner).leave();
+        }
         let mut handles = mem::take(&mut *self.lock());
         for place in places {
             if let Some(held) = handles.get_mut(*place) {
@@ -178,7 +190,7 @@ mod tests {
     fn passed(kind: Kind, is_activated: bool) -> Passed {
         let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
         let listener = Listener::bind(&any, 8).unwrap();
-        Passed { kind, is_activated, place: 0, address: listener.local().unwrap(), listener }
+        Passed { kind, is_activated, place: None, address: listener.local().unwrap(), listener }
     }
 
     #[test]
@@ -207,7 +219,7 @@ mod tests {
             let held = Held::of(Kind::Postgres, &socket, address).unwrap();
             handles.lock().push(Held { file: SocketFile::new(path.clone()), ..held });
         }
-        handles.hand_over(&[1, 7]);
+        handles.hand_over(&[1, 7], true);
         assert!(!gone.exists() && kept.exists() && handles.lock().is_empty());
         fs::remove_dir_all(dir).unwrap();
     }

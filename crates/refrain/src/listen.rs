@@ -157,7 +157,7 @@ fn admit(path: &Path, general: &General) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(general.unix_socket_mode.0))
 }
 
-/// Has sockets that came from elsewhere listen as the options say. The files of Unix sockets are this
+/// Makes sockets that came from elsewhere listen as the options say. The files of Unix sockets are this
 /// program's from now on, but for those that a supervisor has made.
 ///
 /// # Errors
@@ -198,7 +198,7 @@ pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Re
 impl UnixSocket<'_> {
     /// Returns the path. If it has a port in it, and none is given, that is the port of the first
     /// TCP address.
-    fn path(self, first: Option<&Address>) -> PathBuf {
+    pub(crate) fn path(self, first: Option<&Address>) -> PathBuf {
         match (self, first) {
             (Self::At(path), _) => path.to_owned(),
             (Self::Postgres(dir, Some(port)), _) => dir.join(format!(".s.PGSQL.{port}")),

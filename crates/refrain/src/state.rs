@@ -156,6 +156,13 @@ impl State {
         self.cores.iter().for_each(|cores| cores.refuse_clients());
     }
 
+    /// Leaves the sockets in these places to another program, and accepts clients at none.
+    pub(crate) fn hand_over(&self, places: &[usize], asking_stays: bool) {
+        self.handles.hand_over(places, asking_stays);
+        self.metrics.give();
+        self.refuse_clients();
+    }
+
     /// True if all databases were paused at once. A database may be paused on its own as well.
     pub(crate) fn is_paused(&self) -> bool {
         self.cores.iter().all(|cores| cores.are_all_paused())

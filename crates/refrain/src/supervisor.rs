@@ -23,6 +23,9 @@ use crate::tls::Setup;
 
 /// Time that cores have to stop.
 const STOP_WAIT: Duration = Duration::from_secs(5);
+/// Time after a take-over in which clients that have just connected may log in, ask and leave on
+/// their own. No client comes to this program any more, so it costs nothing to wait.
+const SHORT_CLIENTS: Duration = Duration::from_secs(1);
 /// How often clients are counted while waiting for the last of them to leave.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
@@ -42,6 +45,18 @@ pub enum SupervisorCommand {
     Drain,
     /// Accept no clients, and end when the last one has left on its own.
     DrainSlowly,
+    /// Leave the sockets in these places to another process, which serves clients at them, and
+    /// drain. The sender is told when no client is accepted any more.
+    HandOver {
+        /// The places of the sockets in the list of handles.
+        places: Vec<usize>,
+        /// Whether the other process is asked where this one was.
+        asking_stays: bool,
+        /// The other process.
+        pid: i32,
+        /// Hears that it is done.
+        answer: Sender<()>,
+    },
     /// End at once.
     Stop,
     /// This core has no client left, after a drain.
@@ -55,6 +70,8 @@ enum Stage {
     Serving,
     /// Clients leave on their own; then everything is stopped.
     Emptying,
+    /// Another program has the sockets. Clients leave on their own until this time.
+    HandedOver(Instant),
     /// Clients leave at the end of their transactions; after the deadline, at once.
     Draining(Option<Instant>),
     /// Everything is closed; after the deadline, whatever is left is abandoned.
@@ -94,9 +111,10 @@ impl Supervisor {
             match self.next() {
                 Ok(command) => self.handle(command),
                 Err(RecvTimeoutError::Timeout) => match self.stage {
-                    Stage::Emptying if self.state.clients() == 0 => {
+                    Stage::Emptying | Stage::HandedOver(_) if self.state.clients() == 0 => {
                         self.stop("all clients have left")
                     }
+                    Stage::HandedOver(until) if until <= Instant::now() => self.drain(),
                     Stage::Draining(_) => self.stop("shutdown_timeout has passed"),
                     Stage::Stopping(_) => {
                         tracing::error!(
@@ -105,7 +123,7 @@ impl Supervisor {
                         );
                         return Err(io::ErrorKind::TimedOut.into());
                     }
-                    Stage::Serving | Stage::Emptying => {}
+                    Stage::Serving | Stage::Emptying | Stage::HandedOver(_) => {}
                 },
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -122,7 +140,9 @@ impl Supervisor {
             Stage::Serving | Stage::Draining(None) => {
                 return self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected);
             }
-            Stage::Emptying => return self.commands.recv_timeout(COUNT_EVERY),
+            Stage::Emptying | Stage::HandedOver(_) => {
+                return self.commands.recv_timeout(COUNT_EVERY);
+            }
             Stage::Draining(Some(until)) | Stage::Stopping(until) => until,
         };
         self.commands.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -148,11 +168,15 @@ impl Supervisor {
                 tracing::info!(cause = "resume", "all databases are resumed");
                 self.state.resume(None);
             }
-            SupervisorCommand::Drain if matches!(self.stage, Stage::Serving | Stage::Emptying) => {
-                self.drain()
-            }
+            SupervisorCommand::Drain if self.may_drain() => self.drain(),
             SupervisorCommand::Drain => self.stop("shutdown was requested a second time"),
             SupervisorCommand::DrainSlowly => self.empty(),
+            SupervisorCommand::HandOver { places, asking_stays, pid, answer } => {
+                self.state.hand_over(&places, asking_stays);
+                self.handed_over(pid);
+                // The thread of the take-over ends with the process.
+                let _ = answer.send(());
+            }
             SupervisorCommand::Stop => self.stop("immediate shutdown was requested"),
             SupervisorCommand::Drained(_) => {
                 self.drained += 1;
@@ -206,6 +230,20 @@ impl Supervisor {
         match trusts_strangers(&options, &self.state.tcp_addresses()) {
             Some(why) => Err(why),
             None => Setup::read(&options).map(|setup| (options, setup, remarks)),
+        }
+    }
+
+    fn may_drain(&self) -> bool {
+        matches!(self.stage, Stage::Serving | Stage::Emptying | Stage::HandedOver(_))
+    }
+
+    /// Begins to drain, when another process serves. A shutdown that has begun goes on.
+    fn handed_over(&mut self, pid: i32) {
+        let clients = self.state.clients();
+        tracing::info!(cause = "takeover", clients, "process {pid} serves clients from now on");
+        self.state.supervising.replaced(pid);
+        if self.stage == Stage::Serving {
+            self.stage = Stage::HandedOver(Instant::now() + SHORT_CLIENTS);
         }
     }
 

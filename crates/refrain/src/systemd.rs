@@ -37,7 +37,7 @@ pub(crate) fn passed() -> io::Result<Inherited> {
         let listener = Listener::inherited(fd).map_err(no_listener)?;
         let address = listener.local().map_err(no_listener)?;
         let kind = Kind::named(name).unwrap_or(Kind::Postgres);
-        Ok(Passed { kind, is_activated: true, place, address, listener })
+        Ok(Passed { kind, is_activated: true, place: None, address, listener })
     };
     let passed = descriptors.into_iter().zip(names).enumerate().map(passed);
     Ok(Inherited::new(passed.collect::<io::Result<_>>()?))
@@ -49,9 +49,9 @@ const FIRST_DESCRIPTOR: usize = 3;
 /// The supervisor that started the program.
 #[derive(Debug, Default)]
 pub(crate) struct Supervising {
-    /// Its address, as `NOTIFY_SOCKET` has it.
+    /// The supervisor's address, as `NOTIFY_SOCKET` has it.
     name: Option<String>,
-    /// Time within which it wants a sign of life.
+    /// Time within which the supervisor wants a sign of life.
     watchdog: Option<Duration>,
     /// True if another program is in the place of this one.
     is_over: AtomicBool,
@@ -60,12 +60,13 @@ pub(crate) struct Supervising {
 impl Supervising {
     /// Reads the environment.
     pub(crate) fn from_environment() -> Self {
-        let for_another = env::var("WATCHDOG_PID").is_ok_and(|pid| pid != process::id().to_string());
+        let for_another =
+            env::var("WATCHDOG_PID").is_ok_and(|pid| pid != process::id().to_string());
         let watchdog = env::var("WATCHDOG_USEC").ok().filter(|_| !for_another);
         Self::read(env::var("NOTIFY_SOCKET").ok(), watchdog.as_deref())
     }
 
-    /// Makes it of an address and a number of microseconds.
+    /// Makes the supervisor of an address and of its watchdog's period in microseconds.
     pub(crate) fn read(name: Option<String>, watchdog_us: Option<&str>) -> Self {
         let us = watchdog_us.and_then(|us| us.parse().ok()).filter(|us| *us > 0);
         let watchdog = us.map(Duration::from_micros);
@@ -76,6 +77,11 @@ impl Supervising {
     pub(crate) fn shown(&self) -> Option<(&str, u128)> {
         let us = self.watchdog.map_or(0, |watchdog| watchdog.as_micros());
         self.name.as_deref().map(|name| (name, us))
+    }
+
+    /// True if there is a supervisor.
+    pub(crate) fn is_there(&self) -> bool {
+        self.name.is_some()
     }
 
     /// Returns the time within which a sign of life is wanted, if it is.

@@ -21,6 +21,7 @@ use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
 use crate::mail::{Mail, Post};
 use crate::served::Served;
+use crate::takeover::Elders;
 use crate::tls::{Session, Store};
 
 /// The state of PostgreSQL's cores that the helper threads share.
@@ -59,6 +60,8 @@ pub(crate) struct Helpers {
     pub(crate) files: Arc<Files>,
     pub(crate) questions: Sender<Question>,
     pub(crate) parser_queue: ParserQueue,
+    /// The programs that this one has taken over.
+    pub(crate) elders: Arc<Elders>,
 }
 
 impl Served for Pg {
@@ -104,6 +107,7 @@ impl Served for Pg {
                 // The desk ends before the cores only if the program ends.
                 let _ = helpers.questions.send(question);
             }
+            Request::Cancel { pid, key } => helpers.elders.cancel(pid, &key),
             Request::Analyse(case) => helpers.parser_queue.put(core, Text::Query(case)),
             Request::Read(case) => helpers.parser_queue.put(core, Text::Statement(case)),
         }

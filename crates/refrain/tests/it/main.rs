@@ -66,6 +66,7 @@ mod reads;
 mod sharing;
 mod shutdown;
 mod systemd;
+mod takeover;
 mod catalog;
 mod cache;
 mod cache_advice;

@@ -181,3 +181,34 @@ fn clients_of_other_machines_are_not_trusted_at_a_socket_of_systemd() {
     let log = fs::read_to_string(folder.0.join("log")).unwrap();
     assert!(log.contains("would get in under any name"), "{log}");
 }
+
+/// The new program knows nothing of systemd but from the old one, and its sockets stay systemd's.
+#[test]
+fn systemd_is_told_of_a_takeover() {
+    let folder = Folder::new("systemd-takeover");
+    let folder = &folder.0;
+    let unused = write_config(folder, &format!("takeover_socket = {:?}", folder.join("asking")));
+    let clients = TcpListener::bind("127.0.0.1:0").unwrap();
+    let notify = folder.join("notify").display().to_string();
+    let mut systemd = Systemd::start(folder, &notify, &[(clients.as_fd(), "listen")]);
+    assert!(systemd.told().contains("READY=1"));
+    let address = clients.local_addr().unwrap();
+    let mut session = Session::open(address, "postgres");
+    session.run("begin");
+    let mut command = Command::new(program().unwrap());
+    command.args(["--takeover", "config.toml"]).current_dir(folder);
+    let log = File::create(folder.join("log-of-new")).unwrap();
+    let new = Leash::start(&command, "TERM", &log).unwrap();
+    assert_eq!(systemd.told(), format!("MAINPID={}", new.id()));
+    let ready = format!("MAINPID={}\nREADY=1\nSTATUS=Serving at {address}", new.id());
+    let told = systemd.told();
+    assert!(told.starts_with(&ready), "{told}");
+    Session::open(address, "postgres").run("select 1");
+    assert!(TcpStream::connect(("127.0.0.1", unused)).is_err(), "systemd says where");
+    session.send(&[query("commit")]);
+    assert_eq!(session.rest().words(), "C(COMMIT) Z(I) E(57P01)");
+    eventually("the old program ends", || !systemd.process.is_running());
+    eventually("there is a sign of life", || systemd.heard() == "WATCHDOG=1");
+    drop(new);
+    assert!(systemd.told().starts_with("STOPPING=1\n"));
+}
