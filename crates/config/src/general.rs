@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
-use crate::system::{FileMode, OrSystem, Port};
+use crate::system::{FileMode, OrBeside, OrSystem, Port};
 use crate::table::table;
 use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};
 
@@ -152,6 +152,15 @@ table! {
     /// If a file there names another process that is alive, Refrain does not start.
     pidfile: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain.pid"], not ["refrain.pid"];
+
+    /// Unix socket at which a new Refrain asks this one for its place (`refrain --takeover`).
+    ///
+    /// Only the user that Refrain runs as, and root, are heard. `auto` is the path of `pidfile` with
+    /// `.takeover` behind it; without one, that of the Unix socket in `unix_socket_dir`, or of
+    /// `mysql_socket`, with `.takeover` behind it; without these, `refrain.takeover` in the directory
+    /// that systemd made (`RUNTIME_DIRECTORY`), and else none. See `docs/restart.md`.
+    takeover_socket: OrBeside = "auto",
+        Restart, takes ["/run/refrain/takeover", "off"], not ["takeover"];
 
     /// User of the operating system that Refrain becomes at the start; only root may change.
     os_user: Option<String>,

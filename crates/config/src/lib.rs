@@ -73,7 +73,7 @@ pub use crate::reload::{Change, ConfigRow};
 pub use crate::secret::{NativeHash, ScramVerifier, Secret, UserSecret};
 pub use crate::spelling::nearest;
 pub use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
-pub use crate::system::{FileMode, OrSystem, Port};
+pub use crate::system::{FileMode, OrBeside, OrSystem, Port};
 pub use crate::table::When;
 pub use crate::tls::{
     Authorities, ChannelBinding, ServerTls, SslMode, SslNegotiation, TlsChoices, TlsCipher,

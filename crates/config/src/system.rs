@@ -1,5 +1,7 @@
 //! Values about the operating system.
 
+use std::path::PathBuf;
+
 use crate::value::{Given, Value};
 
 /// A port.
@@ -70,5 +72,46 @@ impl<T: Value> Value for OrSystem<T> {
 
     fn measure(&self) -> Option<u64> {
         self.0.as_ref().and_then(T::measure)
+    }
+}
+
+/// A path, none at all, or the one that follows from other options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OrBeside {
+    /// The path that follows from other options.
+    #[default]
+    Auto,
+    /// None.
+    Off,
+    /// This one.
+    At(PathBuf),
+}
+
+impl OrBeside {
+    const AUTO: &str = "auto";
+    const OFF: &str = "off";
+}
+
+impl Value for OrBeside {
+    const OR: &[&str] = &[Self::AUTO, Self::OFF];
+
+    fn what() -> String {
+        PathBuf::what()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given.text() {
+            Some(Self::AUTO) => Some(Self::Auto),
+            Some(Self::OFF) => Some(Self::Off),
+            _ => PathBuf::read(given).map(Self::At),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Auto => Self::AUTO.to_owned(),
+            Self::Off => Self::OFF.to_owned(),
+            Self::At(path) => path.show(),
+        }
     }
 }

@@ -316,7 +316,6 @@ impl Epoll {
 
 impl Driver for Epoll {
     fn listen(&mut self, listener: u32, socket: Listener) -> io::Result<()> {
-        socket.set_nonblocking(true)?;
         let listening = Listening { id: listener, serial: self.next_serial, socket };
         listening.watch(&self.epoll, libc::EPOLL_CTL_ADD)?;
         self.next_serial += 1;
@@ -479,7 +478,9 @@ impl Listening {
     /// Watches the listener. Several drivers may watch clones of one socket; a new connection wakes
     /// one of them.
     fn watch(&self, poll: &Poll, operation: i32) -> io::Result<()> {
-        let events = libc::EPOLLIN | libc::EPOLLEXCLUSIVE;
+        // Every process that listens here is told of each connection: one that has been told alone
+        // may stop to listen before it accepts.
+        let events = libc::EPOLLIN;
         poll.watch(operation, self.socket.as_fd(), events, LISTENER | u64::from(self.serial))
     }
 }

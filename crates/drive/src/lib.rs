@@ -51,5 +51,6 @@ pub use face::{Driver, Event, Token};
 pub use kernel::{Kernel, Kind, open};
 pub use sizing::Sizing;
 pub use socket::{Listener, Listening, Socket};
+pub use sys::passed_descriptors;
 pub use tuning::Tuning;
 pub use waker::Waker;

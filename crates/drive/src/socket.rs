@@ -180,27 +180,56 @@ impl Listener {
         Address::from_kernel(&address).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
+    /// Takes a socket that another process has made to listen, and that may listen there as well.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the descriptor is no stream socket that listens; all errors of the system.
+    pub fn inherited(fd: OwnedFd) -> io::Result<Listener> {
+        let socket = SockRef::from(&fd);
+        if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        socket.set_nonblocking(true)?;
+        Ok(Listener(fd))
+    }
+
+    /// Listens in another way, with the options of `how` but for `is_shared`.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses an option.
+    pub fn adjust(&self, how: &Listening) -> io::Result<()> {
+        let socket = SockRef::from(self);
+        socket.listen(how.backlog)?;
+        if socket.domain()? == Domain::UNIX {
+            return Ok(());
+        }
+        tune(&socket, &how.tuning)
+    }
+
     /// Accepted connections inherit the options of a listening TCP socket, without a system call
-    /// for each.
+    /// for each. The socket never blocks: processes may share it, whatever their drivers, and one
+    /// that found another to be faster must not wait.
     fn new(fd: OwnedFd, tuning: &Tuning) -> io::Result<Listener> {
         let socket = SockRef::from(&fd);
+        socket.set_nonblocking(true)?;
         if socket.domain()? != Domain::UNIX {
             tune(&socket, tuning)?;
         }
         Ok(Listener(fd))
     }
 
-    /// Sets the blocking mode: epoll accepts until the queue is empty and must not block, whereas
-    /// io_uring must not fail on an empty queue.
-    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        SockRef::from(self).set_nonblocking(nonblocking)
-    }
-
-    /// Accepts the next connection. [`Listener::set_nonblocking`] decides whether the call waits
-    /// for one.
+    /// Accepts the next connection, without waiting for one.
     pub(crate) fn accept(&self) -> io::Result<Socket> {
         let (socket, _) = SockRef::from(self).accept()?;
         Ok(Socket(socket.into()))
+    }
+}
+
+impl From<Listener> for OwnedFd {
+    fn from(listener: Listener) -> OwnedFd {
+        listener.0
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Returns the result of a call, or its `errno`.
@@ -102,6 +103,31 @@ pub(crate) unsafe fn own(fd: RawFd) -> io::Result<OwnedFd> {
     check(fd as isize)?;
     // SAFETY: it is open, and the caller says that it is ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes ownership of descriptors that the program was started with, from the number 3 on. They do
+/// not go on to programs that this one starts.
+///
+/// Only the first call in a process returns any: the descriptors have one owner.
+///
+/// # Errors
+///
+/// If a number is not open.
+pub fn passed_descriptors(count: u32) -> io::Result<Vec<OwnedFd>> {
+    const FIRST: RawFd = 3;
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return Ok(Vec::new());
+    }
+    let numbers = (FIRST..).take(usize::try_from(count).unwrap_or(usize::MAX));
+    let take = |fd| {
+        // SAFETY: no memory is involved.
+        check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } as isize)?;
+        // SAFETY: the descriptor is open, the program was started with it, and this is the one
+        // call that takes it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    };
+    numbers.map(take).collect()
 }
 
 /// Creates a counter with which another thread can wake the driver. It is blocking, as io_uring

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
+use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, Workers};
 use refrain_drive::Address;
 
 use crate::advise::Console;
 use crate::pgbouncer::Asked;
+use crate::place::Estate;
 use crate::program::Program;
 use crate::source::{From, Loaded, Overrides, PasswordFrom, Source};
 use crate::{advise, check, descriptors, log, machine, pgbouncer, program, source};
@@ -47,6 +48,9 @@ Examples:
   Run with the file of a PgBouncer, or turn it into a file of Refrain's own:
       refrain /etc/pgbouncer/pgbouncer.ini
       refrain convert /etc/pgbouncer/pgbouncer.ini > refrain.toml
+
+  Replace a running Refrain, without a connection lost (docs/restart.md):
+      refrain --takeover refrain.toml
 
   Watch a running Refrain:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
@@ -144,6 +148,10 @@ struct Flags {
     /// Write no log to standard error, but to the file of `logfile` alone
     #[arg(long)]
     quiet: bool,
+    /// Take the place of a running Refrain: serve at its sockets while it lets its clients finish.
+    /// PATH is its `takeover_socket`, which by default follows from the configuration
+    #[arg(short = 'R', long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    takeover: Option<Option<PathBuf>>,
     /// Log level: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL", value_parser = word(&LOG_LEVELS))]
     log_level: Option<LogLevel>,
@@ -267,7 +275,8 @@ pub fn run() -> ExitCode {
         (None, target) => {
             let target = target.or_else(|| env::var(source::TARGET).ok());
             let from = From::parse(target.as_deref().unwrap_or(OWN_DATABASE));
-            let how = How { welcome: target.is_none(), quiet: flags.quiet };
+            let takeover = flags.takeover.clone().map(Takeover);
+            let how = How { takeover, welcome: target.is_none(), quiet: flags.quiet };
             serve(&Source { from, overrides: flags.overrides() }, how)
         }
     }
@@ -281,10 +290,11 @@ fn as_pgbouncer() -> ExitCode {
             let written = writeln!(io::stdout(), "{version}");
             if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
-        Ok(Asked::Serve { file, quiet, verbose, user }) => {
+        Ok(Asked::Serve { file, quiet, reboot, verbose, user }) => {
             let overrides = Overrides { verbose, user, ..Overrides::default() };
             let source = Source { from: From::File(file), overrides };
-            serve(&source, How { welcome: false, quiet })
+            let takeover = reboot.then_some(Takeover(None));
+            serve(&source, How { takeover, welcome: false, quiet })
         }
         Err(problem) => complain(&problem),
     }
@@ -302,9 +312,15 @@ fn convert(file: PathBuf) -> ExitCode {
     }
 }
 
-/// How the program says what it does.
-#[derive(Clone, Copy, Debug, Default)]
+/// The take-over of a running program: of that at a path, or where one with the same options is
+/// asked.
+#[derive(Clone, Debug)]
+struct Takeover(Option<PathBuf>);
+
+/// How the program starts, and says what it does.
+#[derive(Clone, Debug, Default)]
 struct How {
+    takeover: Option<Takeover>,
     /// Whether it prints how to connect.
     welcome: bool,
     /// Whether the log leaves standard error alone.
@@ -330,7 +346,7 @@ fn serve(source: &Source, how: How) -> ExitCode {
     log::remarks(&remarks, "start");
     log::abort_on_panic();
     descriptors::raise();
-    let outcome = program::start(source.clone(), options).and_then(|program| {
+    let outcome = start(source, options, how.takeover.as_ref()).and_then(|program| {
         program.handle_signals()?;
         if how.welcome {
             // Standard output may be closed: then there is no reader to welcome.
@@ -343,6 +359,16 @@ fn serve(source: &Source, how: How) -> ExitCode {
     }
     log::flush();
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Starts the program, with the sockets that a supervisor has passed, and those of the program that
+/// it takes over.
+fn start(source: &Source, options: Options, takeover: Option<&Takeover>) -> io::Result<Program> {
+    let mut estate = Estate::from_environment()?;
+    if let Some(Takeover(path)) = takeover {
+        estate.take_over(path.as_deref(), &options.general)?;
+    }
+    program::start_with(source.clone(), options, estate)
 }
 
 /// Prints how to connect, for a user who started the program without arguments.

@@ -101,6 +101,8 @@ pub(crate) trait AnyCores: Send + Sync {
     fn serves(&self, backend: Backend) -> bool;
     /// Returns a snapshot of each core. What is PostgreSQL's alone is empty.
     fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot>;
+    /// Returns the number of cores that answer within this time.
+    fn answering(&self, timeout: Duration) -> usize;
     /// Returns the counts of connections of clients.
     fn lobby(&self) -> &Lobby;
     /// Counts the servers of a database, or of all.
@@ -149,6 +151,10 @@ impl<P: Served> AnyCores for Cores<P> {
     fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot> {
         let snapshots = self.snapshots(timeout).into_iter();
         snapshots.map(|one| one.of_another(P::client_view_of, P::server_view_of)).collect()
+    }
+
+    fn answering(&self, timeout: Duration) -> usize {
+        self.look(timeout, |_, _| ()).len()
     }
 
     fn lobby(&self) -> &Lobby {

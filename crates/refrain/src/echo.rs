@@ -29,6 +29,7 @@ use xtask::certificates::Authority;
 
 use crate::balance::Order;
 use crate::cores::Cores;
+use crate::inherit::{Inherited, Kind};
 use crate::listen::Places;
 use crate::mail::Mail;
 use crate::opened::{Opened, Opening};
@@ -37,6 +38,7 @@ use crate::pg::{Helpers, parser};
 use crate::served::{LocalServers, Served};
 use crate::source::{From, Overrides, Source};
 use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::systemd::Supervising;
 use crate::tls::{Session, Store};
 use crate::workers::{Shared, Threads};
 
@@ -61,7 +63,7 @@ impl Served for Echo {
     }
     fn places(general: &General) -> Places<'_> {
         let addresses = &general.mysql_listen;
-        Places { addresses, socket: None, client_speaks_first: false }
+        Places { kind: Kind::Mysql, addresses, socket: None, client_speaks_first: false }
     }
 
     type Helpers = ();
@@ -283,22 +285,23 @@ impl Running {
         write_options(&file, server, pool);
         let from = From::File(file.clone());
         let source = Source { from, overrides: Overrides::default() };
-        let opened = Opened::open(source.load().unwrap()).unwrap();
+        let mut opened = Opened::open(source.load().unwrap(), Inherited::default()).unwrap();
         let (lines, pg) = (opened.protocol::<Echo>().unwrap(), opened.protocol::<Pg>().unwrap());
         let (address, postgres) = (address(&lines), address(&pg));
         let (cores, pg_cores) = (Arc::clone(&lines.cores), Arc::clone(&pg.cores));
-        let state = opened.state(&source, None, vec![lines.front(), pg.front()]);
+        let fronts = vec![lines.front(), pg.front()];
+        let state = opened.state(&source, None, fronts, Supervising::default());
         let (commands, ordered) = mpsc::channel();
         let (questions, _) = mpsc::channel();
         let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
         let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
-        let helpers = Helpers { post, files, questions, parser_queue };
+        let elders = Arc::default();
+        let helpers = Helpers { post, files, questions, parser_queue, elders };
         let mut threads = Threads::default();
         let shared = Shared { state: &state, gate: opened.shares.gate(), commands: &commands };
         threads.start(shared, lines, ()).unwrap();
         threads.start(shared, pg, helpers).unwrap();
-        let threads = threads.threads;
-        let supervisor = Supervisor::new(state, source, ordered, threads);
+        let supervisor = Supervisor::new(state, source, ordered, threads.0);
         let supervisor = thread::spawn(move || supervisor.run());
         Self { address, postgres, cores, commands, supervisor, file }
     }

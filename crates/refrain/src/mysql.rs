@@ -7,6 +7,7 @@ use refrain_mysql::parts::{self, My};
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
 
+use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
 use crate::served::{LocalServers, Served};
 use crate::tls::{Session, Store};
@@ -28,6 +29,7 @@ impl Served for My {
     // A client waits for the greeting of the server.
     fn places(general: &General) -> Places<'_> {
         Places {
+            kind: Kind::Mysql,
             addresses: &general.mysql_listen,
             socket: general.mysql_socket.as_deref().map(UnixSocket::At),
             client_speaks_first: false,

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::{Arc, RwLock};
-use std::thread;
+use std::{mem, thread};
 
 use refrain_config::{DriverChoice, General, Options, Workers};
 use refrain_drive::{Address, Driver, Kernel, Kind, Sizing};
@@ -14,11 +14,13 @@ use refrain_pool::process::Process;
 use crate::clock::Clock;
 use crate::cores::{AnyCores, Cores};
 use crate::descriptors::{self, Shares};
+use crate::inherit::{Handles, Held, Inherited};
 use crate::listen::{self, Listeners};
 use crate::resolve::Resolver;
 use crate::served::Served;
 use crate::source::Source;
-use crate::state::{Flags, State};
+use crate::state::{Flags, MetricsSocket, State};
+use crate::systemd::Supervising;
 use crate::tls::{Setup, Store};
 use crate::{exposure, http};
 
@@ -27,6 +29,9 @@ pub(crate) struct Opened {
     pub(crate) options: Arc<Options>,
     pub(crate) shares: Shares,
     pub(crate) metrics: Option<http::Bound>,
+    /// The sockets that listen already and that nothing has taken yet.
+    pub(crate) inherited: Inherited,
+    held: Vec<Held>,
     process: Arc<Process>,
     tls: Arc<Store>,
 }
@@ -53,22 +58,25 @@ impl Opened {
     ///
     /// # Errors
     /// If an address cannot be bound, or a file of TLS cannot be read.
-    pub(crate) fn open(options: Options) -> io::Result<Self> {
+    pub(crate) fn open(options: Options, mut inherited: Inherited) -> io::Result<Self> {
         let shares = Shares::of(&options, descriptors::limit());
         // Before the listeners: a client that finds their port open finds this one open as well.
-        let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
+        let metrics = http::bind(options.general.metrics_listen, &mut inherited)?;
+        let held = metrics.iter().map(http::Bound::held).collect::<io::Result<_>>()?;
         let tls = Arc::new(Store::new(Setup::read(&options).map_err(io::Error::other)?));
-        Ok(Self { options: Arc::new(options), shares, metrics, process: Arc::default(), tls })
+        let (options, process) = (Arc::new(options), Arc::default());
+        Ok(Self { options, shares, metrics, inherited, held, process, tls })
     }
 
     /// Opens everything for a protocol.
     ///
     /// # Errors
     /// If an address cannot be bound, or the kernel lacks what the driver needs.
-    pub(crate) fn protocol<P: Served>(&self) -> io::Result<Opening<P>> {
+    pub(crate) fn protocol<P: Served>(&mut self) -> io::Result<Opening<P>> {
         let general = &self.options.general;
         let kernels = open_kernels(general, self.shares.gate())?;
-        let listeners = listen::bind(P::places(general), general)?;
+        let mut listeners = listen::bind(P::places(general), general, &mut self.inherited)?;
+        self.held.append(&mut listeners.held);
         let process = Arc::clone(&self.process);
         let cores = Cores::new(process, &self.options, &kernels, self.shares.room());
         Ok(Opening { cores, kernels, listeners })
@@ -76,10 +84,11 @@ impl Opened {
 
     /// Makes the state of the program, which serves these protocols with this kernel driver.
     pub(crate) fn state(
-        &self,
+        &mut self,
         source: &Source,
         driver: Option<&Kernel>,
         fronts: Vec<Front>,
+        supervising: Supervising,
     ) -> Arc<State> {
         let clock = Clock::start();
         let (cores, addresses): (Vec<_>, Vec<_>) = fronts.into_iter().unzip();
@@ -94,6 +103,9 @@ impl Opened {
             source: source.from.to_string(),
             options: RwLock::new(Arc::clone(&self.options)),
             flags: Flags::default(),
+            handles: Handles::new(mem::take(&mut self.held)),
+            metrics: MetricsSocket::default(),
+            supervising,
         })
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Asked {
         file: PathBuf,
         /// Whether nothing goes to standard error.
         quiet: bool,
+        /// Whether a running process is taken over.
+        reboot: bool,
         /// Levels by which the log says more.
         verbose: u8,
         /// The user to become.
@@ -42,7 +44,7 @@ struct CommandLine {
     /// Write no log to standard error
     #[arg(short, long)]
     quiet: bool,
-    /// Take over the sockets of a running process. Refused: this is not built
+    /// Take over the sockets of a running process, which lets its clients finish
     #[arg(short = 'R', long)]
     reboot: bool,
     /// Become this user of the operating system
@@ -86,11 +88,8 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Asked, St
                     background, or use `&` and nohup"
             .to_owned());
     }
-    if reboot {
-        return Err("-R is not built: stop the old process, and start the new one".to_owned());
-    }
     let file = file.ok_or("no configuration file specified")?;
-    Ok(Asked::Serve { file, quiet, verbose, user })
+    Ok(Asked::Serve { file, quiet, reboot, verbose, user })
 }
 
 #[cfg(test)]
@@ -102,14 +101,13 @@ mod tests {
         let parsed = |line: &str| read(line.split(' ').map(OsString::from));
         let (file, user) = (PathBuf::from("p.ini"), Some("me".to_owned()));
         assert_eq!(
-            parsed("pgbouncer -q -v -v -u me p.ini"),
-            Ok(Asked::Serve { file: file.clone(), quiet: true, verbose: 2, user })
+            parsed("pgbouncer -R -q -v -v -u me p.ini"),
+            Ok(Asked::Serve { file: file.clone(), quiet: true, reboot: true, verbose: 2, user })
         );
-        let plain = Asked::Serve { file, quiet: false, verbose: 0, user: None };
+        let plain = Asked::Serve { file, quiet: false, reboot: false, verbose: 0, user: None };
         assert_eq!(parsed("pgbouncer p.ini"), Ok(plain));
         assert_eq!(parsed("pgbouncer -V"), Ok(Asked::Version));
         assert!(parsed("pgbouncer -d p.ini").unwrap_err().contains("supervisor"));
-        assert!(parsed("pgbouncer -R p.ini").unwrap_err().contains("not built"));
         assert!(parsed("pgbouncer").is_err() && parsed("pgbouncer -x p.ini").is_err());
         assert!(is_name(Some("/usr/sbin/pgbouncer".into())) && !is_name(Some("refrain".into())));
         assert!(version().starts_with("PgBouncer 1."));

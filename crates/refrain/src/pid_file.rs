@@ -11,17 +11,29 @@ use rustix::process::{Pid, getpid, test_kill_process};
 pub(crate) struct PidFile(Option<PathBuf>);
 
 impl PidFile {
+    /// Checks that no process is alive that a file there names, but for one whose place this
+    /// process takes.
+    ///
+    /// # Errors
+    /// If such a process is alive.
+    pub(crate) fn check(path: Option<&Path>, predecessor: Option<i32>) -> io::Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        match alive(path).filter(|pid| Some(*pid) != predecessor) {
+            None => Ok(()),
+            Some(pid) => {
+                let message = format!("pidfile {}: process {pid} is running", path.display());
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+            }
+        }
+    }
+
     /// Writes the file, if there is to be one.
     ///
     /// # Errors
-    /// If the process that a file there names is alive, or if the file cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn write(path: Option<&Path>) -> io::Result<Self> {
         let Some(path) = path else { return Ok(Self::default()) };
         let name = path.display();
-        if let Some(pid) = alive(path) {
-            let message = format!("pidfile {name}: process {pid} is running");
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
-        }
         let text = format!("{}\n", getpid().as_raw_nonzero());
         let failed =
             |error: io::Error| io::Error::new(error.kind(), format!("pidfile {name}: {error}"));
@@ -32,20 +44,26 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        if let Some(path) = self.0.take() {
+        // A process that has taken the place of this one has written its own number.
+        if let Some(path) = self.0.take()
+            && named(&path) == Some(getpid())
+        {
             // Somebody else may have removed it.
             let _ = fs::remove_file(path);
         }
     }
 }
 
+fn named(path: &Path) -> Option<Pid> {
+    Pid::from_raw(fs::read_to_string(path).ok()?.trim().parse().ok()?)
+}
+
 /// Returns the number in a file, if another process has it.
 fn alive(path: &Path) -> Option<i32> {
-    let number = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-    let pid = Pid::from_raw(number).filter(|pid| *pid != getpid())?;
+    let pid = named(path).filter(|pid| *pid != getpid())?;
     // A process of another user is alive as well.
     let answer = test_kill_process(pid);
-    (answer != Err(rustix::io::Errno::SRCH)).then_some(number)
+    (answer != Err(rustix::io::Errno::SRCH)).then(|| pid.as_raw_nonzero().get())
 }
 
 #[cfg(test)]
@@ -59,11 +77,17 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
         drop(file);
         assert!(!path.exists());
-        let parent = std::os::unix::process::parent_id();
+        let parent = i32::try_from(std::os::unix::process::parent_id()).unwrap();
+        let file = PidFile::write(Some(&path)).unwrap();
         fs::write(&path, format!("{parent}\n")).unwrap();
-        assert_eq!(PidFile::write(Some(&path)).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(file);
+        assert!(path.exists(), "it is another process's by now");
+        let refused = PidFile::check(Some(&path), None).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        PidFile::check(Some(&path), Some(parent)).unwrap();
         // No process has this number.
         fs::write(&path, "4194305\n").unwrap();
+        PidFile::check(Some(&path), None).unwrap();
         drop(PidFile::write(Some(&path)).unwrap());
         assert!(!path.exists());
     }

@@ -12,16 +12,20 @@ use refrain_drive::Address;
 use refrain_mysql::parts::My;
 use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
+use refrain_pool::message::CoreMessage;
 
-use crate::listen::SocketFile;
+use crate::mail::{Mail, Post};
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite_host::Files;
 use crate::pg::{Helpers, PgState, parser};
 use crate::pid_file::PidFile;
-use crate::source::Source;
+use crate::place::{Estate, Place};
+use crate::source::{Source, trusts_strangers};
+use crate::state::State;
 use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::takeover::{Elders, Offering};
 use crate::workers::{Shared, Threads};
-use crate::{admin, core_files, http, log, metrics, signals};
+use crate::{admin, core_files, http, log, metrics, signals, watchdog};
 
 /// A running program.
 pub struct Program {
@@ -30,8 +34,7 @@ pub struct Program {
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
     parser: JoinHandle<()>,
-    /// The files are removed at the end.
-    _files: Vec<SocketFile>,
+    /// The file is removed at the end.
     _pid_file: PidFile,
 }
 
@@ -65,7 +68,11 @@ impl Program {
     /// If a core failed or did not stop.
     pub fn wait(self) -> io::Result<()> {
         drop(self.commands);
-        self.supervisor.run()?;
+        let state = Arc::clone(&self.supervisor.state);
+        let outcome = self.supervisor.run();
+        // The files of Unix sockets go with the program, also if no shutdown has removed them.
+        state.handles.close();
+        outcome?;
         // All cores have ended, so the parser thread ends as well. A panic of it was logged.
         drop(self.parser.join());
         Ok(())
@@ -78,50 +85,80 @@ impl Program {
 /// If an address cannot be bound, an SQLite file cannot be opened, or the kernel lacks what the
 /// driver needs.
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
+    start_with(source, options, Estate::default())
+}
+
+/// Starts the program with what it has from others.
+///
+/// # Errors
+/// As [`start`], and if the program that this one takes over does not hand over.
+pub(crate) fn start_with(
+    source: Source,
+    options: Options,
+    mut estate: Estate,
+) -> io::Result<Program> {
     core_files::keep_secrets(&options.general);
     log_to_file(&options.general)?;
-    let opened = Opened::open(options)?;
+    let mut place = Place::prepare(&options.general, &mut estate)?;
+    let mut opened = Opened::open(options, estate.inherited)?;
     let pg = opened.protocol::<Pg>()?;
-    let my = opened.options.has_mysql().then(|| opened.protocol::<My>()).transpose()?;
+    let has_mysql = opened.options.has_mysql();
+    let my = has_mysql.then(|| opened.protocol::<My>()).transpose()?;
+    place.note_left(opened.inherited.left());
     let files = Arc::new(Files::new(pg.cores.shared.cores));
     open_files(&files, &opened.options)?;
     let of_mysql = my.as_ref().map(Opening::front);
     let others = of_mysql.iter().map(|(cores, _)| Arc::clone(cores)).collect();
     let fronts = [pg.front()].into_iter().chain(of_mysql).collect();
-    let state = opened.state(&source, pg.kernels.first(), fronts);
+    let state = opened.state(&source, pg.kernels.first(), fronts, estate.supervising);
+    refuse_trust(&opened.options, &state)?;
     opened.announce(&source, pg.kernels.first(), &state);
     state.follow_names();
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
     let (parser_queue, parser) = parser::open(Arc::clone(&pg.cores.post))?;
-    let post = Arc::clone(&pg.cores.post);
+    let (post, cancel) = (Arc::clone(&pg.cores.post), canceller(&pg.cores.post));
     let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
-    let helpers = Helpers { post, files, questions, parser_queue };
+    let elders = Arc::<Elders>::default();
+    let helpers = Helpers { post, files, questions, parser_queue, elders: Arc::clone(&elders) };
     let (gate, metrics) = (opened.shares.gate(), opened.metrics_address());
     let shared = Shared { state: &state, gate, commands: &commands };
-    let mut threads = Threads::default();
-    threads.start(shared, pg, helpers)?;
-    if let Some(my) = my {
-        threads.start(shared, my, ())?;
-    }
     admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
     if let Some(bound) = opened.metrics {
         let of = Arc::clone(&state);
         http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg_state))?;
     }
+    let mut threads = Threads::default();
+    threads.start(shared, pg, helpers)?;
+    if let Some(my) = my {
+        threads.start(shared, my, ())?;
+    }
     let addresses = state.addresses.clone();
-    let pid_file = PidFile::write(opened.options.general.pidfile.as_deref())?;
-    let Threads { threads, files } = threads;
-    let supervisor = Supervisor::new(state, source, ordered, threads);
-    Ok(Program {
-        supervisor,
-        commands,
-        addresses,
-        metrics,
-        parser,
-        _files: files,
-        _pid_file: pid_file,
+    let offering =
+        Offering { state: Arc::clone(&state), commands: commands.clone(), elders, cancel };
+    let pid_file = place.take(offering)?;
+    watchdog::start(Arc::clone(&state))?;
+    state.supervising.ready(&state.status());
+    let supervisor = Supervisor::new(state, source, ordered, threads.0);
+    Ok(Program { supervisor, commands, addresses, metrics, parser, _pid_file: pid_file })
+}
+
+/// Returns a function that cancels what a client does, on whatever core.
+fn canceller(post: &Arc<Post<Pg>>) -> Box<dyn Fn(u32, Box<[u8]>) + Send> {
+    let post = Arc::clone(post);
+    Box::new(move |pid, key| {
+        let message = || CoreMessage::Cancel { pid, key: key.clone() };
+        post.cores().for_each(|core| post.send(core, Mail::Message(message())));
     })
+}
+
+/// Refuses to serve clients who would be trusted at an address that systemd has chosen: the
+/// options were checked with their own addresses.
+fn refuse_trust(options: &Options, state: &State) -> io::Result<()> {
+    match trusts_strangers(options, &state.tcp_addresses()) {
+        Some(why) => Err(io::Error::other(why)),
+        None => Ok(()),
+    }
 }
 
 /// Opens the file of the log, so that an error ends the start.

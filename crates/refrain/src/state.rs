@@ -1,7 +1,11 @@
 //! The state of the whole program that the helper threads share.
 
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use refrain_config::{Database, Options};
 use refrain_drive::Address;
@@ -10,7 +14,9 @@ use refrain_pool::event::Command;
 
 use crate::clock::Clock;
 use crate::cores::AnyCores;
+use crate::inherit::Handles;
 use crate::resolve::Resolver;
+use crate::systemd::Supervising;
 use crate::tls::{Setup, Store};
 
 /// The state of the whole program that the helper threads share. Cores do not use it.
@@ -29,6 +35,40 @@ pub(crate) struct State {
     pub(crate) source: String,
     pub(crate) options: RwLock<Arc<Options>>,
     pub(crate) flags: Flags,
+    /// Second handles on the sockets at which the program listens.
+    pub(crate) handles: Handles,
+    pub(crate) metrics: MetricsSocket,
+    pub(crate) supervising: Supervising,
+}
+
+/// Whether the socket of the metrics is another program's by now.
+#[derive(Debug, Default)]
+pub(crate) struct MetricsSocket {
+    given: AtomicBool,
+    /// Wakes the thread that serves the metrics.
+    rope: OnceLock<UnixStream>,
+}
+
+impl MetricsSocket {
+    /// Sets the socket that wakes the thread of the metrics.
+    pub(crate) fn ring_by(&self, rope: UnixStream) {
+        // The metrics are served once.
+        let _ = self.rope.set(rope);
+    }
+
+    /// True if this program is not to accept at the socket any more.
+    pub(crate) fn are_given(&self) -> bool {
+        self.given.load(Relaxed)
+    }
+
+    /// Leaves the socket to another program.
+    pub(crate) fn give(&self) {
+        self.given.store(true, Relaxed);
+        if let Some(mut rope) = self.rope.get() {
+            // If the socket is full, the thread is about to wake.
+            let _ = rope.write(&[0]);
+        }
+    }
 }
 
 /// Switches of the whole program that an operator sets.
@@ -52,6 +92,21 @@ impl State {
         self.cores.iter().for_each(|cores| cores.reload(&options));
     }
 
+    /// Returns the TCP addresses at which clients are accepted.
+    pub(crate) fn tcp_addresses(&self) -> Vec<SocketAddr> {
+        let tcp = |address: &Address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        };
+        self.addresses.iter().filter_map(tcp).collect()
+    }
+
+    /// Returns what the program does, in a line for its supervisor.
+    pub(crate) fn status(&self) -> String {
+        let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
+        format!("Serving at {}", addresses.join(", "))
+    }
+
     /// Returns a warning for each database that no core serves: its protocol was not needed at the
     /// start.
     pub(crate) fn unserved(&self, options: &Options) -> Vec<String> {
@@ -68,6 +123,11 @@ impl State {
     /// Returns the number of cores.
     pub(crate) fn core_count(&self) -> usize {
         self.cores.iter().map(|cores| cores.count()).sum()
+    }
+
+    /// True if each core ends a turn within this time.
+    pub(crate) fn all_cores_answer(&self, timeout: Duration) -> bool {
+        self.cores.iter().all(|cores| cores.answering(timeout) == cores.count())
     }
 
     /// Returns the number of clients.
@@ -99,10 +159,18 @@ impl State {
         self.flags.draining.store(true, Relaxed);
     }
 
-    /// Begins a shutdown: no core accepts clients any more.
+    /// Begins a shutdown: no core accepts clients any more, and nothing else listens for them.
     pub(crate) fn refuse_clients(&self) {
         self.set_draining();
+        self.handles.close();
         self.cores.iter().for_each(|cores| cores.refuse_clients());
+    }
+
+    /// Leaves the sockets in these places to another program, and accepts clients at none.
+    pub(crate) fn hand_over(&self, places: &[usize], asking_stays: bool) {
+        self.handles.hand_over(places, asking_stays);
+        self.metrics.give();
+        self.refuse_clients();
     }
 
     /// True if all databases were paused at once. A database may be paused on its own as well.

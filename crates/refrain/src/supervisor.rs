@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use refrain_config::{Change, Options, Remark, When};
-use refrain_drive::Address;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
@@ -24,6 +23,9 @@ use crate::tls::Setup;
 
 /// Time that cores have to stop.
 const STOP_WAIT: Duration = Duration::from_secs(5);
+/// Time after a take-over in which clients that have just connected may log in, ask and leave on
+/// their own. No client comes to this program any more, so it costs nothing to wait.
+const SHORT_CLIENTS: Duration = Duration::from_secs(1);
 /// How often clients are counted while waiting for the last of them to leave.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
@@ -43,6 +45,18 @@ pub enum SupervisorCommand {
     Drain,
     /// Accept no clients, and end when the last one has left on its own.
     DrainSlowly,
+    /// Leave the sockets in these places to another process, which serves clients at them, and
+    /// drain. The sender is told when no client is accepted any more.
+    HandOver {
+        /// The places of the sockets in the list of handles.
+        places: Vec<usize>,
+        /// Whether the other process is asked where this one was.
+        asking_stays: bool,
+        /// The other process.
+        pid: i32,
+        /// Hears that it is done.
+        answer: Sender<()>,
+    },
     /// End at once.
     Stop,
     /// This core has no client left, after a drain.
@@ -56,6 +70,8 @@ enum Stage {
     Serving,
     /// Clients leave on their own; then everything is stopped.
     Emptying,
+    /// Another program has the sockets. Clients leave on their own until this time.
+    HandedOver(Instant),
     /// Clients leave at the end of their transactions; after the deadline, at once.
     Draining(Option<Instant>),
     /// Everything is closed; after the deadline, whatever is left is abandoned.
@@ -95,9 +111,10 @@ impl Supervisor {
             match self.next() {
                 Ok(command) => self.handle(command),
                 Err(RecvTimeoutError::Timeout) => match self.stage {
-                    Stage::Emptying if self.state.clients() == 0 => {
+                    Stage::Emptying | Stage::HandedOver(_) if self.state.clients() == 0 => {
                         self.stop("all clients have left")
                     }
+                    Stage::HandedOver(until) if until <= Instant::now() => self.drain(),
                     Stage::Draining(_) => self.stop("shutdown_timeout has passed"),
                     Stage::Stopping(_) => {
                         tracing::error!(
@@ -106,7 +123,7 @@ impl Supervisor {
                         );
                         return Err(io::ErrorKind::TimedOut.into());
                     }
-                    Stage::Serving | Stage::Emptying => {}
+                    Stage::Serving | Stage::Emptying | Stage::HandedOver(_) => {}
                 },
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -123,7 +140,9 @@ impl Supervisor {
             Stage::Serving | Stage::Draining(None) => {
                 return self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected);
             }
-            Stage::Emptying => return self.commands.recv_timeout(COUNT_EVERY),
+            Stage::Emptying | Stage::HandedOver(_) => {
+                return self.commands.recv_timeout(COUNT_EVERY);
+            }
             Stage::Draining(Some(until)) | Stage::Stopping(until) => until,
         };
         self.commands.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -132,7 +151,10 @@ impl Supervisor {
     fn handle(&mut self, command: SupervisorCommand) {
         match command {
             SupervisorCommand::Reload(answer) => {
+                self.state.supervising.reloading();
                 let outcome = self.reload();
+                let failed = outcome.as_ref().err().map(|why| format!("Not reloaded: {why}"));
+                self.state.supervising.ready(&failed.unwrap_or_else(|| self.state.status()));
                 if let Some(answer) = answer {
                     // The client that asked may have stopped waiting.
                     let _ = answer.send(outcome);
@@ -146,11 +168,15 @@ impl Supervisor {
                 tracing::info!(cause = "resume", "all databases are resumed");
                 self.state.resume(None);
             }
-            SupervisorCommand::Drain if matches!(self.stage, Stage::Serving | Stage::Emptying) => {
-                self.drain()
-            }
+            SupervisorCommand::Drain if self.may_drain() => self.drain(),
             SupervisorCommand::Drain => self.stop("shutdown was requested a second time"),
             SupervisorCommand::DrainSlowly => self.empty(),
+            SupervisorCommand::HandOver { places, asking_stays, pid, answer } => {
+                self.state.hand_over(&places, asking_stays);
+                self.handed_over(pid);
+                // The thread of the take-over ends with the process.
+                let _ = answer.send(());
+            }
             SupervisorCommand::Stop => self.stop("immediate shutdown was requested"),
             SupervisorCommand::Drained(_) => {
                 self.drained += 1;
@@ -201,14 +227,23 @@ impl Supervisor {
     /// that were bound at the start.
     fn load(&self) -> Result<(Options, Setup, Remarks), String> {
         let Loaded { options, remarks } = self.source.load_and_tell()?;
-        let tcp = |address: &Address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        };
-        let bound: Vec<_> = self.state.addresses.iter().filter_map(tcp).collect();
-        match trusts_strangers(&options, &bound) {
+        match trusts_strangers(&options, &self.state.tcp_addresses()) {
             Some(why) => Err(why),
             None => Setup::read(&options).map(|setup| (options, setup, remarks)),
+        }
+    }
+
+    fn may_drain(&self) -> bool {
+        matches!(self.stage, Stage::Serving | Stage::Emptying | Stage::HandedOver(_))
+    }
+
+    /// Begins to drain, when another process serves. A shutdown that has begun goes on.
+    fn handed_over(&mut self, pid: i32) {
+        let clients = self.state.clients();
+        tracing::info!(cause = "takeover", clients, "process {pid} serves clients from now on");
+        self.state.supervising.replaced(pid);
+        if self.stage == Stage::Serving {
+            self.stage = Stage::HandedOver(Instant::now() + SHORT_CLIENTS);
         }
     }
 
@@ -216,6 +251,7 @@ impl Supervisor {
         if self.stage == Stage::Serving {
             tracing::info!(cause = "shutdown", "waiting for clients to leave");
             self.state.refuse_clients();
+            self.state.supervising.stopping("Waiting for clients to leave");
             self.stage = Stage::Emptying;
         }
     }
@@ -227,6 +263,7 @@ impl Supervisor {
             timeout.map_or_else(String::new, |most| format!(" for {} s", most.as_secs_f64()));
         tracing::info!(cause = "shutdown", clients, "waiting for transactions to end{most}");
         self.state.refuse_clients();
+        self.state.supervising.stopping(&format!("Waiting for transactions of {clients} clients"));
         self.state.command(&Command::Drain);
         self.stage = Stage::Draining(timeout.map(|timeout| Instant::now() + timeout));
     }
@@ -235,6 +272,7 @@ impl Supervisor {
         if !matches!(self.stage, Stage::Stopping(_)) {
             tracing::info!(cause = "shutdown", clients = self.state.clients(), "stopping: {why}");
             self.state.set_draining();
+            self.state.supervising.stopping("Stopping");
             self.state.command(&Command::Stop);
             self.stage = Stage::Stopping(Instant::now() + STOP_WAIT);
         }

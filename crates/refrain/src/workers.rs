@@ -12,7 +12,7 @@ use refrain_pool::{Engine, Ports};
 use crate::core::Worker;
 use crate::cores::Cores;
 use crate::dial::Dialer;
-use crate::listen::{Door, Listeners, SocketFile};
+use crate::listen::{Door, Listeners};
 use crate::loads::Gauge;
 use crate::machine::UserNames;
 use crate::mail::Mail;
@@ -33,12 +33,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) commands: &'a Sender<SupervisorCommand>,
 }
 
-/// The threads of all cores, and the files of their Unix sockets.
+/// The threads of all cores.
 #[derive(Debug, Default)]
-pub(crate) struct Threads {
-    pub(crate) threads: Vec<JoinHandle<()>>,
-    pub(crate) files: Vec<SocketFile>,
-}
+pub(crate) struct Threads(pub(crate) Vec<JoinHandle<()>>);
 
 impl Threads {
     /// Starts a thread for each core of a protocol. The first core accepts the clients of all.
@@ -52,14 +49,13 @@ impl Threads {
         helpers: P::Helpers,
     ) -> io::Result<()> {
         let Opening { cores, kernels, listeners } = opening;
-        let Listeners { mut sockets, file, .. } = listeners;
-        self.files.push(file);
+        let Listeners { mut sockets, .. } = listeners;
         for (core, kernel) in cores.post.cores().zip(kernels) {
             let worker_state = worker_state(shared, &cores, helpers.clone(), core);
             let sockets = std::mem::take(&mut sockets);
             let commands = shared.commands.clone();
             let thread = thread::Builder::new().name(format!("{}-{}", P::THREADS, core.0));
-            self.threads.push(thread.spawn(move || {
+            self.0.push(thread.spawn(move || {
                 let run = || Worker::new(kernel, worker_state(), sockets)?.run();
                 // The supervisor ends last.
                 let _ = commands.send(SupervisorCommand::Ended(core, run()));

@@ -255,8 +255,9 @@ impl World {
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Read(core, case));
             }
-            // No model client asks for TLS.
-            Action::StartTls { .. } | Action::Ask(Request::Console { .. }) => {}
+            // No model client asks for TLS, and there is no other process.
+            Action::StartTls { .. }
+            | Action::Ask(Request::Console { .. } | Request::Cancel { .. }) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)

@@ -1,7 +1,7 @@
 //! The driver for io_uring: requests and completions.
 //!
 //! One `io_uring_enter` per turn hands over all requests and waits. One request to receive has many
-//! completions. An accept is one request for each connection: see `accept`. Sends are the
+//! completions. To be told of a connection is one request for each: see `accept`. Sends are the
 //! exception; see `sending`.
 //!
 //! What always holds:
@@ -20,7 +20,6 @@ mod sending;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::ptr;
 use std::time::Duration;
 
 use io_uring::{opcode, types};
@@ -31,7 +30,6 @@ use crate::face::{self, Driver, Event, Token};
 use crate::resting::{Resting, is_scarcity};
 use crate::sizing::Sizing;
 use crate::socket::{self, Listener, Socket};
-use crate::sys;
 use crate::table::{Key, Life, Table};
 use crate::tuning::Tuning;
 use crate::waker::Waker;
@@ -122,35 +120,33 @@ impl Uring {
         unsafe { self.ring.push(request) };
     }
 
-    /// Requests one connection. If the kernel accepted a whole burst at once, the caller could not
-    /// close connections to make room.
+    /// Asks to be told of the next connection. It is then accepted by a call of its own: another
+    /// process may take it first, which a request to accept would not survive, because the socket
+    /// does not block.
     fn accept(&mut self, at: usize) {
         let listening = &mut self.listeners[at];
         listening.accepting = true;
-        let request = opcode::Accept::new(
-            types::Fd(listening.socket.as_fd().as_raw_fd()),
-            ptr::null_mut(),
-            ptr::null_mut(),
-        )
-        .flags(libc::SOCK_CLOEXEC)
-        .build()
-        .user_data(Operation::Accept.with(u64::from(listening.serial)));
+        let fd = types::Fd(listening.socket.as_fd().as_raw_fd());
+        let request = opcode::PollAdd::new(fd, libc::POLLIN as u32)
+            .build()
+            .user_data(Operation::Accept.with(u64::from(listening.serial)));
         // SAFETY: no memory; the socket is kept until the last completion.
         unsafe { self.ring.push(request) };
     }
 
-    fn accepted(&mut self, answer: &Completion, sink: Sink<'_>) {
+    /// Accepts one connection. If the driver accepted a whole burst at once, the caller could not
+    /// close connections to make room.
+    fn acceptable(&mut self, answer: &Completion, sink: Sink<'_>) {
         let serial = answer.bits as u32;
-        // SAFETY: the kernel made it for this completion, which is taken once.
-        let accepted = match unsafe { sys::own(answer.result) } {
-            Ok(fd) => Ok(Socket::new(fd)),
-            Err(_) => Err(io::Error::from_raw_os_error(-answer.result)),
-        };
         let found = self.listeners.iter().position(|found| found.serial == serial);
         let Some(at) = found else { return };
         let listening = &mut self.listeners[at];
         listening.accepting = false;
-        let rests = match accepted {
+        if listening.stopped {
+            self.listeners.swap_remove(at);
+            return;
+        }
+        let rests = match listening.socket.accept() {
             Ok(socket) => match self.resting.admit(serial, socket) {
                 Some(socket) => {
                     face::report(listening.id, socket, sink);
@@ -162,12 +158,10 @@ impl Uring {
                 self.resting.put(serial);
                 true
             }
-            // The peer gave up while it waited, or its network did.
+            // The peer gave up while it waited, or its network did, or another process was faster.
             Err(_) => false,
         };
-        if self.listeners[at].stopped {
-            self.listeners.swap_remove(at);
-        } else if !rests {
+        if !rests {
             self.accept(at);
         }
     }
@@ -276,7 +270,7 @@ impl Uring {
             Operation::Receive => self.received(answer, sink),
             Operation::Send => self.sent(answer, sink),
             Operation::Connect => self.connected(answer, sink),
-            Operation::Accept => self.accepted(answer, sink),
+            Operation::Accept => self.acceptable(answer, sink),
             Operation::Wake => {
                 self.waker.acknowledge();
                 self.await_wake();
@@ -304,7 +298,6 @@ impl Uring {
 
 impl Driver for Uring {
     fn listen(&mut self, listener: u32, socket: Listener) -> io::Result<()> {
-        socket.set_nonblocking(false)?;
         let serial = self.next_serial;
         self.next_serial += 1;
         let listening =

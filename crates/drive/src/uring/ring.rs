@@ -117,9 +117,9 @@ impl Ring {
         let mut probe = Probe::new();
         self.ring.submitter().register_probe(&mut probe)?;
         let needed = [
-            opcode::Accept::CODE,
             opcode::AsyncCancel::CODE,
             opcode::Connect::CODE,
+            opcode::PollAdd::CODE,
             opcode::Read::CODE,
             opcode::RecvMulti::CODE,
             opcode::Send::CODE,

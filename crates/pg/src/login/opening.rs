@@ -4,10 +4,10 @@
 //! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
 use refrain_config::{Database, SslMode};
-use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::{Level, TlsPeer};
 use refrain_pool::ids::{Conn, Peer};
+use refrain_pool::{Action, ClientNote};
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
@@ -16,6 +16,7 @@ use crate::engine::Step;
 use crate::ground::reports::report_in_words;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
+use crate::state::requests::Request;
 
 /// The first byte of a handshake for TLS. No packet begins with it: its length would be 352 MiB.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -55,6 +56,7 @@ impl Step<'_, '_> {
             }
             Ok(Some((Opening::Cancel { pid, key }, _))) => {
                 self.step.cancel_request(pid, key);
+                self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
                 self.step.remove_client(conn, false);
                 None
             }

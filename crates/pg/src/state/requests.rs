@@ -75,6 +75,14 @@ pub enum Request {
         /// The text of the command.
         query: String,
     },
+    /// Pass on a cancel request to other processes of the program, as far as there are any: the
+    /// client may be one of theirs.
+    Cancel {
+        /// The process ID in the request.
+        pid: u32,
+        /// The key in the request.
+        key: Box<[u8]>,
+    },
     /// Parse a text with PostgreSQL's grammar, which is too slow for the engine's thread.
     Analyse(Box<Case>),
     /// Find out by PostgreSQL's grammar what the text of a statement shows.

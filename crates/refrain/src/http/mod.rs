@@ -18,15 +18,18 @@ mod exchange;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use refrain_drive::Address;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::inherit::{Held, Inherited, Kind};
 use crate::listen;
 use crate::state::State;
 
@@ -55,19 +58,49 @@ const REST: Duration = Duration::from_millis(100);
 /// A bound address, for [`serve`].
 pub(crate) struct Bound {
     listener: TcpListener,
+    is_activated: bool,
     pub(crate) address: SocketAddr,
 }
 
-/// Binds the address.
+/// Binds the address, unless an inherited socket listens there, or systemd has opened one.
 ///
 /// # Errors
 /// The error of the system, with the address.
-pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
-    let failed = |error| io::Error::other(format!("cannot serve metrics on {address}: {error}"));
-    let listener = listen::retry_in_use(|| TcpListener::bind(address)).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok(Bound { listener, address })
+pub(crate) fn bind(
+    address: Option<SocketAddr>,
+    inherited: &mut Inherited,
+) -> io::Result<Option<Bound>> {
+    let activated = inherited.activated(Kind::Metrics, true).pop();
+    let is_activated = activated.is_some();
+    let at = |address| inherited.at(Kind::Metrics, &Address::Tcp(address));
+    let found = activated.or_else(|| address.and_then(at));
+    let found = found.map(|socket| TcpListener::from(OwnedFd::from(socket.listener)));
+    let listener = match (found, address) {
+        (Some(listener), _) => listener,
+        (None, Some(address)) => {
+            let bound = listen::retry_in_use(|| TcpListener::bind(address));
+            bound.map_err(|error| failed(address, &error))?
+        }
+        (None, None) => return Ok(None),
+    };
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok(Some(Bound { listener, is_activated, address }))
+}
+
+fn failed(address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::other(format!("cannot serve metrics on {address}: {error}"))
+}
+
+impl Bound {
+    /// Makes a second handle on the socket.
+    ///
+    /// # Errors
+    /// If the process has no descriptor left.
+    pub(crate) fn held(&self) -> io::Result<Held> {
+        let held = Held::of(Kind::Metrics, &self.listener, Address::Tcp(self.address))?;
+        Ok(Held { is_activated: self.is_activated, ..held })
+    }
 }
 
 /// Answers requests from now on. `metrics` writes the metrics as they are when it is called.
@@ -85,8 +118,9 @@ pub(crate) fn serve(
     let (asks, asked) = mpsc::channel();
     let (texts, written) = mpsc::channel();
     let spares = (0..SPARES).map(|_| bound.listener.try_clone()).collect::<io::Result<_>>()?;
+    state.metrics.ring_by(rope.try_clone()?);
     let mut server = Server {
-        listener: bound.listener,
+        listener: Some(bound.listener),
         spares,
         rests_until: None,
         is_scarce: false,
@@ -123,7 +157,8 @@ fn write_metrics(
 
 /// The thread that has all connections.
 struct Server {
-    listener: TcpListener,
+    /// `None` once another program has the socket.
+    listener: Option<TcpListener>,
     /// Open descriptors without a use; one is closed when a caller needs a descriptor.
     spares: Vec<TcpListener>,
     /// The end of the pause after a failed accept.
@@ -167,14 +202,20 @@ impl Server {
     fn run(&mut self) {
         loop {
             let ready = self.wait();
+            if self.state.metrics.are_given() {
+                self.listener = None;
+                self.spares.clear();
+            }
             let now = Instant::now();
             self.go_on(now, &ready.callers);
             if ready.bell {
                 self.receive_text(now);
             }
             self.rests_until = self.rests_until.filter(|until| *until > now);
-            if self.spares.len() < SPARES {
-                self.spares.extend(self.listener.try_clone());
+            if let Some(listener) = &self.listener
+                && self.spares.len() < SPARES
+            {
+                self.spares.extend(listener.try_clone());
             }
             if ready.listener {
                 self.accept(now);
@@ -191,9 +232,9 @@ impl Server {
             Exchange::Answering(_) => PollFlags::OUT,
         };
         let accepting = if self.rests_until.is_none() { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds =
-            vec![PollFd::new(&self.listener, accepting), PollFd::new(&self.bell, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
         fds.extend(self.callers.iter().map(|caller| PollFd::new(&caller.stream, interest(caller))));
+        fds.extend(self.listener.iter().map(|listener| PollFd::new(listener, accepting)));
         let ends = self.callers.iter().map(|caller| caller.until);
         let next = ends.chain(self.rests_until).min();
         let wait = next.map(|next| next.saturating_duration_since(Instant::now()));
@@ -205,8 +246,9 @@ impl Server {
             return Ready::default();
         }
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-        let (listener, bell) = (ready.next() == Some(true), ready.next() == Some(true));
-        Ready { listener, bell, callers: ready.collect() }
+        let bell = ready.next() == Some(true);
+        let callers = ready.by_ref().take(self.callers.len()).collect();
+        Ready { listener: ready.next() == Some(true), bell, callers }
     }
 
     /// Reads from ready callers and writes to them, as far as the kernel allows, and removes the
@@ -259,7 +301,8 @@ impl Server {
 
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTS_MAX {
-            match self.listener.accept() {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
                 Ok((stream, _)) => self.add_caller(now, stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -277,7 +320,8 @@ impl Server {
             let has_callers = !self.callers.is_empty();
             has_callers.then(|| self.callers.remove(0)).is_some()
         };
-        if made_room && let Ok((stream, _)) = self.listener.accept() {
+        let listener = self.listener.as_ref().filter(|_| made_room);
+        if let Some(Ok((stream, _))) = listener.map(TcpListener::accept) {
             return self.add_caller(now, stream);
         }
         self.rests_until = Some(now + REST);

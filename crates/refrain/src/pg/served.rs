@@ -17,9 +17,11 @@ use super::parser::{ParserQueue, Text};
 use super::sqlite_host::{Files, SqliteHost};
 use crate::console::{Question, Reply};
 use crate::cores::{AnyCores, Cores};
+use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
 use crate::mail::{Mail, Post};
 use crate::served::Served;
+use crate::takeover::Elders;
 use crate::tls::{Session, Store};
 
 /// The state of PostgreSQL's cores that the helper threads share.
@@ -58,6 +60,8 @@ pub(crate) struct Helpers {
     pub(crate) files: Arc<Files>,
     pub(crate) questions: Sender<Question>,
     pub(crate) parser_queue: ParserQueue,
+    /// The programs that this one has taken over.
+    pub(crate) elders: Arc<Elders>,
 }
 
 impl Served for Pg {
@@ -76,6 +80,7 @@ impl Served for Pg {
 
     fn places(general: &General) -> Places<'_> {
         Places {
+            kind: Kind::Postgres,
             addresses: &general.listen,
             socket: (general.unix_socket_dir.as_deref())
                 .map(|dir| UnixSocket::Postgres(dir, general.unix_socket_port.map(|port| port.0))),
@@ -102,6 +107,7 @@ impl Served for Pg {
                 // The desk ends before the cores only if the program ends.
                 let _ = helpers.questions.send(question);
             }
+            Request::Cancel { pid, key } => helpers.elders.cancel(pid, &key),
             Request::Analyse(case) => helpers.parser_queue.put(core, Text::Query(case)),
             Request::Read(case) => helpers.parser_queue.put(core, Text::Statement(case)),
         }

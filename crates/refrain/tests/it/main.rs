@@ -65,6 +65,8 @@ mod statements;
 mod reads;
 mod sharing;
 mod shutdown;
+mod systemd;
+mod takeover;
 mod catalog;
 mod cache;
 mod cache_advice;

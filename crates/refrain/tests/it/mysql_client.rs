@@ -73,6 +73,12 @@ impl Session {
         self.ask(&Request::Query(Query { attributes: b"", text: text.as_bytes() }))
     }
 
+    /// Returns what the session is told without having asked.
+    pub(crate) fn told(&mut self) -> Answer {
+        let (_, payload) = self.packet();
+        Err(ErrPacket::read(&payload).expect("an error").number)
+    }
+
     /// Prepares a text. Returns the statement's number.
     pub(crate) fn prepare(&mut self, text: &str) -> u32 {
         self.prepared(text).statement

@@ -238,6 +238,8 @@ impl World {
                 let user = user.to_string();
                 self.questions.push_back(Question { client, user, admin, query });
             }
+            // There is no other process.
+            Action::Ask(Request::Cancel { .. }) => {}
             Action::Ask(Request::Analyse(case)) => self.cases.push_back(case),
             Action::Ask(Request::Read(case)) => self.read_cases.push_back(case),
             Action::Note(note) => self.notes.push(*note),
