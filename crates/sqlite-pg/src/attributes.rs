@@ -30,9 +30,13 @@ const TABLES: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' \
 const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_index_info(l.name) i \
                       WHERE l.\"unique\" AND NOT l.partial ORDER BY l.seq";
 
-/// Objects that name another one. A translated statement has all names in quotes.
-const DEPENDENT: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND (type = 'view' AND instr(sql, '\"' || ?1 || '\"') \
-                         OR type = 'table' AND instr(sql, 'REFERENCES \"' || ?1 || '\"'))";
+/// Views that name a table or view. A translated statement has all names in quotes.
+const READERS: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND type = 'view' \
+                       AND instr(sql, '\"' || ?1 || '\"')";
+
+/// Tables that refer to another one.
+const REFERRERS: &str = "SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f \
+                         WHERE s.type = 'table' AND s.name <> ?1 AND f.\"table\" = ?1 COLLATE NOCASE";
 
 /// The number by which SQLite counts changes of the main file's schema.
 const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
@@ -129,6 +133,19 @@ impl<'a> Attributes<'a> {
         }))
     }
 
+    /// Returns the first columns of all rows.
+    fn names(&self, text: &str, value: &str) -> Result<Vec<String>, Error> {
+        let mut run = self.0.connection.statement(text)?.start();
+        run.bind(1, Value::from(value))?;
+        let mut all = Vec::new();
+        while run.step()? == Step::Row {
+            if let Value::Text(text) = run.column(0) {
+                all.push(String::from_utf8_lossy(text).into_owned());
+            }
+        }
+        Ok(all)
+    }
+
     /// Returns a number that changes with every change of the main file's schema.
     pub(crate) fn version(&self) -> Option<i64> {
         self.0.found(self.first_of(VERSION, None, |value| match value {
@@ -198,7 +215,8 @@ impl Catalog for Attributes<'_> {
         let attribute = |(index, row): (usize, ColumnRow)| {
             let mark = mark.filter(|_| is_row_number(&row));
             let is = Type::declared(&row.declared);
-            let limited = matches!(is, Type::Varchar | Type::Bpchar);
+            let limited =
+                matches!(is, Type::Varchar | Type::Bpchar | Type::Timestamp | Type::Timestamptz);
             let limit = limit(&row.declared).filter(|_| limited);
             let plain = ViewColumn { is, limit, writable: !is_view };
             let ViewColumn { is, limit, writable } = types.get(index).copied().unwrap_or(plain);
@@ -217,8 +235,12 @@ impl Catalog for Attributes<'_> {
         Some(rows.into_iter().enumerate().map(attribute).collect())
     }
 
-    fn dependent(&self, name: &str) -> Option<String> {
-        self.first(DEPENDENT, name)
+    fn readers(&self, name: &str) -> Vec<String> {
+        self.0.found(self.names(READERS, name))
+    }
+
+    fn referrers(&self, table: &str) -> Vec<String> {
+        self.0.found(self.names(REFERRERS, table))
     }
 
     fn constrained(&self, index: &str) -> Option<(String, bool)> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use refrain_sqlite::{CacheStats, Connection, Database, StatementStats};
 
+use crate::advisory::AdvisoryLocks;
 use crate::checkpoint_timer::CheckpointTimer;
 use crate::compute;
 use crate::control::{CancelHandle, Control, Waker};
@@ -37,6 +38,7 @@ pub struct Backend {
     pub(crate) disk: Disk,
     pub(crate) queue: Arc<WriteQueue>,
     pub(crate) threads: Threads,
+    pub(crate) advisory: Arc<AdvisoryLocks>,
     sessions: Mutex<Sessions>,
 }
 
@@ -88,6 +90,7 @@ impl Backend {
             watch: Watch::new(),
             disk: Disk::default(),
             queue: Arc::default(),
+            advisory: Arc::default(),
             threads: Threads::start(readers)?,
             sessions: Mutex::default(),
         }))
@@ -138,6 +141,8 @@ impl Backend {
     /// Removes a session.
     pub(crate) fn leave(&self, pid: u32) {
         self.sessions().entries.remove(&pid);
+        self.advisory.transaction_ended(pid);
+        self.advisory.release_all(pid);
     }
 
     /// Cancels the running statement of a session, if `key` is the session's own.

@@ -5,7 +5,14 @@
 //! between date and time, and written as PostgreSQL writes it under `DateStyle` ISO. A moment with
 //! a time zone is stored and written in UTC, so that stored moments compare as texts.
 //!
+//! Values are written in UTC. Where another zone of the session would give another value, there is
+//! an error ([`in_utc`]).
+//!
 //! Not here: names of time zones, BC, `infinity`, `now`, `today`. They are refused.
+
+use std::cell::Cell;
+
+use crate::failure::Failure;
 
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;
@@ -18,6 +25,48 @@ const YEAR_MAX: i64 = 9999;
 
 /// Maximum distance of a zone from UTC, in whole hours.
 const ZONE_HOURS_MAX: i64 = 15;
+
+thread_local! {
+    /// Whether the session's time zone is UTC.
+    static UTC: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Notes the time zone of the session whose statement this thread runs.
+pub(crate) fn note_zone(name: &str) {
+    const NAMES: &[&str] = &[
+        "UTC",
+        "GMT",
+        "Z",
+        "UCT",
+        "Zulu",
+        "Universal",
+        "Greenwich",
+        "Etc/UTC",
+        "Etc/GMT",
+        "Etc/UCT",
+        "Etc/Universal",
+        "Etc/Zulu",
+        "GMT0",
+        "GMT+0",
+        "0",
+        "+00",
+        "+00:00",
+        "<+00>-00",
+    ];
+    UTC.set(NAMES.iter().any(|known| known.eq_ignore_ascii_case(name)));
+}
+
+/// Refuses what depends on the session's time zone, unless that is UTC.
+///
+/// # Errors
+/// 0A000.
+pub(crate) fn in_utc() -> Result<(), Failure> {
+    if UTC.get() {
+        return Ok(());
+    }
+    Err(Failure::unsupported("this depends on the time zone, and no zone but UTC is supported")
+        .hint("write SET timezone = 'UTC', a zone in the value, or AT TIME ZONE 'UTC'"))
+}
 
 /// The rest of a text, which is read part by part.
 struct DateReader<'a>(&'a [u8]);
@@ -142,7 +191,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-fn month_days(year: i64, month: i64) -> i64 {
+pub(crate) fn month_days(year: i64, month: i64) -> i64 {
     match month {
         2 if is_leap(year) => 29,
         2 => 28,
@@ -153,7 +202,7 @@ fn month_days(year: i64, month: i64) -> i64 {
 
 /// Computes days from 2000-01-01. Counts years that begin in March (Howard Hinnant,
 /// `days_from_civil`).
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -163,7 +212,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Computes year, month and day (`civil_from_days`).
-fn civil_of(days: i64) -> (i64, i64, i64) {
+pub(crate) fn civil_of(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
     let day = days.rem_euclid(146_097);
@@ -195,6 +244,21 @@ pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
 pub(crate) fn read_timestamp(text: &[u8], zoned: bool) -> Option<i64> {
     let (days, micros, east) = DateReader(text.trim_ascii()).moment()?;
     Some(days * DAY + micros - if zoned { east } else { 0 })
+}
+
+/// True if a moment is written with its zone.
+pub(crate) fn is_zoned(text: &[u8]) -> bool {
+    let mut reader = DateReader(text.trim_ascii());
+    if reader.date().is_none() {
+        return false;
+    }
+    reader.take(b"Tt");
+    reader.blanks();
+    if reader.0.first().is_some_and(u8::is_ascii_digit) && reader.time().is_none() {
+        return false;
+    }
+    reader.blanks();
+    !reader.0.is_empty()
 }
 
 /// Writes a date; `None` if its year does not have four digits.

@@ -71,9 +71,8 @@ pub(crate) enum Command {
 
 /// PostgreSQL's statements that Refrain does not have, by their first word.
 const UNSUPPORTED: &[&str] = &[
-    "call", "cluster", "comment", "declare", "do", "fetch", "grant", "import", "listen", "load",
-    "lock", "merge", "move", "notify", "prepare", "reassign", "refresh", "revoke", "security",
-    "truncate",
+    "call", "cluster", "declare", "do", "fetch", "grant", "import", "listen", "load", "lock",
+    "merge", "move", "notify", "prepare", "reassign", "refresh", "revoke", "security",
 ];
 
 const LEAVE_OUT: &str =
@@ -81,7 +80,6 @@ const LEAVE_OUT: &str =
 
 /// Ways out for some of them.
 const INSTEAD: &[(&str, &str)] = &[
-    ("truncate", "write DELETE FROM"),
     ("prepare", "prepare statements through the protocol, as drivers do"),
     ("merge", "write INSERT … ON CONFLICT"),
     ("lock", "one transaction writes at a time"),
@@ -93,7 +91,6 @@ const INSTEAD: &[(&str, &str)] = &[
     ("revoke", "there are no roles: every user may do everything"),
     ("do", "run the statements from the application"),
     ("call", "run the statements from the application"),
-    ("comment", "write a comment into the statement that creates the table: -- …"),
     ("refresh", "create a table, and fill it with INSERT … SELECT"),
 ];
 
@@ -464,7 +461,7 @@ mod tests {
         {
             assert_eq!(Command::read(text.as_bytes()).unwrap(), None, "{text}");
         }
-        for text in ["LISTEN x", "truncate t", "DO $$x$$", "PREPARE x AS SELECT 1"] {
+        for text in ["LISTEN x", "DO $$x$$", "PREPARE x AS SELECT 1"] {
             assert_eq!(Command::read(text.as_bytes()).unwrap_err().sqlstate, "0A000", "{text}");
         }
     }

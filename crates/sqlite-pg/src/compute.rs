@@ -16,6 +16,7 @@ use crate::encode;
 use crate::failure::{Failure, state};
 use crate::lookups;
 use crate::once::once;
+use crate::times;
 use crate::types::Type;
 
 type ComputeResult = Result<Any, Failure>;
@@ -47,6 +48,16 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_days_between", 2, days_between, true),
     ("refrain_add_days", 2, add_days, true),
     ("refrain_ratio", 2, ratio, true),
+    ("refrain_extract", 3, times::extract, true),
+    ("refrain_date_part", 3, times::date_part, true),
+    ("refrain_truncated", 3, times::truncated, true),
+    ("refrain_plus", 3, |call| times::plus(call, 1), true),
+    ("refrain_minus", 3, |call| times::plus(call, -1), true),
+    ("refrain_between", 2, times::between, true),
+    ("refrain_age", 2, times::age, true),
+    ("refrain_intervals", 3, times::intervals, true),
+    ("refrain_span", 1, times::span, true),
+    ("refrain_zoned", 1, times::zoned, true),
     ("refrain_substring", 2, substring, true),
     ("refrain_substring", 3, substring, true),
     ("refrain_left", 2, |call| ends(call, true), true),
@@ -209,11 +220,15 @@ fn single(call: &Call<'_>) -> ComputeResult {
 
 fn fit(call: &Call<'_>) -> ComputeResult {
     let limit = u32::try_from(whole(call, 2)?).unwrap_or(u32::MAX);
+    if let is @ (Type::Timestamp | Type::Timestamptz) = is_of(call) {
+        return times::rounded(text(call, 1)?, is, limit);
+    }
     fitted(text(call, 1)?, is_of(call), limit, whole(call, 3)? != 0).map(Any::Text)
 }
 
 /// Removes the zone of a moment, which is UTC.
 fn zoneless(call: &Call<'_>) -> ComputeResult {
+    calendar::in_utc()?;
     let moment = text(call, 0)?;
     let plain = moment.strip_suffix("+00").map(str::to_owned).or_else(|| {
         let micros = calendar::read_timestamp(moment.as_bytes(), true)?;

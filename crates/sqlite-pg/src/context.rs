@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::advisory::AdvisoryLocks;
 use crate::calendar;
 use crate::control::Control;
 use crate::settings::Settings;
@@ -19,6 +20,7 @@ pub(crate) struct Context {
     /// The process ID that BackendKeyData sent.
     pub(crate) pid: u32,
     pub(crate) control: Arc<Control>,
+    pub(crate) advisory: Arc<AdvisoryLocks>,
     settings: Mutex<Settings>,
     /// When the transaction began, in microseconds; 0 if no function has asked yet.
     began: AtomicI64,
@@ -39,6 +41,7 @@ impl Context {
         version: String,
         pid: u32,
         control: Arc<Control>,
+        advisory: Arc<AdvisoryLocks>,
         settings: Settings,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -47,6 +50,7 @@ impl Context {
             version,
             pid,
             control,
+            advisory,
             settings: Mutex::new(settings),
             began: AtomicI64::new(0),
             on_loop: AtomicBool::new(false),
@@ -59,9 +63,16 @@ impl Context {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes the end of a transaction: settings go back, and its locks are free.
+    pub(crate) fn transaction_ended(&self, committed: bool) {
+        self.settings().transaction_ended(committed);
+        self.advisory.transaction_ended(self.pid);
+    }
+
     /// Runs `work` with this session as the current one of the thread.
     pub(crate) fn enter<R>(self: &Arc<Self>, on_loop: bool, work: impl FnOnce() -> R) -> R {
         self.on_loop.store(on_loop, Ordering::Relaxed);
+        calendar::note_zone(self.settings().get("timezone").unwrap_or_default());
         CURRENT.with_borrow_mut(|current| *current = Some(self.clone()));
         let done = work();
         CURRENT.with_borrow_mut(|current| *current = None);

@@ -12,6 +12,7 @@ use refrain_sqlite::Value;
 use crate::arrays;
 use crate::calendar;
 use crate::failure::{Failure, state};
+use crate::intervals::Interval;
 use crate::json;
 use crate::types::Type;
 
@@ -81,9 +82,13 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         Type::Time => owned(calendar::read_time(bytes).and_then(calendar::time_text), is, text)?,
         Type::Timestamp | Type::Timestamptz => {
             let zoned = is == Type::Timestamptz;
+            if zoned && !calendar::is_zoned(bytes) {
+                calendar::in_utc()?;
+            }
             let micros = calendar::read_timestamp(bytes, zoned);
             owned(micros.and_then(|micros| calendar::timestamp_text(micros, zoned)), is, text)?
         }
+        Type::Interval => Decoded::Text(Cow::Owned(interval(trimmed)?.text().into_bytes())),
         Type::Uuid => owned(uuid(trimmed).map(|bytes| uuid_text(&bytes)), is, text)?,
         Type::Json => {
             json::check(text)?;
@@ -214,6 +219,14 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
             let micros = i64::from_be_bytes(fixed(bytes, bad)?);
             owned(calendar::timestamp_text(micros, is == Type::Timestamptz), is, "")?
         }
+        Type::Interval => {
+            let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(bad)?;
+            let (days, rest) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
+            let months = i64::from(i32::from_be_bytes(fixed(rest, bad)?));
+            let days = i64::from(i32::from_be_bytes(*days));
+            let made = Interval { months, days, micros: i64::from_be_bytes(*micros) };
+            Decoded::Text(Cow::Owned(made.text().into_bytes()))
+        }
         Type::Uuid => Decoded::Text(Cow::Owned(uuid_text(&fixed(bytes, bad)?).into_bytes())),
         Type::Jsonb => text(bytes.strip_prefix(&[1]).ok_or_else(bad)?, is)?,
         Type::Json
@@ -230,6 +243,17 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
 
 fn fixed<const N: usize>(bytes: &[u8], bad: impl FnOnce() -> Failure) -> Result<[u8; N], Failure> {
     bytes.try_into().map_err(|_| bad())
+}
+
+/// Reads an interval.
+///
+/// # Errors
+/// 0A000: PostgreSQL has more forms of intervals.
+pub(crate) fn interval(text: &str) -> Result<Interval, Failure> {
+    Interval::read(text).ok_or_else(|| {
+        Failure::unsupported(format!("an interval of the form \"{text}\" is not supported"))
+            .hint("write numbers with units: '1 year 2 mons 3 days 04:05:06'")
+    })
 }
 
 /// Returns the error for NaN, which SQLite cannot store.

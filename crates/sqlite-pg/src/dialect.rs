@@ -59,6 +59,8 @@ mod from;
 
 mod target_table;
 
+mod write_target;
+
 mod assignments;
 
 mod conflict;
@@ -75,6 +77,8 @@ mod define;
 
 mod edits;
 
+mod several;
+
 mod alter;
 
 mod objects;
@@ -87,6 +91,7 @@ use crate::catalog;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
+use alter::NOTHING;
 use literals::Literals;
 use scope::Scope;
 use select::{ExpectedColumns, Output};
@@ -102,6 +107,8 @@ pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
 pub(crate) use scope::{Attribute, Catalog, GivenBy};
+pub(crate) use several::FollowUp;
+pub(crate) use write_target::{WriteTarget, WriteVerb};
 
 /// The reason why a statement is not translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +158,12 @@ pub(crate) struct Translation {
     pub(crate) fails: Option<Failure>,
     /// How the text's literals are bound; `None` if one of them is written in `sql`.
     pub(crate) literals: Option<Vec<BoundLiteral>>,
-    /// The definition that a table gets when the statement has run.
-    pub(crate) edit: Option<SchemaEdit>,
+    /// What runs behind it, in its transaction.
+    pub(crate) follow_ups: Vec<FollowUp>,
+    /// A table whose rows it locks: it runs as a statement that writes.
+    pub(crate) locks: Option<String>,
+    /// The table that it writes to.
+    pub(crate) target: Option<WriteTarget>,
 }
 
 /// The state of a translation.
@@ -173,8 +184,12 @@ struct Translator<'a> {
     relations: Vec<&'static str>,
     /// The literals that may be bound in the place of being written.
     literals: Literals<'a>,
-    /// The definition that a table gets when the statement has run.
-    edit: Option<SchemaEdit>,
+    /// What runs behind the statement, in its transaction.
+    follow_ups: Vec<FollowUp>,
+    /// A table whose rows the statement locks.
+    locks: Option<String>,
+    /// The table that the statement writes to.
+    target: Option<WriteTarget>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client gives its
@@ -200,7 +215,9 @@ pub(crate) fn translate(
         fails: None,
         relations: Vec::new(),
         literals: Literals::new(spans),
-        edit: None,
+        follow_ups: Vec::new(),
+        locks: None,
+        target: None,
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
@@ -210,14 +227,19 @@ pub(crate) fn translate(
     if !translator.relations.is_empty() && sql.starts_with("CREATE") {
         return Err(hints::refuse("catalog").into());
     }
+    if !translator.relations.is_empty() {
+        // The text in front of the rows gets longer.
+        translator.target.iter_mut().for_each(|target| target.verb = WriteVerb::Update);
+    }
     let sql = catalog::with_relations(&sql, &translator.relations);
     let column = |column: Output| {
         let Output { name, is, limit } = column;
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
     };
     let columns = columns.into_iter().map(column).collect();
-    let Translator { parameters, fails, literals, edit, .. } = translator;
-    Ok(Translation { sql, columns, parameters, fails, literals: literals.all(), edit })
+    let Translator { parameters, fails, literals, follow_ups, locks, target, .. } = translator;
+    let literals = literals.all();
+    Ok(Translation { sql, columns, parameters, fails, literals, follow_ups, locks, target })
 }
 
 /// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a
@@ -313,6 +335,12 @@ impl Translator<'_> {
             NodeEnum::IndexStmt(it) => self.create_index(it).map(plain),
             NodeEnum::ViewStmt(it) => self.create_view(it).map(plain),
             NodeEnum::DropStmt(it) => self.drop(it).map(plain),
+            NodeEnum::CommentStmt(it) => self.comment(it).map(plain),
+            // Their functions are here, or are refused by their names.
+            NodeEnum::CreateExtensionStmt(it) if EXTENSIONS.contains(&it.extname.as_str()) => {
+                Ok(plain(NOTHING.to_owned()))
+            }
+            NodeEnum::TruncateStmt(it) => self.truncate(it).map(plain),
             NodeEnum::VacuumStmt(it) if it.options.is_empty() => match &it.rels[..] {
                 [] => Err(NotTranslated::Sqlite),
                 [_] if !it.is_vacuumcmd => Err(NotTranslated::Sqlite),
@@ -322,6 +350,14 @@ impl Translator<'_> {
         }
     }
 }
+
+/// Returns the text of a token.
+fn text_of<'a>(text: &'a str, token: &refrain_sql::lex::Token) -> &'a str {
+    text.get(token.start as usize..token.end as usize).unwrap_or_default()
+}
+
+/// Extensions that may be created: there is nothing to do.
+const EXTENSIONS: &[&str] = &["pgcrypto", "plpgsql", "uuid-ossp"];
 
 /// Returns the kind of a node.
 fn inner(node: &Node) -> Result<&NodeEnum, Failure> {

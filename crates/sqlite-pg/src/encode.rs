@@ -12,6 +12,7 @@ use crate::arrays;
 use crate::calendar;
 use crate::decode::{NAMESPACES, uuid};
 use crate::failure::{Failure, state};
+use crate::intervals::Interval;
 use crate::types::Type;
 
 /// The format of a value: the format codes of Bind and RowDescription.
@@ -161,7 +162,9 @@ pub(crate) fn text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(),
             let text = calendar::timestamp_text(micros, zoned).ok_or(Unfit)?;
             out.extend_from_slice(text.as_bytes());
         }
-        Type::Uuid | Type::Json | Type::Jsonb => out.extend_from_slice(string(value)?.as_bytes()),
+        Type::Uuid | Type::Json | Type::Jsonb | Type::Interval => {
+            out.extend_from_slice(string(value)?.as_bytes());
+        }
         is if is.is_reg() => out.extend_from_slice(object_name(value, is)?.as_bytes()),
         is if is.element().is_some() => array_text(out, value, is)?,
         _ => anything(out, value)?,
@@ -189,6 +192,13 @@ fn binary(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
             out.extend_from_slice(&micros.to_be_bytes());
         }
         Type::Uuid => out.extend_from_slice(&uuid(string(value)?).ok_or(Unfit)?),
+        Type::Interval => {
+            let it = Interval::read(string(value)?).ok_or(Unfit)?;
+            out.extend_from_slice(&it.micros.to_be_bytes());
+            for number in [it.days, it.months] {
+                out.extend_from_slice(&i32::try_from(number).map_err(|_| Unfit)?.to_be_bytes());
+            }
+        }
         Type::Jsonb => {
             out.push(1);
             out.extend_from_slice(string(value)?.as_bytes());
@@ -235,6 +245,7 @@ fn function_name(number: i64) -> Option<String> {
             | Type::Timestamp
             | Type::Timestamptz
             | Type::Numeric
+            | Type::Interval
             | Type::Uuid
             | Type::Json
             | Type::Jsonb

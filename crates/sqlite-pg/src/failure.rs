@@ -42,7 +42,8 @@ const CARRIED: char = '\u{2}';
 /// The SQLSTATEs that functions raise.
 const RAISED: &[&str] = &[
     "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
-    "22021", "22023", "22P02", "22P05", "42704", "42P01", "3F000", "23502", "54000", "58000",
+    "22021", "22023", "22P02", "22P05", "42704", "42P01", "3F000", "23502", "40P01", "54000",
+    "55P03", "58000",
 ];
 
 /// Hints for SQLite's errors, by words of their messages.
@@ -94,12 +95,23 @@ const TAKEN: (&str, &str) = (
 /// itself.
 pub(crate) const TIMEOUT: &str = "canceling statement due to statement timeout";
 
+/// The objects that an error is about; an empty name stands for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) table: String,
+    pub(crate) column: String,
+    pub(crate) constraint: String,
+}
+
 /// An error with all its fields for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) sqlstate: &'static str,
     pub(crate) message: Cow<'static, str>,
     pub(crate) hint: Cow<'static, str>,
+    pub(crate) detail: Cow<'static, str>,
+    /// The schema, table, column and constraint that it is about, where PostgreSQL tells them.
+    pub(crate) about: Option<Box<About>>,
     /// Its position in the text, in characters from 1; 0 for none.
     pub(crate) position: usize,
     /// The routine where PostgreSQL raises it, for errors that clients recognise by that.
@@ -108,8 +120,8 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        let (message, hint) = (message.into(), Cow::Borrowed(""));
-        Self { sqlstate, message, hint, position: 0, routine: "" }
+        let (message, hint, detail) = (message.into(), Cow::Borrowed(""), Cow::Borrowed(""));
+        Self { sqlstate, message, hint, detail, about: None, position: 0, routine: "" }
     }
 
     /// Makes the error for a prepared statement whose shape is not the one that the client knows.
@@ -123,6 +135,12 @@ impl Failure {
     /// Sets the hint.
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = hint.into();
+        self
+    }
+
+    /// Sets the detail.
+    pub(crate) fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
+        self.detail = detail.into();
         self
     }
 
@@ -197,13 +215,21 @@ impl Failure {
 
     fn write_as(&self, out: &mut Vec<u8>, tag: u8, severity: &str) {
         let position = if self.position > 0 { self.position.to_string() } else { String::new() };
+        let none = About::default();
+        let about = self.about.as_deref().unwrap_or(&none);
+        let schema = if about.table.is_empty() { "" } else { "public" };
         let fields = [
             (field::SEVERITY, severity),
             (field::SEVERITY_PLAIN, severity),
             (field::SQLSTATE, self.sqlstate),
             (field::MESSAGE, &*self.message),
+            (field::DETAIL, &*self.detail),
             (field::HINT, &*self.hint),
             (field::POSITION, &position),
+            (field::SCHEMA, schema),
+            (field::TABLE, &about.table),
+            (field::COLUMN, &about.column),
+            (field::CONSTRAINT, &about.constraint),
             (field::ROUTINE, self.routine),
         ];
         write::message(out, tag, |out| {

@@ -7,13 +7,14 @@ use rusqlite::ffi;
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
+use crate::advisory::{Hold, Key, Taken};
 use crate::attributes::limit;
 use crate::calendar;
 use crate::command::Assignment;
 use crate::context::Context;
 use crate::decode::uuid_text;
 use crate::dialect::{GivenBy, KeyMark, ViewColumn};
-use crate::failure::{Failure, TIMEOUT};
+use crate::failure::{Failure, TIMEOUT, state};
 use crate::standard;
 use crate::types::Type;
 
@@ -42,7 +43,16 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("current_setting", 1, current_setting),
     ("current_setting", 2, current_setting),
     ("set_config", 3, set_config),
-    ("pg_advisory_unlock_all", 0, |_, _| Ok(Any::Null)),
+    ("pg_advisory_unlock_all", 0, |context, _| {
+        context.advisory.release_all(context.pid);
+        text("")
+    }),
+    ("refrain_lock", -1, lock),
+    ("refrain_unlock", -1, |context, call| {
+        let Some(key) = lock_key(call)? else { return Ok(Any::Null) };
+        let released = context.advisory.release(context.pid, key, call.get(0)?);
+        Ok(Any::Integer(i64::from(released)))
+    }),
     ("pg_is_in_recovery", 0, |_, _| Ok(Any::Integer(0))),
     ("getdatabaseencoding", 0, |_, _| text("UTF8")),
     ("convert_to", 2, |_, call| call.get(0)),
@@ -87,6 +97,10 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("refrain_constraints", 2, |_, call| {
         let (sql, table) = (call.get::<Option<String>>(0)?, call.get::<String>(1)?);
         Ok(Any::Text(standard::constraints(&sql.unwrap_or_default(), &table)))
+    }),
+    ("refrain_comments", 1, |_, call| {
+        let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
+        Ok(Any::Text(standard::comments(&sql)))
     }),
     ("refrain_declared", 1, |_, call| {
         let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
@@ -153,27 +167,88 @@ fn moment(micros: i64) -> SessionResult {
     Ok(calendar::timestamp_text(micros, true).map_or(Any::Null, Any::Text))
 }
 
-fn sleep(context: &Context, call: &Call<'_>) -> SessionResult {
-    const PIECE: Duration = Duration::from_millis(5);
-    let seconds: f64 = call.get(0)?;
-    if !context.may_take_long() {
-        return Err(raised_error("to be called on a thread"));
-    }
-    let whole = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+/// Waits until `is_over` says so, on a thread.
+///
+/// # Errors
+/// The session is cancelled, or `statement_timeout` is over.
+fn wait(
+    context: &Context,
+    mut is_over: impl FnMut() -> rusqlite::Result<bool>,
+) -> rusqlite::Result<()> {
     let deadline =
         context.settings().duration("statement_timeout").map(|limit| Instant::now() + limit);
-    let mut left = whole;
-    while !left.is_zero() {
+    while !is_over()? {
         if context.control.is_cancelled() {
             return Err(interrupted());
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(raised_error(TIMEOUT));
         }
+    }
+    Ok(())
+}
+
+/// How long a wait sleeps at once.
+const PIECE: Duration = Duration::from_millis(5);
+
+fn sleep(context: &Context, call: &Call<'_>) -> SessionResult {
+    let seconds: f64 = call.get(0)?;
+    if !context.may_take_long() {
+        return Err(raised_error("to be called on a thread"));
+    }
+    let mut left = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    wait(context, || {
         let piece = left.min(PIECE);
         std::thread::sleep(piece);
         left -= piece;
+        Ok(left.is_zero())
+    })?;
+    text("")
+}
+
+/// Reads the key of an advisory lock behind the first argument; none if a part of it is NULL.
+fn lock_key(call: &Call<'_>) -> rusqlite::Result<Option<Key>> {
+    let first = call.get::<Option<i64>>(1)?;
+    if call.len() < 3 {
+        return Ok(first.map(|number| (0, number)));
     }
+    let second = call.get::<Option<i64>>(2)?;
+    Ok(first.zip(second).map(|(first, second)| (1, first << 32 | second & 0xffff_ffff)))
+}
+
+/// Takes an advisory lock. The letters of the first argument say how: `w` waits, `s` shares, `t`
+/// holds it until the transaction ends.
+fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
+    let how = call.get::<String>(0)?;
+    let Some(key) = lock_key(call)? else { return Ok(Any::Null) };
+    let hold = Hold { shared: how.contains('s'), transaction: how.contains('t') };
+    let pid = context.pid;
+    if !how.contains('w') {
+        let taken = context.advisory.take(pid, key, hold, false);
+        return Ok(Any::Integer(i64::from(taken == Taken::Yes)));
+    }
+    if !context.may_take_long() {
+        return Err(raised_error("to be called on a thread"));
+    }
+    let limit = context.settings().duration("lock_timeout");
+    let until = limit.map(|limit| Instant::now() + limit);
+    let waited = wait(context, || {
+        match context.advisory.take(pid, key, hold, true) {
+            Taken::Yes => return Ok(true),
+            Taken::No => {}
+            Taken::Deadlock => {
+                return Err(refused(Failure::new("40P01", "deadlock detected")));
+            }
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            let message = "canceling statement due to lock timeout";
+            return Err(refused(Failure::new(state::LOCK_NOT_AVAILABLE, message)));
+        }
+        std::thread::sleep(PIECE);
+        Ok(false)
+    });
+    context.advisory.give_up(pid);
+    waited?;
     text("")
 }
 
@@ -256,6 +331,11 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
     let name = is.map_or("text", Type::name);
     match call.get_raw(1) {
         // As in the server, a length includes its own four bytes.
+        ValueRef::Integer(digits @ 0..=6)
+            if matches!(is, Some(Type::Timestamp | Type::Timestamptz)) =>
+        {
+            text(&name.replacen("timestamp", &format!("timestamp({digits})"), 1))
+        }
         ValueRef::Integer(modifier) if modifier > 4 && is.is_some_and(Type::is_text) => {
             text(&format!("{name}({})", modifier - 4))
         }

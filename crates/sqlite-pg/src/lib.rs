@@ -23,6 +23,10 @@ mod failure;
 
 mod calendar;
 
+mod intervals;
+
+mod moments;
+
 mod json;
 
 mod arrays;
@@ -54,6 +58,7 @@ mod schemas;
 mod normalized;
 
 mod translation_cache;
+mod violations;
 
 mod settings;
 
@@ -67,6 +72,8 @@ mod operator_log;
 
 mod threads;
 
+mod advisory;
+
 mod context;
 
 mod functions;
@@ -78,6 +85,8 @@ mod regexps;
 mod arguments;
 
 mod lookups;
+
+mod times;
 
 mod compute;
 

@@ -32,6 +32,7 @@ use refrain_wire::frame::{HEADER_BYTES, Header};
 use refrain_wire::write;
 
 use crate::backend::{Backend, Pool};
+use crate::calendar;
 use crate::context::Context;
 use crate::copy::CopyIn;
 use crate::failure::Failure;
@@ -179,6 +180,7 @@ impl Machine {
         if !settings.take_changed() {
             return;
         }
+        calendar::note_zone(settings.get("timezone").unwrap_or_default());
         let now = settings.reported();
         for (old, now) in self.reported.iter().zip(&now) {
             if old != now {

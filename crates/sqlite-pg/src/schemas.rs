@@ -152,7 +152,11 @@ impl Catalog for SchemaTables<'_> {
         self.asked.is_taken(name)
     }
 
-    fn dependent(&self, name: &str) -> Option<String> {
-        self.asked.dependent(name)
+    fn readers(&self, name: &str) -> Vec<String> {
+        self.asked.readers(name)
+    }
+
+    fn referrers(&self, table: &str) -> Vec<String> {
+        self.asked.referrers(table)
     }
 }

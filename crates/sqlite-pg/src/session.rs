@@ -414,6 +414,7 @@ impl Session {
             version,
             self.pid,
             self.control.clone(),
+            self.pool.backend.advisory.clone(),
             settings,
         );
         let machine = Box::new(Machine::new(self.pool.clone(), context));

@@ -180,10 +180,20 @@ impl Tag {
             "DELETE" => Self::Changes("DELETE"),
             "WITH" => words.behind_with(),
             "CREATE" | "DROP" | "ALTER" => {
-                let skipped = ["TEMP", "TEMPORARY", "UNIQUE", "VIRTUAL", "UNLOGGED", "RECURSIVE"];
+                let skipped = [
+                    "TEMP",
+                    "TEMPORARY",
+                    "UNIQUE",
+                    "VIRTUAL",
+                    "UNLOGGED",
+                    "RECURSIVE",
+                    "OR",
+                    "REPLACE",
+                ];
                 let object = words.find(|word| !skipped.contains(&word.as_str()));
                 Self::Plain(format!("{first} {}", object.unwrap_or_default()))
             }
+            "TRUNCATE" => Self::Plain("TRUNCATE TABLE".to_owned()),
             "" => Self::Rows("SELECT"), // begins with a parenthesis
             _ => Self::Plain(first),
         }
@@ -264,7 +274,9 @@ pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[ResultColumn], forma
             out.extend_from_slice(&column.is.oid().to_be_bytes());
             out.extend_from_slice(&column.is.size().to_be_bytes());
             // PostgreSQL's type modifier of a length counts its own four bytes.
-            let limit = column.limit.and_then(|limit| i32::try_from(limit).ok()?.checked_add(4));
+            // The length of a text includes four bytes of its own.
+            let own = if column.is.is_text() { 4 } else { 0 };
+            let limit = column.limit.and_then(|limit| i32::try_from(limit).ok()?.checked_add(own));
             out.extend_from_slice(&limit.unwrap_or(-1).to_be_bytes());
             out.extend_from_slice(&formats.of(index).code().to_be_bytes());
         }

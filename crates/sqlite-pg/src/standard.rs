@@ -1,6 +1,8 @@
 //! Facts of `information_schema` that a CREATE TABLE statement alone has: constraints, and defaults
 //! with PostgreSQL's syntax.
 
+use std::ops::Range;
+
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::arrays::json_string;
@@ -16,6 +18,10 @@ struct Constraint {
     refers: Option<Reference>,
     /// The condition of a CHECK.
     condition: String,
+    /// Its place in the CREATE TABLE statement.
+    place: Range<usize>,
+    /// True if it belongs to no column.
+    of_table: bool,
 }
 
 /// The target of a foreign key, and its actions.
@@ -328,11 +334,13 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
     let first = tokens.first().map(|(token, _)| name_of(sql, token)).unwrap_or_default();
     let of_table = ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"].contains(&&*word(0));
     let mut named = None;
+    let mut begun = None;
     let mut found = Vec::new();
     for at in 0..tokens.len() {
         let (kind, ending) = match word(at).as_str() {
             "CONSTRAINT" => {
                 named = tokens.get(at + 1).map(|(token, _)| name_of(sql, token));
+                begun = tokens.get(at).map(|(token, _)| token.start as usize);
                 continue;
             }
             "PRIMARY" => ("PRIMARY KEY", "pkey"),
@@ -358,9 +366,112 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
             _ => None,
         };
         let condition = condition.unwrap_or_default();
-        found.push(Constraint { name, kind, columns, refers, condition });
+        let start = begun.take().unwrap_or(tokens[at].0.start as usize);
+        let place = start..end_of(sql, tokens, at);
+        found.push(Constraint { name, kind, columns, refers, condition, place, of_table });
     }
     found
+}
+
+/// Returns where the constraint ends whose first word is at `at`.
+fn end_of(sql: &str, tokens: &[(Token, usize)], at: usize) -> usize {
+    const NEXT: &[&str] =
+        &["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "COLLATE", "GENERATED", "AS"];
+    let upper = |at: usize| {
+        tokens
+            .get(at)
+            .map_or(String::new(), |(token, _)| token_text(sql, token).to_ascii_uppercase())
+    };
+    let begins = |at: &usize| match upper(*at).as_str() {
+        // The actions SET NULL and SET DEFAULT, and NOT DEFERRABLE, belong to a foreign key.
+        "NULL" | "DEFAULT" => upper(at - 1) != "SET",
+        "NOT" => upper(at + 1) == "NULL",
+        word => NEXT.contains(&word),
+    };
+    let inside = |at: &usize| tokens.get(*at).is_some_and(|(_, depth)| *depth > 0);
+    let next = (at + 1..tokens.len()).find(|at| !inside(at) && begins(at));
+    let own = upper(at) == "FOREIGN";
+    let last = if own { tokens.len() } else { next.unwrap_or(tokens.len()) };
+    let (token, depth) = &tokens[last - 1];
+    let end = token.end as usize;
+    let closing = sql.get(end..).unwrap_or_default().match_indices(')');
+    closing.take(*depth).last().map_or(end, |(place, _)| end + place + 1)
+}
+
+/// Takes away the foreign key or CHECK of this name; none if the table has none, or SQLite would
+/// have to store the rows in another way.
+pub(crate) fn without(sql: &str, table: &str, name: &str) -> Option<String> {
+    let kinds = ["FOREIGN KEY", "CHECK"];
+    let found = all(sql, table);
+    let it = found.iter().find(|it| it.name == name && kinds.contains(&it.kind))?;
+    let before = sql.get(..it.place.start)?.trim_end();
+    // There is a comma in front of a table's constraint: a table begins with a column.
+    let before = if it.of_table { before.strip_suffix(',')? } else { before };
+    Some(format!("{before}{}", sql.get(it.place.end..)?))
+}
+
+/// The beginning of a comment on a table or column in the table's definition.
+pub(crate) const COMMENT: &str = "/*comment: ";
+
+/// Writes a comment for the definition, with a blank in front.
+pub(crate) fn comment(text: &str) -> String {
+    format!(" {COMMENT}{}*/", text.replace('%', "%25").replace('*', "%2A"))
+}
+
+/// Returns the comments of a table as JSON: each with its column, or null.
+pub(crate) fn comments(sql: &str) -> String {
+    let elements = elements(sql);
+    let end = within(sql, 0).map_or(sql.len(), |(_, end)| end);
+    let column = |at: usize| {
+        let heads = elements.iter().filter_map(|tokens| tokens.first());
+        let own = heads.take_while(|(token, _)| (token.start as usize) < at).last();
+        let own = own.filter(|_| at < end);
+        own.map_or("null".to_owned(), |(token, _)| json_string(&name_of(sql, token)))
+    };
+    let found = sql.match_indices(COMMENT).filter_map(|(at, mark)| {
+        let (text, _) = sql.get(at + mark.len()..)?.split_once("*/")?;
+        let text = text.replace("%2A", "*").replace("%25", "%");
+        Some(format!("[{},{}]", column(at), json_string(&text)))
+    });
+    format!("[{}]", found.collect::<Vec<_>>().join(","))
+}
+
+/// A foreign key, and the table and columns that it refers to; no columns stand for the primary key.
+pub(crate) struct ForeignKey {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) target: String,
+    pub(crate) target_columns: Vec<String>,
+}
+
+/// Returns the foreign keys of a table.
+pub(crate) fn foreign_keys(sql: &str, table: &str) -> Vec<ForeignKey> {
+    let key = |it: Constraint| {
+        let Reference { table: target, columns: target_columns, .. } = it.refers?;
+        Some(ForeignKey { name: it.name, columns: it.columns, target, target_columns })
+    };
+    all(sql, table).into_iter().filter_map(key).collect()
+}
+
+/// Returns the name of the primary key or UNIQUE constraint of these columns.
+pub(crate) fn key_of(sql: &str, table: &str, columns: &[&str]) -> Option<String> {
+    let is_key = |it: &Constraint| ["PRIMARY KEY", "UNIQUE"].contains(&it.kind);
+    let mut keys = all(sql, table).into_iter().filter(is_key);
+    keys.find(|it| it.columns == columns).map(|it| it.name)
+}
+
+/// Returns the name of the CHECK of which SQLite says that it failed: by its name or its condition.
+pub(crate) fn check_of(sql: &str, table: &str, said: &str) -> Option<String> {
+    let checks: Vec<_> = all(sql, table).into_iter().filter(|it| it.kind == "CHECK").collect();
+    let condition = printed(said);
+    let named = checks.iter().find(|it| it.name == said);
+    named.or_else(|| checks.iter().find(|it| it.condition == condition)).map(|it| it.name.clone())
+}
+
+/// Returns the names of a table's foreign keys that refer to another table.
+pub(crate) fn referring(sql: &str, table: &str, target: &str) -> Vec<String> {
+    let keys = foreign_keys(sql, table).into_iter();
+    keys.filter(|key| key.target == target).map(|key| key.name).collect()
 }
 
 /// Reads REFERENCES and what stands behind it.
@@ -444,11 +555,34 @@ mod tests {
             format!("{}|{}|[{}]|{}", it.name, it.kind, it.columns.join(", "), it.definition())
         });
         assert_eq!(written.collect::<Vec<_>>(), expected);
+        for (name, gone) in [
+            ("t_c_fkey", " REFERENCES \"u\" (\"x\")"),
+            ("f", ", CONSTRAINT \"f\" FOREIGN KEY (\"c\", \"id\") REFERENCES \"u\" (\"x\", \"y\")"),
+            ("t_c_check1", ", CHECK (\"c\" <> 7)"),
+        ] {
+            assert_eq!(without(sql, "t", name), Some(sql.replacen(gone, "", 1)), "{name}");
+        }
+        assert_eq!(without(sql, "t", "once"), None, "a key has an index of its own");
+        let row = "CREATE TABLE \"t\" (\"a\" INT CHECK (\"a\" > (1)) NOT NULL REFERENCES \"u\" ON DELETE SET NULL UNIQUE)";
+        let plain = without(&without(row, "t", "t_a_check").unwrap(), "t", "t_a_fkey");
+        assert_eq!(plain.as_deref(), Some("CREATE TABLE \"t\" (\"a\" INT NOT NULL UNIQUE)"));
         let actions = "CREATE TABLE \"t\" (\"a\" INT REFERENCES \"u\" ON DELETE SET NULL ON UPDATE CASCADE \
                        DEFERRABLE INITIALLY DEFERRED)";
         let json = constraints(actions, "t");
         assert!(json.contains("\"u\",[],\"c\",\"n\",1,1,"), "{json}");
         assert_eq!(constraints("", "t"), "[]");
+    }
+
+    #[test]
+    fn comments_are_those_of_columns_and_the_table() {
+        let (one, two) = (comment("a * 5 %"), comment("b"));
+        let sql = format!(
+            "CREATE TABLE \"t\" (\"a\" INT{one}, \"b\" TEXT CHECK ((\"b\" > '')){two}){two}"
+        );
+        assert_eq!(comments(&sql), r#"[["a","a * 5 %"],["b","b"],[null,"b"]]"#);
+        let own = format!("CREATE TABLE \"t\" (\"a\" INT CHECK ((\"a\" > 0))){two}");
+        assert_eq!(comments(&own), r#"[[null,"b"]]"#);
+        assert_eq!(comments("CREATE TABLE t (a)"), "[]");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use refrain_sqlite::{Connection, Error};
 use crate::attributes::Attributes;
 use crate::decode::Decoded;
 use crate::dialect::{
-    BoundLiteral, NotTranslated, ResultColumn, SchemaEdit, Translation, translate,
+    BoundLiteral, FollowUp, NotTranslated, ResultColumn, Translation, WriteTarget, translate,
 };
 use crate::failure::Failure;
 use crate::normalized::{NormalizedQueries, NormalizedText};
@@ -40,8 +40,12 @@ pub(crate) struct TranslatedStatement {
     pub(crate) parameters: Vec<Option<Type>>,
     /// The error that a constant in the text raises.
     fails: Option<Failure>,
-    /// The definition that a table gets when the statement has run.
-    pub(crate) edit: Option<SchemaEdit>,
+    /// What runs behind it, in its transaction.
+    pub(crate) follow_ups: Vec<FollowUp>,
+    /// A table whose rows it locks.
+    pub(crate) locks: Option<String>,
+    /// The table that it writes to.
+    pub(crate) target: Option<WriteTarget>,
     /// The client's text of this statement alone.
     text: String,
     /// The types that the client gave its parameters.
@@ -217,7 +221,16 @@ impl TranslatedStatement {
         let translation = translate(text, tables, given, spans);
         // Without it, a table that could not be read would be one that does not exist.
         tables.check().map_err(unreadable)?;
-        let Translation { mut sql, columns, parameters, fails, literals, edit } = translation?;
+        let Translation {
+            mut sql,
+            columns,
+            parameters,
+            fails,
+            literals,
+            follow_ups,
+            locks,
+            target,
+        } = translation?;
         // The text is made unique by its types: the statement cache must not mix up two
         // translations that differ in their types alone.
         if !columns.is_empty() {
@@ -225,8 +238,20 @@ impl TranslatedStatement {
             sql.push_str(&format!(" /*{}*/", letters(types)));
         }
         let (text, given) = (text.to_owned(), given.to_vec());
-        let made =
-            Self { sql, columns, parameters, fails, edit, text, given, bound: None, version, seen };
+        let made = Self {
+            sql,
+            columns,
+            parameters,
+            fails,
+            follow_ups,
+            locks,
+            target,
+            text,
+            given,
+            bound: None,
+            version,
+            seen,
+        };
         Ok((made, literals))
     }
 
@@ -245,6 +270,11 @@ impl TranslatedStatement {
     /// The error of the first constant that has none.
     pub(crate) fn compute(&self) -> Result<(), Failure> {
         self.fails.clone().map_or(Ok(()), Err)
+    }
+
+    /// True if it needs the right to write, whatever its first statement of SQLite's does.
+    pub(crate) fn writes(&self) -> bool {
+        self.locks.is_some() || !self.follow_ups.is_empty()
     }
 
     /// Returns true if the schema has changed so that the statement would be translated otherwise.

@@ -302,6 +302,12 @@ impl<'c, 'b> Run<'c, 'b> {
         self.live().column_type(column)
     }
 
+    /// Returns its text with the bound values in the place of parameters; none if there is no
+    /// memory for it.
+    pub fn expanded(&self) -> Option<String> {
+        self.live().expanded()
+    }
+
     /// Returns how many rows it gave so far.
     pub fn rows(&self) -> u64 {
         self.rows

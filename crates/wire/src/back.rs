@@ -217,6 +217,14 @@ pub mod field {
     pub const FILE: u8 = b'F';
     /// The line in that file.
     pub const LINE: u8 = b'L';
+    /// The schema that the error is about.
+    pub const SCHEMA: u8 = b's';
+    /// The table that the error is about.
+    pub const TABLE: u8 = b't';
+    /// The column that the error is about.
+    pub const COLUMN: u8 = b'c';
+    /// The constraint that the error is about.
+    pub const CONSTRAINT: u8 = b'n';
 }
 
 #[cfg(test)]

@@ -2,18 +2,22 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, DropBehavior,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, Node,
     ObjectType, RangeVar, RenameStmt, TypeName,
 };
 
-use crate::failure::Failure;
+use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use super::define::{SYSTEM_COLUMNS, plain_key, written};
-use super::edits::{self, SchemaEdit};
+use super::define::{Declared, SYSTEM_COLUMNS, plain_key, written};
+use super::edits::{SchemaChange, SchemaEdit};
 use super::scope::{Attribute, FromItem, GivenBy, Scope};
+use super::several::FollowUp;
 use super::value::name;
 use super::{Translated, Translator, hints, integer, strings};
+
+/// A statement that does nothing.
+pub(super) const NOTHING: &str = "SELECT 1 WHERE 0";
 
 /// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";
@@ -24,9 +28,7 @@ impl Translator<'_> {
         if alter.objtype() != ObjectType::ObjectTable {
             return Err(hints::refuse("ALTER").into());
         }
-        let [command] = &alter.cmds[..] else {
-            return Err(hints::refuse("ALTER TABLE with several changes").into());
-        };
+        let [command] = &alter.cmds[..] else { return self.changes(alter) };
         let Some(NodeEnum::AlterTableCmd(command)) = &command.node else {
             return Err(hints::unknown().into());
         };
@@ -48,7 +50,7 @@ impl Translator<'_> {
             return Err(hints::alter(command).into());
         }
         let (table, attributes) = match self.table(relation) {
-            Err(_) if alter.missing_ok => return Ok("SELECT 1 WHERE 0".to_owned()),
+            Err(_) if alter.missing_ok => return Ok(NOTHING.to_owned()),
             found => found?,
         };
         if let Some(check) = added_check(command) {
@@ -64,7 +66,7 @@ impl Translator<'_> {
             |wanted: &str| attributes.iter().any(|known| known.name.eq_ignore_ascii_case(wanted));
         if command.subtype() == AlterTableType::AtDropColumn {
             if command.missing_ok && !known(&command.name) {
-                return Ok("SELECT 1 WHERE 0".to_owned());
+                return Ok(NOTHING.to_owned());
             }
             // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
@@ -75,8 +77,8 @@ impl Translator<'_> {
         else {
             return Err(hints::unknown().into());
         };
-        if command.missing_ok {
-            return Err(hints::refuse("ADD COLUMN IF NOT EXISTS").into());
+        if command.missing_ok && known(&column.colname) {
+            return Ok(NOTHING.to_owned());
         }
         let mut attributes = attributes;
         attributes.push(self.attribute(column)?);
@@ -85,10 +87,64 @@ impl Translator<'_> {
         self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
         let made = self.declared(column);
         self.scopes.pop();
-        let made = made?;
-        if made.key || made.given != GivenBy::Statement || made.rest.contains(" UNIQUE") {
+        self.added_column(made?, column, relation, &table)
+    }
+
+    /// Translates ADD COLUMN. A default that SQLite cannot add, NOT NULL and UNIQUE follow it.
+    fn added_column(
+        &mut self,
+        mut made: Declared,
+        column: &ColumnDef,
+        relation: &RangeVar,
+        table: &str,
+    ) -> Translated<String> {
+        let plain = |node: &Node| match &node.node {
+            Some(NodeEnum::Constraint(it)) => match it.contype() {
+                ConstrType::ConstrUnique => plain_key(it).is_ok() && it.conname.is_empty(),
+                _ => true,
+            },
+            _ => false,
+        };
+        if made.key || made.given != GivenBy::Statement || !column.constraints.iter().all(plain) {
             return Err(hints::refuse("ADD COLUMN with a key").into());
         }
+        let called = name(&made.name);
+        let mut after = Vec::new();
+        if let Some(rest) = without_part(&made.rest, " UNIQUE") {
+            made.rest = rest;
+            let text = format!("ALTER TABLE {} ADD UNIQUE ({called})", name(&relation.relname));
+            after.push(FollowUp::Statement(text));
+        }
+        let node = |node: &Node| match &node.node {
+            Some(NodeEnum::Constraint(it)) if it.contype() == ConstrType::ConstrDefault => {
+                it.raw_expr.as_deref().cloned()
+            }
+            _ => None,
+        };
+        let default = column.constraints.iter().find_map(node);
+        let lasting = |node: &Node| match &node.node {
+            Some(NodeEnum::TypeCast(it)) => it.arg.as_deref().is_some_and(is_constant),
+            _ => is_constant(node),
+        };
+        if let Some(node) = default.filter(|node| !lasting(node)) {
+            let part = format!(" {}", self.default_of(&node, made.is, made.limit)?);
+            let rest = without_part(&made.rest, &part).ok_or_else(hints::unknown)?;
+            made.rest = rest;
+            let value = part.trim_start_matches(" DEFAULT ");
+            after.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
+            let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
+            let refusal = hints::refuse("ALTER COLUMN");
+            let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
+            after.push(FollowUp::Edit(edit));
+        }
+        if !made.rest.contains(" DEFAULT ")
+            && let Some(rest) = without_part(&made.rest, " NOT NULL")
+        {
+            made.rest = rest;
+            let sql = format!("ALTER TABLE {table} ALTER COLUMN {called} SET NOT NULL");
+            after.push(FollowUp::Sqlite(sql));
+        }
+        self.follow_ups.extend(after);
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
     }
 
@@ -110,35 +166,48 @@ impl Translator<'_> {
 
     /// Translates DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
     fn drop_constraint(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
-        let plain = !it.missing_ok && it.behavior() != DropBehavior::DropCascade;
         match self.catalog.constrained(&it.name) {
-            Some((table, true)) if plain && table == relation.relname => {
-                Ok(format!("DROP INDEX {}", name(&it.name)))
+            Some((table, true)) if table == relation.relname => {
+                return Ok(format!("DROP INDEX {}", name(&it.name)));
             }
-            None if plain => {
-                let edit = |sql: &str| edits::without_constraint(sql, &it.name);
-                self.edit(relation, None, edit, "DROP CONSTRAINT")
+            Some((table, false)) if table == relation.relname => {
+                return Err(hints::refuse("DROP CONSTRAINT").into());
             }
-            _ => Err(hints::refuse("DROP CONSTRAINT").into()),
+            _ => {}
         }
+        self.table(relation)?;
+        let change =
+            SchemaChange::Drop { table: relation.relname.clone(), constraint: it.name.clone() };
+        let sql = self.catalog.definition(&relation.relname).unwrap_or_default();
+        if change.apply(&sql).is_some() {
+            return self.edit(relation, None, change, "DROP CONSTRAINT");
+        }
+        if it.missing_ok {
+            return Ok(NOTHING.to_owned());
+        }
+        let message = format!(
+            "constraint \"{}\" of relation \"{}\" does not exist",
+            it.name, relation.relname
+        );
+        Err(Failure::new(state::NO_OBJECT, message).into())
     }
 
     /// Makes a statement that gives a table a new definition.
-    fn edit(
+    pub(super) fn edit(
         &mut self,
         relation: &RangeVar,
         foreign_key: Option<String>,
-        edit: impl Fn(&str) -> Option<String>,
+        change: SchemaChange,
         form: &str,
     ) -> Translated<String> {
         let (table, _) = self.table(relation)?;
         let main = !table.starts_with("temp.");
         let old = self.catalog.definition(&relation.relname).filter(|_| main);
-        let made = old.and_then(|old| edit(&old)).and_then(|definition| {
-            SchemaEdit::to(&definition, &relation.relname, &table, foreign_key)
-        });
-        self.edit = Some(made.ok_or_else(|| hints::refuse(form))?);
-        Ok(edits::carrier(&table))
+        let refusal = hints::refuse(form);
+        old.and_then(|old| change.apply(&old)).ok_or_else(|| refusal.clone())?;
+        let edit = SchemaEdit::of(&relation.relname, &table, change, foreign_key, refusal);
+        self.follow_ups.push(FollowUp::Edit(edit));
+        Ok(format!("DELETE FROM {table} WHERE 0"))
     }
 
     /// Translates the changes that a new definition makes; `None` for other changes.
@@ -159,36 +228,42 @@ impl Translator<'_> {
                     "" => format!("{}_{}_fkey", relation.relname, strings(&key.fk_attrs).join("_")),
                     given => given.to_owned(),
                 };
-                let edit = |sql: &str| edits::with_constraint(sql, &made);
-                self.edit(relation, Some(called), edit, "ADD FOREIGN KEY").map(Some)
+                self.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
+                    .map(Some)
             }
             (AlterTableType::AtColumnDefault, None) => {
                 let column = self.known_column(it, relation)?;
-                let Some(default) = column.default else {
-                    return Ok(Some("SELECT 1 WHERE 0".to_owned()));
+                let Some(change) = without_default(&column) else {
+                    return Ok(Some(NOTHING.to_owned()));
                 };
-                let edit = |sql: &str| {
-                    let written = |default: &str| {
-                        edits::with_column(sql, &column.name, &format!(" DEFAULT {default}"), "")
-                    };
-                    written(&format!("({default})")).or_else(|| written(&default))
+                self.edit(relation, None, change, "ALTER COLUMN").map(Some)
+            }
+            (AlterTableType::AtColumnDefault, Some(_)) => {
+                let column = self.known_column(it, relation)?;
+                let node = it.def.as_deref().ok_or_else(hints::unknown)?;
+                let part = format!(" {}", self.default_of(node, column.is, column.limit)?);
+                let change = match without_default(&column) {
+                    Some(SchemaChange::Column { column, from, .. }) => {
+                        SchemaChange::Column { column, from, to: part }
+                    }
+                    _ => SchemaChange::Append { column: column.name, part },
                 };
-                self.edit(relation, None, edit, "ALTER COLUMN").map(Some)
+                self.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
                 let column = self.known_column(it, relation)?;
                 let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
                 let (is, limit) = self.type_name(to_type)?;
                 if (is, limit) == (column.is, column.limit) {
-                    return Ok(Some("SELECT 1 WHERE 0".to_owned()));
+                    return Ok(Some(NOTHING.to_owned()));
                 }
                 if !is_wider((column.is, column.limit), (is, limit)) || !is_cast(to, &it.name) {
                     return Err(hints::refuse("ALTER COLUMN").into());
                 }
                 let old = format!(" {}", column.is.declaration(column.limit));
                 let new = format!(" {}", is.declaration(limit));
-                let edit = |sql: &str| edits::with_column(sql, &column.name, &old, &new);
-                self.edit(relation, None, edit, "ALTER COLUMN").map(Some)
+                let change = SchemaChange::Column { column: column.name, from: vec![old], to: new };
+                self.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             _ => Ok(None),
         }
@@ -196,13 +271,16 @@ impl Translator<'_> {
 
     /// Returns the column that a command names.
     fn known_column(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Attribute> {
+        self.column_of(&it.name, relation)
+    }
+
+    /// Returns a column of a table.
+    pub(super) fn column_of(&self, called: &str, relation: &RangeVar) -> Translated<Attribute> {
         let (_, attributes) = self.table(relation)?;
-        let known = attributes.into_iter().find(|known| known.name == it.name);
+        let known = attributes.into_iter().find(|known| known.name == called);
         Ok(known.ok_or_else(|| {
-            let message = format!(
-                "column \"{}\" of relation \"{}\" does not exist",
-                it.name, relation.relname
-            );
+            let message =
+                format!("column \"{called}\" of relation \"{}\" does not exist", relation.relname);
             Failure::new("42703", message)
         })?)
     }
@@ -242,7 +320,7 @@ impl Translator<'_> {
         let is_table = rename.relation_type() == ObjectType::ObjectTable
             || rename.rename_type() == ObjectType::ObjectTable;
         if rename.missing_ok && is_table && self.table(relation).is_err() {
-            return Ok("SELECT 1 WHERE 0".to_owned());
+            return Ok(NOTHING.to_owned());
         }
         match rename.rename_type() {
             ObjectType::ObjectTable => {
@@ -257,6 +335,24 @@ impl Translator<'_> {
             _ => Err(hints::refuse("ALTER").into()),
         }
     }
+}
+
+/// True if an expression is a literal.
+fn is_constant(node: &Node) -> bool {
+    matches!(node.node, Some(NodeEnum::AConst(_)))
+}
+
+/// Takes a part out of a column's constraints; none if they do not have it.
+fn without_part(rest: &str, part: &str) -> Option<String> {
+    let (before, after) = rest.split_once(part)?;
+    Some(format!("{before}{after}"))
+}
+
+/// Returns the change that takes away a column's default; none if it has none.
+fn without_default(column: &Attribute) -> Option<SchemaChange> {
+    let default = column.default.as_ref()?;
+    let from = vec![format!(" DEFAULT ({default})"), format!(" DEFAULT {default}")];
+    Some(SchemaChange::Column { column: column.name.clone(), from, to: String::new() })
 }
 
 /// True if each value of a type is stored as the same value of the other, longer type.
@@ -319,7 +415,7 @@ fn not_null(
     }
     // SQLite refuses to drop what is not there, and would write NOT NULL twice.
     if set == column.not_null {
-        return Ok("SELECT 1 WHERE 0".to_owned());
+        return Ok(NOTHING.to_owned());
     }
     let word = if set { "SET" } else { "DROP" };
     Ok(format!("ALTER TABLE {table} ALTER COLUMN {} {word} NOT NULL", name(&column.name)))

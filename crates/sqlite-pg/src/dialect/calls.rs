@@ -80,7 +80,42 @@ const FUNCTIONS: &[FunctionRow] = &[
     ("statement_timestamp", &[], Timestamptz, "statement_timestamp()"),
     ("clock_timestamp", &[], Timestamptz, "clock_timestamp()"),
     ("date", &[Timestamp], Date, "substr($1, 1, 10)"),
-    ("date", &[Timestamptz], Date, "substr($1, 1, 10)"),
+    ("date", &[Timestamptz], Date, "substr(refrain_zoneless($1), 1, 10)"),
+    ("date_trunc", &[Text, Timestamp], Timestamp, "refrain_truncated(1114, $1, $2)"),
+    ("date_trunc", &[Text, Timestamptz], Timestamptz, "refrain_truncated(1184, $1, $2)"),
+    (
+        "date_trunc",
+        &[Text, Date],
+        Timestamptz,
+        "refrain_truncated(1184, $1, refrain_zoned($2 || ' 00:00:00'))",
+    ),
+    ("date_part", &[Text, Timestamp], Float8, "refrain_date_part(1114, $1, $2)"),
+    ("date_part", &[Text, Timestamptz], Float8, "refrain_date_part(1184, $1, $2)"),
+    ("date_part", &[Text, Date], Float8, "refrain_date_part(1114, $1, $2)"),
+    ("date_part", &[Text, Type::Interval], Float8, "refrain_date_part(1186, $1, $2)"),
+    ("extract", &[Text, Timestamp], Type::Numeric, "refrain_extract(1114, $1, $2)"),
+    ("extract", &[Text, Timestamptz], Type::Numeric, "refrain_extract(1184, $1, $2)"),
+    ("extract", &[Text, Date], Type::Numeric, "refrain_extract(1082, $1, $2)"),
+    ("extract", &[Text, Type::Interval], Type::Numeric, "refrain_extract(1186, $1, $2)"),
+    ("age", &[Timestamp, Timestamp], Type::Interval, "refrain_age($1, $2)"),
+    (
+        "age",
+        &[Timestamptz, Timestamptz],
+        Type::Interval,
+        "refrain_age(refrain_zoneless($1), refrain_zoneless($2))",
+    ),
+    (
+        "age",
+        &[Timestamp],
+        Type::Interval,
+        "refrain_age(substr(refrain_zoneless(now()), 1, 10), $1)",
+    ),
+    (
+        "age",
+        &[Timestamptz],
+        Type::Interval,
+        "refrain_age(substr(refrain_zoneless(now()), 1, 10), refrain_zoneless($1))",
+    ),
     ("version", &[], Text, "version()"),
     ("current_schema", &[], Name, "current_schema()"),
     ("current_database", &[], Name, "current_database()"),
@@ -91,8 +126,29 @@ const FUNCTIONS: &[FunctionRow] = &[
     ("pg_sleep", &[Float8], Type::Void, "pg_sleep($1)"),
     ("pg_is_in_recovery", &[], Bool, "pg_is_in_recovery()"),
     ("pg_encoding_to_char", &[Int4], Name, "pg_encoding_to_char($1)"),
-    ("pg_advisory_unlock_all", &[], Type::Void, "''"),
+    ("pg_advisory_unlock_all", &[], Type::Void, "pg_advisory_unlock_all()"),
+    ("pg_advisory_lock", &[Int8], Type::Void, "refrain_lock('w', $1)"),
+    ("pg_advisory_lock", &[Int4, Int4], Type::Void, "refrain_lock('w', $1, $2)"),
+    ("pg_advisory_lock_shared", &[Int8], Type::Void, "refrain_lock('ws', $1)"),
+    ("pg_advisory_lock_shared", &[Int4, Int4], Type::Void, "refrain_lock('ws', $1, $2)"),
+    ("pg_advisory_xact_lock", &[Int8], Type::Void, "refrain_lock('wt', $1)"),
+    ("pg_advisory_xact_lock", &[Int4, Int4], Type::Void, "refrain_lock('wt', $1, $2)"),
+    ("pg_advisory_xact_lock_shared", &[Int8], Type::Void, "refrain_lock('wst', $1)"),
+    ("pg_advisory_xact_lock_shared", &[Int4, Int4], Type::Void, "refrain_lock('wst', $1, $2)"),
+    ("pg_try_advisory_lock", &[Int8], Bool, "refrain_lock('', $1)"),
+    ("pg_try_advisory_lock", &[Int4, Int4], Bool, "refrain_lock('', $1, $2)"),
+    ("pg_try_advisory_lock_shared", &[Int8], Bool, "refrain_lock('s', $1)"),
+    ("pg_try_advisory_lock_shared", &[Int4, Int4], Bool, "refrain_lock('s', $1, $2)"),
+    ("pg_try_advisory_xact_lock", &[Int8], Bool, "refrain_lock('t', $1)"),
+    ("pg_try_advisory_xact_lock", &[Int4, Int4], Bool, "refrain_lock('t', $1, $2)"),
+    ("pg_try_advisory_xact_lock_shared", &[Int8], Bool, "refrain_lock('st', $1)"),
+    ("pg_try_advisory_xact_lock_shared", &[Int4, Int4], Bool, "refrain_lock('st', $1, $2)"),
+    ("pg_advisory_unlock", &[Int8], Bool, "refrain_unlock(0, $1)"),
+    ("pg_advisory_unlock", &[Int4, Int4], Bool, "refrain_unlock(0, $1, $2)"),
+    ("pg_advisory_unlock_shared", &[Int8], Bool, "refrain_unlock(1, $1)"),
+    ("pg_advisory_unlock_shared", &[Int4, Int4], Bool, "refrain_unlock(1, $1, $2)"),
     ("gen_random_uuid", &[], Uuid, "gen_random_uuid()"),
+    ("uuid_generate_v4", &[], Uuid, "gen_random_uuid()"),
     ("current_setting", &[Text], Text, "current_setting($1)"),
     ("current_setting", &[Text, Bool], Text, "current_setting($1, $2)"),
     ("set_config", &[Text, Text, Bool], Text, "set_config($1, $2, $3)"),
@@ -135,6 +191,10 @@ const FOLDED: &[&str] = &[
     "trunc",
     "upper",
 ];
+
+/// Units of `extract` whose value has a fraction.
+const FRACTIONS: &[&str] =
+    &["milliseconds", "millisecond", "ms", "second", "seconds", "sec", "s", "epoch"];
 
 /// Functions that compute with `numeric` if an argument is a numeric.
 const NUMERIC_TOO: &[&str] =
@@ -215,8 +275,13 @@ impl Translator<'_> {
             let only = arguments.remove(0);
             return Ok(self.coerce(only, Date, Wanted::Explicit)?.named(function));
         }
+        let fraction = |expr: &Expr| match &expr.kind {
+            ExprKind::Literal(word) => FRACTIONS.iter().any(|unit| word.eq_ignore_ascii_case(unit)),
+            _ => true,
+        };
+        let whole = function == "extract" && !arguments.first().is_none_or(fraction);
         let made = self.resolved(FUNCTIONS, &function, arguments, &Around::default())?;
-        Ok(made.named(function))
+        Ok(Expr { whole, ..made.named(function) })
     }
 
     /// Translates functions that take any type.
@@ -244,7 +309,33 @@ impl Translator<'_> {
                 let sql = format!("{function}({})", parts.join(", "));
                 Ok(Some(Expr::made(sql, Text, &texts.iter().collect::<Vec<_>>())))
             }
+            "timezone" => self.at_time_zone(arguments).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// Translates AT TIME ZONE 'UTC'.
+    fn at_time_zone(&mut self, arguments: &[Expr]) -> Result<Expr, Failure> {
+        let [zone, moment] = arguments else { return Err(no_function("timezone", arguments)) };
+        let ExprKind::Literal(named) = &zone.kind else {
+            return Err(hints::refuse("AT TIME ZONE"));
+        };
+        if !["utc", "gmt", "etc/utc", "z"].contains(&named.to_ascii_lowercase().as_str()) {
+            return Err(hints::refuse("AT TIME ZONE"));
+        }
+        match moment.is() {
+            Some(Timestamp) => {
+                Ok(Expr::made(format!("({} || '+00')", moment.sql), Timestamptz, &[moment]))
+            }
+            Some(Timestamptz) => {
+                let sql = format!("replace({}, '+00', '')", moment.sql);
+                Ok(Expr::made(sql, Timestamp, &[moment]))
+            }
+            Some(Date) => {
+                let moment = self.coerce(moment.clone(), Timestamptz, Wanted::Implicit)?;
+                self.at_time_zone(&[zone.clone(), moment])
+            }
+            _ => Err(hints::refuse("AT TIME ZONE")),
         }
     }
 

@@ -11,7 +11,10 @@ pub(super) type FunctionRow = (&'static str, &'static [Type], Type, &'static str
 
 /// True for each object that has an OID: all are in the search path.
 const VISIBLE: &str = "CASE WHEN $1 IS NOT NULL THEN 1 END";
-/// There are no descriptions, and no objects but relations.
+/// Tables and columns alone have descriptions.
+const DESCRIPTION: &str =
+    "(SELECT d.description FROM pg_description d WHERE d.objoid = $1 AND d.objsubid = 0)";
+/// There are no objects but relations.
 const NONE: &str = "NULL";
 
 /// The functions.
@@ -97,9 +100,14 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
         "CASE $1 WHEN 1 THEN '[\"pg_catalog\",\"public\"]' WHEN 0 THEN '[\"public\"]' END",
     ),
     ("quote_ident", &[Text], Text, "refrain_identifier($1)"),
-    ("obj_description", &[Oid], Text, NONE),
-    ("obj_description", &[Oid, Name], Text, NONE),
-    ("col_description", &[Oid, Int4], Text, NONE),
+    ("obj_description", &[Oid], Text, DESCRIPTION),
+    ("obj_description", &[Oid, Name], Text, DESCRIPTION),
+    (
+        "col_description",
+        &[Oid, Int4],
+        Text,
+        "(SELECT d.description FROM pg_description d WHERE d.objoid = $1 AND d.objsubid = $2)",
+    ),
     ("shobj_description", &[Oid, Name], Text, NONE),
     ("pg_get_partkeydef", &[Oid], Text, NONE),
     ("pg_get_triggerdef", &[Oid], Text, NONE),

@@ -4,7 +4,9 @@ use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
 
 use super::scope::{FromItem, Scope};
 use super::target_table::TargetTable;
+use super::value::name;
 use super::write::Written;
+use super::write_target::{END_OF_ROWS, WriteTarget, WriteVerb};
 use super::{Translated, Translator, hints};
 
 impl Translator<'_> {
@@ -28,14 +30,12 @@ impl Translator<'_> {
             sql.push_str(&format!(" FROM {from}"));
         }
         self.filtered(update.where_clause.as_deref(), &mut sql)?;
+        self.target = Some(WriteTarget { table: into.table.clone(), verb: WriteVerb::Update });
         let columns = self.returning(update.returning_clause.as_ref(), &into, &mut sql)?;
         Ok(Written { sql, columns })
     }
 
     pub(super) fn delete(&mut self, delete: &DeleteStmt) -> Translated<Written> {
-        if !delete.using_clause.is_empty() {
-            return Err(hints::refuse("DELETE … USING").into());
-        }
         self.behind_with(delete.with_clause.as_ref(), |this| {
             this.scopes.push(Scope::default());
             let made = this.delete_from(delete);
@@ -48,7 +48,20 @@ impl Translator<'_> {
         let into = self.target_table(delete.relation.as_ref())?;
         self.see(&into);
         let mut sql = format!("DELETE FROM {}", into.sql());
-        self.filtered(delete.where_clause.as_deref(), &mut sql)?;
+        if delete.using_clause.is_empty() {
+            self.filtered(delete.where_clause.as_deref(), &mut sql)?;
+        } else {
+            let using = self.from(&delete.using_clause, &mut Vec::new())?;
+            let row = format!("{}.rowid", name(&into.alias));
+            sql.push_str(&format!(" WHERE {row} IN (SELECT {row} FROM {}, {using}", into.sql()));
+            self.filtered(delete.where_clause.as_deref(), &mut sql)?;
+            sql.push(')');
+        }
+        let verb = WriteVerb::Delete { alias: into.alias.clone(), head: "DELETE ".len() };
+        self.target = Some(WriteTarget { table: into.table.clone(), verb });
+        if delete.returning_clause.is_some() {
+            sql.push_str(END_OF_ROWS);
+        }
         let columns = self.returning(delete.returning_clause.as_ref(), &into, &mut sql)?;
         Ok(Written { sql, columns })
     }

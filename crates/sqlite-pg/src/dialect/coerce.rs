@@ -1,5 +1,6 @@
 //! Conversions between types, by PostgreSQL's rules (`pg_cast`), in SQLite's dialect.
 
+use crate::calendar;
 use crate::decode::{self, Decoded};
 use crate::failure::{Failure, state};
 use crate::types::Type;
@@ -66,7 +67,10 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Char, Int4) | (Int4, Char) => None,
         (from, to) if text.contains(&from) && text.contains(&to) => way(Implicit, "$"),
         (from, Bpchar) if text.contains(&from) => way(Implicit, "$"),
-        (Date | Time | Timestamp | Timestamptz | Uuid | Json | Jsonb, to) if text.contains(&to) => {
+        (Timestamptz, to) if text.contains(&to) => {
+            way(Assignment, "(refrain_zoneless($) || '+00')")
+        }
+        (Date | Time | Timestamp | Interval | Uuid | Json | Jsonb, to) if text.contains(&to) => {
             way(Assignment, "$")
         }
         (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
@@ -77,10 +81,11 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             Some((Explicit, format!("refrain_in({}, $)", to.oid())))
         }
         (Date, Timestamp) => way(Implicit, "($ || ' 00:00:00')"),
-        (Date, Timestamptz) => way(Implicit, "($ || ' 00:00:00+00')"),
-        (Timestamp, Timestamptz) => way(Implicit, "($ || '+00')"),
+        (Date, Timestamptz) => way(Implicit, "refrain_zoned($ || ' 00:00:00')"),
+        (Timestamp, Timestamptz) => way(Implicit, "refrain_zoned($)"),
         (Timestamptz, Timestamp) => way(Assignment, "refrain_zoneless($)"),
-        (Timestamp | Timestamptz, Date) => way(Assignment, "substr($, 1, 10)"),
+        (Timestamp, Date) => way(Assignment, "substr($, 1, 10)"),
+        (Timestamptz, Date) => way(Assignment, "substr(refrain_zoneless($), 1, 10)"),
         (Timestamp, Time) => way(Assignment, "substr($, 12)"),
         (Timestamptz, Time) => way(Assignment, "substr(refrain_zoneless($), 12)"),
         (from, to) if from.element().is_some() && to.element().is_some() => {
@@ -239,8 +244,8 @@ impl Translator<'_> {
         if !fits {
             let explicit = wanted == Wanted::Explicit;
             made.sql = match literal {
-                Some(text) => text_literal(&fitted(&text, to, limit, explicit)?),
-                None => format!(
+                Some(text) if to.is_text() => text_literal(&fitted(&text, to, limit, explicit)?),
+                _ => format!(
                     "refrain_fit({}, {}, {limit}, {})",
                     to.oid(),
                     made.sql,
@@ -294,6 +299,10 @@ fn as_constant(made: Expr) -> Expr {
 fn literal(text: &str, to: Type) -> Result<String, Failure> {
     if to == Type::Numeric {
         return numeric_literal(text);
+    }
+    if to == Type::Timestamptz && !calendar::is_zoned(text.as_bytes()) {
+        // The session's zone is not known before the statement runs.
+        return Ok(format!("refrain_zoned({})", literal(text, Type::Timestamp)?));
     }
     Ok(written(&decode::text(text.as_bytes(), to)?))
 }

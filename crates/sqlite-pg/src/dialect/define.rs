@@ -62,9 +62,9 @@ impl KeyMark {
 
 /// A column in a CREATE TABLE or ADD COLUMN.
 pub(super) struct Declared {
-    name: String,
-    is: Type,
-    limit: Option<u32>,
+    pub(super) name: String,
+    pub(super) is: Type,
+    pub(super) limit: Option<u32>,
     /// Its type in SQLite.
     sql: String,
     /// The source of its values.
@@ -214,7 +214,7 @@ impl Translator<'_> {
         let (is, limit) = self.type_name(type_name)?;
         let form = match is {
             Type::Numeric => "numeric column",
-            Type::Char | Type::Unknown | Type::Oid => "type",
+            Type::Char | Type::Unknown | Type::Oid | Type::Interval => "type",
             is if is.is_reg() => "type",
             is if is.element().is_some() => "ARRAY",
             _ => return Ok((is, limit, is.declaration(limit), GivenBy::Statement)),
@@ -294,6 +294,26 @@ impl Translator<'_> {
         Ok(format!("GENERATED ALWAYS AS ({}) STORED", value.sql))
     }
 
+    /// Translates a DEFAULT, of constants and functions.
+    pub(super) fn default_of(
+        &mut self,
+        node: &Node,
+        is: Type,
+        limit: Option<u32>,
+    ) -> Translated<String> {
+        let scopes = std::mem::replace(&mut self.scopes, vec![Scope::default()]);
+        let value = self.expr(node);
+        self.scopes = scopes;
+        let value = value.map_err(without_columns)?;
+        if value.aggregate {
+            let message = "aggregate functions are not allowed in DEFAULT expressions";
+            return Err(Failure::new("42803", message).into());
+        }
+        let null = value.kind == ExprKind::Null;
+        let value = self.fit(value, is, limit, Wanted::Assignment)?;
+        Ok(if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({})", value.sql) })
+    }
+
     /// Translates a constraint: of a column, with a blank in front, or of a table.
     pub(super) fn constraint(
         &mut self,
@@ -314,19 +334,7 @@ impl Translator<'_> {
             ConstrType::ConstrDefault => {
                 let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
                 let (is, limit) = column.ok_or_else(hints::unknown)?;
-                self.scopes.push(Scope::default());
-                let scopes = std::mem::take(&mut self.scopes);
-                let value = self.expr(node);
-                self.scopes = scopes;
-                self.scopes.pop();
-                let value = value.map_err(without_columns)?;
-                if value.aggregate {
-                    let message = "aggregate functions are not allowed in DEFAULT expressions";
-                    return Err(Failure::new("42803", message).into());
-                }
-                let null = value.kind == ExprKind::Null;
-                let value = self.fit(value, is, limit, Wanted::Assignment)?;
-                if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({})", value.sql) }
+                self.default_of(node, is, limit)?
             }
             ConstrType::ConstrCheck => {
                 let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;

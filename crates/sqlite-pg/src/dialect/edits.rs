@@ -1,51 +1,105 @@
 //! Changes of a table's CREATE statement, for what SQLite has no ALTER TABLE for.
 //!
-//! Such a change adds a CHECK that SQLite knows how to add ([`carrier`]). When that has run, the
-//! table's definition in SQLite's schema becomes the new one ([`SchemaEdit`]), in the same
-//! transaction, and SQLite drops the CHECK again: so it reads the new definition, and reads the old
-//! one if the transaction is rolled back. Only changes are made so that leave the stored rows as
-//! they are.
+//! Such a change adds a CHECK that SQLite knows how to add (`CARRIER`). Then the table's definition
+//! in SQLite's schema becomes the new one ([`SchemaEdit`]), in the same transaction, and SQLite
+//! drops the CHECK again: so it reads the new definition, and reads the old one if the transaction
+//! is rolled back. Only changes are made so that leave the stored rows as they are.
 
 use std::ops::Range;
 
 use refrain_sql::lex::{Lexer, TokenKind};
 
+use crate::failure::Failure;
+use crate::standard;
+
 use super::value::name;
 
-/// The new definition of a table.
+/// A new definition of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaEdit {
     pub(crate) table: String,
-    /// Its CREATE statement, still with the CHECK that carried the change.
-    pub(crate) definition: String,
+    pub(crate) change: SchemaChange,
+    /// The statement that adds the CHECK which carries the change.
+    pub(crate) begin: String,
     /// The statement that drops this CHECK.
     pub(crate) end: String,
     /// The name of a foreign key that its rows must satisfy.
     pub(crate) foreign_key: Option<String>,
+    /// The error if the definition has no place for the change.
+    pub(crate) refusal: Failure,
+}
+
+/// A change of a CREATE TABLE statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SchemaChange {
+    /// A constraint of the table, as SQL.
+    Add(String),
+    /// A constraint that is no key, by its name in PostgreSQL.
+    Drop { table: String, constraint: String },
+    /// A part of a column's definition becomes another.
+    Column { column: String, from: Vec<String>, to: String },
+    /// The table or a column gets another comment; an empty text stands for none.
+    Comment { column: Option<String>, text: String },
+    /// A column gets a further part at its end.
+    Append { column: String, part: String },
+}
+
+impl SchemaChange {
+    /// Returns the CREATE statement with the change; none if it has no place for the change.
+    pub(crate) fn apply(&self, sql: &str) -> Option<String> {
+        match self {
+            Self::Add(constraint) => with_constraint(sql, constraint),
+            Self::Drop { table, constraint } => standard::without(sql, table, constraint),
+            Self::Column { column, from, to } => {
+                from.iter().find_map(|from| with_column(sql, column, from, to))
+            }
+            Self::Comment { column, text } => {
+                let place = match column {
+                    Some(column) => column_of(sql, column)?,
+                    None => elements(sql)?.last()?.end + 1..sql.len(),
+                };
+                let old = sql.get(place.clone())?;
+                let plain = match old.split_once(standard::COMMENT) {
+                    Some((before, rest)) => {
+                        format!("{}{}", before.trim_end(), rest.split_once("*/")?.1)
+                    }
+                    None => old.trim_end().to_owned(),
+                };
+                let made = if text.is_empty() { String::new() } else { standard::comment(text) };
+                Some(format!("{}{plain}{made}{}", sql.get(..place.start)?, sql.get(place.end..)?))
+            }
+            Self::Append { column, part } => {
+                let place = column_of(sql, column)?;
+                let text = sql.get(place.clone())?.trim_end();
+                // A comment would take in the new part.
+                let plain = !text.contains("--");
+                let end = place.start + text.len();
+                plain.then(|| format!("{}{part}{}", &sql[..end], &sql[end..]))
+            }
+        }
+    }
 }
 
 /// The CHECK that carries a change.
-const CARRIER: &str = "CONSTRAINT refrain_edit CHECK (1)";
-
-/// Returns the statement that begins a change of a table.
-pub(super) fn carrier(table: &str) -> String {
-    format!("ALTER TABLE {table} ADD {CARRIER}")
-}
+const CARRIER: &str = "refrain_edit";
 
 impl SchemaEdit {
-    /// Makes the change of a table to this definition; `sql` is the name of the table as SQL.
-    pub(super) fn to(
-        definition: &str,
+    /// Makes a change of a table; `sql` is the name of the table as SQL.
+    pub(super) fn of(
         table: &str,
         sql: &str,
+        change: SchemaChange,
         foreign_key: Option<String>,
-    ) -> Option<Self> {
-        Some(Self {
+        refusal: Failure,
+    ) -> Self {
+        Self {
             table: table.to_owned(),
-            definition: with_constraint(definition, CARRIER)?,
-            end: format!("ALTER TABLE {sql} DROP CONSTRAINT refrain_edit"),
+            change,
+            begin: format!("ALTER TABLE {sql} ADD CONSTRAINT {CARRIER} CHECK (1)"),
+            end: format!("ALTER TABLE {sql} DROP CONSTRAINT {CARRIER}"),
             foreign_key,
-        })
+            refusal,
+        }
     }
 }
 
@@ -77,36 +131,28 @@ fn elements(sql: &str) -> Option<Vec<Range<usize>>> {
 }
 
 /// Adds a constraint.
-pub(super) fn with_constraint(sql: &str, constraint: &str) -> Option<String> {
+fn with_constraint(sql: &str, constraint: &str) -> Option<String> {
     let end = elements(sql)?.last()?.end;
     Some(format!("{}, {constraint}{}", sql.get(..end)?, sql.get(end..)?))
 }
 
-/// Takes away the constraint of the table that has this name, unless it is a key.
-pub(super) fn without_constraint(sql: &str, called: &str) -> Option<String> {
-    let head = format!("CONSTRAINT {} ", name(called));
-    let all = elements(sql)?;
-    let found = all.iter().find(|place| {
-        let rest = sql.get((*place).clone()).and_then(|text| text.trim().strip_prefix(&head));
-        rest.is_some_and(|rest| rest.starts_with("FOREIGN KEY") || rest.starts_with("CHECK"))
-    })?;
-    // There is a comma in front of it: a table begins with a column.
-    let comma = sql.get(..found.start)?.rfind(',')?;
-    Some(format!("{}{}", sql.get(..comma)?, sql.get(found.end..)?))
-}
-
 /// Replaces a part of a column's definition.
-pub(super) fn with_column(sql: &str, column: &str, from: &str, to: &str) -> Option<String> {
-    let head = format!("{} ", name(column));
-    let place = elements(sql)?.into_iter().find(|place| {
-        sql.get(place.clone()).is_some_and(|text| text.trim_start().starts_with(&head))
-    })?;
+fn with_column(sql: &str, column: &str, from: &str, to: &str) -> Option<String> {
+    let place = column_of(sql, column)?;
     let text = sql.get(place.clone())?;
     let (before, after) = text.split_once(from)?;
     if after.contains(from) {
         return None;
     }
     Some(format!("{}{before}{to}{after}{}", sql.get(..place.start)?, sql.get(place.end..)?))
+}
+
+/// Returns the place of a column's definition.
+fn column_of(sql: &str, column: &str) -> Option<Range<usize>> {
+    let head = format!("{} ", name(column));
+    elements(sql)?.into_iter().find(|place| {
+        sql.get(place.clone()).is_some_and(|text| text.trim_start().starts_with(&head))
+    })
 }
 
 #[cfg(test)]
@@ -119,12 +165,23 @@ mod tests {
         let key = "CONSTRAINT \"k\" FOREIGN KEY (\"a\") REFERENCES \"u\"";
         let with = with_constraint(sql, key).expect("a definition");
         assert!(with.ends_with(&format!(" NOT NULL, {key})")), "{with}");
-        assert_eq!(without_constraint(&with, "k").as_deref(), Some(sql));
-        assert_eq!(without_constraint(&with, "x"), None);
+        let drop = |constraint: &str| SchemaChange::Drop {
+            table: "t".to_owned(),
+            constraint: constraint.to_owned(),
+        };
+        assert_eq!(drop("k").apply(&with).as_deref(), Some(sql));
+        assert_eq!(drop("x").apply(&with), None);
         let wide = with_column(sql, "b", " VARCHAR(5)", " VARCHAR(9)").expect("a definition");
         assert_eq!(wide, sql.replace("(5)", "(9)"));
         assert_eq!(with_column(sql, "a", " VARCHAR(5)", ""), None);
         let plain = with_column(sql, "b", " DEFAULT ('a,(')", "").expect("a definition");
         assert!(plain.ends_with("\"b\" VARCHAR(5) NOT NULL)"), "{plain}");
+        let column = |column: &str| SchemaChange::Append {
+            column: column.to_owned(),
+            part: " DEFAULT (7)".to_owned(),
+        };
+        let seven = column("a").apply(sql).expect("a definition");
+        assert_eq!(seven, sql.replace("INTEGER,", "INTEGER DEFAULT (7),"));
+        assert_eq!(column("c").apply(sql), None);
     }
 }

@@ -9,13 +9,12 @@ use super::forms::FORMS;
 
 /// Functions that Refrain does not have, with the way out.
 const FUNCTIONS: &[(&[&str], &str)] = &[
-    (&["extract", "date_part"], "write SQLite's CAST(strftime('%Y', x) AS INTEGER)"),
-    (&["date_trunc", "to_char"], "write SQLite's strftime('%Y-%m', x)"),
+    (&["to_char"], "write SQLite's strftime('%Y-%m', x)"),
     (
         &["nextval", "currval", "setval", "lastval"],
         "write INSERT … RETURNING for the key that was generated",
     ),
-    (&["age", "justify_days", "make_interval"], "subtract dates: that gives days"),
+    (&["justify_days", "make_interval"], "write an interval: '3 days'::interval"),
     (&["format", "quote_ident", "quote_literal"], "join texts with || and concat(…)"),
     (
         &["array_agg", "json_agg", "jsonb_agg", "unnest", "array_length"],

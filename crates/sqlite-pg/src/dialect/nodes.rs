@@ -27,7 +27,9 @@ pub(super) fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
 /// Translates the functions that are called without parentheses.
 pub(super) fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
     let (sql, is, name) = match it.op() {
-        Value::SvfopCurrentDate => ("substr(now(), 1, 10)", Type::Date, "current_date"),
+        Value::SvfopCurrentDate => {
+            ("substr(refrain_zoneless(now()), 1, 10)", Type::Date, "current_date")
+        }
         Value::SvfopCurrentTimestamp => ("now()", Type::Timestamptz, "current_timestamp"),
         Value::SvfopLocaltime => ("substr(refrain_zoneless(now()), 12)", Type::Time, "localtime"),
         Value::SvfopLocaltimestamp => {

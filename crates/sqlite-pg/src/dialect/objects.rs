@@ -2,16 +2,19 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    DropBehavior, DropStmt, IndexStmt, Node, ObjectType, SelectStmt, SetOperation, SortByDir,
-    SortByNulls, ViewStmt,
+    DropBehavior, DropStmt, IndexStmt, Node, ObjectType, RangeVar, SelectStmt, SetOperation,
+    SortByDir, SortByNulls, ViewStmt,
 };
 
 use crate::failure::Failure;
+use crate::standard;
 use crate::types::Type;
 
+use super::alter::NOTHING;
 use super::expr::no_collation;
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
+use super::several::FollowUp;
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
@@ -60,7 +63,6 @@ impl Translator<'_> {
             && index.options.is_empty()
             && index.table_space.is_empty()
             && !index.nulls_not_distinct
-            && !index.concurrent
             && relation.inh;
         if !btree || !plain {
             return Err(hints::refuse("such an index").into());
@@ -94,7 +96,7 @@ impl Translator<'_> {
     pub(super) fn free_name(&self, wanted: &str) -> String {
         let mut called = wanted.to_owned();
         let mut number = 0;
-        while self.catalog.is_taken(&called) {
+        while self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
             number += 1;
             called = format!("{wanted}{number}");
         }
@@ -152,7 +154,7 @@ impl Translator<'_> {
 
     pub(super) fn create_view(&mut self, view: &ViewStmt) -> Translated<String> {
         let relation = view.view.as_ref().ok_or_else(hints::unknown)?;
-        if view.replace || !view.options.is_empty() || view.with_check_option > 1 {
+        if !view.options.is_empty() || view.with_check_option > 1 {
             return Err(hints::refuse("CREATE OR REPLACE VIEW").into());
         }
         let Some(NodeEnum::SelectStmt(select)) =
@@ -183,13 +185,47 @@ impl Translator<'_> {
         let types: Vec<String> = query.columns.iter().enumerate().map(column).collect();
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
         let temporary = if relation.relpersistence == "t" { "TEMP " } else { "" };
-        Ok(format!(
+        let replaced = view.replace && self.replaces(relation, &query.columns)?;
+        let made = format!(
             "CREATE {temporary}VIEW {} ({}) AS {MARK}{}*/ {}",
             name(&relation.relname),
             listed.join(", "),
             types.join(" "),
             query.sql
-        ))
+        );
+        if !replaced {
+            return Ok(made);
+        }
+        self.follow_ups.push(FollowUp::Sqlite(made));
+        Ok(format!("DROP VIEW {}", name(&relation.relname)))
+    }
+
+    /// True if a view is there to be replaced by one with these columns.
+    fn replaces(&self, relation: &RangeVar, columns: &[Output]) -> Translated<bool> {
+        let Some(old) = self.catalog.table(None, &relation.relname) else { return Ok(false) };
+        if self.catalog.definition(&relation.relname).is_some() {
+            let message = format!("\"{}\" is not a view", relation.relname);
+            return Err(Failure::new("42809", message).into());
+        }
+        if old.len() > columns.len() {
+            return Err(Failure::new("42P16", "cannot drop columns from view").into());
+        }
+        for (old, new) in old.iter().zip(columns.iter().map(settled)) {
+            let message = match new {
+                (called, _) if called != old.name => {
+                    format!("cannot change name of view column \"{}\" to \"{called}\"", old.name)
+                }
+                (_, is) if is != old.is => format!(
+                    "cannot change data type of view column \"{}\" from {} to {}",
+                    old.name,
+                    old.is.name(),
+                    is.name()
+                ),
+                _ => continue,
+            };
+            return Err(Failure::new("42P16", message).into());
+        }
+        Ok(true)
     }
 
     /// Returns for each column of a view whether PostgreSQL would accept writes through it
@@ -226,22 +262,34 @@ impl Translator<'_> {
     }
 
     /// Refuses to drop an object that another one reads or refers to.
-    fn alone(&self, dropped: &Node, word: &str, cascade: bool) -> Translated<()> {
-        let names = match &dropped.node {
-            Some(NodeEnum::List(list)) => strings(&list.items),
-            _ => Vec::new(),
-        };
-        let called = names.last().map(String::as_str).unwrap_or_default();
+    fn alone(&self, called: &str, word: &str) -> Translated<()> {
         if word == "INDEX" {
             return self.no_constraint(called);
         }
-        let Some(other) = self.catalog.dependent(called) else { return Ok(()) };
-        if cascade {
-            return Err(hints::refuse("CASCADE").into());
-        }
+        let mut others = self.catalog.readers(called);
+        others.extend(self.catalog.referrers(called));
+        let Some(other) = others.first() else { return Ok(()) };
         let kind = word.to_ascii_lowercase();
         let message = format!("cannot drop {kind} {called} because other objects depend on it");
-        Err(Failure::new("2BP01", message).hint(format!("drop {other} first")).into())
+        Err(Failure::new("2BP01", message)
+            .hint(format!("drop {other} first, or use CASCADE"))
+            .into())
+    }
+
+    /// Returns the statements that drop what depends on an object: views, and foreign keys.
+    fn dependents(&self, called: &str) -> Vec<String> {
+        let readers = self.catalog.readers(called);
+        let views =
+            readers.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view)));
+        let keys = self.catalog.referrers(called).into_iter().flat_map(|table| {
+            let sql = self.catalog.definition(&table).unwrap_or_default();
+            let keys = standard::referring(&sql, &table, called);
+            let drop = move |key: &String| {
+                format!("ALTER TABLE {} DROP CONSTRAINT {}", name(&table), name(key))
+            };
+            keys.iter().map(drop).collect::<Vec<_>>()
+        });
+        views.chain(keys).collect()
     }
 
     /// Refuses to drop an index of a constraint.
@@ -262,15 +310,55 @@ impl Translator<'_> {
             ObjectType::ObjectTable => "TABLE",
             ObjectType::ObjectView => "VIEW",
             ObjectType::ObjectIndex => "INDEX",
+            // None of the kind exists.
+            ObjectType::ObjectType
+            | ObjectType::ObjectDomain
+            | ObjectType::ObjectSequence
+            | ObjectType::ObjectFunction
+            | ObjectType::ObjectExtension
+            | ObjectType::ObjectMatview
+                if drop.missing_ok =>
+            {
+                return Ok(NOTHING.to_owned());
+            }
             other => return Err(hints::object("DROP", other).into()),
         };
-        let [only] = &drop.objects[..] else { return Err(hints::refuse("DROP of several").into()) };
-        if drop.concurrent {
-            return Err(hints::refuse("CONCURRENTLY").into());
-        }
-        self.alone(only, word, drop.behavior() == DropBehavior::DropCascade)?;
+        let cascade = drop.behavior() == DropBehavior::DropCascade;
         let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
-        Ok(format!("DROP {word} {exists}{}", dropped(only)?))
+        let [only] = &drop.objects[..] else { return self.drop_several(drop, word) };
+        let sql = dropped(only)?;
+        let called = called(only);
+        let mut dependents = if cascade { self.dependents(&called) } else { Vec::new() };
+        if dependents.is_empty() {
+            self.alone(&called, word)?;
+            return Ok(format!("DROP {word} {exists}{sql}"));
+        }
+        dependents.push(format!("DROP {word} {exists}{}", name(&called)));
+        self.sequence(dependents)
+    }
+
+    /// Translates DROP of several objects: those that read or refer to others go first.
+    fn drop_several(&mut self, drop: &DropStmt, word: &str) -> Translated<String> {
+        let cascade = drop.behavior() == DropBehavior::DropCascade;
+        let mut all = Vec::new();
+        for node in &drop.objects {
+            dropped(node)?;
+            all.push(called(node));
+        }
+        let of = |called: &String| {
+            let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
+            format!("DROP {word} {exists}{}{}", name(called), if cascade { " CASCADE" } else { "" })
+        };
+        let order = self.dependents_first(all);
+        self.sequence(order.iter().map(of).collect())
+    }
+}
+
+/// Returns the name of an object without its schema.
+fn called(node: &Node) -> String {
+    match &node.node {
+        Some(NodeEnum::List(list)) => strings(&list.items).pop().unwrap_or_default(),
+        _ => String::new(),
     }
 }
 

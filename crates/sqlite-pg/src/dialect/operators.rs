@@ -89,7 +89,8 @@ pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
             Err(Failure::new("42883", message).hint("cast to text"))
         }
         Some(Type::Jsonb) => Err(hints::refuse("jsonb comparison")),
-        Some(Type::Numeric) => Err(hints::refuse("numeric")),
+        Some(Type::Numeric) if !expr.whole => Err(hints::refuse("numeric")),
+        Some(Type::Interval) => Err(hints::refuse("interval")),
         Some(Type::Bpchar) if expr.limit.is_none() => Err(hints::refuse("equal char(n)")),
         _ => Ok(()),
     }
@@ -137,6 +138,11 @@ impl Translator<'_> {
         left: Expr,
         right: Expr,
     ) -> Result<Expr, Failure> {
+        let whole = |expr: &Expr| expr.whole || expr.is().is_some_and(Type::is_integer);
+        if (left.whole || right.whole) && whole(&left) && whole(&right) {
+            let sql = format!("({} {operator} {})", left.sql, right.sql);
+            return Ok(Expr::made(sql, Type::Bool, &[&left, &right]));
+        }
         let (left, right, is) = self.together(left, right, operator)?;
         let numbers = is_number_beside_integer(&left, &right);
         match is {
@@ -149,6 +155,7 @@ impl Translator<'_> {
             _ => {}
         }
         let written = |left: &str, right: &str| match is {
+            Type::Interval => format!("(refrain_span({left}) {operator} refrain_span({right}))"),
             Type::Bpchar => format!("(rtrim({left}, ' ') {operator} rtrim({right}, ' '))"),
             _ => format!("({left} {operator} {right})"),
         };
@@ -210,6 +217,9 @@ impl Translator<'_> {
         if let Some(made) = self.of_dates(operator, &left, &right)? {
             return Ok(made);
         }
+        if let Some(made) = self.of_intervals(operator, &left, &right)? {
+            return Ok(made);
+        }
         let json = |expr: &Expr| matches!(expr.is(), Some(Type::Json | Type::Jsonb));
         if json(&left) || json(&right) {
             return Err(hints::refuse("JSON operator"));
@@ -246,9 +256,11 @@ impl Translator<'_> {
             matches!(expr.is(), Some(Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz))
         };
         let whole = |expr: &Expr| matches!(expr.is(), Some(Type::Int2 | Type::Int4));
-        if !moment(left) && !moment(right) {
+        let spans = |expr: &Expr| expr.is() == Some(Type::Interval);
+        if !moment(left) && !moment(right) || spans(left) || spans(right) {
             return Ok(None);
         }
+        let zoned = |expr: &Expr| expr.is() == Some(Type::Timestamptz);
         let (sql, is) = match operator {
             "-" if date(left) && date(right) => {
                 (format!("refrain_days_between({}, {})", left.sql, right.sql), Type::Int4)
@@ -262,11 +274,69 @@ impl Translator<'_> {
             "-" if date(left) && whole(right) => {
                 (format!("refrain_add_days({}, -({}))", left.sql, right.sql), Type::Date)
             }
+            "-" if self.are_moments(left, right) => {
+                let is =
+                    if zoned(left) || zoned(right) { Type::Timestamptz } else { Type::Timestamp };
+                let left = self.coerce(left.clone(), is, Wanted::Implicit)?;
+                let right = self.coerce(right.clone(), is, Wanted::Implicit)?;
+                let sql = format!("refrain_between({}, {})", left.sql, right.sql);
+                return Ok(Some(Expr::made(sql, Type::Interval, &[&left, &right])));
+            }
             _ => return Err(hints::refuse("interval")),
         };
         let made = Expr::pure(sql, is, &[left, right]);
         let constant = made.constant.clone();
         Ok(Some(self.folded(made, constant)))
+    }
+
+    /// True if both are moments, of which one may be a string.
+    fn are_moments(&self, left: &Expr, right: &Expr) -> bool {
+        let moment = |expr: &Expr| {
+            matches!(expr.is(), Some(Type::Date | Type::Timestamp | Type::Timestamptz))
+        };
+        let open = |expr: &Expr| matches!(expr.kind, ExprKind::Literal(_));
+        let timed = |expr: &Expr| matches!(expr.is(), Some(Type::Timestamp | Type::Timestamptz));
+        moment(left) && moment(right) || timed(left) && open(right) || open(left) && timed(right)
+    }
+
+    /// Translates computations with an interval: none if neither side is one.
+    fn of_intervals(
+        &mut self,
+        operator: &str,
+        left: &Expr,
+        right: &Expr,
+    ) -> Result<Option<Expr>, Failure> {
+        let spans = |expr: &Expr| expr.is() == Some(Type::Interval);
+        if !spans(left) && !spans(right) {
+            return Ok(None);
+        }
+        let untyped = |expr: &Expr| expr.is().is_none();
+        let (sql, is) = match (operator, left.is(), right.is()) {
+            ("+" | "-", Some(is @ (Type::Date | Type::Timestamp | Type::Timestamptz)), _)
+            | ("+", _, Some(is @ (Type::Date | Type::Timestamp | Type::Timestamptz))) => {
+                let (moment, span) = if spans(right) { (left, right) } else { (right, left) };
+                let is = if is == Type::Date { Type::Timestamp } else { is };
+                let moment = self.coerce(moment.clone(), is, Wanted::Implicit)?;
+                let word = if operator == "+" { "plus" } else { "minus" };
+                (format!("refrain_{word}({}, {}, {})", is.oid(), moment.sql, span.sql), is)
+            }
+            ("+" | "-", ..)
+                if (spans(left) || untyped(left)) && (spans(right) || untyped(right)) =>
+            {
+                let left = self.coerce(left.clone(), Type::Interval, Wanted::Implicit)?;
+                let right = self.coerce(right.clone(), Type::Interval, Wanted::Implicit)?;
+                let sql = format!("refrain_intervals('{operator}', {}, {})", left.sql, right.sql);
+                (sql, Type::Interval)
+            }
+            ("*", _, Some(is)) if is.is_integer() => {
+                (format!("refrain_intervals('*', {}, {})", left.sql, right.sql), Type::Interval)
+            }
+            ("*", Some(is), _) if is.is_integer() => {
+                (format!("refrain_intervals('*', {}, {})", right.sql, left.sql), Type::Interval)
+            }
+            _ => return Err(hints::refuse("interval")),
+        };
+        Ok(Some(Expr::made(sql, is, &[left, right])))
     }
 
     /// Translates `||`: of texts, of a text and any other value, of bytes.
@@ -309,6 +379,10 @@ impl Translator<'_> {
                 let mut value = value;
                 value.name = None;
                 Ok(value)
+            }
+            ("-", _) if is == Some(Type::Interval) => {
+                let sql = format!("refrain_intervals('*', {}, -1)", value.sql);
+                Ok(Expr::made(sql, Type::Interval, &[&value]))
             }
             ("-", _) if number => {
                 let is = is.unwrap_or(Type::Int4);

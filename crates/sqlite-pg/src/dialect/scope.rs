@@ -80,8 +80,11 @@ pub(crate) trait Catalog {
     /// added the constraint.
     fn constrained(&self, index: &str) -> Option<(String, bool)>;
 
-    /// Returns a view that reads a table or view, or a table that refers to it.
-    fn dependent(&self, name: &str) -> Option<String>;
+    /// Returns the views that read a table or view.
+    fn readers(&self, name: &str) -> Vec<String>;
+
+    /// Returns the other tables with a foreign key that refers to this one.
+    fn referrers(&self, table: &str) -> Vec<String>;
 }
 
 /// A column of an item of FROM.

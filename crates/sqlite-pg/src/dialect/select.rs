@@ -2,7 +2,7 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    LimitOption, Node, ResTarget, SelectStmt, SetOperation, a_const::Val,
+    Alias, LimitOption, LockClauseStrength, Node, ResTarget, SelectStmt, SetOperation, a_const::Val,
 };
 
 use crate::failure::{Failure, state};
@@ -65,6 +65,7 @@ impl Translator<'_> {
         place: ExpectedColumns<'_>,
     ) -> Translated<Query> {
         refuse_parts(select)?;
+        self.locking(select)?;
         let with = self.with_clause(select.with_clause.as_ref())?;
         let made = match select.op() {
             SetOperation::SetopNone | SetOperation::Undefined => self.simple(select, place),
@@ -78,6 +79,63 @@ impl Translator<'_> {
             made.sql = format!("{with}{}", made.sql);
         }
         Ok(made)
+    }
+
+    /// Checks FOR UPDATE and the like. Such a query gets the right to write, which one transaction
+    /// has at a time, so that no other one changes the rows before it ends.
+    fn locking(&mut self, select: &SelectStmt) -> Result<(), Failure> {
+        for node in &select.locking_clause {
+            let Some(NodeEnum::LockingClause(clause)) = &node.node else {
+                return Err(hints::unknown());
+            };
+            let word = match clause.strength() {
+                LockClauseStrength::LcsForupdate => "UPDATE",
+                LockClauseStrength::LcsFornokeyupdate => "NO KEY UPDATE",
+                LockClauseStrength::LcsForkeyshare => "KEY SHARE",
+                _ => "SHARE",
+            };
+            let refused = match () {
+                () if select.op() != SetOperation::SetopNone => "UNION/INTERSECT/EXCEPT",
+                () if !select.values_lists.is_empty() => "VALUES",
+                () if !select.distinct_clause.is_empty() => "DISTINCT clause",
+                () if !select.group_clause.is_empty() => "GROUP BY clause",
+                () if select.having_clause.is_some() => "HAVING clause",
+                () => "",
+            };
+            if !refused.is_empty() {
+                return Err(locks_no_rows(word, &format!("with {refused}")));
+            }
+            let of = |node: &Node| match &node.node {
+                Some(NodeEnum::RangeVar(relation)) => Some(relation.relname.clone()),
+                _ => None,
+            };
+            for table in clause.locked_rels.iter().filter_map(of) {
+                if !select.from_clause.iter().any(|item| has_alias(item, &table)) {
+                    let message = format!(
+                        "relation \"{table}\" in FOR {word} clause not found in FROM clause"
+                    );
+                    return Err(Failure::new("42P01", message));
+                }
+            }
+            let table = select.from_clause.iter().find_map(|item| self.locked(item));
+            self.locks = self.locks.take().or(table);
+        }
+        Ok(())
+    }
+
+    /// Returns a table in an item of FROM, as SQL.
+    fn locked(&self, item: &Node) -> Option<String> {
+        match item.node.as_ref()? {
+            NodeEnum::RangeVar(relation) => {
+                let (sql, columns) = self.table(relation).ok()?;
+                columns.iter().all(|column| column.writable).then_some(sql)
+            }
+            NodeEnum::JoinExpr(join) => {
+                let side = |side: &Option<Box<Node>>| self.locked(side.as_deref()?);
+                side(&join.larg).or_else(|| side(&join.rarg))
+            }
+            _ => None,
+        }
     }
 
     fn simple(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
@@ -137,6 +195,13 @@ impl Translator<'_> {
             }
             sql.push_str(&order);
             parts.extend(sorted);
+        }
+        let locks = !select.locking_clause.is_empty();
+        let aggregate = targets.iter().any(|target| target.expr.aggregate);
+        let windowed = self.scopes.last().is_some_and(|scope| scope.windowed);
+        if locks && (aggregate || windowed) {
+            let what = if aggregate { "with aggregate functions" } else { "with window functions" };
+            return Err(locks_no_rows("UPDATE", what).into());
         }
         let depth = self.depth();
         check_grouping(&parts, depth, !groups.is_empty() || select.having_clause.is_some())?;
@@ -379,9 +444,6 @@ fn refuse_parts(select: &SelectStmt) -> Result<(), Failure> {
     if select.into_clause.is_some() {
         return Err(hints::refuse("SELECT INTO"));
     }
-    if !select.locking_clause.is_empty() {
-        return Err(hints::refuse("FOR UPDATE"));
-    }
     if select.distinct_clause.iter().any(|node| node.node.is_some()) {
         return Err(hints::refuse("DISTINCT ON"));
     }
@@ -389,6 +451,31 @@ fn refuse_parts(select: &SelectStmt) -> Result<(), Failure> {
         return Err(hints::refuse("GROUPING SETS"));
     }
     Ok(())
+}
+
+fn locks_no_rows(word: &str, what: &str) -> Failure {
+    Failure::unsupported(format!("FOR {word} is not allowed {what}"))
+        .hint("lock the rows of the tables in a query of its own")
+}
+
+/// True if an item of FROM has this alias, or a part of it has.
+fn has_alias(item: &Node, called: &str) -> bool {
+    let named = |alias: Option<&Alias>| alias.is_some_and(|alias| alias.aliasname == called);
+    match &item.node {
+        Some(NodeEnum::RangeVar(it)) => match &it.alias {
+            Some(alias) => alias.aliasname == called,
+            None => it.relname == called,
+        },
+        Some(NodeEnum::RangeSubselect(it)) => named(it.alias.as_ref()),
+        Some(NodeEnum::RangeFunction(it)) => named(it.alias.as_ref()),
+        Some(NodeEnum::JoinExpr(it)) => {
+            let side = |side: &Option<Box<Node>>| {
+                side.as_deref().is_some_and(|item| has_alias(item, called))
+            };
+            named(it.alias.as_ref()) || side(&it.larg) || side(&it.rarg)
+        }
+        _ => false,
+    }
 }
 
 /// Returns the value of a node in the list of SELECT.

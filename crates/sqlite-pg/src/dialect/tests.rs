@@ -39,8 +39,12 @@ impl Catalog for Fixed {
         columns == ["a"] || columns == ["id"]
     }
 
-    fn dependent(&self, name: &str) -> Option<String> {
-        (name == "u").then(|| "v".to_owned())
+    fn readers(&self, name: &str) -> Vec<String> {
+        if name == "u" { vec!["v".to_owned()] } else { Vec::new() }
+    }
+
+    fn referrers(&self, _: &str) -> Vec<String> {
+        Vec::new()
     }
 
     fn constrained(&self, index: &str) -> Option<(String, bool)> {

@@ -27,8 +27,7 @@ impl Translator<'_> {
             return Ok((Type::Char, None));
         }
         if OTHER_TYPES.contains(&called) || written.pct_type {
-            let form = if called == "interval" { "interval" } else { "type" };
-            return Err(NotTranslated::from(hints::refuse(form)).at(self.text, written.location));
+            return Err(NotTranslated::from(hints::refuse("type")).at(self.text, written.location));
         }
         if names.len() == 1 && SQLITE_TYPES.contains(&called) {
             return Err(NotTranslated::Sqlite);
@@ -52,6 +51,9 @@ impl Translator<'_> {
                 Ok((is, Some(limit)))
             }
             (Type::Timestamp | Type::Timestamptz | Type::Time, [6]) => Ok((is, None)),
+            (Type::Timestamp | Type::Timestamptz, [digits @ 0..=5]) => {
+                Ok((is, Some(digits.unsigned_abs())))
+            }
             (_, []) if written.typmods.is_empty() => Ok((is, None)),
             (Type::Numeric, _) => Err(hints::refuse("numeric column").into()),
             _ => Err(hints::refuse("type with a precision").into()),

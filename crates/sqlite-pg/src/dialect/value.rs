@@ -33,6 +33,8 @@ pub(super) struct Expr {
     pub(super) bare: Vec<Bare>,
     /// True if it contains an aggregate of the query.
     pub(super) aggregate: bool,
+    /// True for a `numeric` that is always an integer, as SQLite stores and compares it.
+    pub(super) whole: bool,
     /// True if it is a column that is never NULL.
     pub(super) not_null: bool,
     /// The maximum length of its values, if it is a column or a cast with a length.
@@ -56,6 +58,7 @@ impl Expr {
             weak: false,
             bare,
             aggregate: false,
+            whole: false,
             not_null: false,
             limit: None,
             constant: None,
@@ -94,6 +97,7 @@ impl Expr {
         self.sql = sql;
         self.kind = ExprKind::Typed(is);
         self.not_null = false;
+        self.whole = false;
         self.limit = None;
         self.constant = None;
         self

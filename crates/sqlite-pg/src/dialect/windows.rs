@@ -211,8 +211,12 @@ impl Translator<'_> {
             }
             if matches!(value.is(), Some(Type::Jsonb | Type::Numeric))
                 && !matches!(value.kind, ExprKind::Number(_))
+                && !value.whole
             {
                 return Err(hints::refuse("numeric").into());
+            }
+            if value.is() == Some(Type::Interval) {
+                return Err(hints::refuse("interval").into());
             }
             let down = by.sortby_dir() == SortByDir::SortbyDesc;
             let first = match by.sortby_nulls() {

@@ -69,7 +69,6 @@ pub(super) const OTHER_TYPES: &[&str] = &[
     "inet",
     "int4range",
     "int8range",
-    "interval",
     "line",
     "lseg",
     "macaddr",

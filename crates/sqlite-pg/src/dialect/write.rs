@@ -16,6 +16,7 @@ use super::sets::written_rows;
 use super::target_table::{TargetTable, plain_scope};
 use super::targets::Target;
 use super::value::{Expr, name};
+use super::write_target::{END_OF_ROWS, WriteTarget, WriteVerb};
 use super::{NotTranslated, Translated, Translator, hints, location};
 
 /// A statement that writes, and the columns that it returns.
@@ -59,7 +60,11 @@ impl Translator<'_> {
             self.scopes.pop();
         }
         let mut made = made?;
-        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
+        if let Some(with) = with {
+            made.sql = format!("{with}{}", made.sql);
+            // The rows may read the queries of WITH.
+            self.target.iter_mut().for_each(|target| target.verb = WriteVerb::Update);
+        }
         Ok(made)
     }
 
@@ -107,7 +112,19 @@ impl Translator<'_> {
             Some(conflict) if several => once(conflict, &into, &columns, source)?,
             _ => source,
         };
-        let mut sql = format!("INSERT {or}INTO {}{list} {source}", into.sql());
+        let mut sql = format!("INSERT {or}INTO {}{list} ", into.sql());
+        let verb = match names.is_empty() {
+            true => WriteVerb::Update,
+            false => WriteVerb::Insert {
+                columns: columns.iter().map(|column| column.name.clone()).collect(),
+                head: sql.len(),
+            },
+        };
+        self.target = Some(WriteTarget { table: into.table.clone(), verb });
+        sql.push_str(&source);
+        if insert.on_conflict_clause.is_some() || insert.returning_clause.is_some() {
+            sql.push_str(END_OF_ROWS);
+        }
         if let Some(conflict) = &insert.on_conflict_clause {
             sql.push_str(&self.conflict(conflict, &into)?);
         }

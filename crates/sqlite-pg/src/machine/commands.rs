@@ -143,7 +143,7 @@ impl Machine {
     }
 
     fn ended(&mut self, committed: bool, chain: bool) {
-        self.context.settings().transaction_ended(committed);
+        self.context.transaction_ended(committed);
         self.context.forget_now();
         self.settle();
         if chain {
@@ -266,6 +266,7 @@ impl Machine {
         if what == "ALL" {
             self.statements.clear();
             self.portals.clear();
+            self.context.advisory.release_all(self.context.pid);
             self.context.settings().reset_all(false);
             self.tell_settings(out);
         }

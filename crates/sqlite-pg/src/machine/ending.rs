@@ -30,7 +30,7 @@ impl Machine {
         self.transaction.fail(self.connection.as_deref());
         self.portals.clear();
         if !self.transaction.is_block() {
-            self.context.settings().transaction_ended(false);
+            self.context.transaction_ended(false);
         }
         self.settle();
     }
@@ -56,7 +56,7 @@ impl Machine {
             connection.discard_parked();
         }
         let committed = self.commit_open();
-        self.context.settings().transaction_ended(committed.is_ok());
+        self.context.transaction_ended(committed.is_ok());
         self.context.forget_now();
         self.settle();
         committed.map(drop)

@@ -19,7 +19,7 @@ use crate::translation_cache::{TranslatedStatement, given};
 use super::commands::no_statement;
 use super::compiling::{Whole, check_names, compile, only_one, significant, utf8};
 use super::parameter_types::{inferred_parameters, translated_parameters};
-use super::rows::{RowsFor, RowsPlan};
+use super::rows::{RowsFor, RowsPlan, has_more};
 use super::{Machine, Need, Outcome, RunsOn, Stop};
 
 /// The most statements that a session may have prepared.
@@ -323,16 +323,17 @@ impl Machine {
             self.shape(connection, &prepared, &mut run)?.tag.write(out, 0, 0);
             return Ok(());
         }
-        let writes = !run.readonly();
-        let edits =
-            prepared.translated.as_ref().is_some_and(|translated| translated.edit.is_some());
-        if let Err(stop) = self.open(connection, writes, last && !edits) {
+        let translated = prepared.translated.clone();
+        let writes = !run.readonly() || translated.as_ref().is_some_and(|it| it.writes());
+        let last = last && !has_more(translated.as_deref());
+        if let Err(stop) = self.open(connection, writes, last) {
             if let Some(portal) = self.portals.get_mut(&name) {
                 portal.state = PortalState::paused(run.park(), before);
             }
             return Err(stop);
         }
-        let (client, translated) = (prepared.client.clone(), prepared.translated.clone());
+        self.lock(connection, translated.as_deref())?;
+        let client = prepared.client.clone();
         let rows_for = RowsFor::Portal(name.clone());
         let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
         let started = self.start_rows(connection, run, plan, out);

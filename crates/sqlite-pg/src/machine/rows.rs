@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use refrain_sqlite::{Connection, Parked, Run, Step};
+use refrain_sqlite::{Connection, Error, Parked, Run, Step};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::attributes::Attributes;
 use crate::copy;
-use crate::dialect::SchemaEdit;
-use crate::failure::Failure;
+use crate::dialect::{Catalog, FollowUp, NotTranslated, SchemaEdit};
+use crate::failure::{About, Failure};
 use crate::prepared::PortalState;
 use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
 use crate::translation_cache::TranslatedStatement;
+use crate::violations;
 
 use super::bounds::OUTPUT_ON_THREAD;
 use super::{Machine, Need, Outcome, RunsOn, Stop};
@@ -92,8 +94,9 @@ impl Machine {
         let fresh = plan.before == 0;
         let job = connection.job(self.context.control.token);
         let first = if fresh {
-            let first = run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()));
-            first.map_err(|stop| of_rows(stop, plan.translated.as_deref()))?
+            let first = run.step().map_err(|error| self.violated(connection, &run, &plan, &error));
+            let sql = plan.translated.as_ref().map_or("", |translated| translated.sql.as_str());
+            first.map_err(|stop| of_rows(stop, sql))?
         } else {
             Step::Row
         };
@@ -153,15 +156,13 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Outcome {
         let job = connection.job(self.context.control.token);
-        let came = self.send_rows(&mut run, &mut progress, out);
+        let came = self.send_rows(connection, &mut run, &mut progress, out);
         drop(job);
         match came? {
             SendEnd::Done => {
                 run.finish();
-                if let Some(translated) = &progress.plan.translated
-                    && let Some(edit) = &translated.edit
-                {
-                    self.redefine(connection, edit)?;
+                if let Some(translated) = &progress.plan.translated {
+                    self.follow_ups(connection, translated)?;
                 }
                 self.finish_rows(connection, &progress, out)
             }
@@ -184,9 +185,50 @@ impl Machine {
         }
     }
 
+    /// Runs the parts of a statement behind its first one.
+    fn follow_ups(&mut self, connection: &Connection, translated: &TranslatedStatement) -> Outcome {
+        for part in &translated.follow_ups {
+            match part {
+                FollowUp::Edit(edit) => self.redefine(connection, edit)?,
+                FollowUp::Sqlite(sql) => {
+                    let made = connection.trusted(|connection| connection.execute(sql, &[]));
+                    made.map_err(|error| of_rows(self.stop(&error, b""), sql))?;
+                }
+                FollowUp::Statement(text) => self.follow(connection, text)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement behind another one.
+    fn follow(&mut self, connection: &Connection, text: &str) -> Outcome {
+        let found = self.pool.translations.get(connection, text, &[], true);
+        let translated = match found {
+            Ok(found) => found.translated,
+            Err(NotTranslated::Refused(failure)) => {
+                return Err(Failure { position: 0, ..failure }.into());
+            }
+            Err(NotTranslated::Sqlite) => {
+                return Err(Failure::unsupported("this part of the statement").into());
+            }
+        };
+        translated.compute()?;
+        let run = || {
+            let mut run = connection.statement(translated.sql.as_str())?.start();
+            let _job = connection.job(self.context.control.token);
+            while run.step()? == Step::Row {}
+            Ok(())
+        };
+        run().map_err(|error| of_rows(self.stop(&error, b""), &translated.sql))?;
+        self.follow_ups(connection, &translated)
+    }
+
     /// Gives a table its new definition, and checks its rows against a new foreign key.
     fn redefine(&mut self, connection: &Connection, edit: &SchemaEdit) -> Outcome {
-        let made = connection.redefine(&edit.table, &edit.definition, &edit.end);
+        let definition = |old: &str| edit.change.apply(old).ok_or_else(|| edit.refusal.clone());
+        connection.execute(&edit.begin, &[]).map_err(|error| self.stop(&error, b""))?;
+        let old = Attributes::of(connection).definition(&edit.table).unwrap_or_default();
+        let made = connection.redefine(&edit.table, &definition(&old)?, &edit.end);
         let is_sound = made.and_then(|()| match &edit.foreign_key {
             Some(_) => connection.has_sound_keys(&edit.table),
             None => Ok(true),
@@ -203,8 +245,28 @@ impl Machine {
         }
     }
 
+    /// Turns an error of a statement's step into a [`Stop`]: a violated constraint is told as the
+    /// server tells it.
+    fn violated(
+        &self,
+        connection: &Connection,
+        run: &Run<'_, 'static>,
+        plan: &RowsPlan,
+        error: &Error,
+    ) -> Stop {
+        let target = plan.translated.as_ref().and_then(|translated| translated.target.as_ref());
+        match (self.stop(error, plan.client.as_bytes()), target) {
+            (Stop::Failed(failure), Some(target)) if failure.sqlstate.starts_with("23") => {
+                let expanded = run.expanded();
+                Stop::Failed(violations::told(connection, failure, target, expanded.as_deref()))
+            }
+            (stop, _) => stop,
+        }
+    }
+
     fn send_rows(
         &mut self,
+        connection: &Connection,
         run: &mut Run<'_, 'static>,
         progress: &mut RowsProgress,
         out: &mut Vec<u8>,
@@ -223,7 +285,7 @@ impl Machine {
             }
             if !std::mem::take(has_row) {
                 let stepped =
-                    run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
+                    run.step().map_err(|error| self.violated(connection, run, plan, &error))?;
                 if stepped == Step::Done {
                     return Ok(SendEnd::Done);
                 }
@@ -298,6 +360,24 @@ struct RowsProgress {
     done: bool,
 }
 
+/// True if a statement is not over when SQLite has run its text: what follows belongs to its
+/// transaction.
+pub(super) fn has_more(translated: Option<&TranslatedStatement>) -> bool {
+    translated.is_some_and(|translated| !translated.follow_ups.is_empty())
+}
+
+/// Returns the server's error where SET NOT NULL meets a NULL.
+fn null_in_column(sql: &str) -> Failure {
+    let names: Vec<String> = sql.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+    let (Some(table), Some(column)) = (names.first(), names.last()) else {
+        return Failure::new("23502", "the column contains null values");
+    };
+    let message = format!("column \"{column}\" of relation \"{table}\" contains null values");
+    let (table, column, constraint) = (table.clone(), column.clone(), String::new());
+    let about = Some(Box::new(About { table, column, constraint }));
+    Failure { about, ..Failure::new("23502", message) }
+}
+
 /// True if the connection has temporary tables, which belong to one session.
 fn has_temporary(connection: &Connection) -> bool {
     let statement = connection.statement("SELECT 1 FROM sqlite_temp_schema LIMIT 1");
@@ -306,12 +386,11 @@ fn has_temporary(connection: &Connection) -> bool {
 }
 
 /// Returns the server's error where rows violate what ALTER TABLE adds: SQLite does not say what.
-fn of_rows(stop: Stop, translated: Option<&TranslatedStatement>) -> Stop {
-    let sql = translated.map_or("", |translated| translated.sql.as_str());
+fn of_rows(stop: Stop, sql: &str) -> Stop {
     match stop {
         Stop::Failed(failure) if failure.sqlstate == "23000" && sql.starts_with("ALTER TABLE") => {
             Stop::Failed(match sql.ends_with("SET NOT NULL") {
-                true => Failure::new("23502", "the column contains null values"),
+                true => null_in_column(sql),
                 false => Failure::new("23514", "the check constraint is violated by some row"),
             })
         }

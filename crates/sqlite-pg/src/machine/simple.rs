@@ -16,7 +16,7 @@ use crate::translation_cache::TranslatedStatement;
 
 use super::compiling::{Whole, compile, significant, utf8};
 use super::query_text::Simple;
-use super::rows::{RowsFor, RowsPlan};
+use super::rows::{RowsFor, RowsPlan, has_more};
 use super::{Machine, Outcome, RunsOn, Stop};
 
 impl Machine {
@@ -110,10 +110,9 @@ impl Machine {
         let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
         let behind = simple.client.get(simple.end..).unwrap_or_default();
         let last = significant(behind).is_none();
-        let writes = !statement.readonly();
-        // What a statement does behind its end belongs to its transaction.
-        let edits = translated.as_ref().is_some_and(|translated| translated.edit.is_some());
-        self.open(connection, writes, last && !edits)?;
+        let writes = !statement.readonly() || translated.as_ref().is_some_and(|it| it.writes());
+        self.open(connection, writes, last && !has_more(translated.as_deref()))?;
+        self.lock(connection, translated.as_deref())?;
         // After the first step of a write it is too late for an error of its description.
         if writes && (translated.is_some() || statement.column_count() > 0) {
             statement.refresh().map_err(|error| self.stop(&error, b""))?;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use refrain_sqlite::Connection;
 
 use crate::failure::{Failure, state};
+use crate::translation_cache::TranslatedStatement;
 
 use super::{Machine, Need, Outcome, RunsOn, Stop};
 
@@ -57,6 +58,24 @@ impl Machine {
             self.wrote_here();
             self.pool.wrote();
         }
+    }
+
+    /// Makes SQLite's open transaction one that writes, for a statement that locks rows: the error
+    /// is that of an older snapshot, whose rows cannot be locked.
+    pub(super) fn lock(
+        &self,
+        connection: &Connection,
+        translated: Option<&TranslatedStatement>,
+    ) -> Outcome {
+        let Some(table) = translated.and_then(|translated| translated.locks.as_ref()) else {
+            return Ok(());
+        };
+        if !self.transaction.is_open() {
+            return Ok(());
+        }
+        // It changes nothing, and needs what a change needs.
+        let locked = connection.execute(&format!("DELETE FROM {table} WHERE 0"), &[]);
+        locked.map(drop).map_err(|error| self.stop(&error, b""))
     }
 
     /// Gets the right to write for a statement that writes, and opens SQLite's transaction where

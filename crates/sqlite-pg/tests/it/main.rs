@@ -12,6 +12,7 @@ mod killed;
 mod literals;
 mod memory;
 mod messages;
+mod migrations;
 mod moved;
 mod pieces;
 mod queries;

@@ -194,6 +194,22 @@ impl<'b> Live<'b> {
             .then(|| unsafe { sqlite::sqlite3_column_value(self.raw.raw(), number(column)) })
     }
 
+    /// Returns the statement's text with the bound values in the place of its parameters; none if
+    /// there is no memory for it.
+    pub(crate) fn expanded(&self) -> Option<String> {
+        // SAFETY: a valid statement whose parameters point at memory that is there.
+        let text = unsafe { sqlite::sqlite3_expanded_sql(self.raw.raw()) };
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: SQLite has made a text that ends with a zero byte, and it is freed here alone.
+        unsafe {
+            let copied = std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned();
+            sqlite::sqlite3_free(text.cast());
+            Some(copied)
+        }
+    }
+
     /// Ends the run. The rest of the rows is discarded, and the statement points at no memory of a
     /// caller.
     pub(crate) fn finish(mut self) -> Idle {

@@ -3,7 +3,6 @@
 use super::EmptyRelation;
 
 pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
-    ("pg_description", "objoid oid, classoid oid, objsubid int4, description text"),
     ("pg_shdescription", "objoid oid, classoid oid, description text"),
     ("pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool"),
     (

@@ -1,0 +1,169 @@
+//! Advisory locks of the sessions of one file.
+//!
+//! They are real locks within this process, of a session or of a transaction, shared or not, as
+//! many times as they were taken. A session that waits holds a thread, as `pg_sleep` does, and can
+//! be cancelled. Not here: locks between processes that serve the same file.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A number or a pair of numbers, which are different spaces: 0 is that of one number.
+pub(crate) type Key = (u8, i64);
+
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub(crate) shared: bool,
+    /// True if the end of the transaction releases it, and nothing else.
+    pub(crate) transaction: bool,
+}
+
+/// The locks that are held and awaited.
+#[derive(Default)]
+pub(crate) struct AdvisoryLocks(Mutex<Locks>);
+
+#[derive(Default)]
+struct Locks {
+    /// The sessions that hold each lock, with how and how many times.
+    held: HashMap<Key, Vec<(u32, Hold, u32)>>,
+    /// The lock that each waiting session wants.
+    awaited: HashMap<u32, (Key, bool)>,
+}
+
+impl Locks {
+    /// Returns the other sessions because of which a lock cannot be had.
+    fn in_the_way(&self, pid: u32, key: Key, shared: bool) -> impl Iterator<Item = u32> + '_ {
+        let holders = self.held.get(&key).into_iter().flatten();
+        let others =
+            holders.filter(move |(holder, hold, _)| *holder != pid && !(shared && hold.shared));
+        others.map(|(holder, ..)| *holder)
+    }
+
+    /// True if a session waits, directly or not, for itself.
+    fn is_deadlocked(&self, pid: u32) -> bool {
+        let mut seen = vec![pid];
+        let mut at = 0;
+        while let Some(waiting) = seen.get(at).copied() {
+            at += 1;
+            let Some((key, shared)) = self.awaited.get(&waiting) else { continue };
+            for holder in self.in_the_way(waiting, *key, *shared) {
+                if holder == pid {
+                    return true;
+                }
+                if !seen.contains(&holder) {
+                    seen.push(holder);
+                }
+            }
+        }
+        false
+    }
+
+    fn release(&mut self, is: impl Fn(&(u32, Hold, u32)) -> bool) {
+        self.held.retain(|_, holders| {
+            holders.retain(|holder| !is(holder));
+            !holders.is_empty()
+        });
+    }
+}
+
+/// The reply to a wish for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Yes,
+    No,
+    /// The sessions wait for each other.
+    Deadlock,
+}
+
+impl AdvisoryLocks {
+    fn locks(&self) -> MutexGuard<'_, Locks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a lock, if no other session is in the way. With `waits` the session is noted as one
+    /// that will ask again, until it has the lock or calls [`AdvisoryLocks::give_up`].
+    pub(crate) fn take(&self, pid: u32, key: Key, hold: Hold, waits: bool) -> Taken {
+        let mut locks = self.locks();
+        if locks.in_the_way(pid, key, hold.shared).next().is_some() {
+            if !waits {
+                return Taken::No;
+            }
+            locks.awaited.insert(pid, (key, hold.shared));
+            return if locks.is_deadlocked(pid) { Taken::Deadlock } else { Taken::No };
+        }
+        locks.awaited.remove(&pid);
+        let holders = locks.held.entry(key).or_default();
+        match holders.iter_mut().find(|(holder, known, _)| *holder == pid && *known == hold) {
+            Some((.., count)) => *count += 1,
+            None => holders.push((pid, hold, 1)),
+        }
+        Taken::Yes
+    }
+
+    /// Ends the wait of a session.
+    pub(crate) fn give_up(&self, pid: u32) {
+        self.locks().awaited.remove(&pid);
+    }
+
+    /// Releases a lock of the session once. Returns false if the session does not hold it so.
+    pub(crate) fn release(&self, pid: u32, key: Key, shared: bool) -> bool {
+        let mut locks = self.locks();
+        let hold = Hold { shared, transaction: false };
+        let holders = locks.held.get_mut(&key).into_iter().flatten();
+        let mut own = holders.filter(|(holder, known, _)| *holder == pid && *known == hold);
+        let Some((.., count)) = own.next() else { return false };
+        *count -= 1;
+        locks.release(|(.., count)| *count == 0);
+        true
+    }
+
+    /// Releases all locks of a transaction.
+    pub(crate) fn transaction_ended(&self, pid: u32) {
+        self.locks().release(|(holder, hold, _)| *holder == pid && hold.transaction);
+    }
+
+    /// Releases all locks that a session holds as a session.
+    pub(crate) fn release_all(&self, pid: u32) {
+        self.locks().release(|(holder, hold, _)| *holder == pid && !hold.transaction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Key = (0, 1);
+    const TWO: Key = (0, 2);
+
+    fn hold(shared: bool) -> Hold {
+        Hold { shared, transaction: false }
+    }
+
+    #[test]
+    fn a_lock_is_shared_or_of_one_session() {
+        let locks = AdvisoryLocks::default();
+        assert_eq!(locks.take(1, ONE, hold(true), false), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(true), false), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::No);
+        assert!(!locks.release(1, ONE, false));
+        assert!(locks.release(1, ONE, true));
+        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::Yes);
+        assert!(locks.release(2, ONE, false) && locks.release(2, ONE, true));
+        assert_eq!(locks.take(1, ONE, hold(true), false), Taken::No, "it was taken twice");
+        locks.release_all(2);
+        assert_eq!(locks.take(1, ONE, hold(true), false), Taken::Yes);
+    }
+
+    #[test]
+    fn sessions_that_wait_for_each_other_are_told() {
+        let locks = AdvisoryLocks::default();
+        assert_eq!(locks.take(1, ONE, hold(false), true), Taken::Yes);
+        assert_eq!(locks.take(2, TWO, hold(false), true), Taken::Yes);
+        assert_eq!(locks.take(1, TWO, hold(false), true), Taken::No);
+        assert_eq!(locks.take(2, ONE, hold(false), true), Taken::Deadlock);
+        locks.give_up(2);
+        locks.release_all(2);
+        assert_eq!(locks.take(1, TWO, hold(false), true), Taken::Yes);
+    }
+}

@@ -1,0 +1,214 @@
+//! Statements of PostgreSQL's that are several of SQLite's: the first runs in the statement's
+//! place, the others follow it in its transaction ([`FollowUp`]).
+//!
+//! The parts of such a statement are written in PostgreSQL's dialect, and each is translated when
+//! the ones before it have run: so it sees the schema that they made.
+
+use refrain_grammar::protobuf::{
+    AlterTableCmd, AlterTableStmt, AlterTableType, CommentStmt, DropBehavior, Node, ObjectType,
+    RangeVar, TruncateStmt,
+};
+use refrain_grammar::{NodeEnum, statement};
+use refrain_sql::lex::{Lexer, TokenKind};
+
+use crate::failure::Failure;
+
+use super::edits::{SchemaChange, SchemaEdit};
+use super::value::name;
+use super::{NotTranslated, Translated, Translator, hints, strings, text_of, translate};
+
+/// A part of a statement that runs behind SQLite's first statement, in the same transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FollowUp {
+    /// A table gets a new definition.
+    Edit(SchemaEdit),
+    /// A statement of PostgreSQL's dialect.
+    Statement(String),
+    /// A statement of SQLite's, which no client may send.
+    Sqlite(String),
+}
+
+impl Translator<'_> {
+    /// Translates the first of several statements; the others follow it.
+    pub(super) fn sequence(&mut self, statements: Vec<String>) -> Translated<String> {
+        let mut statements = statements.into_iter();
+        let first = statements.next().ok_or_else(hints::unknown)?;
+        let made = translate(&first, self.catalog, &[], &[]).map_err(without_position)?;
+        self.follow_ups.extend(made.follow_ups);
+        self.follow_ups.extend(statements.map(FollowUp::Statement));
+        Ok(made.sql)
+    }
+
+    /// Translates ALTER TABLE with several changes: each becomes a statement. As in the server
+    /// (`ATPrepCmd`), what is dropped goes first, and constraints are added last.
+    pub(super) fn changes(&mut self, alter: &AlterTableStmt) -> Translated<String> {
+        let parts = split_changes(self.text)
+            .filter(|parts| parts.len() == alter.cmds.len())
+            .ok_or_else(hints::unknown)?;
+        let pass = |node: &Node| match &node.node {
+            Some(NodeEnum::AlterTableCmd(command)) => pass_of(command),
+            _ => 0,
+        };
+        let mut ordered: Vec<_> = alter.cmds.iter().map(pass).zip(parts).collect();
+        ordered.sort_by_key(|(pass, _)| *pass);
+        self.sequence(ordered.into_iter().map(|(_, part)| part).collect())
+    }
+
+    /// Translates TRUNCATE: the rows of each table are deleted, those that refer to others first.
+    pub(super) fn truncate(&mut self, truncate: &TruncateStmt) -> Translated<String> {
+        let cascade = truncate.behavior() == DropBehavior::DropCascade;
+        let mut tables = Vec::new();
+        for node in &truncate.relations {
+            let Some(NodeEnum::RangeVar(relation)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            let (written, columns) = self.table(relation)?;
+            if columns.iter().any(|column| !column.writable) {
+                let message = format!("\"{}\" is not a table", relation.relname);
+                return Err(Failure::new("42809", message).into());
+            }
+            tables.push((relation.relname.clone(), written));
+        }
+        let mut at = 0;
+        while let Some((table, _)) = tables.get(at).cloned() {
+            for other in self.catalog.referrers(&table) {
+                if tables.iter().any(|(known, _)| *known == other) {
+                    continue;
+                }
+                if !cascade {
+                    return Err(referred(&table, &other).into());
+                }
+                let written = name(&other);
+                tables.push((other, written));
+            }
+            at += 1;
+        }
+        let names: Vec<String> = tables.iter().map(|(table, _)| table.clone()).collect();
+        let order = self.dependents_first(names);
+        let written = |table: &String| tables.iter().find(|(known, _)| known == table);
+        let mut all = order.iter().filter_map(written).map(|(_, sql)| sql);
+        let first = all.next().ok_or_else(hints::unknown)?;
+        self.follow_ups.extend(all.map(|sql| FollowUp::Sqlite(format!("DELETE FROM {sql}"))));
+        if truncate.restart_seqs && self.catalog.is_taken("sqlite_sequence") {
+            let restart = |table: &String| {
+                let literal = super::value::text_literal(table);
+                FollowUp::Sqlite(format!("DELETE FROM sqlite_sequence WHERE name = {literal}"))
+            };
+            self.follow_ups.extend(order.iter().map(restart));
+        }
+        Ok(format!("DELETE FROM {first}"))
+    }
+
+    /// Translates COMMENT: it is kept in the table's definition.
+    pub(super) fn comment(&mut self, it: &CommentStmt) -> Translated<String> {
+        let names = match it.object.as_ref().and_then(|node| node.node.as_ref()) {
+            Some(NodeEnum::List(list)) => strings(&list.items),
+            _ => Vec::new(),
+        };
+        let (table, column) = match (it.objtype(), &names[..]) {
+            (ObjectType::ObjectTable, [.., table]) => (table, None),
+            (ObjectType::ObjectColumn, [.., table, column]) => (table, Some(column.clone())),
+            _ => return Err(hints::refuse("COMMENT").into()),
+        };
+        let relation = RangeVar { relname: table.clone(), ..RangeVar::default() };
+        if let Some(column) = &column {
+            self.column_of(column, &relation)?;
+        }
+        let change = SchemaChange::Comment { column, text: it.comment.clone() };
+        self.edit(&relation, None, change, "COMMENT")
+    }
+
+    /// Orders tables and views so that each stands in front of those that it reads or refers to.
+    pub(super) fn dependents_first(&self, mut names: Vec<String>) -> Vec<String> {
+        let mut ordered = Vec::new();
+        while !names.is_empty() {
+            let is_free = |called: &String| {
+                let mut dependents = self.catalog.referrers(called);
+                dependents.extend(self.catalog.readers(called));
+                !names.iter().any(|other| other != called && dependents.contains(other))
+            };
+            let place = names.iter().position(is_free).unwrap_or(0);
+            ordered.push(names.remove(place));
+        }
+        ordered
+    }
+}
+
+/// Takes away an error's position, which is that in a part of the text.
+fn without_position(stop: NotTranslated) -> NotTranslated {
+    match stop {
+        NotTranslated::Refused(failure) => Failure { position: 0, ..failure }.into(),
+        stop => stop,
+    }
+}
+
+fn referred(table: &str, by: &str) -> Failure {
+    Failure::unsupported("cannot truncate a table referenced in a foreign key constraint")
+        .detail(format!("Table \"{by}\" references \"{table}\"."))
+        .hint(format!("Truncate table \"{by}\" at the same time, or use TRUNCATE ... CASCADE."))
+}
+
+/// Returns the pass in which the server makes a change.
+fn pass_of(command: &AlterTableCmd) -> u8 {
+    match command.subtype() {
+        AlterTableType::AtDropColumn | AlterTableType::AtDropConstraint => 0,
+        AlterTableType::AtAlterColumnType => 1,
+        AlterTableType::AtAddColumn => 2,
+        AlterTableType::AtAddConstraint => 4,
+        _ => 3,
+    }
+}
+
+/// Splits an ALTER TABLE at the commas between its changes: each part is a statement of its own.
+fn split_changes(text: &str) -> Option<Vec<String>> {
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let mut tokens = std::iter::from_fn(|| lexer.significant()).peekable();
+    let is = |token: &refrain_sql::lex::Token, word: &str| {
+        text_of(text, token).eq_ignore_ascii_case(word)
+    };
+    tokens.next().filter(|token| is(token, "alter"))?;
+    tokens.next()?;
+    if tokens.next_if(|token| is(token, "if")).is_some() {
+        tokens.next()?;
+    }
+    tokens.next_if(|token| is(token, "only"));
+    let mut end = tokens.next()?.end as usize;
+    while tokens.next_if(|token| token.kind == TokenKind::Dot).is_some() {
+        end = tokens.next()?.end as usize;
+    }
+    if let Some(star) = tokens.next_if(|token| is(token, "*")) {
+        end = star.end as usize;
+    }
+    let head = text.get(..end)?;
+    let (mut depth, mut start, mut parts) = (0_usize, end, Vec::new());
+    let mut stop = text.len();
+    for token in tokens {
+        match token.kind {
+            TokenKind::Open => depth += 1,
+            TokenKind::Close => depth = depth.saturating_sub(1),
+            TokenKind::Comma if depth == 0 => {
+                parts.push(format!("{head} {}", text.get(start..token.start as usize)?.trim()));
+                start = token.end as usize;
+            }
+            TokenKind::Semicolon => stop = token.start as usize,
+            _ => {}
+        }
+    }
+    parts.push(format!("{head} {}", text.get(start..stop)?.trim()));
+    parts.iter().all(|part| statement(part).is_ok()).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_split_at_their_commas() {
+        let parts = split_changes(
+            "ALTER TABLE IF EXISTS ONLY a.\"b,c\" ADD x int DEFAULT f(1, 2), DROP y;",
+        );
+        let head = "ALTER TABLE IF EXISTS ONLY a.\"b,c\"";
+        let expected = [format!("{head} ADD x int DEFAULT f(1, 2)"), format!("{head} DROP y")];
+        assert_eq!(parts.as_deref(), Some(&expected[..]));
+    }
+}

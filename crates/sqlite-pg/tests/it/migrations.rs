@@ -1,0 +1,195 @@
+//! Changes of the schema that take several statements of SQLite's, and what errors tell of it.
+
+use refrain_wire::back::{Fields, field};
+use refrain_wire::frame::HEADER_BYTES;
+
+use crate::client::{Client, Place};
+
+fn client(place: &Place) -> Client {
+    let mut client = place.client();
+    for text in [
+        "CREATE TABLE t (id SERIAL PRIMARY KEY, a INT, b VARCHAR(9) DEFAULT 'x' NOT NULL)",
+        "CREATE TABLE u (id SERIAL PRIMARY KEY, t_id INT REFERENCES t (id), c INT CHECK (c > 0), UNIQUE (t_id, c))",
+        "INSERT INTO t (a) VALUES (1), (2)",
+        "INSERT INTO u (t_id, c) VALUES (1, 5)",
+    ] {
+        client.query(text);
+    }
+    client
+}
+
+/// Runs statements, and checks the last reply to each but ReadyForQuery.
+fn checked(client: &mut Client, all: &[(&str, &str)]) {
+    for (text, expected) in all {
+        let answers = client.query(text);
+        assert_eq!(answers.iter().rev().nth(1).map(String::as_str), Some(*expected), "{text}");
+        assert_eq!(answers.last().map(String::as_str), Some("ready I"), "{text}");
+    }
+}
+
+#[test]
+fn an_alter_table_makes_several_changes_or_none() {
+    let place = Place::new();
+    let mut client = client(&place);
+    checked(
+        &mut client,
+        &[
+            (
+                "ALTER TABLE t ADD d INT NOT NULL DEFAULT 7, ALTER a SET NOT NULL, ALTER b SET DEFAULT 'y'",
+                "ALTER TABLE",
+            ),
+            ("INSERT INTO t (a) VALUES (3)", "INSERT 0 1"),
+            (
+                "ALTER TABLE t ADD e TIMESTAMPTZ NOT NULL DEFAULT now(), ADD f INT UNIQUE",
+                "ALTER TABLE",
+            ),
+            ("INSERT INTO t (a, f) VALUES (4, 1)", "INSERT 0 1"),
+            ("UPDATE t SET f = 1", "error 23505"),
+            ("ALTER TABLE t ADD g INT, ADD h INT NOT NULL", "error 23502"),
+            ("SELECT g FROM t", "error 42703"),
+            ("ALTER TABLE t ADD COLUMN IF NOT EXISTS f TEXT", "ALTER TABLE"),
+            ("ALTER TABLE t ALTER b DROP DEFAULT, ALTER b DROP NOT NULL", "ALTER TABLE"),
+            ("INSERT INTO t (a) VALUES (5)", "INSERT 0 1"),
+            ("ALTER TABLE u DROP CONSTRAINT u_c_check, DROP CONSTRAINT u_t_id_fkey", "ALTER TABLE"),
+            ("INSERT INTO u (t_id, c) VALUES (77, -5)", "INSERT 0 1"),
+            ("ALTER TABLE u DROP CONSTRAINT nosuch", "error 42704"),
+            ("ALTER TABLE u DROP CONSTRAINT IF EXISTS nosuch", "ALTER TABLE"),
+            ("ALTER TABLE u DROP CONSTRAINT u_t_id_c_key", "error 0A000"),
+        ],
+    );
+    let rows = client.query("SELECT a, b, d, e IS NOT NULL, f FROM t ORDER BY a");
+    let expected = [
+        "row 1|x|7|t|null",
+        "row 2|x|7|t|null",
+        "row 3|y|7|t|null",
+        "row 4|y|7|t|1",
+        "row 5|null|7|t|null",
+    ];
+    assert_eq!(rows[1..6], expected);
+    // Each session sees the new definition, and so does one that reads the file anew.
+    let mut other = place.client();
+    assert_eq!(other.query("SELECT count(e) FROM t")[1], "row 5");
+}
+
+#[test]
+fn several_tables_are_emptied_or_dropped_at_once() {
+    let place = Place::new();
+    let mut client = client(&place);
+    checked(
+        &mut client,
+        &[
+            ("TRUNCATE t", "error 0A000"),
+            ("TRUNCATE t, u", "TRUNCATE TABLE"),
+            ("INSERT INTO t (a) VALUES (1) RETURNING id", "INSERT 0 1"),
+            ("INSERT INTO u (t_id, c) VALUES (3, 1)", "INSERT 0 1"),
+            ("TRUNCATE t RESTART IDENTITY CASCADE", "TRUNCATE TABLE"),
+            (
+                "INSERT INTO u (t_id, c) SELECT NULL, 1 WHERE (SELECT count(*) FROM u) = 0",
+                "INSERT 0 1",
+            ),
+            ("CREATE VIEW v AS SELECT a FROM t", "CREATE VIEW"),
+            ("DROP TABLE t, u", "error 2BP01"),
+            ("DROP TABLE t CASCADE", "DROP TABLE"),
+            ("SELECT * FROM v", "error 42P01"),
+            ("INSERT INTO u (t_id, c) VALUES (99, 7)", "INSERT 0 1"),
+            ("CREATE TABLE w (id INT PRIMARY KEY, u_id INT REFERENCES u (id))", "CREATE TABLE"),
+            ("DROP TABLE IF EXISTS u, w, nosuch", "DROP TABLE"),
+            ("SELECT * FROM w", "error 42P01"),
+            ("DROP TYPE IF EXISTS nosuch", "DROP TYPE"),
+        ],
+    );
+}
+
+#[test]
+fn rows_are_locked_for_the_one_that_writes() {
+    let place = Place::new();
+    let (mut client, mut other) = (client(&place), place.client());
+    client.query("BEGIN");
+    assert_eq!(client.query("SELECT a FROM t WHERE id = 1 FOR UPDATE")[1], "row 1");
+    assert_eq!(other.query("UPDATE t SET a = 9"), ["error 55P03", "ready I"]);
+    assert_eq!(other.query("SELECT a FROM t FOR SHARE SKIP LOCKED"), ["error 55P03", "ready I"]);
+    client.query("UPDATE t SET a = 7 WHERE id = 1; COMMIT");
+    assert_eq!(other.query("SELECT a FROM t WHERE id = 1 FOR NO KEY UPDATE")[1], "row 7");
+    // It locks what is there now: a transaction that has read older rows cannot.
+    client.query("BEGIN; SELECT a FROM t");
+    other.query("UPDATE t SET a = 8 WHERE id = 1");
+    assert_eq!(client.query("SELECT a FROM t FOR UPDATE"), ["error 40001", "ready E"]);
+    client.query("ROLLBACK");
+    for (text, sqlstate) in [
+        ("SELECT count(*) FROM t FOR UPDATE", "0A000"),
+        ("SELECT DISTINCT a FROM t FOR UPDATE", "0A000"),
+        ("SELECT a FROM t FOR UPDATE OF x", "42P01"),
+    ] {
+        assert_eq!(client.query(text), [&format!("error {sqlstate}"), "ready I"], "{text}");
+    }
+}
+
+#[test]
+fn a_violated_constraint_is_told_with_its_names_and_values() {
+    let place = Place::new();
+    let mut client = client(&place);
+    for (text, told) in [
+        (
+            "INSERT INTO t (id, a) VALUES (1, 1)",
+            "duplicate key value violates unique constraint \"t_pkey\"|Key (id)=(1) already exists.|t||t_pkey",
+        ),
+        (
+            "INSERT INTO u (t_id, c) VALUES (2, 2), (1, 5) RETURNING id",
+            "duplicate key value violates unique constraint \"u_t_id_c_key\"|Key (t_id, c)=(1, 5) already exists.|u||u_t_id_c_key",
+        ),
+        (
+            "INSERT INTO u (t_id, c) VALUES (2, 2), (2, 2)",
+            "duplicate key value violates unique constraint \"u_t_id_c_key\"|Key (t_id, c)=(2, 2) already exists.|u||u_t_id_c_key",
+        ),
+        (
+            "INSERT INTO u (t_id, c) VALUES (9, 1)",
+            "insert or update on table \"u\" violates foreign key constraint \"u_t_id_fkey\"|Key (t_id)=(9) is not present in table \"t\".|u||u_t_id_fkey",
+        ),
+        (
+            "DELETE FROM t WHERE a < 3",
+            "update or delete on table \"t\" violates foreign key constraint \"u_t_id_fkey\" on table \"u\"|Key (id)=(1) is still referenced from table \"u\".|u||u_t_id_fkey",
+        ),
+        (
+            "INSERT INTO u (c) VALUES (-1)",
+            "new row for relation \"u\" violates check constraint \"u_c_check\"||u||u_c_check",
+        ),
+        (
+            "UPDATE t SET b = NULL",
+            "null value in column \"b\" of relation \"t\" violates not-null constraint||t|b|",
+        ),
+        (
+            "ALTER TABLE t ADD z INT NOT NULL",
+            "column \"z\" of relation \"t\" contains null values||t|z|",
+        ),
+    ] {
+        let bytes = client.query_bytes(text);
+        let fields = Fields(&bytes[HEADER_BYTES..]);
+        let codes = [field::MESSAGE, field::DETAIL, field::TABLE, field::COLUMN, field::CONSTRAINT];
+        let told_now = codes
+            .map(|code| String::from_utf8_lossy(fields.get(code).unwrap_or_default()).into_owned());
+        assert_eq!(told_now.join("|"), told, "{text}");
+    }
+}
+
+#[test]
+fn advisory_locks_are_those_of_a_session_or_a_transaction() {
+    let place = Place::new();
+    let (mut one, mut other) = (place.client(), place.client());
+    let row = |client: &mut Client, text: &str| client.query(text)[1].clone();
+    assert_eq!(row(&mut one, "SELECT pg_advisory_lock(7)"), "row ");
+    assert_eq!(row(&mut other, "SELECT pg_try_advisory_lock(7)"), "row f");
+    assert_eq!(row(&mut other, "SELECT pg_try_advisory_lock(0, 7)"), "row t", "another space");
+    other.query("SET lock_timeout = '20ms'");
+    let refused = other.query("SELECT pg_advisory_lock_shared(7)");
+    assert_eq!(refused.last().map(String::as_str), Some("ready I"));
+    assert!(refused.contains(&"error 55P03".to_owned()), "{refused:?}");
+    assert_eq!(row(&mut other, "SELECT pg_advisory_unlock(7)"), "row f");
+    assert_eq!(row(&mut one, "SELECT pg_advisory_unlock(7)"), "row t");
+    one.query("BEGIN");
+    assert_eq!(row(&mut one, "SELECT pg_try_advisory_xact_lock(7)"), "row t");
+    assert_eq!(row(&mut other, "SELECT pg_try_advisory_lock(7)"), "row f");
+    one.query("ROLLBACK");
+    assert_eq!(row(&mut other, "SELECT pg_try_advisory_lock(7)"), "row t");
+    drop(other);
+    assert_eq!(row(&mut one, "SELECT pg_try_advisory_lock(7)"), "row t", "its session is over");
+}
