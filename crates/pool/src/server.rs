@@ -8,7 +8,7 @@ use std::sync::Arc;
 use refrain_config::Host;
 
 use crate::hosts::HostPlace;
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, Core, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
 use crate::parts::Parts;
@@ -82,6 +82,8 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
+    /// The core's part of another pool for which the server makes room when it is closed.
+    pub(crate) heir: Option<(PoolId, Core)>,
     /// The finding of the server about its host's state.
     pub(crate) finding: Option<HostFinding>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
@@ -123,6 +125,7 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
+            heir: None,
             finding: None,
             paused: false,
             reconnects: 0,
