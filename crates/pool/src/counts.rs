@@ -2,14 +2,16 @@
 //!
 //! A core asks `Counts::admit_server` before it connects a server, and calls
 //! `Counts::server_gone` when the server has gone. A core that was refused gets a message when
-//! there is room again.
+//! there is room again. A server may also leave its place to a server of another pool, which is
+//! counted in the same moment.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ids::{Core, PoolId};
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
+use crate::settings::PoolSettings;
 
 /// Numbers of servers, and the cores that wait for room to connect one.
 #[derive(Debug, Default)]
@@ -17,7 +19,53 @@ struct ServerCounts {
     pools: HashMap<PoolId, u32>,
     databases: HashMap<Arc<str>, u32>,
     users: HashMap<Arc<str>, u32>,
-    waits_for_room: Vec<(PoolId, Core)>,
+    /// The parts of pools that wait for room, in the order in which each came.
+    line: BTreeMap<u64, Wait>,
+    /// The place of each in the line.
+    places: HashMap<(PoolId, Core), u64>,
+    /// The next place in the line.
+    next_place: u64,
+}
+
+/// A core's part of a pool that waits for room.
+#[derive(Debug)]
+struct Wait {
+    who: (PoolId, Core),
+    database: Arc<str>,
+    user: Arc<str>,
+    settings: Arc<PoolSettings>,
+}
+
+/// The limits by which there is room for one more server of a pool.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    pool: bool,
+    database: bool,
+    user: bool,
+}
+
+impl Room {
+    fn is_there(self) -> bool {
+        self.pool && self.database && self.user
+    }
+}
+
+/// The limits, shared with other pools, that keep a pool from one more server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    /// The database has `max_connections` servers.
+    pub(crate) database: bool,
+    /// The user has `max_connections` servers.
+    pub(crate) user: bool,
+}
+
+/// The consequences of a server's end.
+#[derive(Debug)]
+pub(crate) struct ServerGone {
+    /// Whether one more server of the heir is counted, and may be connected.
+    pub(crate) is_inherited: bool,
+    /// The parts of pools that may try again.
+    pub(crate) waiting: Vec<(PoolId, Core)>,
 }
 
 /// Numbers of clients that have authenticated, by database and by user.
@@ -64,34 +112,39 @@ impl Counts {
     ) -> ConnectPermit {
         let settings = pool.settings();
         let mut server_counts = lock(&self.servers);
-        let options = &settings.options;
-        let size = options.pool_size.saturating_add(beyond);
-        let below = |count: Option<&u32>, max: Option<u32>| {
-            max.is_none_or(|max| count.copied().unwrap_or(0) < max)
-        };
-        let room = below(server_counts.pools.get(&pool.id), Some(size))
-            && below(server_counts.databases.get(&pool.database), settings.database_max)
-            && below(server_counts.users.get(&pool.user), settings.user_max);
-        if !room {
-            if !server_counts.waits_for_room.contains(&(pool.id, core)) {
-                server_counts.waits_for_room.push((pool.id, core));
-            }
+        if !server_counts.room(pool, &settings, beyond).is_there() {
+            server_counts.wait(pool, core, settings);
             return ConnectPermit::Refused;
         }
-        *server_counts.pools.entry(pool.id).or_default() += 1;
-        *server_counts.databases.entry(pool.database.clone()).or_default() += 1;
-        *server_counts.users.entry(pool.user.clone()).or_default() += 1;
+        server_counts.add(pool);
         ConnectPermit::Granted
     }
 
-    /// Counts out a server that was admitted. Returns the pools and cores that may try again.
-    pub(crate) fn server_gone<P: Parts>(&self, pool: &PoolShared<P>) -> Vec<(PoolId, Core)> {
+    /// Counts out a server that was admitted. If its place goes to another pool, and the limits
+    /// allow it, one more server of the heir is counted.
+    pub(crate) fn server_gone<P: Parts>(
+        &self,
+        pool: &PoolShared<P>,
+        heir: Option<&PoolShared<P>>,
+    ) -> ServerGone {
         let mut server_counts = lock(&self.servers);
         let ServerCounts { pools, databases, users, .. } = &mut *server_counts;
         leave(pools, &pool.id);
         leave(databases, &pool.database);
         leave(users, &pool.user);
-        std::mem::take(&mut server_counts.waits_for_room)
+        let heir = heir.filter(|heir| server_counts.room(heir, &heir.settings(), 0).is_there());
+        if let Some(heir) = heir {
+            server_counts.add(heir);
+        }
+        ServerGone { is_inherited: heir.is_some(), waiting: server_counts.wake() }
+    }
+
+    /// Returns the limits that keep a pool from one more server though its own size does not.
+    pub(crate) fn shortage<P: Parts>(&self, pool: &PoolShared<P>) -> Option<Shortage> {
+        let settings = pool.settings();
+        let room = lock(&self.servers).room(pool, &settings, 0);
+        let shortage = Shortage { database: !room.database, user: !room.user };
+        (room.pool && !room.is_there()).then_some(shortage)
     }
 
     /// Returns the number of servers that a pool has beyond the limits of the pool, its database
@@ -160,8 +213,66 @@ impl Counts {
     pub(crate) fn forget(&self, pool: PoolId, forget: impl FnOnce() -> bool) {
         let mut counts = lock(&self.servers);
         if !counts.pools.contains_key(&pool) && forget() {
-            counts.waits_for_room.retain(|(waits_for_room, _)| *waits_for_room != pool);
+            let ServerCounts { line, places, .. } = &mut *counts;
+            line.retain(|_, wait| wait.who.0 != pool);
+            places.retain(|(waits, _), _| *waits != pool);
         }
+    }
+}
+
+impl ServerCounts {
+    /// Returns the limits by which there is room for one more server, if the pool may have so many
+    /// `beyond` its size.
+    fn room<P: Parts>(&self, pool: &PoolShared<P>, settings: &PoolSettings, beyond: u32) -> Room {
+        self.room_of((pool.id, &pool.database, &pool.user), settings, beyond)
+    }
+
+    fn room_of(
+        &self,
+        (pool, database, user): (PoolId, &str, &str),
+        settings: &PoolSettings,
+        beyond: u32,
+    ) -> Room {
+        let below = |count: Option<&u32>, max: Option<u32>| {
+            max.is_none_or(|max| count.copied().unwrap_or(0) < max)
+        };
+        let size = settings.options.pool_size.saturating_add(beyond);
+        Room {
+            pool: below(self.pools.get(&pool), Some(size)),
+            database: below(self.databases.get(database), settings.database_max),
+            user: below(self.users.get(user), settings.user_max),
+        }
+    }
+
+    fn add<P: Parts>(&mut self, pool: &PoolShared<P>) {
+        *self.pools.entry(pool.id).or_default() += 1;
+        *self.databases.entry(pool.database.clone()).or_default() += 1;
+        *self.users.entry(pool.user.clone()).or_default() += 1;
+    }
+
+    /// Puts a part of a pool into the line, unless it stands there.
+    fn wait<P: Parts>(&mut self, pool: &PoolShared<P>, core: Core, settings: Arc<PoolSettings>) {
+        let who = (pool.id, core);
+        let place = *self.places.entry(who).or_insert(self.next_place);
+        self.next_place = self.next_place.max(place + 1);
+        let (database, user) = (pool.database.clone(), pool.user.clone());
+        self.line.insert(place, Wait { who, database, user, settings });
+    }
+
+    /// Takes those out of the line for whom there is room.
+    fn wake(&mut self) -> Vec<(PoolId, Core)> {
+        let has_room = |wait: &Wait| {
+            let names = (wait.who.0, &*wait.database, &*wait.user);
+            let reserve = wait.settings.options.reserve_pool_size;
+            self.room_of(names, &wait.settings, reserve).is_there()
+        };
+        let waits = self.line.iter().filter(|(_, wait)| has_room(wait));
+        let woken: Vec<_> = waits.map(|(place, wait)| (*place, wait.who)).collect();
+        for (place, who) in &woken {
+            self.line.remove(place);
+            self.places.remove(who);
+        }
+        woken.into_iter().map(|(_, who)| who).collect()
     }
 }
 

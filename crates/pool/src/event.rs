@@ -229,6 +229,8 @@ pub enum News {
     ServerFound,
     /// A host is not in the state that a pool wants.
     HostUnsuited,
+    /// A server was closed to make room for another pool.
+    ServerEvicted,
     /// Clients wait for seconds, since a pool has as many servers as it may have.
     PoolFull,
     /// The clients of such a pool wait no longer.
@@ -236,14 +238,20 @@ pub enum News {
 }
 
 impl News {
-    const ALL: [Self; 4] =
-        [Self::ServerFound, Self::HostUnsuited, Self::PoolFull, Self::PoolFullOver];
+    const ALL: [Self; 5] = [
+        Self::ServerFound,
+        Self::HostUnsuited,
+        Self::ServerEvicted,
+        Self::PoolFull,
+        Self::PoolFullOver,
+    ];
 
     /// Returns the key that stands in the log.
     pub fn key(self) -> &'static str {
         match self {
             Self::ServerFound => "server_found",
             Self::HostUnsuited => "host_unsuited",
+            Self::ServerEvicted => "server_evicted",
             Self::PoolFull => "pool_full",
             Self::PoolFullOver => "pool_full_over",
         }
@@ -255,6 +263,7 @@ impl News {
         Some(match news {
             Self::ServerFound => "the server can be connected to again",
             Self::HostUnsuited => "the server is not in the state that the pool wants",
+            Self::ServerEvicted => "a server was closed to make room for another pool",
             Self::PoolFull => "clients wait, because a limit of servers is reached",
             Self::PoolFullOver => "clients no longer wait because of a limit of servers",
         })

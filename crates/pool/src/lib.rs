@@ -45,6 +45,7 @@ mod pauses;
 mod pools;
 mod moved;
 mod lost_hosts;
+mod full_hosts;
 pub mod shared;
 mod agenda;
 mod waiters;

@@ -6,6 +6,19 @@ use crate::hosts::HostPlace;
 use crate::ids::{ClientSerial, Conn, Core, PoolId};
 use crate::time::Now;
 
+/// The wish of a core's part of a pool that a server of another pool makes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoomWish {
+    /// The pool.
+    pub pool: PoolId,
+    /// The core.
+    pub core: Core,
+    /// When the client began to wait that has waited longest.
+    pub since: Now,
+    /// When the core asked.
+    pub asked: Now,
+}
+
 /// A message from one core to another.
 #[derive(Clone, Debug)]
 pub enum CoreMessage {
@@ -29,6 +42,19 @@ pub enum CoreMessage {
     Room {
         /// The pool.
         pool: PoolId,
+    },
+    /// Clients of a core wait for a server of a pool, and a limit is reached that the pool shares
+    /// with others.
+    WantsRoom {
+        /// The wish.
+        wish: RoomWish,
+    },
+    /// A server of another pool has made room for one of the receiving core's part of this pool.
+    RoomFor {
+        /// The pool.
+        pool: PoolId,
+        /// Whether the server to connect is counted already. If not, there is room at the host.
+        is_counted: bool,
     },
     /// A cancel request came for a client of the receiving core.
     Cancel {

@@ -14,6 +14,7 @@ use crate::choice::Choice;
 use crate::client::Client;
 use crate::crowd::CrowdPart;
 use crate::ids::{Conn, Core};
+use crate::message::RoomWish;
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
 use crate::server::Server;
@@ -67,6 +68,12 @@ pub struct Pool<P: Parts> {
     pub(crate) ask_due: bool,
     /// Cores that asked for a server, and the time at which each asked.
     pub(crate) asking: Vec<(Core, Now)>,
+    /// The pools for which a server of this pool makes room when it comes free.
+    pub(crate) creditors: Vec<RoomWish>,
+    /// When the pool may ask again that a server of another pool makes room.
+    pub(crate) ask_for_room: Now,
+    /// Whether a server of another pool has just made room at the host of this one.
+    pub(crate) has_room: bool,
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
     /// The clients that wait because of a limit.
@@ -106,6 +113,9 @@ impl<P: Parts> Pool<P> {
             wants_server: false,
             ask_due: false,
             asking: Vec::new(),
+            creditors: Vec::new(),
+            ask_for_room: Now(0),
+            has_room: false,
             retry: Now(0),
             crowd: CrowdPart::default(),
             counters: Counters::default(),
@@ -270,6 +280,11 @@ impl<P: Parts> Pool<P> {
         // clients need.
         let by_jobs = !leaves && self.waiters.jobs() > 0 && P::needs_server(&self.protocol);
         self.waiting() + usize::from(!self.entering.is_empty() || by_jobs)
+    }
+
+    /// Returns the client that has waited longest for a server, be it to be let in or later.
+    pub(crate) fn first_waiting(&self) -> Option<Conn> {
+        self.waiters.first_client().or(self.entering.first().copied())
     }
 
     /// Returns the number of clients that wait for a server.

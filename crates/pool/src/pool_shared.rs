@@ -33,6 +33,8 @@ pub struct PoolShared<P: Parts> {
     killed: AtomicU64,
     /// Whether the pool's user or database is not configured any more.
     removed: AtomicBool,
+    /// Whether a server of another pool is to make room for one of this pool.
+    wants_room: AtomicBool,
     /// Number of servers that are logged in, over all cores and on the way between them.
     live: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
@@ -65,6 +67,7 @@ impl<P: Parts> PoolShared<P> {
             reconnects: AtomicU32::new(0),
             killed: AtomicU64::new(0),
             removed: AtomicBool::new(false),
+            wants_room: AtomicBool::new(false),
             live: AtomicU32::new(0),
             settings: RwLock::new(settings),
             width: Mutex::default(),
@@ -154,6 +157,17 @@ impl<P: Parts> PoolShared<P> {
     /// was looked for.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width.lock().unwrap_or_else(PoisonError::into_inner).total()
+    }
+
+    /// Notes that a server of another pool is to make room for one of this pool.
+    pub(crate) fn want_room(&self) {
+        self.wants_room.store(true, Relaxed);
+    }
+
+    /// Whether a server of another pool is to make room. The caller has to see to it: of several
+    /// cores that could, one does.
+    pub(crate) fn is_room_due(&self) -> bool {
+        self.wants_room.swap(false, Relaxed)
     }
 
     /// Counts a server that has logged in. Returns whether it is the only one.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use refrain_config::Host;
 
 use crate::hosts::HostPlace;
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, Core, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
 use crate::parts::Parts;
@@ -85,6 +85,8 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
+    /// The core's part of another pool for which the server makes room when it is closed.
+    pub(crate) heir: Option<(PoolId, Core)>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
@@ -125,6 +127,7 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
+            heir: None,
             paused: false,
             reconnects: 0,
             connected: now,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use refrain_config::Options;
 
 use crate::counts::Counts;
+use crate::full_hosts::FullHosts;
 use crate::hosts::{HostLists, Hosts};
 use crate::ids::{ClientSerial, PoolId};
 use crate::lobby::Lobby;
@@ -33,6 +34,8 @@ pub struct Shared<P: Parts> {
     pub(crate) moved: Moved,
     /// The hosts that cannot be connected to.
     pub(crate) lost_hosts: LostHosts,
+    /// The hosts that have no room for one more server.
+    pub(crate) full_hosts: FullHosts,
     /// The hosts of pools that have several.
     host_lists: HostLists,
     /// The protocol's part.
@@ -62,6 +65,7 @@ impl<P: Parts> Shared<P> {
             counts: Counts::default(),
             moved: Moved::default(),
             lost_hosts: LostHosts::default(),
+            full_hosts: FullHosts::default(),
             host_lists: HostLists::default(),
             protocol: P::shared(&options, entropy),
             options: RwLock::new(options),

@@ -147,6 +147,9 @@ counters! {
     unexpected_messages,
     /// Servers handed over to another worker thread.
     handovers,
+    /// Servers closed to make room for another pool, because `max_connections` of the database, of
+    /// the user or of the server itself was reached.
+    servers_evicted,
     /// Clients given to another worker thread, to balance the threads' load.
     client_moves,
     /// Errors (ErrorResponse) sent by servers.

@@ -4,8 +4,9 @@ use crate::connections::Connection;
 use crate::engine::Step;
 use crate::event::{Action, Level, News};
 use crate::hosts::HostPlace;
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
+use crate::pool_shared::PoolShared;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
 
@@ -43,15 +44,29 @@ impl<P: Protocol> Step<'_, P> {
         if let ServerState::Held(Holder::Job(job, _)) = &server.state {
             P::lose_job(pool, job);
         }
-        let (shared, own) = (pool.shared.clone(), self.engine.core_state.core);
-        for (pool, core) in self.engine.core_state.shared.counts.server_gone(&shared) {
+        let shared = pool.shared.clone();
+        self.count_out(&shared, server.heir);
+        self.grow(server.pool);
+    }
+
+    /// Counts out a server of a pool, and tells those who may connect one: the heir of the server's
+    /// room, and others that wait.
+    pub(crate) fn count_out(&mut self, pool: &PoolShared<P>, heir: Option<(PoolId, Core)>) {
+        let (shared, own) = (self.engine.core_state.shared.clone(), self.engine.core_state.core);
+        let heir = heir.and_then(|(id, core)| Some((shared.pool_of(id)?, core)));
+        let gone = shared.counts.server_gone(pool, heir.as_ref().map(|(heir, _)| &**heir));
+        if let Some((heir, core)) = heir {
+            let (pool, is_counted) = (heir.id, gone.is_inherited);
+            self.ports
+                .act(Action::Tell { core, message: CoreMessage::RoomFor { pool, is_counted } });
+        }
+        for (pool, core) in gone.waiting {
             if core == own {
                 self.grow(pool);
             } else {
                 self.ports.act(Action::Tell { core, message: CoreMessage::Room { pool } });
             }
         }
-        self.grow(server.pool);
     }
 
     /// Forgets a server, and closes its connection without a goodbye.

@@ -25,6 +25,8 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             CoreMessage::Room { pool } => self.grow(pool),
+            CoreMessage::WantsRoom { wish } => self.look_for_room(wish),
+            CoreMessage::RoomFor { pool, is_counted } => self.room_made(pool, is_counted),
             CoreMessage::Cancel { pid, key } => self.cancel_here(pid, &key),
             CoreMessage::Kill { serial } => self.kill_client(serial),
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),

@@ -2,20 +2,28 @@
 //! login is to be confirmed, and the limits allow it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::connections::Connection;
 use crate::counts::ConnectPermit;
-use crate::engine::Step;
+use crate::engine::{Engine, Step};
 use crate::event::Action;
 use crate::hosts::HostPlace;
 use crate::ids::PoolId;
-use crate::message::CoreMessage;
+use crate::message::{CoreMessage, RoomWish};
+use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
 use crate::server::Server;
 
 /// Number of servers that one core connects for one pool at the same time.
 const CONNECTING_MAX: u32 = 8;
+/// Time for which a client waits before its pool, which has servers, asks others to make room, and
+/// for which a server was idle that is the only one of its pool. Connecting a server costs more
+/// than most transactions, so pools that all want more take turns this slowly at most.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+/// Time after which a pool asks again that others make room. A wish counts for as long.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 impl<P: Protocol> Step<'_, P> {
     /// Looks for servers for waiting clients: asks the other cores, and connects new ones as far as
@@ -53,9 +61,38 @@ impl<P: Protocol> Step<'_, P> {
             let pool = self.engine.core_state.pool(id);
             let beyond = if reserve { pool.settings.options.reserve_pool_size } else { 0 };
             if !self.try_connect(id, beyond) {
-                return;
+                return self.ask_for_room(id);
             }
         }
+    }
+
+    /// Asks all cores for a server of another pool that makes room, if a limit that the pool shares
+    /// with others keeps it from a server. A pool that has one asks once its client has waited.
+    fn ask_for_room(&mut self, id: PoolId) {
+        let now = self.now;
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let (core, shared) = (core_state.core, core_state.shared.clone());
+        let pool = core_state.pool(id);
+        if now < pool.ask_for_room {
+            return;
+        }
+        let client = pool.first_waiting().and_then(|client| connections.client(client));
+        let Some(client) = client else { return };
+        let since = client.waiting.max(client.connected);
+        let presses = since.after(PATIENCE) <= now;
+        let counts = &shared.counts;
+        let is_short = || {
+            let is_full =
+                pool.settings.hosts.is_none() && shared.full_hosts.has(&pool.settings.host);
+            is_full || counts.shortage(&pool.shared).is_some()
+        };
+        if !presses && counts.servers(id) > 0 || !is_short() {
+            return;
+        }
+        pool.ask_for_room = if presses { now.after(ASK_AGAIN) } else { since.after(PATIENCE) };
+        pool.shared.want_room();
+        let wish = RoomWish { pool: id, core, since, asked: now };
+        self.ports.act(Action::Tell { core, message: CoreMessage::WantsRoom { wish } });
     }
 
     /// Tells clients that wait for a server of a pool why they get none: servers refuse the pool's
@@ -109,6 +146,9 @@ impl<P: Protocol> Step<'_, P> {
         if has_hosts {
             self.renew_outdated(id);
         }
+        if self.is_host_full(id) {
+            return false;
+        }
         let Some(place) = self.choose_place(id) else { return false };
         let core_state = &mut self.engine.core_state;
         let (core, pool) = (core_state.core, core_state.pool(id).shared.clone());
@@ -121,6 +161,33 @@ impl<P: Protocol> Step<'_, P> {
         if !has_hosts {
             self.renew_outdated(id);
         }
+        self.connect(id, place);
+        true
+    }
+
+    /// Whether the only host of a pool has no room for one more server.
+    fn is_host_full(&mut self, id: PoolId) -> bool {
+        let now = self.now;
+        let shared = self.engine.core_state.shared.clone();
+        let pool = self.engine.core_state.pool(id);
+        let (settings, pause) = (&pool.settings, pool.settings.options.server_login_retry);
+        settings.hosts.is_none()
+            && shared.full_hosts.refuses(&settings.host, now, pause)
+            && !std::mem::take(&mut pool.has_room)
+    }
+
+    /// Connects a server that is counted already: a server of another pool has made room. Returns
+    /// false if it is not wanted any more, or no host can be tried now.
+    pub(crate) fn connect_counted(&mut self, id: PoolId) -> bool {
+        let leaves = self.engine.core_state.leaves(id, self.now);
+        let pool = self.engine.core_state.find_pool(id);
+        let is_wanted =
+            |pool: &mut Pool<P>| pool.wanted(leaves) > 0 && !pool.choice.paused && !pool.removed;
+        if !pool.is_some_and(is_wanted) {
+            return false;
+        }
+        self.renew_outdated(id);
+        let Some(place) = self.choose_place(id) else { return false };
         self.connect(id, place);
         true
     }

@@ -204,6 +204,9 @@ impl<P: Protocol> Step<'_, P> {
         {
             return self.hand_over(server, core);
         }
+        if !self.engine.core_state.pool_in_use(id).creditors.is_empty() && self.makes_room(server) {
+            return;
+        }
         loop {
             let pool = self.engine.core_state.pool_in_use(id);
             match if leaves { pool.waiters.next_client() } else { pool.waiters.next() } {

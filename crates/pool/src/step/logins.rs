@@ -1,6 +1,7 @@
 //! Logins to servers that have succeeded or failed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use refrain_config::{Host, Unavailable};
 
@@ -11,9 +12,10 @@ use crate::event::{Action, Level, News, TlsPeer};
 use crate::hosts::{Attempt, HostPlace};
 use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
+use crate::pool_shared::PoolShared;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::step::notes::ClientNote;
 use crate::waiters::Waiter;
 
@@ -44,6 +46,8 @@ impl<P: Protocol> Step<'_, P> {
         pool.slow -= u32::from(std::mem::take(&mut server.is_slow));
         pool.counters.pool.server_logins += 1;
         pool.shared.refusal.forget();
+        self.engine.core_state.shared.full_hosts.had_room(&server.host);
+        let pool = self.engine.core_state.pool(id);
         if pool.shared.server_lives() || news {
             for core in self.engine.core_state.others() {
                 let message = CoreMessage::ServerReached { pool: id };
@@ -111,7 +115,12 @@ impl<P: Protocol> Step<'_, P> {
         pool.counters.pool.server_login_failures += u64::from(!is_unsuited);
         let retry = options.server_login_retry;
         // Another host may serve soon.
-        let others = server.place.is_some() && kind != FailureKind::Full;
+        let others = match kind {
+            FailureKind::Full => self.fill_host(&server),
+            _ => server.place.is_some(),
+        };
+        let pool = self.engine.core_state.pool(id);
+        let options = &pool.settings.options;
         let waits = options.server_unavailable == Unavailable::Wait || others;
         let wait_on = kind != FailureKind::Lasting && waits;
         let mut is_known = false;
@@ -127,6 +136,8 @@ impl<P: Protocol> Step<'_, P> {
                 let said = Refusal { why: why.to_owned(), error: error.into() };
                 pool.shared.refusal.note(now, retry, said);
             }
+            // The pool waits until another makes room.
+            (None, FailureKind::Full, None) => {}
             (_, _, None) => pool.retry = now.after(retry),
         }
         let host = server.host.to_string();
@@ -158,6 +169,22 @@ impl<P: Protocol> Step<'_, P> {
             self.lose_jobs(id);
         }
         none_left && !wait_on
+    }
+
+    /// Notes that the only host of a pool has no room for one more server. Returns whether servers
+    /// of other pools may make room.
+    fn fill_host(&mut self, server: &Server<P>) -> bool {
+        let shared = self.engine.core_state.shared.clone();
+        let pool = self.engine.core_state.pool(server.pool);
+        if server.place.is_some() {
+            return false;
+        }
+        shared.full_hosts.fill(&server.host, self.now, pool.settings.options.server_login_retry);
+        let has_server = |other: &Arc<PoolShared<P>>| {
+            let settings = other.settings();
+            other.id != server.pool && settings.host == server.host && other.is_live()
+        };
+        shared.pools().iter().any(has_server)
     }
 
     /// Ends the sessions of all clients that wait for a server of a pool, for this cause, with its

@@ -6,6 +6,7 @@ pub(crate) mod share;
 pub(crate) mod flow;
 pub(crate) mod grow;
 pub(crate) mod close;
+pub(crate) mod evict;
 pub(crate) mod hand_over;
 pub(crate) mod lending;
 pub(crate) mod jobs;
