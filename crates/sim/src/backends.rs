@@ -61,7 +61,7 @@ impl World {
         };
         self.backends.push(Backend {
             link: id,
-            host: host,
+            host,
             stage: Stage::Opening,
             input: Frames::default(),
             session,

@@ -18,9 +18,9 @@ impl World {
         let again = self.rng.range(1_000, 60_000);
         self.later(again, Happening::Supervisor);
         if self.rng.chance(self.plan.rates.restart) {
-            match self.plan.has_standby {
-                true => self.fail_over(),
-                false => self.restart(),
+            match self.plan.hosts {
+                1 => self.restart(),
+                _ => self.fail_over(),
             }
         }
         if let Some(command) = self.change_users() {

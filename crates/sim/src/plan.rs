@@ -93,8 +93,8 @@ pub struct Plan {
     pub startup_settings: bool,
     /// Whether the engines are drained near the end.
     pub drains: bool,
-    /// Whether there are two hosts, of which the primary is wanted.
-    pub has_standby: bool,
+    /// Number of hosts: of two, the primary is wanted.
+    pub hosts: usize,
     /// Whether the option `max_waiting` is set.
     pub max_waiting: bool,
     /// Whether clients share servers.
@@ -128,10 +128,16 @@ impl Plan {
     /// # Panics
     /// If the configuration that it writes is invalid.
     pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
+        // A stream of its own, so that it changes no world with one host.
+        let mut of_hosts = rng.clone().fork(78);
+        let plan = Self::with_one_host(rng, plant);
+        let has_standby = plan.logins.is_none() && of_hosts.chance(250);
+        if has_standby { plan.with_standby(&mut of_hosts) } else { plan }
+    }
+
+    fn with_one_host(rng: &mut Rng, plant: Option<Plant>) -> Self {
         // A stream of its own, so that it changes no world without passwords.
         let mut of_logins = rng.clone().fork(77);
-        // So is this one of worlds with one host.
-        let mut of_hosts = rng.clone().fork(78);
         let shares = rng.chance(250);
         // A bug of the cache shows where there is one.
         let due = matches!(plant, Some(Plant::Cache(_)));
@@ -154,17 +160,10 @@ impl Plan {
             text = text.replacen("[pool]\n", &format!("[pool]\n{}", sharing(rng, patience)), 1);
         }
         let logins = logins(&mut of_logins, shares || caching.is_some());
-        let has_standby = logins.is_none() && of_hosts.chance(250);
-        if has_standby {
-            text = two_hosts(&mut of_hosts, &text);
-        }
         let options = options_of(&text, logins.as_ref(), &Rule::Asks(Rule::FIRST));
         let mut rates = if shares { Rates::new(rng).spare_clients() } else { Rates::new(rng) };
         if caching.is_some() && rng.chance(500) {
             rates = rates.cancel_reads();
-        }
-        if has_standby {
-            rates.restart = of_hosts.range(20, 200);
         }
         let pieces = [6, 60, 1_000, 16_384, 16_384];
         let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
@@ -207,9 +206,17 @@ impl Plan {
             drains: rng.chance(100),
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
-            has_standby,
+            hosts: 1,
         };
         if plan.logins.is_some() { plan.with_many_logins(&mut of_logins) } else { plan }
+    }
+
+    /// Returns a plan with two hosts whose roles change.
+    fn with_standby(self, rng: &mut Rng) -> Self {
+        let plain = two_hosts(rng, &self.plain);
+        let options = options_of(&plain, None, &Rule::Asks(Rule::FIRST));
+        let rates = Rates { restart: rng.range(20, 200), ..self.rates };
+        Self { hosts: 2, plain, options, rates, ..self }
     }
 
     /// Returns a plan with many short sessions, one after the other.
