@@ -135,8 +135,8 @@ pub(crate) fn start_with(
     let addresses = state.addresses.clone();
     let offering =
         Offering { state: Arc::clone(&state), commands: commands.clone(), elders, cancel };
-    let pid_file = place.take(offering)?;
     watchdog::start(Arc::clone(&state))?;
+    let pid_file = place.take(offering)?;
     state.supervising.ready(&state.status());
     let supervisor = Supervisor::new(state, source, ordered, threads.0);
     Ok(Program { supervisor, commands, addresses, metrics, parser, _pid_file: pid_file })
