@@ -123,8 +123,8 @@ impl Place {
     /// program goes on.
     ///
     /// # Errors
-    /// If a core does not work, if the old program has gone, or the file of the process's number
-    /// of a program that takes no other's place cannot be written.
+    /// If a core does not work, if the old program has gone, or the file of the process's number of
+    /// a program that takes no other's place cannot be written.
     pub(crate) fn take(self, offering: Offering) -> io::Result<PidFile> {
         let state = Arc::clone(&offering.state);
         let general = &state.options().general;

@@ -151,8 +151,8 @@ fn canceller(post: &Arc<Post<Pg>>) -> Box<dyn Fn(u32, Box<[u8]>) + Send> {
     })
 }
 
-/// Refuses to serve clients who would be trusted at an address that systemd has chosen: the
-/// options were checked with their own addresses.
+/// Refuses to serve clients who would be trusted at an address that systemd has chosen: the options
+/// were checked with their own addresses.
 fn refuse_trust(options: &Options, state: &State) -> io::Result<()> {
     match trusts_strangers(options, &state.tcp_addresses()) {
         Some(why) => Err(io::Error::other(why)),
