@@ -155,10 +155,10 @@ table! {
 
     /// Unix socket at which a new Refrain asks this one for its place (`refrain --takeover`).
     ///
-    /// Only the user that Refrain runs as, and root, are heard. `auto` is the path of `pidfile` with
-    /// `.takeover` behind it; without one, that of the Unix socket in `unix_socket_dir`, or of
-    /// `mysql_socket`, with `.takeover` behind it; without these, `refrain.takeover` in the directory
-    /// that systemd made (`RUNTIME_DIRECTORY`), and else none. See `docs/restart.md`.
+    /// Only the user that Refrain runs as, and root, are heard. `auto` is the path of `pidfile`
+    /// with `.takeover` behind it; without one, that of the Unix socket in `unix_socket_dir`, or of
+    /// `mysql_socket`, with `.takeover` behind it; without these, `refrain.takeover` in the
+    /// directory that systemd made (`RUNTIME_DIRECTORY`), and else none. See `docs/restart.md`.
     takeover_socket: OrBeside = "auto",
         Restart, takes ["/run/refrain/takeover", "off"], not ["takeover"];
 

@@ -93,10 +93,10 @@ impl OrBeside {
 }
 
 impl Value for OrBeside {
-    const OR: &[&str] = &[Self::AUTO, Self::OFF];
+    const OR: &[&str] = &[Self::OFF];
 
     fn what() -> String {
-        PathBuf::what()
+        format!("{}, \"{}\"", PathBuf::what(), Self::AUTO)
     }
 
     fn read(given: &Given) -> Option<Self> {

@@ -123,8 +123,8 @@ pub fn passed_descriptors(count: u32) -> io::Result<Vec<OwnedFd>> {
     let take = |fd| {
         // SAFETY: no memory is involved.
         check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } as isize)?;
-        // SAFETY: the descriptor is open, the program was started with it, and this is the one
-        // call that takes it.
+        // SAFETY: the descriptor is open, the program was started with it, and this is the one call
+        // that takes it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     };
     numbers.map(take).collect()

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::{General, OrBeside};
@@ -122,10 +123,10 @@ impl Place {
     /// program goes on.
     ///
     /// # Errors
-    /// If a core does not work, if the old program has gone, or the file of the process's number
-    /// of a program that takes no other's place cannot be written.
+    /// If a core does not work, if the old program has gone, or the file of the process's number of
+    /// a program that takes no other's place cannot be written.
     pub(crate) fn take(self, offering: Offering) -> io::Result<PidFile> {
-        let state = &offering.state;
+        let state = Arc::clone(&offering.state);
         let general = &state.options().general;
         let has_predecessor = self.predecessor.is_some();
         if let Some(old) = self.predecessor {
@@ -146,9 +147,9 @@ impl Place {
             }
             written => written?,
         };
-        if let Some(mut asked) = self.asked {
-            asked.own_file();
-            offering.start(asked)?;
+        let start = |mut asked: Asked| asked.own().and_then(|()| offering.start(asked));
+        if let Some(Err(error)) = self.asked.map(start) {
+            tracing::warn!(cause = "takeover", "cannot be taken over: {error}");
         }
         Ok(pid_file)
     }

@@ -136,8 +136,8 @@ pub(crate) fn start_with(
     let addresses = state.addresses.clone();
     let offering =
         Offering { state: Arc::clone(&state), commands: commands.clone(), elders, cancel };
-    let pid_file = place.take(offering)?;
     watchdog::start(Arc::clone(&state))?;
+    let pid_file = place.take(offering)?;
     state.supervising.ready(&state.status());
     let supervisor = Supervisor::new(state, source, ordered, threads.0);
     Ok(Program { supervisor, commands, addresses, metrics, parser, _pid_file: pid_file })
@@ -152,8 +152,8 @@ fn canceller(post: &Arc<Post<Pg>>) -> Box<dyn Fn(u32, Box<[u8]>) + Send> {
     })
 }
 
-/// Refuses to serve clients who would be trusted at an address that systemd has chosen: the
-/// options were checked with their own addresses.
+/// Refuses to serve clients who would be trusted at an address that systemd has chosen: the options
+/// were checked with their own addresses.
 fn refuse_trust(options: &Options, state: &State) -> io::Result<()> {
     match trusts_strangers(options, &state.tcp_addresses()) {
         Some(why) => Err(io::Error::other(why)),

@@ -174,10 +174,14 @@ impl Asked {
         Self { path, socket, file: SocketFile::default() }
     }
 
-    /// Makes the file go with this program.
-    pub(crate) fn own_file(&mut self) {
+    /// Makes the socket and its file this program's.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn own(&mut self) -> io::Result<()> {
         if self.file.is_none() {
             self.file = SocketFile::new(self.path.clone());
         }
+        super::wire::hear(&self.socket)
     }
 }

@@ -11,13 +11,15 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::cmsg_space;
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred, accept_with,
-    bind, connect, listen, recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recvmsg, sendmsg, socket_with,
 };
 use rustix::process::geteuid;
 
@@ -50,8 +52,17 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     bind(&socket, &address)?;
     // Before the socket listens: nobody has been able to connect.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    listen(&socket, BACKLOG)?;
+    hear(&socket)?;
     Ok(socket)
+}
+
+/// Listens at the socket, or goes on to. Programs that connect see this process as their peer,
+/// rather than the one that has listened before.
+///
+/// # Errors
+/// If the system refuses.
+pub(crate) fn hear(socket: &OwnedFd) -> io::Result<()> {
+    Ok(listen(socket, BACKLOG)?)
 }
 
 fn unconnected() -> io::Result<OwnedFd> {
@@ -88,14 +99,14 @@ impl Line {
     /// # Errors
     /// If that process is neither root's nor of this process's own user.
     pub(crate) fn peer(&self) -> io::Result<i32> {
-        let UCred { pid, uid, .. } = socket_peercred(&self.0)?;
-        let own = geteuid();
-        if uid != own && !uid.is_root() {
-            let (uid, own) = (uid.as_raw(), own.as_raw());
+        let other = getsockopt(&self.0, PeerCredentials)?;
+        let (uid, own) = (other.uid(), geteuid().as_raw());
+        if uid != own && uid != 0 {
             let why = format!("the other program is of user {uid}, and not of {own} or root");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
-        Ok(pid.as_raw_nonzero().get())
+        // It is 0 for a process of another container.
+        Ok(other.pid())
     }
 
     /// Sets how long a message is waited for. `None`: without limit.
