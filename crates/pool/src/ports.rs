@@ -125,22 +125,16 @@ impl<P: Parts> Ports<P> {
     /// If `conn` is not open.
     #[inline]
     pub fn out(&mut self, conn: Conn) -> &mut Vec<u8> {
-        let port = &self.ports[conn.0 as usize];
-        if !port.marked || port.pending.capacity() == 0 || port.state != PortState::Open {
-            self.begin_output(conn);
-        }
-        &mut self.ports[conn.0 as usize].pending
-    }
-
-    /// Gives a connection on which nothing is queued a buffer, and lists the connection.
-    #[inline(never)]
-    fn begin_output(&mut self, conn: Conn) {
         let port = &mut self.ports[conn.0 as usize];
         assert!(port.state == PortState::Open, "writing to an open connection");
+        if !port.marked {
+            port.marked = true;
+            self.dirty.push(conn);
+        }
         if port.pending.capacity() == 0 {
             port.pending = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(NEW_BYTES));
         }
-        self.mark(conn);
+        &mut port.pending
     }
 
     /// Returns the number of bytes on `conn` that the kernel has not finished sending.

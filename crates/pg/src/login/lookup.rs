@@ -11,6 +11,7 @@ use refrain_pool::ids::{Conn, PoolId};
 
 use crate::auth::Credential;
 use crate::engine::Step;
+use crate::pipeline::job::Job;
 use crate::state::client::login::{LoginRequest, NAME_BYTES_MAX};
 use crate::state::parts::waiter;
 use crate::users::known::{Found, Look, Terms, UserKey};
@@ -81,7 +82,9 @@ impl Step<'_, '_> {
         let Some(pool) = shared.pool(&database, &user) else { return };
         let part = self.step.engine.core_state.open_pool(&pool, self.step.now);
         part.protocol.lookups.push(lookup);
-        self.queue_what_is_due(pool.id);
+        if part.waiting_jobs() == 0 {
+            self.step.queue_job(pool.id, Job::default());
+        }
     }
 
     /// Notes that a client could not prove who it is: the password in the database may be a new

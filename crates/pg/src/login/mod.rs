@@ -4,4 +4,5 @@ pub(crate) mod lookup;
 mod server;
 pub(crate) mod opening;
 pub(crate) mod hba;
+pub(crate) mod console;
 pub(crate) mod client;

@@ -1,86 +1,24 @@
-//! Clients of the admin console: their login, and the protocol around their commands. The program
-//! makes the replies.
+//! Clients of the admin console: the protocol around their commands. The program makes the replies.
 
-use refrain_config::AuthMethod;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{ClientSerial, Conn};
-use refrain_pool::lobby::Counted;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 use refrain_wire::{Header, front as read};
 
-use crate::auth::Authenticated;
 use crate::engine::Step;
+use crate::login::console::Rights;
 use crate::state::parts::Action;
 use crate::state::requests::Request;
 
-/// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
-/// commands the console understands.
-const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
 /// Bytes of unread replies of a console client; beyond that its next command waits.
 const UNREAD_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a command.
 const QUESTION_BYTES_MAX: u32 = 64 * 1024;
 
-/// The rights of a user at the console.
-enum Rights {
-    /// To run all commands.
-    Change,
-    /// To run commands that change nothing.
-    Look,
-    /// None: the user may not log in.
-    Nothing,
-}
-
 impl Step<'_, '_> {
-    /// Lets a client into the console.
-    pub(crate) fn enter_console(
-        &mut self,
-        conn: Conn,
-        authenticated: Authenticated,
-        name: &'static str,
-    ) {
-        if matches!(self.rights(authenticated.user()), Rights::Nothing) {
-            let report = Report {
-                severity: "FATAL",
-                sqlstate: "42501",
-                message: "not allowed to use the admin console",
-                hint: "Add the user to admin_users or stats_users.",
-            };
-            return self.refuse_client(conn, DisconnectReason::Login, &report);
-        }
-        if !self.step.count_as(conn, Counted::Console) {
-            return self.step.end_client(conn, DisconnectReason::TooManyClients);
-        }
-        let out = self.step.ports.out(conn);
-        let said: [(&[u8], &[u8]); 5] = [
-            (b"server_version", SERVER_VERSION),
-            (b"client_encoding", b"UTF8"),
-            (b"server_encoding", b"UTF8"),
-            (b"DateStyle", b"ISO"),
-            (b"standard_conforming_strings", b"on"),
-        ];
-        said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
-        write::ready(out, Status::Idle);
-        if let Some(client) = self.step.engine.connections.client(conn) {
-            client.session.login.let_in_to_console(authenticated, name);
-        }
-    }
-
-    fn rights(&self, user: &str) -> Rights {
-        let general = &self.step.engine.core_state.shared.options().general;
-        let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
-        if open || general.admin_users.iter().any(|admin| admin == user) {
-            Rights::Change
-        } else if general.stats_users.iter().any(|other| other == user) {
-            Rights::Look
-        } else {
-            Rights::Nothing
-        }
-    }
-
     /// Ends the session of a client that may not use the console any more. A client that waits for
     /// a reply gets the reply first.
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {

@@ -168,11 +168,9 @@ impl Step<'_, '_> {
         let outstanding = &link.pipe.server.session.outstanding;
         // Amid a COPY from the client no reply comes before its data. A client that waits has to be
         // read again: its next message is data, or ends the session.
-        let news = || {
-            let copies = outstanding.copying() == Copying::In;
-            outstanding.oldest() != oldest || halt != Halt::More || copies
-        };
-        let waits = link.client.waiting_for() == WaitingFor::Replies && news();
+        let copies = outstanding.copying() == Copying::In;
+        let news = outstanding.oldest() != oldest || halt != Halt::More || copies;
+        let waits = link.client.waiting_for() == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
         // gets in line: a client with one such call after the other would never let others in.

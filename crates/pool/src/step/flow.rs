@@ -62,7 +62,12 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Whether a client without a server leaves too many replies unread. If so, stops reading it.
+    #[inline]
     pub fn reads_slowly(&mut self, conn: Conn) -> bool {
+        self.ports.queued(conn) > 0 && self.has_too_much_queued(conn)
+    }
+
+    fn has_too_much_queued(&mut self, conn: Conn) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let high = self.engine.core_state.pool_in_use(client.pool).settings.options.buffer_high;
         let full = self.ports.queued(conn) > high;

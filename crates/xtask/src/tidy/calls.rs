@@ -1,4 +1,4 @@
-//! The rule against circles of files, by imports and by method calls.
+//! The rule against circles of files and of folders, by imports and by method calls.
 //!
 //! A method of a type may stand in any file of its crate, and a method call names no file: two
 //! files may need each other although neither imports from the other. This rule therefore resolves
@@ -42,13 +42,16 @@ const CIRCLES: &[Circle] = &[
     },
 ];
 
+/// The circles of the folders of a crate that stay.
+const FOLDERS: &[Circle] = &[];
+
 const _: () = assert!(CIRCLES.len() <= CIRCLES_MAX, "too many circles are listed");
 
 /// A circle of files that stays.
 struct Circle {
     /// The crate.
     of: &'static str,
-    /// The files by their modules, sorted.
+    /// The files by their modules, or the folders, sorted.
     files: &'static [&'static str],
     /// The reason why the circle stays.
     because: &'static str,
@@ -66,14 +69,28 @@ type Method = (String, String);
 /// Pairs of files, each by its module: the first needs the second.
 type Arrows = BTreeSet<(ModulePath, ModulePath)>;
 
-/// Finds circles that [`CIRCLES`] does not list, and rows of it without a circle.
+/// Finds circles that [`CIRCLES`] or [`FOLDERS`] does not list, and rows of them without a circle.
 pub(super) fn circles(tree: &Tree) -> Vec<String> {
+    let tables: [(&[Circle], Name); 2] = [(CIRCLES, file), (FOLDERS, folder)];
     let found = tree.crates.iter().flat_map(|member| {
-        let listed = CIRCLES.iter().filter(|circle| circle.of == member.name).collect::<Vec<_>>();
-        let found = compare(&circles_of(member), &listed);
-        found.into_iter().map(|words| format!("{}: {words}", member.name))
+        tables.into_iter().flat_map(move |(table, name)| {
+            let listed = table.iter().filter(|circle| circle.of == member.name).collect::<Vec<_>>();
+            let found = compare(&circles_of(member, name), &listed);
+            found.into_iter().map(|words| format!("{}: {words}", member.name))
+        })
     });
     found.collect()
+}
+
+/// Returns what a module counts as: its file or its folder.
+type Name = fn(&ModulePath) -> String;
+
+fn file(path: &ModulePath) -> String {
+    path.join("/")
+}
+
+fn folder(path: &ModulePath) -> String {
+    path.first().cloned().unwrap_or_default()
 }
 
 /// Compares the circles of a crate with its rows in the table.
@@ -84,17 +101,16 @@ fn compare(circles: &[Vec<String>], listed: &[&Circle]) -> Vec<String> {
         format!("CIRCLES lists a circle that the code has not: {files} ({because})")
     });
     let others = circles.iter().filter(|found| !listed.iter().any(|row| row.is(found)));
-    let others = others.map(|circle| format!("these files form a circle: {}", circle.join(", ")));
+    let others = others.map(|circle| format!("these form a circle: {}", circle.join(", ")));
     gone.chain(others).collect()
 }
 
-/// Returns the circles of a crate's files, each as a sorted list of names.
-fn circles_of(member: &Member) -> Vec<Vec<String>> {
+/// Returns the circles of a crate's files or folders, each as a sorted list of names.
+fn circles_of(member: &Member, name: Name) -> Vec<Vec<String>> {
     let mut arrows = call_arrows(member);
     arrows.extend(modules::imports(member));
-    let names = arrows.iter().flat_map(|(from, to)| [from, to]).map(|path| path.join("/"));
-    let names: BTreeSet<String> = names.collect();
-    let number = |path: &ModulePath| names.iter().position(|name| *name == path.join("/"));
+    let names: BTreeSet<String> = arrows.iter().flat_map(|(a, b)| [name(a), name(b)]).collect();
+    let number = |path: &ModulePath| names.iter().position(|other| *other == name(path));
     let edges = arrows.iter().filter_map(|(from, to)| Some((number(from)?, number(to)?)));
     let graph: DiGraphMap<usize, ()> = edges.map(|(from, to)| (from, to, ())).collect();
     let mut circles: Vec<Vec<String>> = tarjan_scc(&graph)
@@ -232,9 +248,28 @@ mod tests {
                 source("c", last),
             ],
         };
-        assert!(circles_of(&member("impl T { fn c(&self) {} }")).is_empty());
-        assert_eq!(circles_of(&member("impl T { fn c(&self) { self.a() } }")), [["a", "b", "c"]]);
-        assert_eq!(circles_of(&member("use crate::a::T; impl U { fn c(&self) {} }")), [[""; 0]; 0]);
+        let circles = |last| circles_of(&member(last), file);
+        assert!(circles("impl T { fn c(&self) {} }").is_empty());
+        assert_eq!(circles("impl T { fn c(&self) { self.a() } }"), [["a", "b", "c"]]);
+        assert_eq!(circles("use crate::a::T; impl U { fn c(&self) {} }"), [[""; 0]; 0]);
+    }
+
+    #[test]
+    fn two_folders_of_which_each_calls_the_other_are_a_circle_though_no_files_are() {
+        let source = |name: &str, text: &str| super::super::Source {
+            path: format!("crates/x/src/{name}.rs").into(),
+            text: text.to_owned(),
+            syntax: syn::parse_file(text).unwrap(),
+        };
+        let sources = vec![
+            source("a/one", "impl T { fn one(&self) { self.two() } }"),
+            source("b/two", "impl T { fn two(&self) {} }"),
+            source("b/three", "impl T { fn three(&self) { self.four() } }"),
+            source("a/four", "impl T { fn four(&self) {} }"),
+        ];
+        let member = Member { name: "x".to_owned(), manifest: toml::Table::new(), sources };
+        assert!(circles_of(&member, file).is_empty());
+        assert_eq!(circles_of(&member, folder), [["a", "b"]]);
     }
 
     #[test]

@@ -1,28 +1,7 @@
 //! Clients of the admin console. The program makes the replies.
 
+use crate::login::console::admin;
 use crate::talk::*;
-
-/// Connects a client that asks for the console.
-fn knocks(talk: &Conversation, user: &str) -> Party {
-    let client = talk.newcomer();
-    client.sends([startup(0, &[("user", user), ("database", "pgbouncer")])]);
-    client
-}
-
-/// Connects a client, which is let into the console.
-fn admin(talk: &Conversation) -> Party {
-    let client = knocks(talk, "u");
-    client.gets([
-        authentication(0, b""),
-        parameter("server_version", "1.24.1/bouncer"),
-        parameter("client_encoding", "UTF8"),
-        parameter("server_encoding", "UTF8"),
-        parameter("DateStyle", "ISO"),
-        parameter("standard_conforming_strings", "on"),
-        ready(),
-    ]);
-    client
-}
 
 #[test]
 fn a_command_goes_to_the_program_and_its_reply_to_the_client() {
@@ -50,20 +29,6 @@ fn the_next_command_is_read_once_the_last_has_its_reply() {
     talk.answers(&second, &[complete("RESUME")]);
     alice.gets([complete("PAUSE"), ready(), complete("RESUME"), ready()]);
     assert!(alice.is_closed());
-}
-
-#[test]
-fn only_users_of_the_options_get_in_and_some_may_only_look() {
-    let talk = Conversation::new(format!(
-        "admin_users = [\"root\"]\nstats_users = [\"eye\"]\n{}",
-        options("")
-    ));
-    let (eye, mallory) = (knocks(&talk, "eye"), knocks(&talk, "mallory"));
-    assert_eq!(eye.forgets().last(), Some(&ready()));
-    eye.sends([query("SHOW POOLS")]);
-    assert!(!talk.question().admin);
-    mallory.gets([authentication(0, b""), error_like("not allowed to use the admin console")]);
-    assert!(mallory.is_closed());
 }
 
 #[test]
@@ -125,11 +90,4 @@ fn a_command_that_is_too_long_is_refused_and_its_rest_dropped() {
     alice.gets([error("54000", "a command of the console has at most 65536 bytes"), ready()]);
     alice.sends_bytes(&long[10..]).sends([query("SHOW HELP")]);
     assert_eq!(talk.question().query, "SHOW HELP");
-}
-
-#[test]
-fn the_console_is_open_while_there_are_too_many_clients() {
-    let talk = Conversation::new(format!("max_client_conn = 1\n{}", options("")));
-    let _only = talk.client();
-    admin(&talk);
 }
