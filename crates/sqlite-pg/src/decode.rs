@@ -291,6 +291,20 @@ fn has_form(text: &str) -> bool {
 
 fn invalid(is: Type, text: &str) -> Failure {
     if matches!(is, Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz) {
+        const WORDS: &[&str] = &[
+            "now",
+            "today",
+            "tomorrow",
+            "yesterday",
+            "epoch",
+            "infinity",
+            "-infinity",
+            "allballs",
+        ];
+        if WORDS.iter().any(|word| text.trim().eq_ignore_ascii_case(word)) {
+            let message = format!("the special value \"{text}\" of {} is not supported", is.name());
+            return Failure::unsupported(message).hint("write now(), CURRENT_DATE or the moment");
+        }
         let failure = match has_form(text) {
             true => {
                 Failure::new("22008", format!("date/time field value out of range: \"{text}\""))

@@ -43,9 +43,13 @@ mod expr;
 
 mod targets;
 
+mod function_tables;
+
 mod calls;
 
 mod windows;
+
+mod locking;
 
 mod select;
 
@@ -72,6 +76,8 @@ mod write;
 mod change;
 
 mod references;
+
+mod defaults;
 
 mod define;
 
@@ -101,13 +107,10 @@ use write::Written;
 pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
-pub(crate) use define::KeyMark;
-pub(crate) use edits::SchemaEdit;
+pub(crate) use edits::{FollowUp, SchemaEdit};
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
-pub(crate) use operators::COMPUTES;
-pub(crate) use scope::{Attribute, Catalog, GivenBy};
-pub(crate) use several::FollowUp;
+pub(crate) use scope::{Attribute, Catalog};
 pub(crate) use write_target::{WriteTarget, WriteVerb};
 
 /// The reason why a statement is not translated.

@@ -43,9 +43,15 @@ mod tokens;
 
 mod catalog;
 
-mod dialect;
+mod key_mark;
+
+mod keywords;
 
 mod standard;
+
+mod comments;
+
+mod dialect;
 
 mod command;
 

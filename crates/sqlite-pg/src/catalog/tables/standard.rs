@@ -22,6 +22,17 @@ pub(super) const RELATIONS: &[Relation] = &[
          pg_namespace",
     ),
     (
+        "information_schema_sequences",
+        "sequence_catalog name, sequence_schema name, sequence_name name, data_type varchar, \
+         numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, start_value \
+         varchar, minimum_value varchar, maximum_value varchar, increment varchar, cycle_option \
+         varchar",
+        "SELECT current_database(), 'public', name, format_type(atttypid, -1), CASE atttypid WHEN \
+         21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0, '1', '1', CASE atttypid WHEN 21 THEN \
+         '32767' WHEN 23 THEN '2147483647' ELSE '9223372036854775807' END, '1', 'NO' FROM \
+         refrain_sequence WHERE given = 'n'",
+    ),
+    (
         "information_schema_views",
         "table_catalog name, table_schema name, table_name name, view_definition varchar, \
          check_option varchar, is_updatable varchar, is_insertable_into varchar, \
