@@ -77,11 +77,11 @@ mod change;
 
 mod references;
 
-mod defaults;
-
 mod define;
 
 mod edits;
+
+mod defaults;
 
 mod several;
 
@@ -97,7 +97,7 @@ use crate::catalog;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use alter::NOTHING;
+use edits::NOTHING;
 use literals::Literals;
 use scope::Scope;
 use select::{ExpectedColumns, Output};
@@ -161,7 +161,7 @@ pub(crate) struct Translation {
     pub(crate) fails: Option<Failure>,
     /// How the text's literals are bound; `None` if one of them is written in `sql`.
     pub(crate) literals: Option<Vec<BoundLiteral>>,
-    /// What runs behind it, in its transaction.
+    /// The parts that run behind it, in its transaction.
     pub(crate) follow_ups: Vec<FollowUp>,
     /// A table whose rows it locks: it runs as a statement that writes.
     pub(crate) locks: Option<String>,
@@ -187,7 +187,7 @@ struct Translator<'a> {
     relations: Vec<&'static str>,
     /// The literals that may be bound in the place of being written.
     literals: Literals<'a>,
-    /// What runs behind the statement, in its transaction.
+    /// The parts that run behind the statement, in its transaction.
     follow_ups: Vec<FollowUp>,
     /// A table whose rows the statement locks.
     locks: Option<String>,

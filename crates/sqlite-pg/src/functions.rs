@@ -14,6 +14,7 @@ use crate::command::Assignment;
 use crate::comments;
 use crate::context::Context;
 use crate::decode::uuid_text;
+use crate::default_text::default_of;
 use crate::dialect::ViewColumn;
 use crate::failure::{Failure, TIMEOUT, state};
 use crate::key_mark::{GivenBy, KeyMark};
@@ -89,7 +90,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("refrain_default", 2, |_, call| {
         let (sql, oid) = (call.get::<Option<String>>(0)?, call.get(1)?);
         let is = Type::of_oid(oid).unwrap_or(Type::Text);
-        Ok(sql.map_or(Any::Null, |sql| Any::Text(standard::default_of(&sql, is))))
+        Ok(sql.map_or(Any::Null, |sql| Any::Text(default_of(&sql, is))))
     }),
     ("refrain_generated", 2, |_, call| {
         let (sql, column) = (call.get::<String>(0)?, call.get::<String>(1)?);

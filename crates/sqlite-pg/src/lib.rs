@@ -51,6 +51,8 @@ mod standard;
 
 mod comments;
 
+mod default_text;
+
 mod dialect;
 
 mod command;

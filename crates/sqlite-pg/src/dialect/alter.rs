@@ -12,13 +12,10 @@ use crate::types::Type;
 
 use super::defaults::without_default;
 use super::define::{Declared, SYSTEM_COLUMNS, plain_key, written};
-use super::edits::{FollowUp, SchemaChange, SchemaEdit};
+use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
 use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints, integer, strings};
-
-/// A statement that does nothing.
-pub(super) const NOTHING: &str = "SELECT 1 WHERE 0";
 
 /// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";

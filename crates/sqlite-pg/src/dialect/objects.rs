@@ -10,8 +10,7 @@ use crate::failure::Failure;
 use crate::standard;
 use crate::types::Type;
 
-use super::alter::NOTHING;
-use super::edits::FollowUp;
+use super::edits::{FollowUp, NOTHING};
 use super::expr::no_collation;
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};

@@ -57,13 +57,16 @@ pub(super) const RELATIONS: &[Relation] = &[
          varchar, identity_maximum varchar, identity_minimum varchar, identity_cycle varchar, \
          is_generated varchar, generation_expression varchar, is_updatable varchar",
         "SELECT current_database(), 'public', o.name, c.attname, c.attnum, iif(c.given = 'n', \
-         'nextval(''' || refrain_identifier(o.name || '_' || c.attname || '_seq') || '''::regclass)', \
+         'nextval(''' || refrain_identifier(o.name || '_' || c.attname || '_seq') || \
+         '''::regclass)', \
          refrain_default(c.adbin, c.atttypid)), iif(c.attnotnull, 'NO', 'YES'), \
-         format_type(c.atttypid, -1), iif(c.atttypid IN (1083, 1114, 1184), NULL, refrain_limit(c.declared)), CASE WHEN c.atttypid IN (25, \
+         format_type(c.atttypid, -1), iif(c.atttypid IN (1083, 1114, 1184), NULL, \
+         refrain_limit(c.declared)), CASE WHEN c.atttypid IN (25, \
          1042, 1043) THEN coalesce(refrain_limit(c.declared) * 4, 1073741824) END, CASE \
          c.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 \
          THEN 53 END, iif(c.atttypid IN (20, 21, 23, 700, 701), 2, NULL), iif(c.atttypid IN (20, \
-         21, 23), 0, NULL), CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN coalesce(refrain_limit(c.declared), 6) WHEN c.atttypid = \
+         21, 23), 0, NULL), CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN \
+         coalesce(refrain_limit(c.declared), 6) WHEN c.atttypid = \
          1082 THEN 0 END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
          current_database(), 'pg_catalog', (SELECT value ->> 2 FROM json_each(refrain_types()) \
          WHERE value ->> 0 = c.atttypid), NULL, NULL, NULL, NULL, c.attnum || '', 'NO', \
