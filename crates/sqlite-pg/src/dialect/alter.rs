@@ -137,7 +137,7 @@ impl Translator<'_> {
             let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
             let refusal = hints::refuse("ALTER COLUMN");
             let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
-            after.push(FollowUp::Edit(edit));
+            after.push(FollowUp::Edit(Box::new(edit)));
         }
         if !made.rest.contains(" DEFAULT ")
             && let Some(rest) = without_part(&made.rest, " NOT NULL")

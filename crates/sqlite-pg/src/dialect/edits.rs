@@ -25,7 +25,7 @@ pub(super) const NOTHING: &str = "SELECT 1 WHERE 0";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FollowUp {
     /// A table gets a new definition.
-    Edit(SchemaEdit),
+    Edit(Box<SchemaEdit>),
     /// A statement of PostgreSQL's dialect.
     Statement(String),
     /// A statement of SQLite's, which no client may send.
@@ -136,7 +136,7 @@ impl Translator<'_> {
         let refusal = hints::refuse(form);
         old.and_then(|old| change.apply(&old)).ok_or_else(|| refusal.clone())?;
         let edit = SchemaEdit::of(&relation.relname, &table, change, foreign_key, refusal);
-        self.follow_ups.push(FollowUp::Edit(edit));
+        self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
         Ok(format!("DELETE FROM {table} WHERE 0"))
     }
 
