@@ -2,8 +2,9 @@
 
 use refrain_sqlite::{Connection, Error, Step, Value};
 
-use crate::dialect::{ADDED, Attribute, Catalog, GivenBy, KeyMark, ViewColumn};
+use crate::dialect::{ADDED, Attribute, Catalog, ViewColumn};
 use crate::failure::Failure;
+use crate::key_mark::{GivenBy, KeyMark};
 use crate::schema_reads::SchemaReads;
 use crate::standard;
 use crate::types::Type;
@@ -11,7 +12,9 @@ use crate::types::Type;
 /// The columns of a table: name, type, NOT NULL, position in the key, default, and whether the
 /// column is generated.
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FROM pragma_table_xinfo(?1, ?2) \
-                       WHERE hidden <> 1";
+                       WHERE hidden <> 1 AND (?1 LIKE 'sqlite\\_%' ESCAPE '\\' \
+                       OR EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1) \
+                       OR EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = ?1))";
 
 /// The CREATE statement of a table or a view.
 const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view') \

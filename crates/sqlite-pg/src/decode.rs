@@ -88,7 +88,7 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
             let micros = calendar::read_timestamp(bytes, zoned);
             owned(micros.and_then(|micros| calendar::timestamp_text(micros, zoned)), is, text)?
         }
-        Type::Interval => Decoded::Text(Cow::Owned(interval(trimmed)?.text().into_bytes())),
+        Type::Interval => Decoded::Text(Cow::Owned(Interval::parse(trimmed)?.text().into_bytes())),
         Type::Uuid => owned(uuid(trimmed).map(|bytes| uuid_text(&bytes)), is, text)?,
         Type::Json => {
             json::check(text)?;
@@ -220,11 +220,7 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
             owned(calendar::timestamp_text(micros, is == Type::Timestamptz), is, "")?
         }
         Type::Interval => {
-            let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(bad)?;
-            let (days, rest) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
-            let months = i64::from(i32::from_be_bytes(fixed(rest, bad)?));
-            let days = i64::from(i32::from_be_bytes(*days));
-            let made = Interval { months, days, micros: i64::from_be_bytes(*micros) };
+            let made = Interval::of_bytes(bytes).ok_or_else(bad)?;
             Decoded::Text(Cow::Owned(made.text().into_bytes()))
         }
         Type::Uuid => Decoded::Text(Cow::Owned(uuid_text(&fixed(bytes, bad)?).into_bytes())),
@@ -243,17 +239,6 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
 
 fn fixed<const N: usize>(bytes: &[u8], bad: impl FnOnce() -> Failure) -> Result<[u8; N], Failure> {
     bytes.try_into().map_err(|_| bad())
-}
-
-/// Reads an interval.
-///
-/// # Errors
-/// 0A000: PostgreSQL has more forms of intervals.
-pub(crate) fn interval(text: &str) -> Result<Interval, Failure> {
-    Interval::read(text).ok_or_else(|| {
-        Failure::unsupported(format!("an interval of the form \"{text}\" is not supported"))
-            .hint("write numbers with units: '1 year 2 mons 3 days 04:05:06'")
-    })
 }
 
 /// Returns the error for NaN, which SQLite cannot store.
@@ -291,6 +276,20 @@ fn has_form(text: &str) -> bool {
 
 fn invalid(is: Type, text: &str) -> Failure {
     if matches!(is, Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz) {
+        const WORDS: &[&str] = &[
+            "now",
+            "today",
+            "tomorrow",
+            "yesterday",
+            "epoch",
+            "infinity",
+            "-infinity",
+            "allballs",
+        ];
+        if WORDS.iter().any(|word| text.trim().eq_ignore_ascii_case(word)) {
+            let message = format!("the special value \"{text}\" of {} is not supported", is.name());
+            return Failure::unsupported(message).hint("write now(), CURRENT_DATE or the moment");
+        }
         let failure = match has_form(text) {
             true => {
                 Failure::new("22008", format!("date/time field value out of range: \"{text}\""))

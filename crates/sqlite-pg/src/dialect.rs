@@ -43,9 +43,13 @@ mod expr;
 
 mod targets;
 
+mod function_tables;
+
 mod calls;
 
 mod windows;
+
+mod locking;
 
 mod select;
 
@@ -77,6 +81,8 @@ mod define;
 
 mod edits;
 
+mod defaults;
+
 mod several;
 
 mod alter;
@@ -91,7 +97,7 @@ use crate::catalog;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use alter::NOTHING;
+use edits::NOTHING;
 use literals::Literals;
 use scope::Scope;
 use select::{ExpectedColumns, Output};
@@ -101,13 +107,10 @@ use write::Written;
 pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
-pub(crate) use define::KeyMark;
-pub(crate) use edits::SchemaEdit;
+pub(crate) use edits::{FollowUp, SchemaEdit};
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
-pub(crate) use operators::COMPUTES;
-pub(crate) use scope::{Attribute, Catalog, GivenBy};
-pub(crate) use several::FollowUp;
+pub(crate) use scope::{Attribute, Catalog};
 pub(crate) use write_target::{WriteTarget, WriteVerb};
 
 /// The reason why a statement is not translated.
@@ -158,7 +161,7 @@ pub(crate) struct Translation {
     pub(crate) fails: Option<Failure>,
     /// How the text's literals are bound; `None` if one of them is written in `sql`.
     pub(crate) literals: Option<Vec<BoundLiteral>>,
-    /// What runs behind it, in its transaction.
+    /// The parts that run behind it, in its transaction.
     pub(crate) follow_ups: Vec<FollowUp>,
     /// A table whose rows it locks: it runs as a statement that writes.
     pub(crate) locks: Option<String>,
@@ -184,7 +187,7 @@ struct Translator<'a> {
     relations: Vec<&'static str>,
     /// The literals that may be bound in the place of being written.
     literals: Literals<'a>,
-    /// What runs behind the statement, in its transaction.
+    /// The parts that run behind the statement, in its transaction.
     follow_ups: Vec<FollowUp>,
     /// A table whose rows the statement locks.
     locks: Option<String>,

@@ -53,6 +53,7 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
         "restart Refrain: all committed data is in the WAL, and SQLite makes a new index",
     ),
     ("out of memory", "sqlite_max_memory limits the memory of a connection: work in smaller parts"),
+    ("integer overflow", "the sum is larger than a bigint: write sum(x::double precision)"),
     ("because it is a view", "write to the table that it reads"),
     ("no such table: pg_", "SQLite's own dialect has no catalog of PostgreSQL"),
     (

@@ -11,10 +11,14 @@ use crate::advisory::{Hold, Key, Taken};
 use crate::attributes::limit;
 use crate::calendar;
 use crate::command::Assignment;
+use crate::comments;
 use crate::context::Context;
 use crate::decode::uuid_text;
-use crate::dialect::{GivenBy, KeyMark, ViewColumn};
+use crate::default_text::default_of;
+use crate::dialect::ViewColumn;
 use crate::failure::{Failure, TIMEOUT, state};
+use crate::key_mark::{GivenBy, KeyMark};
+use crate::keywords;
 use crate::standard;
 use crate::types::Type;
 
@@ -86,7 +90,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("refrain_default", 2, |_, call| {
         let (sql, oid) = (call.get::<Option<String>>(0)?, call.get(1)?);
         let is = Type::of_oid(oid).unwrap_or(Type::Text);
-        Ok(sql.map_or(Any::Null, |sql| Any::Text(standard::default_of(&sql, is))))
+        Ok(sql.map_or(Any::Null, |sql| Any::Text(default_of(&sql, is))))
     }),
     ("refrain_generated", 2, |_, call| {
         let (sql, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
@@ -100,8 +104,9 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_comments", 1, |_, call| {
         let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
-        Ok(Any::Text(standard::comments(&sql)))
+        Ok(Any::Text(comments::comments(&sql)))
     }),
+    ("refrain_keywords", 0, |_, _| Ok(Any::Text(keywords::json()))),
     ("refrain_declared", 1, |_, call| {
         let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
         Ok(Any::Integer(i64::from(Type::declared(&declared).oid())))

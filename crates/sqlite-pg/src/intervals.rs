@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use crate::failure::Failure;
+
 /// Microseconds of a second.
 const SECOND: i64 = 1_000_000;
 /// Microseconds of a day.
@@ -59,6 +61,26 @@ impl Interval {
             made = made.plus(part)?;
         }
         any.then_some(made)
+    }
+
+    /// Reads an interval.
+    ///
+    /// # Errors
+    /// 0A000: PostgreSQL has more forms of intervals.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        Self::read(text).ok_or_else(|| {
+            Failure::unsupported(format!("an interval of the form \"{text}\" is not supported"))
+                .hint("write numbers with units: '1 year 2 mons 3 days 04:05:06'")
+        })
+    }
+
+    /// Reads the binary form (`interval_recv`).
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (micros, rest) = bytes.split_first_chunk::<8>()?;
+        let (days, rest) = rest.split_first_chunk::<4>()?;
+        let months = i64::from(i32::from_be_bytes(rest.try_into().ok()?));
+        let days = i64::from(i32::from_be_bytes(*days));
+        Some(Self { months, days, micros: i64::from_be_bytes(*micros) })
     }
 
     /// Makes an interval of a number of units.

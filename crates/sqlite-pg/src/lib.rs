@@ -43,9 +43,17 @@ mod tokens;
 
 mod catalog;
 
-mod dialect;
+mod key_mark;
+
+mod keywords;
 
 mod standard;
+
+mod comments;
+
+mod default_text;
+
+mod dialect;
 
 mod command;
 

@@ -7,6 +7,7 @@ use rusqlite::types::Value as Any;
 
 use crate::arguments::{text, value};
 use crate::arrays;
+use crate::context::Context;
 use crate::decode;
 use crate::failure::Failure;
 use crate::regexps;
@@ -73,6 +74,12 @@ pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
     }
     Ok(match &words[..] {
         [name] => Any::Text(name.clone()),
+        [database, schema, name]
+            if Context::current().is_some_and(|it| it.database == *database)
+                && schema == "public" =>
+        {
+            Any::Text(name.clone())
+        }
         [schema, name] if ["public", "pg_catalog", "main"].contains(&schema.as_str()) => {
             Any::Text(name.clone())
         }

@@ -197,6 +197,13 @@ impl Settings {
     /// The parameter is unknown, or does not take the value.
     pub(crate) fn set(&mut self, change: &Assignment, in_transaction: bool) -> Result<(), Failure> {
         let (name, value) = match &change.value {
+            // A role may become itself.
+            Some(value)
+                if change.name.eq_ignore_ascii_case("role")
+                    && self.start.get("session_authorization") == Some(value) =>
+            {
+                ("role".to_owned(), Some(value.clone()))
+            }
             Some(value) => {
                 let (name, value) = checked(&change.name, value)?;
                 (name, Some(value))

@@ -273,8 +273,7 @@ pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[ResultColumn], forma
             out.extend_from_slice(&[0; 6]); // no table, no column of it
             out.extend_from_slice(&column.is.oid().to_be_bytes());
             out.extend_from_slice(&column.is.size().to_be_bytes());
-            // PostgreSQL's type modifier of a length counts its own four bytes.
-            // The length of a text includes four bytes of its own.
+            // PostgreSQL's type modifier of a text's length counts its own four bytes.
             let own = if column.is.is_text() { 4 } else { 0 };
             let limit = column.limit.and_then(|limit| i32::try_from(limit).ok()?.checked_add(own));
             out.extend_from_slice(&limit.unwrap_or(-1).to_be_bytes());

@@ -6,9 +6,18 @@ use std::ops::Range;
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::arrays::json_string;
-use crate::dialect::{COMPUTES, KeyMark};
 use crate::failure::{Failure, state};
-use crate::types::Type;
+use crate::key_mark::KeyMark;
+use crate::keywords::needs_quotes;
+
+/// Functions for SQLite's arithmetic operators; those of integers check that the result fits.
+pub(crate) const COMPUTES: &[(&str, &str)] = &[
+    ("+", "refrain_add"),
+    ("-", "refrain_subtract"),
+    ("*", "refrain_multiply"),
+    ("/", "refrain_divide"),
+    ("%", "refrain_remainder"),
+];
 
 /// A constraint: its name, its kind, and the columns of the table that it names.
 struct Constraint {
@@ -35,21 +44,6 @@ struct Reference {
     deferrable: bool,
     deferred: bool,
 }
-
-/// The words that are names only in quotes (`pg_get_keywords`, all but the unreserved).
-const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit \
-    boolean both case cast char character check coalesce collate collation column concurrently \
-    constraint create cross current_catalog current_date current_role current_schema \
-    current_time current_timestamp current_user dec decimal default deferrable desc distinct do \
-    else end except exists extract false fetch float for foreign freeze from full grant greatest \
-    group grouping having ilike in initially inner inout int integer intersect interval into is \
-    isnull join lateral leading least left like limit localtime localtimestamp national natural \
-    nchar none normalize not notnull null nullif numeric offset on only or order out outer \
-    overlaps overlay placing position precision primary real references returning right row \
-    select session_user setof similar smallint some substring symmetric table tablesample then \
-    time timestamp to trailing treat trim true union unique user using values varchar variadic \
-    verbose when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest \
-    xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
 /// The placeholder of the primary key's columns in the definition of a foreign key.
 const KEY_OF_TARGET: char = '\u{1}';
@@ -139,7 +133,7 @@ pub(crate) fn identifier(name: &str) -> String {
     let letter = |letter: char| letter.is_ascii_lowercase() || letter == '_';
     let plain = name.starts_with(letter)
         && name.chars().all(|one| letter(one) || one.is_ascii_digit())
-        && !KEYWORDS.split(' ').any(|word| word == name);
+        && !needs_quotes(name);
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
@@ -161,7 +155,7 @@ fn printed(sql: &str) -> String {
 }
 
 /// Returns the text within the first parentheses at or behind an offset, and the offset behind.
-fn within(sql: &str, from: usize) -> Option<(&str, usize)> {
+pub(crate) fn within(sql: &str, from: usize) -> Option<(&str, usize)> {
     let mut lexer = Lexer::new(sql.get(from..)?.as_bytes(), false);
     let (mut depth, mut start) = (0_usize, 0);
     while let Some(token) = lexer.significant() {
@@ -216,24 +210,6 @@ pub(crate) fn index_parts(sql: &str) -> Option<String> {
         condition.map_or("null".to_owned(), |text| json_string(&text)),
         printed_all.iter().map(single).collect::<Vec<_>>().join(",")
     ))
-}
-
-/// Writes a default with PostgreSQL's syntax.
-pub(crate) fn default_of(sql: &str, is: Type) -> String {
-    let inside = sql.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(sql);
-    // A moment is stored without its zone where the column has none.
-    let inside = match inside.strip_prefix("refrain_zoneless(") {
-        Some(rest) => rest.strip_suffix(')').unwrap_or(rest),
-        None => inside,
-    };
-    match (is, inside) {
-        (Type::Bool, "0") => "false".to_owned(),
-        (Type::Bool, "1") => "true".to_owned(),
-        _ if inside.starts_with('\'') && inside.ends_with('\'') => {
-            format!("{inside}::{}", is.name())
-        }
-        _ => inside.to_owned(),
-    }
 }
 
 /// Returns the constraints of a table. Constraints of one name get numbers, as in the server.
@@ -308,7 +284,7 @@ pub(crate) fn constraints(sql: &str, table: &str) -> String {
 
 /// Splits the parentheses of CREATE TABLE at its commas: tokens with their depth, without closing
 /// parentheses.
-fn elements(sql: &str) -> Vec<Vec<(Token, usize)>> {
+pub(crate) fn elements(sql: &str) -> Vec<Vec<(Token, usize)>> {
     let mut lexer = Lexer::new(sql.as_bytes(), false);
     let (mut depth, mut all) = (0_usize, Vec::new());
     while let Some(token) = lexer.significant() {
@@ -410,33 +386,7 @@ pub(crate) fn without(sql: &str, table: &str, name: &str) -> Option<String> {
     Some(format!("{before}{}", sql.get(it.place.end..)?))
 }
 
-/// The beginning of a comment on a table or column in the table's definition.
-pub(crate) const COMMENT: &str = "/*comment: ";
-
-/// Writes a comment for the definition, with a blank in front.
-pub(crate) fn comment(text: &str) -> String {
-    format!(" {COMMENT}{}*/", text.replace('%', "%25").replace('*', "%2A"))
-}
-
-/// Returns the comments of a table as JSON: each with its column, or null.
-pub(crate) fn comments(sql: &str) -> String {
-    let elements = elements(sql);
-    let end = within(sql, 0).map_or(sql.len(), |(_, end)| end);
-    let column = |at: usize| {
-        let heads = elements.iter().filter_map(|tokens| tokens.first());
-        let own = heads.take_while(|(token, _)| (token.start as usize) < at).last();
-        let own = own.filter(|_| at < end);
-        own.map_or("null".to_owned(), |(token, _)| json_string(&name_of(sql, token)))
-    };
-    let found = sql.match_indices(COMMENT).filter_map(|(at, mark)| {
-        let (text, _) = sql.get(at + mark.len()..)?.split_once("*/")?;
-        let text = text.replace("%2A", "*").replace("%25", "%");
-        Some(format!("[{},{}]", column(at), json_string(&text)))
-    });
-    format!("[{}]", found.collect::<Vec<_>>().join(","))
-}
-
-/// A foreign key, and the table and columns that it refers to; no columns stand for the primary key.
+/// A foreign key, and the table and columns that it refers to: without columns, the primary key.
 pub(crate) struct ForeignKey {
     pub(crate) name: String,
     pub(crate) columns: Vec<String>,
@@ -525,7 +475,7 @@ fn token_text<'a>(sql: &'a str, token: &Token) -> &'a str {
 }
 
 /// Returns a name without its quotes.
-fn name_of(sql: &str, token: &Token) -> String {
+pub(crate) fn name_of(sql: &str, token: &Token) -> String {
     let text = token_text(sql, token);
     let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     inside.map_or(text.to_owned(), |inside| inside.replace("\"\"", "\""))
@@ -574,18 +524,6 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_those_of_columns_and_the_table() {
-        let (one, two) = (comment("a * 5 %"), comment("b"));
-        let sql = format!(
-            "CREATE TABLE \"t\" (\"a\" INT{one}, \"b\" TEXT CHECK ((\"b\" > '')){two}){two}"
-        );
-        assert_eq!(comments(&sql), r#"[["a","a * 5 %"],["b","b"],[null,"b"]]"#);
-        let own = format!("CREATE TABLE \"t\" (\"a\" INT CHECK ((\"a\" > 0))){two}");
-        assert_eq!(comments(&own), r#"[[null,"b"]]"#);
-        assert_eq!(comments("CREATE TABLE t (a)"), "[]");
-    }
-
-    #[test]
     fn indexes_are_told_in_the_servers_words() {
         let sql = "CREATE UNIQUE INDEX \"i\" ON \"t\" (\"a\", lower(\"B\") DESC) WHERE (\"a\" > 0)";
         let expected = r#"["a, lower(\"B\") DESC","(a > 0)",["a","lower(\"B\")"]]"#;
@@ -603,14 +541,5 @@ mod tests {
         assert_eq!(generated(sql, "b").as_deref(), Some("(a * (2 + c1))"));
         assert_eq!(generated(sql, "c").as_deref(), Some("55"));
         assert_eq!(generated(sql, "d"), None);
-    }
-
-    #[test]
-    fn defaults_are_told_in_the_servers_words() {
-        assert_eq!(default_of("(1)", Type::Bool), "true");
-        assert_eq!(default_of("(18)", Type::Int8), "18");
-        assert_eq!(default_of("('{}')", Type::Jsonb), "'{}'::jsonb");
-        assert_eq!(default_of("(now())", Type::Timestamptz), "now()");
-        assert_eq!(default_of("(refrain_zoneless(now()))", Type::Timestamp), "now()");
     }
 }

@@ -9,7 +9,6 @@ use rusqlite::types::Value as Any;
 
 use crate::arguments::{text, unfit, value};
 use crate::calendar;
-use crate::decode;
 use crate::failure::{Failure, state};
 use crate::intervals::Interval;
 use crate::moments::{self, Part};
@@ -34,7 +33,7 @@ fn moment(call: &Call<'_>, index: usize, is: Type) -> Result<i64, Failure> {
 }
 
 fn interval(call: &Call<'_>, index: usize) -> Result<Interval, Failure> {
-    decode::interval(text(call, index)?)
+    Interval::parse(text(call, index)?)
 }
 
 fn made(micros: Option<i64>, is: Type) -> Timed {

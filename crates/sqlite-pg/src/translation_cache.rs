@@ -40,7 +40,7 @@ pub(crate) struct TranslatedStatement {
     pub(crate) parameters: Vec<Option<Type>>,
     /// The error that a constant in the text raises.
     fails: Option<Failure>,
-    /// What runs behind it, in its transaction.
+    /// The parts that run behind it, in its transaction.
     pub(crate) follow_ups: Vec<FollowUp>,
     /// A table whose rows it locks.
     pub(crate) locks: Option<String>,

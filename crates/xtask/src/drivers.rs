@@ -51,6 +51,12 @@ pub const TOOLS: &[Driver] = &[
     Driver { name: "alembic", command: || of("alembic", tools()) },
     Driver { name: "pandas", command: || of("pandas", tools()) },
     Driver { name: "peewee", command: || of("peewee", tools()) },
+    Driver { name: "sqlmodel", command: || of("sqlmodel", tools()) },
+    Driver { name: "tortoise", command: || of("tortoise", tools()) },
+    Driver { name: "knex", command: || of("knex", node_tools()) },
+    Driver { name: "kysely", command: || of("kysely", node_tools()) },
+    Driver { name: "sequelize", command: || of("sequelize", node_tools()) },
+    Driver { name: "typeorm", command: || of("typeorm", node_tools()) },
 ];
 
 impl Driver {
@@ -95,11 +101,19 @@ pub(crate) fn python(script: &str) -> Result<Command> {
 
 /// Returns the command of a Node script, with its packages.
 pub(crate) fn node(script: &str) -> Result<Command> {
-    let packages = provision::node()?.join("node_modules");
+    Ok(node_with(&provision::node()?, script))
+}
+
+/// Returns the command of the Node script that runs tools, with these.
+fn node_tools() -> Result<Command> {
+    Ok(node_with(&provision::node_tools()?, "tools/tools.js"))
+}
+
+fn node_with(packages: &Path, script: &str) -> Command {
     let mut command = Command::new("node");
     command.arg("--no-deprecation").arg(workspace::root().join("drivers/node").join(script));
-    command.env("NODE_PATH", packages);
-    Ok(command)
+    command.env("NODE_PATH", packages.join("node_modules"));
+    command
 }
 
 fn built(program: fn() -> Result<PathBuf>) -> Result<Command> {

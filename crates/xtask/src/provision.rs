@@ -203,8 +203,17 @@ pub fn source_of(package: &str) -> Result<PathBuf> {
 
 /// Returns the folder of the Node drivers' packages.
 pub fn node() -> Result<PathBuf> {
-    let source = drivers().join("node");
-    let dir = dir().join("node");
+    node_with("node", &drivers().join("node"))
+}
+
+/// Returns the folder of the packages of `drivers/node/tools`.
+pub fn node_tools() -> Result<PathBuf> {
+    node_with("node-tools", &drivers().join("node/tools"))
+}
+
+/// Returns the folder that has the packages of another folder's `package-lock.json`.
+fn node_with(folder: &str, source: &Path) -> Result<PathBuf> {
+    let dir = dir().join(folder);
     fetch_once(&dir, &fs::read_to_string(source.join("package-lock.json"))?, |dir| {
         for name in ["package.json", "package-lock.json"] {
             fs::copy(source.join(name), dir.join(name))?;

@@ -29,7 +29,7 @@ const migrations = {
       table.dropColumn("age");
       table.renameColumn("name", "full_name");
       table.dropNullable("nick");
-      table.timestamp("seen", { precision: 3 }).notNullable().defaultTo("now");
+      table.timestamp("seen", { precision: 3 }).notNullable().defaultTo(knex.fn.now(3));
       table.unique(["full_name"], { indexName: "kn_once" });
     });
   },

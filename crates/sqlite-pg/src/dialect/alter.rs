@@ -7,17 +7,15 @@ use refrain_grammar::protobuf::{
 };
 
 use crate::failure::{Failure, state};
+use crate::key_mark::GivenBy;
 use crate::types::Type;
 
+use super::defaults::without_default;
 use super::define::{Declared, SYSTEM_COLUMNS, plain_key, written};
-use super::edits::{SchemaChange, SchemaEdit};
-use super::scope::{Attribute, FromItem, GivenBy, Scope};
-use super::several::FollowUp;
+use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints, integer, strings};
-
-/// A statement that does nothing.
-pub(super) const NOTHING: &str = "SELECT 1 WHERE 0";
 
 /// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";
@@ -62,8 +60,7 @@ impl Translator<'_> {
         if let Some(constraint) = unique {
             return self.add_unique(constraint, relation, &table, &attributes);
         }
-        let known =
-            |wanted: &str| attributes.iter().any(|known| known.name.eq_ignore_ascii_case(wanted));
+        let known = |wanted: &str| attributes.iter().any(|known| known.name == *wanted);
         if command.subtype() == AlterTableType::AtDropColumn {
             if command.missing_ok && !known(&command.name) {
                 return Ok(NOTHING.to_owned());
@@ -122,20 +119,25 @@ impl Translator<'_> {
             _ => None,
         };
         let default = column.constraints.iter().find_map(node);
-        let lasting = |node: &Node| match &node.node {
+        let literal = |node: &Node| match &node.node {
             Some(NodeEnum::TypeCast(it)) => it.arg.as_deref().is_some_and(is_constant),
             _ => is_constant(node),
         };
-        if let Some(node) = default.filter(|node| !lasting(node)) {
-            let part = format!(" {}", self.default_of(&node, made.is, made.limit)?);
-            let rest = without_part(&made.rest, &part).ok_or_else(hints::unknown)?;
-            made.rest = rest;
+        let computed = match &default {
+            Some(node) => {
+                let part = format!(" {}", self.default_of(node, made.is, made.limit)?);
+                (!literal(node) || part.contains("refrain_")).then_some(part)
+            }
+            None => None,
+        };
+        if let Some(part) = computed {
+            made.rest = without_part(&made.rest, &part).ok_or_else(hints::unknown)?;
             let value = part.trim_start_matches(" DEFAULT ");
             after.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
             let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
             let refusal = hints::refuse("ALTER COLUMN");
             let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
-            after.push(FollowUp::Edit(edit));
+            after.push(FollowUp::Edit(Box::new(edit)));
         }
         if !made.rest.contains(" DEFAULT ")
             && let Some(rest) = without_part(&made.rest, " NOT NULL")
@@ -190,24 +192,6 @@ impl Translator<'_> {
             it.name, relation.relname
         );
         Err(Failure::new(state::NO_OBJECT, message).into())
-    }
-
-    /// Makes a statement that gives a table a new definition.
-    pub(super) fn edit(
-        &mut self,
-        relation: &RangeVar,
-        foreign_key: Option<String>,
-        change: SchemaChange,
-        form: &str,
-    ) -> Translated<String> {
-        let (table, _) = self.table(relation)?;
-        let main = !table.starts_with("temp.");
-        let old = self.catalog.definition(&relation.relname).filter(|_| main);
-        let refusal = hints::refuse(form);
-        old.and_then(|old| change.apply(&old)).ok_or_else(|| refusal.clone())?;
-        let edit = SchemaEdit::of(&relation.relname, &table, change, foreign_key, refusal);
-        self.follow_ups.push(FollowUp::Edit(edit));
-        Ok(format!("DELETE FROM {table} WHERE 0"))
     }
 
     /// Translates the changes that a new definition makes; `None` for other changes.
@@ -274,17 +258,6 @@ impl Translator<'_> {
         self.column_of(&it.name, relation)
     }
 
-    /// Returns a column of a table.
-    pub(super) fn column_of(&self, called: &str, relation: &RangeVar) -> Translated<Attribute> {
-        let (_, attributes) = self.table(relation)?;
-        let known = attributes.into_iter().find(|known| known.name == called);
-        Ok(known.ok_or_else(|| {
-            let message =
-                format!("column \"{called}\" of relation \"{}\" does not exist", relation.relname);
-            Failure::new("42703", message)
-        })?)
-    }
-
     /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
     fn add_unique(
         &mut self,
@@ -329,6 +302,10 @@ impl Translator<'_> {
             }
             ObjectType::ObjectColumn if is_table => {
                 let (table, _) = self.table(relation)?;
+                self.column_of(&rename.subname, relation).map_err(|_| {
+                    let message = format!("column \"{}\" does not exist", rename.subname);
+                    Failure::new("42703", message)
+                })?;
                 let (from, to) = (name(&rename.subname), name(&rename.newname));
                 Ok(format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}"))
             }
@@ -346,13 +323,6 @@ fn is_constant(node: &Node) -> bool {
 fn without_part(rest: &str, part: &str) -> Option<String> {
     let (before, after) = rest.split_once(part)?;
     Some(format!("{before}{after}"))
-}
-
-/// Returns the change that takes away a column's default; none if it has none.
-fn without_default(column: &Attribute) -> Option<SchemaChange> {
-    let default = column.default.as_ref()?;
-    let from = vec![format!(" DEFAULT ({default})"), format!(" DEFAULT {default}")];
-    Some(SchemaChange::Column { column: column.name.clone(), from, to: String::new() })
 }
 
 /// True if each value of a type is stored as the same value of the other, longer type.
@@ -400,7 +370,7 @@ fn not_null(
     table: &str,
     attributes: &[Attribute],
 ) -> Translated<String> {
-    let column = attributes.iter().find(|known| known.name.eq_ignore_ascii_case(&command.name));
+    let column = attributes.iter().find(|known| known.name == command.name);
     let Some(column) = column else {
         let message = format!(
             "column \"{}\" of relation \"{}\" does not exist",

@@ -22,6 +22,11 @@ fn element_of(array: &Expr) -> Result<Type, Failure> {
     })
 }
 
+/// Returns the array of the tables of which a table is a partition: there are no partitions.
+pub(super) fn no_partitions() -> Expr {
+    Expr::typed("'[]'", Type::OidArray)
+}
+
 impl Translator<'_> {
     /// Makes an array of values of one type.
     pub(super) fn gathered_array(&mut self, all: &[Expr], of: Type) -> Result<Expr, Failure> {
@@ -165,6 +170,7 @@ impl Translator<'_> {
         let depth = self.scopes.len().saturating_sub(1);
         let (array, subscripts) = match (function, arguments) {
             ("unnest", [array]) => (array.clone(), false),
+            ("pg_partition_ancestors", [_]) => (no_partitions(), false),
             ("generate_subscripts", [array, dimension]) => {
                 (self.of_dimension(array.clone(), dimension.clone())?, true)
             }

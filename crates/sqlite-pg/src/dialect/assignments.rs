@@ -5,9 +5,10 @@ use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::Node;
 
 use crate::failure::{Failure, state};
+use crate::key_mark::GivenBy;
 
 use super::coerce::Wanted;
-use super::scope::{Attribute, GivenBy};
+use super::scope::Attribute;
 use super::select::value_of;
 use super::target_table::TargetTable;
 use super::value::{Expr, ExprKind, name, text_literal};
@@ -98,7 +99,12 @@ impl Translator<'_> {
                 _ => value,
             };
             if matches!(value.node, Some(NodeEnum::SetToDefault(_))) {
-                return Err(hints::refuse("SET … = DEFAULT").into());
+                if attribute.computed || attribute.given != GivenBy::Statement {
+                    return Err(hints::refuse("SET … = DEFAULT").into());
+                }
+                let default = attribute.default.as_deref().unwrap_or("NULL");
+                words.push(format!("{} = ({default})", name(&attribute.name)));
+                continue;
             }
             let made = self.expr(value)?;
             let stored = self.stored(made, attribute, &into.table);

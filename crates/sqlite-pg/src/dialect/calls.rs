@@ -1,5 +1,4 @@
-//! Functions and aggregates: PostgreSQL's names, their argument and result types, and SQLite's text
-//! for each.
+//! Calls of functions and aggregates.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::FuncCall;
@@ -7,167 +6,15 @@ use refrain_grammar::protobuf::FuncCall;
 use crate::catalog;
 use crate::failure::Failure;
 use crate::types::Type;
-use crate::types::Type::{
-    Bool, Bytea, Date, Float8, Int2, Int4, Int8, Name, Text, Timestamp, Timestamptz, Uuid,
-};
+use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Timestamp, Timestamptz, Uuid};
 
 use super::catalog_functions::{CATALOG_FUNCTIONS, FunctionRow};
 use super::coerce::{Wanted, is_implicit};
+use super::function_tables::{AGGREGATES, FUNCTIONS};
 use super::nodes::names;
 use super::operators::is_equated;
 use super::value::{Expr, ExprKind};
 use super::{NotTranslated, Translated, Translator, hints};
-
-/// The functions. Of the rows of one name that accept the arguments, the first fits best.
-const FUNCTIONS: &[FunctionRow] = &[
-    ("lower", &[Text], Text, "lower($1)"),
-    ("upper", &[Text], Text, "upper($1)"),
-    ("length", &[Text], Int4, "length($1)"),
-    ("length", &[Bytea], Int4, "length($1)"),
-    ("char_length", &[Text], Int4, "length($1)"),
-    ("character_length", &[Text], Int4, "length($1)"),
-    ("octet_length", &[Text], Int4, "octet_length($1)"),
-    ("octet_length", &[Bytea], Int4, "length($1)"),
-    ("btrim", &[Text], Text, "trim($1, ' ')"),
-    ("btrim", &[Text, Text], Text, "trim($1, $2)"),
-    ("ltrim", &[Text], Text, "ltrim($1, ' ')"),
-    ("ltrim", &[Text, Text], Text, "ltrim($1, $2)"),
-    ("rtrim", &[Text], Text, "rtrim($1, ' ')"),
-    ("rtrim", &[Text, Text], Text, "rtrim($1, $2)"),
-    ("replace", &[Text, Text, Text], Text, "replace($1, $2, $3)"),
-    ("strpos", &[Text, Text], Int4, "instr($1, $2)"),
-    ("position", &[Text, Text], Int4, "instr($1, $2)"),
-    ("substring", &[Text, Int4], Text, "refrain_substring($1, $2)"),
-    ("substring", &[Text, Int4, Int4], Text, "refrain_substring($1, $2, $3)"),
-    ("substr", &[Text, Int4], Text, "refrain_substring($1, $2)"),
-    ("substr", &[Text, Int4, Int4], Text, "refrain_substring($1, $2, $3)"),
-    ("left", &[Text, Int4], Text, "refrain_left($1, $2)"),
-    ("right", &[Text, Int4], Text, "refrain_right($1, $2)"),
-    ("repeat", &[Text, Int4], Text, "refrain_repeat($1, $2)"),
-    ("reverse", &[Text], Text, "refrain_reverse($1)"),
-    ("lpad", &[Text, Int4], Text, "refrain_pad($1, $2, ' ', 0)"),
-    ("lpad", &[Text, Int4, Text], Text, "refrain_pad($1, $2, $3, 0)"),
-    ("rpad", &[Text, Int4], Text, "refrain_pad($1, $2, ' ', 1)"),
-    ("rpad", &[Text, Int4, Text], Text, "refrain_pad($1, $2, $3, 1)"),
-    (
-        "quote_literal",
-        &[Text],
-        Text,
-        "CASE WHEN instr($1, '\\') THEN 'E' || replace(quote($1), '\\', '\\\\') WHEN $1 IS NOT NULL THEN quote($1) END",
-    ),
-    (
-        "quote_nullable",
-        &[Text],
-        Text,
-        "CASE WHEN instr($1, '\\') THEN 'E' || replace(quote($1), '\\', '\\\\') ELSE quote($1) END",
-    ),
-    ("starts_with", &[Text, Text], Bool, "(substr($1, 1, length($2)) = $2)"),
-    ("abs", &[Int4], Int4, "refrain_abs(23, $1)"),
-    ("abs", &[Int2], Int2, "refrain_abs(21, $1)"),
-    ("abs", &[Int8], Int8, "refrain_abs(20, $1)"),
-    ("abs", &[Float8], Float8, "refrain_abs(701, $1)"),
-    ("mod", &[Int4, Int4], Int4, "refrain_remainder(23, $1, $2)"),
-    ("mod", &[Int8, Int8], Int8, "refrain_remainder(20, $1, $2)"),
-    ("round", &[Float8], Float8, "refrain_round($1)"),
-    ("ceil", &[Float8], Float8, "refrain_ceil($1)"),
-    ("ceiling", &[Float8], Float8, "refrain_ceil($1)"),
-    ("floor", &[Float8], Float8, "refrain_floor($1)"),
-    ("trunc", &[Float8], Float8, "refrain_trunc($1)"),
-    ("random", &[], Float8, "refrain_random()"),
-    ("pi", &[], Float8, "3.141592653589793"),
-    ("now", &[], Timestamptz, "now()"),
-    ("transaction_timestamp", &[], Timestamptz, "now()"),
-    ("statement_timestamp", &[], Timestamptz, "statement_timestamp()"),
-    ("clock_timestamp", &[], Timestamptz, "clock_timestamp()"),
-    ("date", &[Timestamp], Date, "substr($1, 1, 10)"),
-    ("date", &[Timestamptz], Date, "substr(refrain_zoneless($1), 1, 10)"),
-    ("date_trunc", &[Text, Timestamp], Timestamp, "refrain_truncated(1114, $1, $2)"),
-    ("date_trunc", &[Text, Timestamptz], Timestamptz, "refrain_truncated(1184, $1, $2)"),
-    (
-        "date_trunc",
-        &[Text, Date],
-        Timestamptz,
-        "refrain_truncated(1184, $1, refrain_zoned($2 || ' 00:00:00'))",
-    ),
-    ("date_part", &[Text, Timestamp], Float8, "refrain_date_part(1114, $1, $2)"),
-    ("date_part", &[Text, Timestamptz], Float8, "refrain_date_part(1184, $1, $2)"),
-    ("date_part", &[Text, Date], Float8, "refrain_date_part(1114, $1, $2)"),
-    ("date_part", &[Text, Type::Interval], Float8, "refrain_date_part(1186, $1, $2)"),
-    ("extract", &[Text, Timestamp], Type::Numeric, "refrain_extract(1114, $1, $2)"),
-    ("extract", &[Text, Timestamptz], Type::Numeric, "refrain_extract(1184, $1, $2)"),
-    ("extract", &[Text, Date], Type::Numeric, "refrain_extract(1082, $1, $2)"),
-    ("extract", &[Text, Type::Interval], Type::Numeric, "refrain_extract(1186, $1, $2)"),
-    ("age", &[Timestamp, Timestamp], Type::Interval, "refrain_age($1, $2)"),
-    (
-        "age",
-        &[Timestamptz, Timestamptz],
-        Type::Interval,
-        "refrain_age(refrain_zoneless($1), refrain_zoneless($2))",
-    ),
-    (
-        "age",
-        &[Timestamp],
-        Type::Interval,
-        "refrain_age(substr(refrain_zoneless(now()), 1, 10), $1)",
-    ),
-    (
-        "age",
-        &[Timestamptz],
-        Type::Interval,
-        "refrain_age(substr(refrain_zoneless(now()), 1, 10), refrain_zoneless($1))",
-    ),
-    ("version", &[], Text, "version()"),
-    ("current_schema", &[], Name, "current_schema()"),
-    ("current_database", &[], Name, "current_database()"),
-    ("current_catalog", &[], Name, "current_catalog()"),
-    ("current_user", &[], Name, "current_user()"),
-    ("session_user", &[], Name, "session_user()"),
-    ("pg_backend_pid", &[], Int4, "pg_backend_pid()"),
-    ("pg_sleep", &[Float8], Type::Void, "pg_sleep($1)"),
-    ("pg_is_in_recovery", &[], Bool, "pg_is_in_recovery()"),
-    ("pg_encoding_to_char", &[Int4], Name, "pg_encoding_to_char($1)"),
-    ("pg_advisory_unlock_all", &[], Type::Void, "pg_advisory_unlock_all()"),
-    ("pg_advisory_lock", &[Int8], Type::Void, "refrain_lock('w', $1)"),
-    ("pg_advisory_lock", &[Int4, Int4], Type::Void, "refrain_lock('w', $1, $2)"),
-    ("pg_advisory_lock_shared", &[Int8], Type::Void, "refrain_lock('ws', $1)"),
-    ("pg_advisory_lock_shared", &[Int4, Int4], Type::Void, "refrain_lock('ws', $1, $2)"),
-    ("pg_advisory_xact_lock", &[Int8], Type::Void, "refrain_lock('wt', $1)"),
-    ("pg_advisory_xact_lock", &[Int4, Int4], Type::Void, "refrain_lock('wt', $1, $2)"),
-    ("pg_advisory_xact_lock_shared", &[Int8], Type::Void, "refrain_lock('wst', $1)"),
-    ("pg_advisory_xact_lock_shared", &[Int4, Int4], Type::Void, "refrain_lock('wst', $1, $2)"),
-    ("pg_try_advisory_lock", &[Int8], Bool, "refrain_lock('', $1)"),
-    ("pg_try_advisory_lock", &[Int4, Int4], Bool, "refrain_lock('', $1, $2)"),
-    ("pg_try_advisory_lock_shared", &[Int8], Bool, "refrain_lock('s', $1)"),
-    ("pg_try_advisory_lock_shared", &[Int4, Int4], Bool, "refrain_lock('s', $1, $2)"),
-    ("pg_try_advisory_xact_lock", &[Int8], Bool, "refrain_lock('t', $1)"),
-    ("pg_try_advisory_xact_lock", &[Int4, Int4], Bool, "refrain_lock('t', $1, $2)"),
-    ("pg_try_advisory_xact_lock_shared", &[Int8], Bool, "refrain_lock('st', $1)"),
-    ("pg_try_advisory_xact_lock_shared", &[Int4, Int4], Bool, "refrain_lock('st', $1, $2)"),
-    ("pg_advisory_unlock", &[Int8], Bool, "refrain_unlock(0, $1)"),
-    ("pg_advisory_unlock", &[Int4, Int4], Bool, "refrain_unlock(0, $1, $2)"),
-    ("pg_advisory_unlock_shared", &[Int8], Bool, "refrain_unlock(1, $1)"),
-    ("pg_advisory_unlock_shared", &[Int4, Int4], Bool, "refrain_unlock(1, $1, $2)"),
-    ("gen_random_uuid", &[], Uuid, "gen_random_uuid()"),
-    ("uuid_generate_v4", &[], Uuid, "gen_random_uuid()"),
-    ("current_setting", &[Text], Text, "current_setting($1)"),
-    ("current_setting", &[Text, Bool], Text, "current_setting($1, $2)"),
-    ("set_config", &[Text, Text, Bool], Text, "set_config($1, $2, $3)"),
-];
-
-/// Aggregates, of the same form.
-const AGGREGATES: &[FunctionRow] = &[
-    ("sum", &[Int4], Int8, "sum($1)"),
-    ("sum", &[Int2], Int8, "sum($1)"),
-    ("sum", &[Int8], Type::Numeric, "sum($1)"),
-    ("sum", &[Float8], Float8, "sum($1)"),
-    ("avg", &[Int4], Type::Numeric, ""),
-    ("avg", &[Int8], Type::Numeric, ""),
-    ("avg", &[Float8], Float8, "avg($1)"),
-    ("bool_and", &[Bool], Bool, "min($1)"),
-    ("every", &[Bool], Bool, "min($1)"),
-    ("bool_or", &[Bool], Bool, "max($1)"),
-    ("string_agg", &[Text, Text], Text, "group_concat($1, $2)"),
-];
 
 /// Functions that are computed ahead where they are of constants: those that PostgreSQL does
 /// (`provolatile` is `i`), but for what may take longer than its arguments are long.
@@ -275,11 +122,7 @@ impl Translator<'_> {
             let only = arguments.remove(0);
             return Ok(self.coerce(only, Date, Wanted::Explicit)?.named(function));
         }
-        let fraction = |expr: &Expr| match &expr.kind {
-            ExprKind::Literal(word) => FRACTIONS.iter().any(|unit| word.eq_ignore_ascii_case(unit)),
-            _ => true,
-        };
-        let whole = function == "extract" && !arguments.first().is_none_or(fraction);
+        let whole = function == "extract" && is_whole(&arguments);
         let made = self.resolved(FUNCTIONS, &function, arguments, &Around::default())?;
         Ok(Expr { whole, ..made.named(function) })
     }
@@ -544,6 +387,16 @@ fn array_of_rows(of: &Expr, value: &str, around: &Around) -> Result<Expr, Failur
     let is = of.is().and_then(Type::array).ok_or_else(|| hints::refuse("ARRAY"))?;
     let sql = format!("nullif(json_group_array({value}){}, '[]')", around.tail);
     Ok(Expr::made(sql, is, &[of]).with(&around.parts.iter().collect::<Vec<_>>()))
+}
+
+/// True if the part of a moment that `extract` gives for these arguments is always a whole number.
+fn is_whole(arguments: &[Expr]) -> bool {
+    match arguments.first().map(|unit| &unit.kind) {
+        Some(ExprKind::Literal(word)) => {
+            !FRACTIONS.iter().any(|unit| word.eq_ignore_ascii_case(unit))
+        }
+        _ => false,
+    }
 }
 
 fn is_extreme(function: &str) -> bool {

@@ -52,7 +52,13 @@ impl Translator<'_> {
             self.filtered(delete.where_clause.as_deref(), &mut sql)?;
         } else {
             let using = self.from(&delete.using_clause, &mut Vec::new())?;
-            let row = format!("{}.rowid", name(&into.alias));
+            // SQLite has three names for a row's number; a column may have one of them.
+            let is_column = |called: &&&str| {
+                into.attributes.iter().any(|column| column.name.eq_ignore_ascii_case(called))
+            };
+            let rowid = ["rowid", "_rowid_", "oid"].iter().find(|called| !is_column(called));
+            let rowid = rowid.ok_or_else(hints::unknown)?;
+            let row = format!("{}.{rowid}", name(&into.alias));
             sql.push_str(&format!(" WHERE {row} IN (SELECT {row} FROM {}, {using}", into.sql()));
             self.filtered(delete.where_clause.as_deref(), &mut sql)?;
             sql.push(')');

@@ -80,14 +80,7 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (from, to) if text.contains(&from) => {
             Some((Explicit, format!("refrain_in({}, $)", to.oid())))
         }
-        (Date, Timestamp) => way(Implicit, "($ || ' 00:00:00')"),
-        (Date, Timestamptz) => way(Implicit, "refrain_zoned($ || ' 00:00:00')"),
-        (Timestamp, Timestamptz) => way(Implicit, "refrain_zoned($)"),
-        (Timestamptz, Timestamp) => way(Assignment, "refrain_zoneless($)"),
-        (Timestamp, Date) => way(Assignment, "substr($, 1, 10)"),
-        (Timestamptz, Date) => way(Assignment, "substr(refrain_zoneless($), 1, 10)"),
-        (Timestamp, Time) => way(Assignment, "substr($, 12)"),
-        (Timestamptz, Time) => way(Assignment, "substr(refrain_zoneless($), 12)"),
+        (Date | Timestamp | Timestamptz, _) => of_moments(from, to),
         (from, to) if from.element().is_some() && to.element().is_some() => {
             // The elements of an array are converted as they are alone, where they stay the same.
             let (from, to) = (from.element()?, to.element()?);
@@ -100,6 +93,23 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         }
         (Jsonb, Json) => way(Assignment, "$"),
         (Json, Jsonb) => way(Assignment, "refrain_in(3802, $)"),
+        _ => None,
+    }
+}
+
+/// Returns the conversion of a moment to another type of moments.
+fn of_moments(from: Type, to: Type) -> Option<Way> {
+    use Type::*;
+    use Wanted::*;
+    match (from, to) {
+        (Date, Timestamp) => way(Implicit, "($ || ' 00:00:00')"),
+        (Date, Timestamptz) => way(Implicit, "refrain_zoned($ || ' 00:00:00')"),
+        (Timestamp, Timestamptz) => way(Implicit, "refrain_zoned($)"),
+        (Timestamptz, Timestamp) => way(Assignment, "refrain_zoneless($)"),
+        (Timestamp, Date) => way(Assignment, "substr($, 1, 10)"),
+        (Timestamptz, Date) => way(Assignment, "substr(refrain_zoneless($), 1, 10)"),
+        (Timestamp, Time) => way(Assignment, "substr($, 12)"),
+        (Timestamptz, Time) => way(Assignment, "substr(refrain_zoneless($), 12)"),
         _ => None,
     }
 }

@@ -4,8 +4,9 @@ use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, OnConflictAction, OnConflictClause};
 
 use crate::failure::{Failure, state};
+use crate::key_mark::GivenBy;
 
-use super::scope::{Attribute, FromItem, GivenBy, Scope};
+use super::scope::{Attribute, FromItem, Scope};
 use super::select::value_of;
 use super::target_table::{TargetTable, plain_scope};
 use super::value::name;

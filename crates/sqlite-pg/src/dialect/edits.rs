@@ -7,12 +7,30 @@
 
 use std::ops::Range;
 
+use refrain_grammar::protobuf::RangeVar;
 use refrain_sql::lex::{Lexer, TokenKind};
 
+use crate::comments;
 use crate::failure::Failure;
 use crate::standard;
 
+use super::scope::Attribute;
 use super::value::name;
+use super::{Translated, Translator, hints};
+
+/// A statement that does nothing.
+pub(super) const NOTHING: &str = "SELECT 1 WHERE 0";
+
+/// A part of a statement that runs behind SQLite's first statement, in the same transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FollowUp {
+    /// A table gets a new definition.
+    Edit(Box<SchemaEdit>),
+    /// A statement of PostgreSQL's dialect.
+    Statement(String),
+    /// A statement of SQLite's, which no client may send.
+    Sqlite(String),
+}
 
 /// A new definition of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,13 +77,13 @@ impl SchemaChange {
                     None => elements(sql)?.last()?.end + 1..sql.len(),
                 };
                 let old = sql.get(place.clone())?;
-                let plain = match old.split_once(standard::COMMENT) {
+                let plain = match old.split_once(comments::COMMENT) {
                     Some((before, rest)) => {
                         format!("{}{}", before.trim_end(), rest.split_once("*/")?.1)
                     }
                     None => old.trim_end().to_owned(),
                 };
-                let made = if text.is_empty() { String::new() } else { standard::comment(text) };
+                let made = if text.is_empty() { String::new() } else { comments::comment(text) };
                 Some(format!("{}{plain}{made}{}", sql.get(..place.start)?, sql.get(place.end..)?))
             }
             Self::Append { column, part } => {
@@ -100,6 +118,37 @@ impl SchemaEdit {
             foreign_key,
             refusal,
         }
+    }
+}
+
+impl Translator<'_> {
+    /// Makes a statement that gives a table a new definition.
+    pub(super) fn edit(
+        &mut self,
+        relation: &RangeVar,
+        foreign_key: Option<String>,
+        change: SchemaChange,
+        form: &str,
+    ) -> Translated<String> {
+        let (table, _) = self.table(relation)?;
+        let main = !table.starts_with("temp.");
+        let old = self.catalog.definition(&relation.relname).filter(|_| main);
+        let refusal = hints::refuse(form);
+        old.and_then(|old| change.apply(&old)).ok_or_else(|| refusal.clone())?;
+        let edit = SchemaEdit::of(&relation.relname, &table, change, foreign_key, refusal);
+        self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
+        Ok(format!("DELETE FROM {table} WHERE 0"))
+    }
+
+    /// Returns a column of a table.
+    pub(super) fn column_of(&self, called: &str, relation: &RangeVar) -> Translated<Attribute> {
+        let (_, attributes) = self.table(relation)?;
+        let known = attributes.into_iter().find(|known| known.name == called);
+        Ok(known.ok_or_else(|| {
+            let message =
+                format!("column \"{called}\" of relation \"{}\" does not exist", relation.relname);
+            Failure::new("42703", message)
+        })?)
     }
 }
 

@@ -446,7 +446,7 @@ impl Translator<'_> {
         // Constants are computed during the translation, in one step, and a pattern with many parts
         // may take long.
         let quick = matches!(&right.kind, ExprKind::Literal(it) if it.matches('%').count() <= 2);
-        let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
+        let left = self.with_blanks(left)?;
         let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
         let escape = match escape.map(|escape| self.expr(escape)).transpose()? {
             Some(Expr { kind: ExprKind::Literal(letter), .. }) if letter.chars().count() == 1 => {

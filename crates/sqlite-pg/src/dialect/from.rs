@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::arrays::longest;
+use super::arrays::no_partitions;
 use super::coerce::Wanted;
 use super::joins::{merge, merged, too_many};
 use super::nodes::names as names_of;
@@ -342,6 +343,10 @@ impl Translator<'_> {
         if super::SQLITE_FUNCTIONS.contains(&called.as_str()) || called.starts_with("pragma_") {
             return Err(NotTranslated::Sqlite);
         }
+        if called == "pg_get_keywords" && !it.ordinality && call.args.is_empty() {
+            let (relname, alias) = (called, it.alias.clone());
+            return self.named_table(&RangeVar { relname, alias, ..RangeVar::default() });
+        }
         if called != "generate_series" {
             return self.other_function(it, call, &called);
         }
@@ -402,7 +407,7 @@ impl Translator<'_> {
         call: &FuncCall,
         called: &str,
     ) -> Translated<String> {
-        let rows = matches!(called, "unnest" | "generate_subscripts");
+        let rows = matches!(called, "unnest" | "generate_subscripts" | "pg_partition_ancestors");
         let single = !it.ordinality && !it.lateral;
         if !it.coldeflist.is_empty() || it.is_rowsfrom || !rows && !single {
             return Err(hints::refuse("a function in FROM").into());
@@ -447,6 +452,9 @@ impl Translator<'_> {
                 return Err(hints::refuse("a function in FROM").into());
             };
             all = vec![self.of_dimension(array.clone(), dimension.clone())?];
+        }
+        if called == "pg_partition_ancestors" {
+            all = vec![no_partitions()];
         }
         let key = format!("{}.key", name(source));
         let (mut arrays, mut columns) = (Vec::new(), Vec::new());

@@ -11,11 +11,12 @@ use refrain_grammar::protobuf::{AConst, Node, a_const::Val};
 use refrain_sql::normalize::{self, Class, Span};
 
 use crate::decode::{self, Decoded};
+use crate::key_mark::GivenBy;
 use crate::types::Type;
 
 use super::Translator;
 use super::coerce::fitted;
-use super::scope::{Attribute, GivenBy};
+use super::scope::Attribute;
 use super::value::{Expr, digits};
 
 /// How a literal is bound.

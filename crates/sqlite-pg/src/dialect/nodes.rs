@@ -26,6 +26,16 @@ pub(super) fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
 
 /// Translates the functions that are called without parentheses.
 pub(super) fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
+    if let (Value::SvfopCurrentTimestampN | Value::SvfopLocaltimestampN, digits @ 0..=6) =
+        (it.op(), it.typmod)
+    {
+        let (sql, is, name) = match it.op() {
+            Value::SvfopCurrentTimestampN => ("now()", Type::Timestamptz, "current_timestamp"),
+            _ => ("refrain_zoneless(now())", Type::Timestamp, "localtimestamp"),
+        };
+        let sql = format!("refrain_fit({}, {sql}, {digits}, 1)", is.oid());
+        return Ok(Expr::typed(sql, is).named(name));
+    }
     let (sql, is, name) = match it.op() {
         Value::SvfopCurrentDate => {
             ("substr(refrain_zoneless(now()), 1, 10)", Type::Date, "current_date")

@@ -10,11 +10,10 @@ use crate::failure::Failure;
 use crate::standard;
 use crate::types::Type;
 
-use super::alter::NOTHING;
+use super::edits::{FollowUp, NOTHING};
 use super::expr::no_collation;
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
-use super::several::FollowUp;
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
@@ -328,6 +327,15 @@ impl Translator<'_> {
         let [only] = &drop.objects[..] else { return self.drop_several(drop, word) };
         let sql = dropped(only)?;
         let called = called(only);
+        let temporary = sql.starts_with("temp.").then_some("temp");
+        // SQLite would drop one whose name differs in case.
+        if word != "INDEX" && self.catalog.table(temporary, &called).is_none() {
+            if drop.missing_ok {
+                return Ok(NOTHING.to_owned());
+            }
+            let message = format!("{} \"{called}\" does not exist", word.to_ascii_lowercase());
+            return Err(Failure::new("42P01", message).into());
+        }
         let mut dependents = if cascade { self.dependents(&called) } else { Vec::new() };
         if dependents.is_empty() {
             self.alone(&called, word)?;

@@ -1,6 +1,7 @@
 //! Operators: the types of their operands and results, and SQLite's text for each.
 
 use crate::failure::Failure;
+use crate::standard::COMPUTES;
 use crate::types::Type;
 
 use super::Translator;
@@ -8,15 +9,6 @@ use super::coerce::{Wanted, is_implicit};
 use super::folding::of_both;
 use super::hints;
 use super::value::{Expr, ExprKind, real_literal};
-
-/// Functions for SQLite's arithmetic operators; those of integers check that the result fits.
-pub(crate) const COMPUTES: &[(&str, &str)] = &[
-    ("+", "refrain_add"),
-    ("-", "refrain_subtract"),
-    ("*", "refrain_multiply"),
-    ("/", "refrain_divide"),
-    ("%", "refrain_remainder"),
-];
 
 const BITS: &[&str] = &["&", "|"];
 
@@ -143,8 +135,11 @@ impl Translator<'_> {
             let sql = format!("({} {operator} {})", left.sql, right.sql);
             return Ok(Expr::made(sql, Type::Bool, &[&left, &right]));
         }
+        let open = |expr: &Expr| matches!(expr.kind, ExprKind::Parameter(_));
+        let given = left.whole && open(&right) || open(&left) && right.whole;
         let (left, right, is) = self.together(left, right, operator)?;
-        let numbers = is_number_beside_integer(&left, &right);
+        // The value of a `numeric` parameter is bound as a number.
+        let numbers = given || is_number_beside_integer(&left, &right);
         match is {
             Type::Json => return Err(no_operator(&left, operator, &right)),
             Type::Jsonb => return Err(hints::refuse("jsonb comparison")),
@@ -193,13 +188,22 @@ impl Translator<'_> {
         Err(hints::operator(operator))
     }
 
+    /// Converts the left side of a match to a text. A `char(n)` keeps its blanks there, as in the
+    /// server (`bpcharlike`).
+    pub(super) fn with_blanks(&mut self, left: Expr) -> Result<Expr, Failure> {
+        match left.is() {
+            Some(Type::Bpchar) => Ok(Expr { kind: ExprKind::Typed(Type::Text), ..left }),
+            _ => self.coerce(left, Type::Text, Wanted::Implicit),
+        }
+    }
+
     /// Translates a match with a regular expression.
     fn matched(&mut self, left: Expr, right: Expr, fold: bool, not: bool) -> Result<Expr, Failure> {
         let text = |expr: &Expr| expr.is().is_none_or(Type::is_text);
         if !text(&left) || !text(&right) {
             return Err(no_operator(&left, "~", &right));
         }
-        let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
+        let left = self.with_blanks(left)?;
         let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
         let not = if not { "NOT " } else { "" };
         let sql =

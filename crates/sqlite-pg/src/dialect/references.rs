@@ -40,7 +40,7 @@ impl Translator<'_> {
         }
         let mut theirs = Vec::new();
         for column in &columns {
-            let known = attributes.iter().find(|known| known.name.eq_ignore_ascii_case(column));
+            let known = attributes.iter().find(|known| known.name == *column);
             let message =
                 format!("column \"{column}\" referenced in foreign key constraint does not exist");
             theirs.push(known.ok_or_else(|| Failure::new("42703", message))?.is);

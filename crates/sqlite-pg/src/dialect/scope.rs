@@ -1,6 +1,9 @@
 //! Names and their meanings: the tables of a query and of the enclosing queries, and their columns.
 
+use std::borrow::Cow;
+
 use crate::failure::Failure;
+use crate::key_mark::GivenBy;
 use crate::types::Type;
 
 use super::value::{Expr, name, text_literal};
@@ -39,21 +42,6 @@ impl Attribute {
             None => format!("?{number}"),
         }
     }
-}
-
-/// The source of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GivenBy {
-    /// The statement, or the default.
-    Statement,
-    /// The statement: the column is SQLite's row number, which SQLite must not generate.
-    Key,
-    /// SQLite generates the next number, unless the statement has one: SERIAL.
-    Next,
-    /// SQLite generates the next number, unless the statement has one: IDENTITY BY DEFAULT.
-    ByDefault,
-    /// SQLite always generates the next number: IDENTITY ALWAYS.
-    Always,
 }
 
 /// The facts about the file that a translation needs.
@@ -191,10 +179,6 @@ impl FromItem {
     }
 }
 
-fn same(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
-}
-
 impl Scope {
     /// Finds the column of this name.
     ///
@@ -202,15 +186,14 @@ impl Scope {
     /// 42702 if there are several.
     fn column(&self, qualifier: Option<&str>, wanted: &str) -> Result<Option<&Column>, Failure> {
         if qualifier.is_none()
-            && let Some(joined) = self.joined.iter().find(|column| same(&column.name, wanted))
+            && let Some(joined) = self.joined.iter().find(|column| column.name == wanted)
         {
             return Ok(Some(joined));
         }
         let sources =
-            self.sources.iter().filter(|source| qualifier.is_none_or(|q| same(&source.alias, q)));
-        let fits = |column: &&Column| {
-            same(&column.name, wanted) && (qualifier.is_some() || !column.merged)
-        };
+            self.sources.iter().filter(|source| qualifier.is_none_or(|q| source.alias == q));
+        let fits =
+            |column: &&Column| column.name == wanted && (qualifier.is_some() || !column.merged);
         let mut found = sources.flat_map(|source| source.columns.iter()).filter(fits);
         let first = found.next();
         if found.next().is_some() {
@@ -221,7 +204,7 @@ impl Scope {
     }
 
     pub(super) fn has_source(&self, qualifier: &str) -> bool {
-        self.sources.iter().any(|source| same(&source.alias, qualifier))
+        self.sources.iter().any(|source| source.alias == qualifier)
     }
 
     /// Returns the columns of `*`.
@@ -233,7 +216,7 @@ impl Scope {
 
     /// Returns the columns of `t.*`.
     pub(super) fn all_of(&self, qualifier: &str) -> Option<Vec<Column>> {
-        let source = self.sources.iter().find(|source| same(&source.alias, qualifier))?;
+        let source = self.sources.iter().find(|source| source.alias == qualifier)?;
         Some(source.columns.clone())
     }
 
@@ -290,17 +273,32 @@ pub(super) fn find(
     let known = |qualifier: &str| scopes.iter().any(|scope| scope.has_source(qualifier));
     Err(match qualifier {
         None => {
-            Failure::new("42703", format!("column \"{wanted}\" does not exist")).hint(NO_COLUMN)
+            let failure = Failure::new("42703", format!("column \"{wanted}\" does not exist"));
+            failure.hint(in_other_case(scopes, wanted))
         }
         Some(qualifier) if known(qualifier) => {
             Failure::new("42703", format!("column {qualifier}.{wanted} does not exist"))
-                .hint(NO_COLUMN)
+                .hint(in_other_case(scopes, wanted))
         }
         Some(qualifier) => {
             let message = format!("missing FROM-clause entry for table \"{qualifier}\"");
             Failure::new("42P01", message)
         }
     })
+}
+
+/// Returns the hint for an unknown column: the one whose name differs in case alone, if any.
+fn in_other_case(scopes: &[Scope], wanted: &str) -> Cow<'static, str> {
+    let sources = scopes.iter().flat_map(|scope| &scope.sources);
+    let mut columns = sources.flat_map(|source| &source.columns);
+    match columns.find(|column| column.name.eq_ignore_ascii_case(wanted)) {
+        Some(column) => format!(
+            "Perhaps you meant to reference the column \"{}\": names without quotes are in lower case.",
+            column.name
+        )
+        .into(),
+        None => NO_COLUMN.into(),
+    }
 }
 
 fn qualified(scope: &Scope, column: &Column) -> String {

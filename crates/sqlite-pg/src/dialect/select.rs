@@ -2,15 +2,16 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    Alias, LimitOption, LockClauseStrength, Node, ResTarget, SelectStmt, SetOperation, a_const::Val,
+    LimitOption, Node, ResTarget, SelectStmt, SetOperation, a_const::Val,
 };
 
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::locking::locks_no_rows;
 use super::operators::is_equated;
-use super::scope::{Scope, find};
+use super::scope::{FromItem, Scope, find};
 use super::targets::Target;
 use super::value::{Bare, Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, location, strings};
@@ -79,63 +80,6 @@ impl Translator<'_> {
             made.sql = format!("{with}{}", made.sql);
         }
         Ok(made)
-    }
-
-    /// Checks FOR UPDATE and the like. Such a query gets the right to write, which one transaction
-    /// has at a time, so that no other one changes the rows before it ends.
-    fn locking(&mut self, select: &SelectStmt) -> Result<(), Failure> {
-        for node in &select.locking_clause {
-            let Some(NodeEnum::LockingClause(clause)) = &node.node else {
-                return Err(hints::unknown());
-            };
-            let word = match clause.strength() {
-                LockClauseStrength::LcsForupdate => "UPDATE",
-                LockClauseStrength::LcsFornokeyupdate => "NO KEY UPDATE",
-                LockClauseStrength::LcsForkeyshare => "KEY SHARE",
-                _ => "SHARE",
-            };
-            let refused = match () {
-                () if select.op() != SetOperation::SetopNone => "UNION/INTERSECT/EXCEPT",
-                () if !select.values_lists.is_empty() => "VALUES",
-                () if !select.distinct_clause.is_empty() => "DISTINCT clause",
-                () if !select.group_clause.is_empty() => "GROUP BY clause",
-                () if select.having_clause.is_some() => "HAVING clause",
-                () => "",
-            };
-            if !refused.is_empty() {
-                return Err(locks_no_rows(word, &format!("with {refused}")));
-            }
-            let of = |node: &Node| match &node.node {
-                Some(NodeEnum::RangeVar(relation)) => Some(relation.relname.clone()),
-                _ => None,
-            };
-            for table in clause.locked_rels.iter().filter_map(of) {
-                if !select.from_clause.iter().any(|item| has_alias(item, &table)) {
-                    let message = format!(
-                        "relation \"{table}\" in FOR {word} clause not found in FROM clause"
-                    );
-                    return Err(Failure::new("42P01", message));
-                }
-            }
-            let table = select.from_clause.iter().find_map(|item| self.locked(item));
-            self.locks = self.locks.take().or(table);
-        }
-        Ok(())
-    }
-
-    /// Returns a table in an item of FROM, as SQL.
-    fn locked(&self, item: &Node) -> Option<String> {
-        match item.node.as_ref()? {
-            NodeEnum::RangeVar(relation) => {
-                let (sql, columns) = self.table(relation).ok()?;
-                columns.iter().all(|column| column.writable).then_some(sql)
-            }
-            NodeEnum::JoinExpr(join) => {
-                let side = |side: &Option<Box<Node>>| self.locked(side.as_deref()?);
-                side(&join.larg).or_else(|| side(&join.rarg))
-            }
-            _ => None,
-        }
     }
 
     fn simple(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
@@ -273,16 +217,26 @@ impl Translator<'_> {
 
     /// Translates GROUP BY. From then on the scope has its expressions.
     fn group(&mut self, select: &SelectStmt) -> Translated<Vec<String>> {
-        let mut groups = Vec::new();
+        let (mut groups, mut values) = (Vec::new(), Vec::new());
         for node in &select.group_clause {
             let value = self.group_item(node, &select.target_list)?;
             if value.aggregate {
                 return Err(hints::aggregate("GROUP BY").into());
             }
             let value = self.settle(value)?;
-            is_equated(&value)?;
-            groups.push(value.sql);
+            groups.push(value.sql.clone());
+            values.push(value);
         }
+        // A group is one row of a table whose key it has, whatever its other columns are.
+        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
+        let of_key = |value: &&Expr| {
+            let has = |source: &&FromItem| source.columns.iter().any(|it| it.sql == value.sql);
+            let source = scope.sources.iter().find(has);
+            let mut keys =
+                source.iter().flat_map(|it| &it.columns).filter(|it| it.key > 0).peekable();
+            keys.peek().is_some() && keys.all(|key| groups.contains(&key.sql))
+        };
+        values.iter().filter(|value| !of_key(value)).try_for_each(is_equated)?;
         if (!groups.is_empty() || select.having_clause.is_some())
             && let Some(scope) = self.scopes.last_mut()
         {
@@ -451,31 +405,6 @@ fn refuse_parts(select: &SelectStmt) -> Result<(), Failure> {
         return Err(hints::refuse("GROUPING SETS"));
     }
     Ok(())
-}
-
-fn locks_no_rows(word: &str, what: &str) -> Failure {
-    Failure::unsupported(format!("FOR {word} is not allowed {what}"))
-        .hint("lock the rows of the tables in a query of its own")
-}
-
-/// True if an item of FROM has this alias, or a part of it has.
-fn has_alias(item: &Node, called: &str) -> bool {
-    let named = |alias: Option<&Alias>| alias.is_some_and(|alias| alias.aliasname == called);
-    match &item.node {
-        Some(NodeEnum::RangeVar(it)) => match &it.alias {
-            Some(alias) => alias.aliasname == called,
-            None => it.relname == called,
-        },
-        Some(NodeEnum::RangeSubselect(it)) => named(it.alias.as_ref()),
-        Some(NodeEnum::RangeFunction(it)) => named(it.alias.as_ref()),
-        Some(NodeEnum::JoinExpr(it)) => {
-            let side = |side: &Option<Box<Node>>| {
-                side.as_deref().is_some_and(|item| has_alias(item, called))
-            };
-            named(it.alias.as_ref()) || side(&it.larg) || side(&it.rarg)
-        }
-        _ => false,
-    }
 }
 
 /// Returns the value of a node in the list of SELECT.

@@ -13,20 +13,9 @@ use refrain_sql::lex::{Lexer, TokenKind};
 
 use crate::failure::Failure;
 
-use super::edits::{SchemaChange, SchemaEdit};
+use super::edits::{FollowUp, SchemaChange};
 use super::value::name;
 use super::{NotTranslated, Translated, Translator, hints, strings, text_of, translate};
-
-/// A part of a statement that runs behind SQLite's first statement, in the same transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FollowUp {
-    /// A table gets a new definition.
-    Edit(SchemaEdit),
-    /// A statement of PostgreSQL's dialect.
-    Statement(String),
-    /// A statement of SQLite's, which no client may send.
-    Sqlite(String),
-}
 
 impl Translator<'_> {
     /// Translates the first of several statements; the others follow it.

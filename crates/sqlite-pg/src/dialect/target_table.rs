@@ -24,7 +24,7 @@ impl TargetTable {
     }
 
     pub(super) fn attribute(&self, wanted: &str) -> Result<&Attribute, Failure> {
-        let found = self.attributes.iter().find(|known| known.name.eq_ignore_ascii_case(wanted));
+        let found = self.attributes.iter().find(|known| known.name == wanted);
         found.ok_or_else(|| {
             let message =
                 format!("column \"{wanted}\" of relation \"{}\" does not exist", self.table);

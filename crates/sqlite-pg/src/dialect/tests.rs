@@ -1,5 +1,7 @@
 //! Tests of translations and refusals, word for word.
 
+use crate::key_mark::GivenBy;
+
 use super::*;
 
 /// A catalog with two tables.

@@ -6,11 +6,12 @@ use refrain_grammar::protobuf::{
 };
 
 use crate::failure::{Failure, state};
+use crate::key_mark::GivenBy;
 use crate::types::Type;
 
 use super::assignments::missing;
 use super::conflict::once;
-use super::scope::{Attribute, GivenBy, Scope};
+use super::scope::{Attribute, Scope};
 use super::select::{ExpectedColumns, Output};
 use super::sets::written_rows;
 use super::target_table::{TargetTable, plain_scope};

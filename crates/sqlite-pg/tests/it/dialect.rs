@@ -277,6 +277,60 @@ fn moments_are_computed_as_the_server_does() {
 }
 
 #[test]
+fn names_are_found_in_their_own_case_alone() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (\"createdAt\" INT, b TEXT); INSERT INTO t VALUES (1, 'x')");
+    assert_eq!(answers(&mut client, "SELECT \"createdAt\" FROM t AS \"T\"")[1], "row 1");
+    for (text, sqlstate) in [
+        ("SELECT createdAt FROM t", "42703"),
+        ("SELECT \"B\" FROM t", "42703"),
+        ("SELECT t.b FROM t AS \"T\"", "42P01"),
+        ("SELECT b FROM \"T\"", "42P01"),
+        ("INSERT INTO t (createdAt) VALUES (2)", "42703"),
+        ("UPDATE t SET createdAt = 2", "42703"),
+        ("ALTER TABLE t DROP COLUMN createdAt", "42703"),
+        ("ALTER TABLE t RENAME createdAt TO c", "42703"),
+        ("DROP TABLE \"T\"", "42P01"),
+    ] {
+        assert_eq!(answers(&mut client, text), [format!("error {sqlstate}")], "{text}");
+    }
+    assert_eq!(answers(&mut client, "DROP TABLE IF EXISTS \"T\""), ["DROP TABLE"]);
+    assert_eq!(answers(&mut client, "SELECT count(*) FROM t")[1], "row 1");
+}
+
+#[test]
+fn a_char_is_matched_with_its_blanks() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE c (a CHAR(4), b VARCHAR(4)); INSERT INTO c VALUES ('ab', 'ab')");
+    let text = "SELECT a LIKE 'ab', a LIKE 'ab  ', a ILIKE 'AB__', a ~ '^ab$', b LIKE a, a::text LIKE 'ab' FROM c";
+    assert_eq!(answers(&mut client, text)[1], "row f|t|t|f|t|t");
+}
+
+#[test]
+fn a_row_is_deleted_by_another_table_and_set_to_its_defaults() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT 7, j JSONB)");
+    client.query("CREATE TABLE u (id INT, t_id INT); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)");
+    client.query("INSERT INTO u VALUES (1, 1), (1, 1), (2, 3)");
+    let deleted = answers(
+        &mut client,
+        "DELETE FROM t AS x USING u WHERE x.id = t_id AND u.id = 1 RETURNING x.v",
+    );
+    assert_eq!(deleted, ["columns v:23", "row 1", "DELETE 1"]);
+    assert_eq!(
+        answers(&mut client, "UPDATE t SET v = DEFAULT WHERE id = 2 RETURNING v")[1],
+        "row 7"
+    );
+    // A group is one row where the key is in it, so its jsonb is not compared.
+    let grouped = answers(&mut client, "SELECT id, j, count(*) FROM t GROUP BY id, j ORDER BY id");
+    assert_eq!(grouped[1..3], ["row 2|null|1", "row 3|null|1"]);
+    assert_eq!(answers(&mut client, "SELECT j FROM t GROUP BY j"), ["error 0A000"]);
+}
+
+#[test]
 fn comments_are_kept_with_the_table() {
     let place = Place::new();
     let mut client = client(&place);

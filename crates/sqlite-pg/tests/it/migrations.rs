@@ -147,7 +147,8 @@ fn a_violated_constraint_is_told_with_its_names_and_values() {
         ),
         (
             "DELETE FROM t WHERE a < 3",
-            "update or delete on table \"t\" violates foreign key constraint \"u_t_id_fkey\" on table \"u\"|Key (id)=(1) is still referenced from table \"u\".|u||u_t_id_fkey",
+            "update or delete on table \"t\" violates foreign key constraint \"u_t_id_fkey\" on table \"u\"|\
+             Key (id)=(1) is still referenced from table \"u\".|u||u_t_id_fkey",
         ),
         (
             "INSERT INTO u (c) VALUES (-1)",

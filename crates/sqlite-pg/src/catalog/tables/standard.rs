@@ -22,6 +22,17 @@ pub(super) const RELATIONS: &[Relation] = &[
          pg_namespace",
     ),
     (
+        "information_schema_sequences",
+        "sequence_catalog name, sequence_schema name, sequence_name name, data_type varchar, \
+         numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, start_value \
+         varchar, minimum_value varchar, maximum_value varchar, increment varchar, cycle_option \
+         varchar",
+        "SELECT current_database(), 'public', name, format_type(atttypid, -1), CASE atttypid WHEN \
+         21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0, '1', '1', CASE atttypid WHEN 21 THEN \
+         '32767' WHEN 23 THEN '2147483647' ELSE '9223372036854775807' END, '1', 'NO' FROM \
+         refrain_sequence WHERE given = 'n'",
+    ),
+    (
         "information_schema_views",
         "table_catalog name, table_schema name, table_name name, view_definition varchar, \
          check_option varchar, is_updatable varchar, is_insertable_into varchar, \
@@ -46,13 +57,16 @@ pub(super) const RELATIONS: &[Relation] = &[
          varchar, identity_maximum varchar, identity_minimum varchar, identity_cycle varchar, \
          is_generated varchar, generation_expression varchar, is_updatable varchar",
         "SELECT current_database(), 'public', o.name, c.attname, c.attnum, iif(c.given = 'n', \
-         'nextval(''' || refrain_identifier(o.name || '_' || c.attname || '_seq') || '''::regclass)', \
+         'nextval(''' || refrain_identifier(o.name || '_' || c.attname || '_seq') || \
+         '''::regclass)', \
          refrain_default(c.adbin, c.atttypid)), iif(c.attnotnull, 'NO', 'YES'), \
-         format_type(c.atttypid, -1), iif(c.atttypid IN (1083, 1114, 1184), NULL, refrain_limit(c.declared)), CASE WHEN c.atttypid IN (25, \
+         format_type(c.atttypid, -1), iif(c.atttypid IN (1083, 1114, 1184), NULL, \
+         refrain_limit(c.declared)), CASE WHEN c.atttypid IN (25, \
          1042, 1043) THEN coalesce(refrain_limit(c.declared) * 4, 1073741824) END, CASE \
          c.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 \
          THEN 53 END, iif(c.atttypid IN (20, 21, 23, 700, 701), 2, NULL), iif(c.atttypid IN (20, \
-         21, 23), 0, NULL), CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN coalesce(refrain_limit(c.declared), 6) WHEN c.atttypid = \
+         21, 23), 0, NULL), CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN \
+         coalesce(refrain_limit(c.declared), 6) WHEN c.atttypid = \
          1082 THEN 0 END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
          current_database(), 'pg_catalog', (SELECT value ->> 2 FROM json_each(refrain_types()) \
          WHERE value ->> 0 = c.atttypid), NULL, NULL, NULL, NULL, c.attnum || '', 'NO', \

@@ -22,8 +22,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          403 ELSE 0 END, iif(r.kind = 'v', 0, r.oid), 0, 0, -1.0, 0, 0, EXISTS (SELECT 1 FROM \
          refrain_index i WHERE i.table_oid = r.oid), 0, 'p', r.kind, (SELECT count(*) FROM \
          refrain_column c WHERE c.attrelid = r.oid), (SELECT count(*) FROM refrain_constraint k \
-         WHERE k.table_oid = r.oid AND k.contype = 'c'), r.kind = 'v', EXISTS (SELECT 1 FROM refrain_constraint k WHERE k.contype = 'f' AND r.oid \
-         IN (k.table_oid, k.target_oid)), 0, 0, 0, 1, iif(r.kind \
+         WHERE k.table_oid = r.oid AND k.contype = 'c'), r.kind = 'v', EXISTS (SELECT 1 FROM \
+         refrain_constraint k WHERE k.contype = 'f' AND r.oid IN \
+         (k.table_oid, k.target_oid)), 0, 0, 0, 1, iif(r.kind \
          = 'r', 'd', 'n'), 0, 0, NULL, NULL, NULL, 1259 FROM refrain_relation r",
     ),
     (
@@ -35,7 +36,8 @@ pub(super) const RELATIONS: &[Relation] = &[
          attinhcount int4, attcollation oid, attacl _aclitem, attoptions _text, attfdwoptions \
          _text",
         "SELECT c.attrelid, c.attname, c.atttypid, -1, t.typlen, c.attnum, 0, -1, \
-         coalesce(refrain_limit(c.declared) + iif(c.atttypid IN (1083, 1114, 1184), 0, 4), -1), t.typbyval, t.typalign, t.typstorage, '', \
+         coalesce(refrain_limit(c.declared) + iif(c.atttypid IN (1083, 1114, 1184), 0, 4), -1), \
+         t.typbyval, t.typalign, t.typstorage, '', \
          c.attnotnull, c.adbin IS NOT NULL OR coalesce(c.given = 'n', 0), 0, CASE WHEN c.given IN \
          ('a', 'd') THEN c.given ELSE '' END, iif(c.hidden > 1, 's', ''), 0, 1, 0, \
          t.typcollation, NULL, NULL, NULL FROM refrain_column c JOIN refrain_type t ON t.oid = \
@@ -115,6 +117,12 @@ pub(super) const RELATIONS: &[Relation] = &[
          deptype char",
         "SELECT 1259, oid, 0, 1259, table_oid, attnum, iif(given = 'n', 'a', 'i') FROM \
          refrain_sequence",
+    ),
+    (
+        "pg_get_keywords",
+        "word text, catcode char, barelabel bool, catdesc text, baredesc text",
+        "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM \
+         json_each(refrain_keywords())",
     ),
     (
         "pg_settings",

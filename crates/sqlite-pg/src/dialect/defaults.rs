@@ -1,0 +1,54 @@
+//! Defaults of columns.
+
+use refrain_grammar::protobuf::Node;
+
+use crate::failure::Failure;
+use crate::types::Type;
+
+use super::coerce::Wanted;
+use super::edits::SchemaChange;
+use super::scope::{Attribute, Scope};
+use super::value::ExprKind;
+use super::{NotTranslated, Translated, Translator};
+
+impl Translator<'_> {
+    /// Translates a DEFAULT, of constants and functions.
+    pub(super) fn default_of(
+        &mut self,
+        node: &Node,
+        is: Type,
+        limit: Option<u32>,
+    ) -> Translated<String> {
+        let scopes = std::mem::replace(&mut self.scopes, vec![Scope::default()]);
+        let value = self.expr(node);
+        self.scopes = scopes;
+        let value = value.map_err(without_columns)?;
+        if value.aggregate {
+            let message = "aggregate functions are not allowed in DEFAULT expressions";
+            return Err(Failure::new("42803", message).into());
+        }
+        let null = value.kind == ExprKind::Null;
+        let value = self.fit(value, is, limit, Wanted::Assignment)?;
+        Ok(if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({})", value.sql) })
+    }
+}
+
+/// Replaces the errors about columns in a DEFAULT, which must not name any.
+fn without_columns(stop: NotTranslated) -> NotTranslated {
+    match stop {
+        NotTranslated::Refused(failure) if ["42703", "42P01"].contains(&failure.sqlstate) => {
+            let message = "cannot use column reference in DEFAULT expression";
+            let hint = "a default is made of constants and functions";
+            Failure { position: failure.position, ..Failure::unsupported(message).hint(hint) }
+                .into()
+        }
+        stop => stop,
+    }
+}
+
+/// Returns the change that takes away a column's default; none if it has none.
+pub(super) fn without_default(column: &Attribute) -> Option<SchemaChange> {
+    let default = column.default.as_ref()?;
+    let from = vec![format!(" DEFAULT ({default})"), format!(" DEFAULT {default}")];
+    Some(SchemaChange::Column { column: column.name.clone(), from, to: String::new() })
+}
