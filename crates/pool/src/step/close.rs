@@ -54,13 +54,17 @@ impl<P: Protocol> Step<'_, P> {
     /// Counts out a server of a pool, and tells those who may connect one: the heir of the server's
     /// room, and others that wait.
     pub(crate) fn count_out(&mut self, pool: &PoolShared<P>, heir: Option<(PoolId, Core)>) {
-        let (shared, own) =
-            (self.engine.core_state.shared.clone(), self.engine.core_state.core);
+        let (shared, own) = (self.engine.core_state.shared.clone(), self.engine.core_state.core);
         let heir = heir.and_then(|(id, core)| Some((shared.pool_of(id)?, core)));
         let gone = shared.counts.server_gone(pool, heir.as_ref().map(|(heir, _)| &**heir));
         if let Some((heir, core)) = heir {
-            let (pool, is_counted) = (heir.id, gone.is_inherited);
-            self.ports.act(Action::Tell { core, message: CoreMessage::RoomFor { pool, is_counted } });
+            let pool = heir.id;
+            let message = match gone.is_inherited {
+                true => CoreMessage::RoomFor { pool, is_counted: true },
+                // Another limit is reached as well.
+                false => CoreMessage::Room { pool },
+            };
+            self.ports.act(Action::Tell { core, message });
         }
         for (pool, core) in gone.waiting {
             if core == own {

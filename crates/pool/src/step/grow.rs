@@ -82,7 +82,8 @@ impl<P: Protocol> Step<'_, P> {
         let presses = since.after(PATIENCE) <= now;
         let counts = &shared.counts;
         let is_short = || {
-            let is_full = pool.settings.hosts.is_none() && shared.full_hosts.has(&pool.settings.host);
+            let is_full =
+                pool.settings.hosts.is_none() && shared.full_hosts.has(&pool.settings.host);
             is_full || counts.shortage(&pool.shared).is_some()
         };
         if !presses && counts.servers(id) > 0 || !is_short() {

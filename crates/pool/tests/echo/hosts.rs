@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Makes cores whose database has three hosts, with these further options of its.
 fn world(cores: u16, options: &str) -> World {
-    let database = "[databases.\"*\"]\nurl = \"postgres://u@a:1,b:2,c:3\"";
+    let database = "[databases.\"*\"]\nurl = \"postgres://a:1,b:2,c:3\"";
     World::of_cores(cores, &format!("{database}\n{options}\n"))
 }
 
@@ -207,12 +207,12 @@ fn a_login_that_one_pool_cannot_make_keeps_no_other_from_the_host() {
 
 #[test]
 fn a_cancel_request_goes_to_the_host_of_the_server() {
-    let mut world = World::new("[databases.\"*\"]\nurl = \"postgres://u@a:1\"");
+    let mut world = World::new("[databases.\"*\"]\nurl = \"postgres://a:1\"");
     let (anna, line) = crate::cancel::client(&mut world, 0);
     world.servers_answer = false;
     world.says(anna, "slow");
     // The servers move, and the one that works for the client is where it was.
-    world.reload("[databases.\"*\"]\nurl = \"postgres://u@b:2\"");
+    world.reload("[databases.\"*\"]\nurl = \"postgres://b:2\"");
     let before = world.connects();
     crate::cancel::cancel(&mut world, 0, &line);
     assert_eq!(world.hosts_since(before), [A]);
