@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use refrain_config::{Backend, Options};
+use refrain_config::{Backend, Database, Options};
 use refrain_drive::{Driver, Kernel};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
@@ -101,6 +101,8 @@ pub(crate) trait AnyCores: Send + Sync {
     fn serves(&self, backend: Backend) -> bool;
     /// Returns a snapshot of each core. What is PostgreSQL's alone is empty.
     fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot>;
+    /// Returns the databases of which no host may serve, as far as is known.
+    fn unreachable(&self) -> Vec<Database>;
     /// Returns the counts of connections of clients.
     fn lobby(&self) -> &Lobby;
     /// Counts the servers of a database, or of all.
@@ -149,6 +151,10 @@ impl<P: Served> AnyCores for Cores<P> {
     fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot> {
         let snapshots = self.snapshots(timeout).into_iter();
         snapshots.map(|one| one.of_another(P::client_view_of, P::server_view_of)).collect()
+    }
+
+    fn unreachable(&self) -> Vec<Database> {
+        self.shared.unreachable()
     }
 
     fn lobby(&self) -> &Lobby {

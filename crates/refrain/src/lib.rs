@@ -58,6 +58,7 @@ mod sum;
 mod metrics;
 mod admin;
 mod check;
+mod ready;
 mod advise;
 mod program;
 mod pgbouncer;

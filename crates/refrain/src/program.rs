@@ -21,7 +21,7 @@ use crate::pid_file::PidFile;
 use crate::source::Source;
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::workers::{Shared, Threads};
-use crate::{admin, core_files, http, log, metrics, signals};
+use crate::{admin, core_files, http, log, metrics, ready, signals};
 
 /// A running program.
 pub struct Program {
@@ -105,8 +105,9 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     }
     admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
     if let Some(bound) = opened.metrics {
-        let of = Arc::clone(&state);
-        http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg_state))?;
+        let (of, reached) = (Arc::clone(&state), Arc::clone(&state));
+        let text = move || metrics::text(&of, &pg_state);
+        http::serve(bound, Arc::clone(&state), text, move || ready::obstacles(&reached))?;
     }
     let addresses = state.addresses.clone();
     let pid_file = PidFile::write(opened.options.general.pidfile.as_deref())?;
