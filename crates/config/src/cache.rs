@@ -212,6 +212,11 @@ impl Cache {
         PoolCache { is_on: hints || !self.rules.is_empty(), hints, rules }
     }
 
+    /// Whether a rule is for this user, and not for all.
+    pub(crate) fn has_rule_of(&self, user: &str) -> bool {
+        self.rules.iter().any(|rule| rule.user.as_deref() == Some(user))
+    }
+
     /// Returns the limits of memory: that of all rules without a quota, and then the quotas.
     pub fn limits(&self) -> Vec<usize> {
         let quotas = self.rules.iter().filter_map(|rule| rule.memory);

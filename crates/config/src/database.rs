@@ -173,6 +173,9 @@ table! {
         NewConnections, takes ["app"], not [];
 
     /// User name for logging in to the server; if unset, the client's user name.
+    ///
+    /// With a fixed user, all clients of the database share one pool, except users with options of
+    /// their own (`docs/decisions/0107-one-pool-for-a-fixed-user.md`).
     user: Option<String>,
         NewConnections, takes ["app"], not [];
 
@@ -358,6 +361,9 @@ table! {
         NewConnections, takes ["8"], not ["0", "cores"];
 
     /// Server connections over all pools of the database. Under `*`, the limit of each name.
+    ///
+    /// At the limit, a pool whose clients wait gets the room of the server of another pool that was
+    /// idle for longest (`servers_evicted` in the metrics, `server_evicted` in the log).
     max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
         Reload, takes ["100"], not ["0"];
 

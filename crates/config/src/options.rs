@@ -46,8 +46,6 @@ pub struct ResolvedPool {
     pub max_database_client_connections: Option<u32>,
     /// Server connections over all pools of the user.
     pub max_user_connections: Option<u32>,
-    /// Clients of the user.
-    pub max_user_client_connections: Option<u32>,
 }
 
 /// How the users of a database are looked up.
@@ -184,6 +182,33 @@ impl Options {
         own.chain([&self.general.auth_user]).any(|other| other.as_deref() == Some(user))
     }
 
+    /// Returns the name that a database's servers have in common for a user: all such users share
+    /// one pool. `None` if the user has a pool of its own, since the database has no fixed user, or
+    /// since the user's options or rules of the cache are not those of other users.
+    pub fn common_user(&self, database: &str, user: &str) -> Option<&str> {
+        let entry = self.database(database)?;
+        let login = entry.server.user.as_deref()?;
+        let knows_password = entry.server.password.is_some()
+            || self.user(login).is_some_and(|user| user.secret.plain().is_some());
+        // Servers may take the secret that a client proves.
+        let by_client = !knows_password && (user == login || entry.is_mysql());
+        let any = self.entry(User::ANY);
+        let is_like_any = self.options_of(user).is_none_or(|own| {
+            own.max_connections.is_none()
+                && any.map_or(own.pool.is_empty(), |any| own.pool == any.pool)
+        });
+        let shares = entry.server.host.is_remote()
+            && !by_client
+            && is_like_any
+            && !self.cache.has_rule_of(user);
+        shares.then_some(login)
+    }
+
+    /// Returns the number of clients that a user may have; `None` is no limit.
+    pub fn max_clients_of(&self, user: &str) -> Option<u32> {
+        self.options_of(user).and_then(|user| user.max_client_connections)
+    }
+
     /// Returns all options that apply to a user of a database; `None` if there is no such database.
     pub fn pool(&self, database: &str, user: &str) -> Option<ResolvedPool> {
         let entry = self.database(database)?;
@@ -204,7 +229,6 @@ impl Options {
             max_database_connections: entry.max_connections,
             max_database_client_connections: entry.max_client_connections,
             max_user_connections: known.and_then(|user| user.max_connections),
-            max_user_client_connections: known.and_then(|user| user.max_client_connections),
         })
     }
 }

@@ -77,8 +77,9 @@ table! {
 
     /// Server connections of a pool.
     ///
-    /// A pool serves one user of one database. With rules of the cache it may have one more for a
-    /// moment, to find out whether the user may log in still (`docs/cache.md`).
+    /// A pool serves one user of one database, or all users of a database that has a fixed `user`.
+    /// With rules of the cache it may have one more for a moment, to find out whether the user may
+    /// log in still (`docs/cache.md`).
     pool_size: u32 = "20" ["1" to "100000"],
         Reload, takes ["1", "500"], not ["0", "many", "-1", "unlimited"];
 

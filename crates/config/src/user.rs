@@ -55,6 +55,9 @@ table! {
         NewConnections, takes ["secret", "md5d41d8cd98f00b204e9800998ecf8427e"], not ["SCRAM-SHA-256$x"];
 
     /// Server connections over all pools of the user. Under `*`, the limit of each user.
+    ///
+    /// At the limit, a pool whose clients wait gets the room of the server of another pool that was
+    /// idle for longest (`servers_evicted` in the metrics, `server_evicted` in the log).
     max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
         Reload, takes ["100"], not ["0"];
 

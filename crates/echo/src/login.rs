@@ -29,6 +29,8 @@ pub(crate) fn asks_for_tls(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]
 
 /// The line of a server that is not in the state that its pool wants.
 pub(crate) const UNSUITED: &[u8] = b"unsuited\n";
+/// The line of a server that has no room for one more session.
+const FULL: &[u8] = b"full\n";
 /// The line of a server that may not be in that state.
 pub(crate) const DOUBTFUL: &[u8] = b"doubtful\n";
 
@@ -58,13 +60,13 @@ fn enter(step: &mut Step<'_, Echo>, client: Conn, database: &str, user: &str) {
     let Some(pool) = shared.pool(database, user) else {
         return step.end_client(client, DisconnectReason::UnknownDatabase);
     };
-    if !step.count_as(client, Counted::Client) || shared.counts.admit_client(&pool).is_err() {
+    if !step.count_as(client, Counted::Client) || shared.admit_client(&pool, user).is_err() {
         return step.end_client(client, DisconnectReason::TooManyClients);
     }
     if let Some(c) = step.engine.connections.client(client) {
         c.session.phase = Phase::Entering;
     }
-    step.enter(client, &pool);
+    step.enter(client, &pool, user);
 }
 
 /// Begins the login to a server that is connected, unless it speaks first.
@@ -90,9 +92,17 @@ pub(crate) fn answered(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
         step.ports.out(server).extend(TLS);
         return step.start_tls(server);
     }
-    if line == UNSUITED {
-        let (cause, kind) = (DisconnectReason::ServerLogin, FailureKind::Unsuited);
-        step.drop_failed(server, &ConnectFailure { cause, why: "unsuited", kind, refusal: None });
+    let kind = match line {
+        UNSUITED => Some(FailureKind::Unsuited),
+        FULL => Some(FailureKind::Full),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        let Some(id) = step.engine.connections.server(server).map(|s| s.pool()) else { return };
+        let (cause, why) = (DisconnectReason::ServerLogin, "not now");
+        if step.drop_failed(server, &ConnectFailure { cause, why, kind, refusal: None }) {
+            step.fail_waiting(id, (cause, why), |_, _| None);
+        }
         return;
     }
     let line = String::from_utf8_lossy(line);

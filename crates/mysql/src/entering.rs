@@ -292,7 +292,7 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     };
     let admitted =
-        step.count_as(conn, Counted::Client) && shared.counts.admit_client(&pool).is_ok();
+        step.count_as(conn, Counted::Client) && shared.admit_client(&pool, &user).is_ok();
     if !admitted {
         return step.end_client(conn, DisconnectReason::TooManyClients);
     }
@@ -303,7 +303,7 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
             pool.login_changes();
         }
     }
-    step.enter(conn, &pool);
+    step.enter(conn, &pool, &user);
 }
 
 /// Ends the login of a client whose schema has no entry.

@@ -70,6 +70,8 @@ pub struct Client<P: Parts> {
     pub(crate) counted: Counted,
     /// The client's pool, from [`Phase::Entering`] on.
     pub(crate) pool: PoolId,
+    /// The user, from [`Phase::Entering`] on.
+    pub(crate) user: Arc<str>,
     /// The server lent to the client.
     pub(crate) link: Option<Conn>,
     /// Input that has not been handled yet.
@@ -121,6 +123,7 @@ impl<P: Parts> Client<P> {
             secured: None,
             counted: Counted::Login,
             pool: PoolId::NONE,
+            user: Arc::default(),
             link: None,
             inbox: Inbox::default(),
             waiting_for: WaitingFor::Nothing,
@@ -165,6 +168,11 @@ impl<P: Parts> Client<P> {
     #[inline]
     pub fn pool(&self) -> PoolId {
         self.pool
+    }
+
+    /// Returns the user, once the client has authenticated.
+    pub fn user(&self) -> &Arc<str> {
+        &self.user
     }
 
     /// Returns the server lent to the client.

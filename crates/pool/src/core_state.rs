@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::agenda::Agenda;
 use crate::database_drain::DatabaseDrain;
 use crate::event::Action;
-use crate::ids::{Core, PoolId};
+use crate::ids::{ClientSerial, Conn, Core, PoolId};
 use crate::message::CoreMessage;
 use crate::parts::Parts;
 use crate::pool::Pool;
@@ -36,6 +36,8 @@ pub struct CoreState<P: Parts> {
     pub(crate) draining: bool,
     /// The databases that are drained.
     pub database_drain: DatabaseDrain,
+    /// Clients in a transaction that are not allowed any more, while their pool stays.
+    pub(crate) unwelcome: Vec<(Conn, ClientSerial)>,
     /// Sum of the counters of the pools that this core has closed.
     pub(crate) forgotten: Counters<P::Counters>,
     /// The earliest time at which a client may have done nothing for too long.
@@ -55,6 +57,7 @@ impl<P: Parts> CoreState<P> {
             shared,
             draining: false,
             database_drain: DatabaseDrain::default(),
+            unwelcome: Vec::new(),
             forgotten: Counters::default(),
             idle_due: Now(u64::MAX),
             agenda: Agenda::default(),

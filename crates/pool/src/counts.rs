@@ -167,7 +167,12 @@ impl Counts {
     /// # Errors
     /// If the client's database or user has as many clients as allowed. The client is not counted
     /// then.
-    pub fn admit_client<P: Parts>(&self, pool: &PoolShared<P>) -> Result<(), LimitReached> {
+    pub(crate) fn admit_client<P: Parts>(
+        &self,
+        pool: &PoolShared<P>,
+        user: &str,
+        user_max: Option<u32>,
+    ) -> Result<(), LimitReached> {
         let settings = pool.settings();
         let mut client_counts = lock(&self.clients);
         let ClientCounts { databases, users } = &mut *client_counts;
@@ -177,20 +182,20 @@ impl Counts {
         if full(databases.get(&pool.database), settings.database_clients_max) {
             return Err(LimitReached::Database);
         }
-        if full(users.get(&pool.user), settings.user_clients_max) {
+        if full(users.get(user), user_max) {
             return Err(LimitReached::User);
         }
         *databases.entry(pool.database.clone()).or_default() += 1;
-        *users.entry(pool.user.clone()).or_default() += 1;
+        *users.entry(user.into()).or_default() += 1;
         Ok(())
     }
 
     /// Counts out a client that was admitted.
-    pub(crate) fn client_gone<P: Parts>(&self, pool: &PoolShared<P>) {
+    pub(crate) fn client_gone<P: Parts>(&self, pool: &PoolShared<P>, user: &Arc<str>) {
         let mut client_counts = lock(&self.clients);
         let ClientCounts { databases, users } = &mut *client_counts;
         leave(databases, &pool.database);
-        leave(users, &pool.user);
+        leave(users, user);
     }
 
     /// Returns the number of servers of a pool, over all cores.

@@ -222,9 +222,13 @@ pub struct Note {
     pub detail: String,
 }
 
-/// Something that the log tells and that ends no session.
+/// Something that the log tells and that ends no client's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
+    /// A client has logged in.
+    ClientLogin,
+    /// Refrain has logged in to a server.
+    ServerLogin,
     /// Servers can be connected to again.
     ServerFound,
     /// A host is not in the state that a pool wants.
@@ -238,7 +242,9 @@ pub enum News {
 }
 
 impl News {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
+        Self::ClientLogin,
+        Self::ServerLogin,
         Self::ServerFound,
         Self::HostUnsuited,
         Self::ServerEvicted,
@@ -249,6 +255,8 @@ impl News {
     /// Returns the key that stands in the log.
     pub fn key(self) -> &'static str {
         match self {
+            Self::ClientLogin => "client_login",
+            Self::ServerLogin => "server_connected",
             Self::ServerFound => "server_found",
             Self::HostUnsuited => "host_unsuited",
             Self::ServerEvicted => "server_evicted",
@@ -261,6 +269,8 @@ impl News {
     pub fn words(key: &str) -> Option<&'static str> {
         let news = Self::ALL.into_iter().find(|news| news.key() == key)?;
         Some(match news {
+            Self::ClientLogin => "client logged in",
+            Self::ServerLogin => "logged in to a server",
             Self::ServerFound => "the server can be connected to again",
             Self::HostUnsuited => "the server is not in the state that the pool wants",
             Self::ServerEvicted => "a server was closed to make room for another pool",

@@ -1,8 +1,8 @@
 //! The hosts that have no room for one more server, over all cores and pools.
 //!
-//! A server that refuses a login for that reason has made a process for it first. So a pool that has
-//! a server does not try again at such a host, except that one attempt by any pool may be made after
-//! a while. A pool that has none gets the place of another pool's server.
+//! A server that refuses a login for that reason has made a process for it first. So a pool that
+//! has a server does not try again at such a host, except that one attempt by any pool may be made
+//! after a while. A pool that has none gets the place of another pool's server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

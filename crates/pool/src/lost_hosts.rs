@@ -36,6 +36,11 @@ impl LostHosts {
         self.count.load(Relaxed) == 0
     }
 
+    /// Whether a host is lost.
+    pub(crate) fn has(&self, host: &Host) -> bool {
+        !self.is_empty() && self.lock().contains_key(&host.to_string())
+    }
+
     /// Notes that a server of a host has answered. Returns how long the host was lost, if it was.
     pub(crate) fn find(&self, host: &Host, now: Now) -> Option<Duration> {
         let mut hosts = self.lock();

@@ -11,18 +11,21 @@ use crate::settings::PoolSettings;
 use crate::time::Now;
 use crate::width::{Load, Width};
 
-/// The names of a pool's database and user, and the variant of its servers.
+/// The names of a pool's database and user, and the variant of its servers. A pool that users share
+/// has no user's name here.
 pub(crate) type PoolKey = (Arc<str>, Arc<str>, u16);
 
-/// A pool over all cores: one user of one database.
+/// A pool over all cores: one user of one database, or all users for whom servers log in as one.
 #[derive(Debug)]
 pub struct PoolShared<P: Parts> {
     /// The pool's number.
     pub id: PoolId,
     /// The database as clients name it.
     pub database: Arc<str>,
-    /// The user as clients name themselves.
+    /// The user as clients name themselves, or the servers' user if users share the pool.
     pub user: Arc<str>,
+    /// Whether users share the pool.
+    pub is_common: bool,
     /// The variant of the pool's servers ([`crate::shared::Shared::pool_of_variant`]).
     pub variant: u16,
     /// The protocol's part.
@@ -53,6 +56,7 @@ impl<P: Parts> PoolShared<P> {
     pub(crate) fn new(
         id: PoolId,
         (database, user, variant): PoolKey,
+        common_user: Option<Arc<str>>,
         settings: Arc<PoolSettings>,
         protocol: P::PoolShared,
     ) -> Self {
@@ -61,7 +65,8 @@ impl<P: Parts> PoolShared<P> {
             id,
             place,
             database,
-            user,
+            is_common: common_user.is_some(),
+            user: common_user.unwrap_or(user),
             variant,
             protocol,
             reconnects: AtomicU32::new(0),
@@ -78,7 +83,8 @@ impl<P: Parts> PoolShared<P> {
 
     /// Returns the key under which the process finds the pool.
     pub(crate) fn key(&self) -> PoolKey {
-        (self.database.clone(), self.user.clone(), self.variant)
+        let user = if self.is_common { "".into() } else { self.user.clone() };
+        (self.database.clone(), user, self.variant)
     }
 
     /// Puts new options into force. `None` means that the pool's user or database is not

@@ -32,8 +32,6 @@ pub struct PoolSettings {
     pub user_max: Option<u32>,
     /// Number of clients of the database at most.
     pub database_clients_max: Option<u32>,
-    /// Number of clients of the user at most.
-    pub user_clients_max: Option<u32>,
 }
 
 impl PoolSettings {
@@ -66,7 +64,27 @@ impl PoolSettings {
         user: &str,
         lists: &HostLists,
     ) -> Option<Arc<Self>> {
-        let resolved = options.pool(database, user).filter(|_| options.admits(database, user))?;
+        Self::resolve(options, database, user, lists).filter(|_| options.admits(database, user))
+    }
+
+    /// Returns the settings of the pool that users of a database share, or `None` if there is no
+    /// such database or it has no fixed user.
+    pub(crate) fn of_common(
+        options: &Options,
+        database: &str,
+        lists: &HostLists,
+    ) -> Option<Arc<Self>> {
+        options.common_user(database, "")?;
+        Self::resolve(options, database, "", lists)
+    }
+
+    fn resolve(
+        options: &Options,
+        database: &str,
+        user: &str,
+        lists: &HostLists,
+    ) -> Option<Arc<Self>> {
+        let resolved = options.pool(database, user)?;
         let server = resolved.server;
         let is_remote = server.host.is_remote();
         Some(Arc::new(Self {
@@ -79,7 +97,6 @@ impl PoolSettings {
             database_max: resolved.max_database_connections,
             user_max: resolved.max_user_connections,
             database_clients_max: resolved.max_database_client_connections,
-            user_clients_max: resolved.max_user_client_connections,
         }))
     }
 }

@@ -5,11 +5,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use refrain_config::Options;
+use refrain_config::{Database, Options, Server};
 
-use crate::counts::Counts;
+use crate::counts::{Counts, LimitReached};
 use crate::full_hosts::FullHosts;
-use crate::hosts::{HostLists, Hosts};
+use crate::hosts::{Health, HostLists, Hosts};
 use crate::ids::{ClientSerial, PoolId};
 use crate::lobby::Lobby;
 use crate::lost_hosts::LostHosts;
@@ -87,8 +87,25 @@ impl<P: Parts> Shared<P> {
         self.lost_hosts.keep(options.databases.iter().flat_map(|database| database.server.hosts()));
         for pool in lock(&self.pools).iter() {
             let (database, user) = (&pool.database, &pool.user);
-            pool.configure(PoolSettings::of(&options, database, user, &self.host_lists));
+            pool.configure(match pool.is_common {
+                true => PoolSettings::of_common(&options, database, &self.host_lists),
+                false => PoolSettings::of(&options, database, user, &self.host_lists),
+            });
         }
+    }
+
+    /// Returns the databases of which each host is lost or in another state than is wanted, as far
+    /// as is known.
+    pub fn unreachable(&self) -> Vec<Database> {
+        let may_serve = |server: &Server| match self.host_lists.of(server) {
+            Some(hosts) => {
+                let is_bad = |health| matches!(health, Health::Down | Health::Unsuited);
+                hosts.view().iter().any(|host| !is_bad(host.health))
+            }
+            None => !self.lost_hosts.has(&server.host),
+        };
+        let options = self.options();
+        options.databases.iter().filter(|it| !may_serve(&it.server)).cloned().collect()
     }
 
     /// Pauses or resumes a database, or all, for pools that a core opens later. Pools that are open
@@ -150,12 +167,30 @@ impl<P: Parts> Shared<P> {
 
     /// Returns the pool of a user of a database, if the process has made that pool.
     pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
+        let options = self.options();
+        let user = options.common_user(database, user).map_or(user, |_| "");
         let key = (Arc::from(database), Arc::from(user), 0);
         lock(&self.pools).find(&key).cloned()
     }
 
-    /// Returns the pool of a user of a database, and makes the pool on first use. Returns `None` if
-    /// there is no such database or user, or if there are too many pools.
+    /// Counts a client of a user that has authenticated.
+    ///
+    /// # Errors
+    /// If the client's database or user has as many clients as allowed. The client is not counted
+    /// then.
+    pub fn admit_client(&self, pool: &PoolShared<P>, user: &str) -> Result<(), LimitReached> {
+        self.counts.admit_client(pool, user, self.options().max_clients_of(user))
+    }
+
+    /// Whether the options let a user be a client of a pool. A pool of the user's own is removed
+    /// where they do not.
+    pub(crate) fn admits(&self, pool: &PoolShared<P>, user: &str) -> bool {
+        !pool.is_common || self.options().admits(&pool.database, user)
+    }
+
+    /// Returns the pool of a user of a database, and makes the pool on first use. Users for whom
+    /// servers log in as one share a pool. Returns `None` if there is no such database or user, or
+    /// if there are too many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
         self.pool_of_variant(database, user, 0)
     }
@@ -169,14 +204,23 @@ impl<P: Parts> Shared<P> {
         user: &str,
         variant: u16,
     ) -> Option<Arc<PoolShared<P>>> {
+        let options = self.options();
+        let common = options.common_user(database, user).map(Arc::from);
+        if common.is_some() && !options.admits(database, user) {
+            return None;
+        }
+        let own = if common.is_some() { "" } else { user };
         let mut pools = lock(&self.pools);
-        let key = (Arc::from(database), Arc::from(user), variant);
+        let key = (Arc::from(database), Arc::from(own), variant);
         if let Some(pool) = pools.find(&key) {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }
-        let settings = PoolSettings::of(&self.options(), database, user, &self.host_lists)?;
+        let settings = match common {
+            Some(_) => PoolSettings::of_common(&options, database, &self.host_lists)?,
+            None => PoolSettings::of(&options, database, user, &self.host_lists)?,
+        };
         let part = P::pool_shared(&self.protocol, &settings, database);
-        pools.add(key.clone(), |id| PoolShared::new(id, key, settings, part))
+        pools.add(key.clone(), |id| PoolShared::new(id, key, common, settings, part))
     }
 
     /// Returns the lists of hosts of pools that have several, or that want one of a certain state.

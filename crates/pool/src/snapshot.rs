@@ -89,6 +89,8 @@ pub struct ClientView<P: Parts> {
     pub database: Arc<str>,
     /// The client's user.
     pub user: Arc<str>,
+    /// The user of the client's pool, which may be one that users share.
+    pub pool_user: Arc<str>,
     /// The address that the client connects from.
     pub peer: Peer,
     /// The client's activity.
@@ -202,6 +204,7 @@ impl<P: Parts> ClientView<P> {
             serial: self.serial,
             database: self.database,
             user: self.user,
+            pool_user: self.pool_user,
             peer: self.peer,
             state: self.state,
             server: self.server,

@@ -34,6 +34,7 @@ pub(crate) struct Traveller<P: Parts> {
     pub(crate) counted: Counted,
     /// The client's pool, which is not forgotten meanwhile.
     pub(crate) pool: Arc<PoolShared<P>>,
+    pub(crate) user: Arc<str>,
     pub(crate) inbox: Inbox,
     pub(crate) pid: u32,
     pub(crate) key: Box<[u8]>,

@@ -75,9 +75,9 @@ impl Protocol for Bytes {
         let shared = step.engine.core_state.shared.clone();
         let pool = shared.pool("shop", "app").expect("every database has a pool here");
         step.count_as(client, Counted::Client);
-        shared.counts.admit_client(&pool).expect("there is no limit here");
+        shared.admit_client(&pool, "app").expect("there is no limit here");
         step.engine.connections.client(client).expect("it is there").session = Phase::Entering;
-        step.enter(client, &pool);
+        step.enter(client, &pool, "app");
         1
     }
 

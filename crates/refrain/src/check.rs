@@ -34,6 +34,11 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
         writeln!(out, "{}: {problem}", source.from)?;
         return Ok(false);
     }
+    let clashes = clashes(&options);
+    if !clashes.is_empty() {
+        clashes.iter().try_for_each(|clash| writeln!(out, "{}: {clash}", source.from))?;
+        return Ok(false);
+    }
     let (databases, users) = (options.databases.len(), options.users.len());
     writeln!(out, "{}: no errors; databases: {databases}, users: {users}", source.from)?;
     let shares = Shares::of(&options, descriptors::limit_after_raise());
@@ -50,12 +55,40 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
     if connect { reach(&options, out) } else { Ok(true) }
 }
 
+/// Returns an error for each address that stands for two things: the program would not start.
+fn clashes(options: &Options) -> Vec<String> {
+    let mut clashes = Vec::new();
+    let listed = options.addresses();
+    for (at, address) in listed.iter().enumerate() {
+        if let Some(other) = listed[..at].iter().find(|other| is_same(address, other)) {
+            clashes.push(format!("clients cannot be accepted on {other} and on {address}"));
+        }
+    }
+    if let Some(metrics) = options.general.metrics_listen
+        && let Some(address) = listed.iter().find(|address| is_same(address, &metrics))
+    {
+        clashes.push(format!(
+            "metrics_listen = \"{metrics}\" is where clients are accepted ({address})"
+        ));
+    }
+    clashes
+}
+
+/// Whether two addresses cannot both be listened on.
+fn is_same(one: &SocketAddr, other: &SocketAddr) -> bool {
+    let covers = one.ip().is_unspecified() || other.ip().is_unspecified();
+    let is_one_family = one.is_ipv4() == other.is_ipv4();
+    one.port() != 0
+        && one.port() == other.port()
+        && (one.ip() == other.ip() || covers && is_one_family)
+}
+
 fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let mut all = true;
     for database in &options.databases {
         let name = &database.name;
         for host in database.server.hosts() {
-            let found = try_host(host);
+            let found = try_host(host, CONNECT_TIMEOUT);
             all &= found.is_ok();
             match found {
                 Ok(()) => writeln!(out, "database {name}: {host} accepts connections")?,
@@ -66,8 +99,9 @@ fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     Ok(all)
 }
 
-/// Connects and disconnects. Does not log in, because that would need a user.
-fn try_host(host: &Host) -> Result<(), String> {
+/// Connects and disconnects. Does not log in, because that would need a user. `timeout` is for each
+/// address of the host.
+pub(crate) fn try_host(host: &Host, timeout: Duration) -> Result<(), String> {
     match host {
         Host::Unix { dir, port } => try_socket(&dir.join(format!(".s.PGSQL.{port}"))),
         Host::Socket(path) => try_socket(path),
@@ -75,7 +109,7 @@ fn try_host(host: &Host) -> Result<(), String> {
             let mut last = String::new();
             for address in resolve::look_up(host)? {
                 let address = SocketAddr::new(address, *port);
-                match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                match TcpStream::connect_timeout(&address, timeout) {
                     Ok(_) => return Ok(()),
                     Err(error) => last = format!("{address}: {error}"),
                 }
@@ -95,11 +129,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_address_stands_for_one_thing() {
+        let count = |text: &str| {
+            let text = format!("auth = \"trust\"\n{text}\n[databases.d]\nhost = \"h\"\n");
+            clashes(&Options::from_toml(&text).unwrap()).len()
+        };
+        assert_eq!(count("listen = [\"127.0.0.1:1\", \"127.0.0.2:1\", \"127.0.0.1:2\"]"), 0);
+        assert_eq!(count("listen = [\"127.0.0.1:1\", \"127.0.0.1:1\"]"), 1);
+        assert_eq!(count("listen = [\"127.0.0.1:1\", \"0.0.0.0:1\"]"), 1);
+        assert_eq!(count("listen = [\"127.0.0.1:1\", \"[::]:1\"]"), 0);
+        assert_eq!(count("listen = [\"127.0.0.1:0\", \"127.0.0.1:0\"]"), 0);
+        assert_eq!(count("listen = [\"127.0.0.1:1\"]\nmetrics_listen = \"127.0.0.1:1\""), 1);
+    }
+
+    #[test]
     fn a_server_that_is_not_there() {
-        assert!(try_host(&Host::Unix { dir: "/no/such/dir".into(), port: 5432 }).is_err());
+        assert!(
+            try_host(&Host::Unix { dir: "/no/such/dir".into(), port: 5432 }, CONNECT_TIMEOUT)
+                .is_err()
+        );
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let options = Options::from_url(&format!("postgres://127.0.0.1:{port}")).unwrap();
-        assert_eq!(try_host(&options.databases[0].server.host), Ok(()));
+        assert_eq!(try_host(&options.databases[0].server.host, CONNECT_TIMEOUT), Ok(()));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use refrain_config::{Backend, Options};
+use refrain_config::{Backend, Database, Options};
 use refrain_drive::{Driver, Kernel};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
@@ -103,6 +103,8 @@ pub(crate) trait AnyCores: Send + Sync {
     fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot>;
     /// Returns the number of cores that answer within this time.
     fn answering(&self, timeout: Duration) -> usize;
+    /// Returns the databases of which no host may serve, as far as is known.
+    fn unreachable(&self) -> Vec<Database>;
     /// Returns the counts of connections of clients.
     fn lobby(&self) -> &Lobby;
     /// Counts the servers of a database, or of all.
@@ -155,6 +157,10 @@ impl<P: Served> AnyCores for Cores<P> {
 
     fn answering(&self, timeout: Duration) -> usize {
         self.look(timeout, |_, _| ()).len()
+    }
+
+    fn unreachable(&self) -> Vec<Database> {
+        self.shared.unreachable()
     }
 
     fn lobby(&self) -> &Lobby {

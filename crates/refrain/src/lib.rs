@@ -62,6 +62,7 @@ mod sum;
 mod metrics;
 mod admin;
 mod check;
+mod ready;
 mod advise;
 mod place;
 mod program;

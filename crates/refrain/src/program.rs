@@ -25,7 +25,7 @@ use crate::state::State;
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::takeover::{Elders, Offering};
 use crate::workers::{Shared, Threads};
-use crate::{admin, core_files, http, log, metrics, signals, watchdog};
+use crate::{admin, core_files, http, log, metrics, ready, signals, watchdog};
 
 /// A running program.
 pub struct Program {
@@ -125,8 +125,9 @@ pub(crate) fn start_with(
     let shared = Shared { state: &state, gate, commands: &commands };
     admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
     if let Some(bound) = opened.metrics {
-        let of = Arc::clone(&state);
-        http::serve(bound, Arc::clone(&state), move || metrics::text(&of, &pg_state))?;
+        let (of, reached) = (Arc::clone(&state), Arc::clone(&state));
+        let text = move || metrics::text(&of, &pg_state);
+        http::serve(bound, Arc::clone(&state), text, move || ready::obstacles(&reached))?;
     }
     let mut threads = Threads::default();
     threads.start(shared, pg, helpers)?;

@@ -11,7 +11,6 @@ use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::lobby::Counted;
 use refrain_wire::Header;
@@ -31,8 +30,9 @@ use crate::state::client::login::{ClientState, LoginRequest};
 use crate::state::last_login::{LastLogin, tell_parameters};
 use crate::state::parts::{PoolShared, intern_settings};
 
-/// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
-const AUTH_BYTES_MAX: u32 = 65_535;
+/// The largest message at the login, without its length: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`
+/// counts these four bytes as well. So a password has at most 65,530 bytes.
+const AUTH_BYTES_MAX: u32 = 65_535 - 4;
 
 impl Step<'_, '_> {
     /// Handles the input of a client that has not logged in. Returns the number of bytes handled.
@@ -210,12 +210,13 @@ impl Step<'_, '_> {
         if !self.step.count_as(conn, Counted::Client) {
             return self.step.end_client(conn, DisconnectReason::TooManyClients);
         }
-        if let Err(limit_reached) = self.step.engine.core_state.shared.counts.admit_client(&shared)
+        let user: Arc<str> = user.as_str().into();
+        if let Err(limit_reached) = self.step.engine.core_state.shared.admit_client(&shared, &user)
         {
-            return self.refuse_over_limit(conn, limit_reached, &shared);
+            return self.refuse_over_limit(conn, limit_reached, (&shared, &user));
         }
         let server = &shared.settings().server;
-        let own = server.user.as_deref() == Some(&*shared.user) && server.password.is_none();
+        let own = server.user.as_deref() == Some(&*user) && server.password.is_none();
         if own && !matches!(authenticated.secret(), Secret::None) {
             let is_other = shared.protocol.learn_secret(authenticated.secret());
             if is_other {
@@ -224,7 +225,7 @@ impl Step<'_, '_> {
         }
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.session.login.enter(login_request, authenticated);
-        self.step.enter(conn, &shared);
+        self.step.enter(conn, &shared, &user);
     }
 
     /// Ends a login to a database that does not exist.
@@ -241,8 +242,13 @@ impl Step<'_, '_> {
     }
 
     /// Ends a login of one client too many, in PostgreSQL's words.
-    fn refuse_over_limit(&mut self, conn: Conn, limit_reached: LimitReached, pool: &PoolShared) {
-        let message = too_many_connections(limit_reached, &pool.database, &pool.user);
+    fn refuse_over_limit(
+        &mut self,
+        conn: Conn,
+        limit_reached: LimitReached,
+        (pool, user): (&PoolShared, &str),
+    ) {
+        let message = too_many_connections(limit_reached, &pool.database, user);
         self.refuse_in_words(conn, DisconnectReason::TooManyClients, &message, "");
     }
 
@@ -361,12 +367,7 @@ impl Step<'_, '_> {
         client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
         self.step.unblock(conn);
-        self.step.note_client(
-            conn,
-            Level::Debug,
-            DisconnectReason::Terminated,
-            "logged in".to_owned(),
-        );
+        self.step.note_login(conn);
     }
 }
 

@@ -56,9 +56,13 @@ impl<P: Protocol> Step<'_, P> {
         let heir = heir.and_then(|(id, core)| Some((shared.pool_of(id)?, core)));
         let gone = shared.counts.server_gone(pool, heir.as_ref().map(|(heir, _)| &**heir));
         if let Some((heir, core)) = heir {
-            let (pool, is_counted) = (heir.id, gone.is_inherited);
-            self.ports
-                .act(Action::Tell { core, message: CoreMessage::RoomFor { pool, is_counted } });
+            let pool = heir.id;
+            let message = match gone.is_inherited {
+                true => CoreMessage::RoomFor { pool, is_counted: true },
+                // Another limit is reached as well.
+                false => CoreMessage::Room { pool },
+            };
+            self.ports.act(Action::Tell { core, message });
         }
         for (pool, core) in gone.waiting {
             if core == own {

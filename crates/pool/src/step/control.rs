@@ -106,19 +106,37 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Ends the session of a client that is not allowed any more. A client in a transaction may
-    /// end the transaction first. Then [`Step::transaction_over`] ends the session.
+    /// Ends the sessions of clients that are not allowed any more in a pool that users share, and
+    /// that were in a transaction when that was found.
+    pub(crate) fn dismiss_unwelcome(&mut self) {
+        for (conn, serial) in std::mem::take(&mut self.engine.core_state.unwelcome) {
+            let client = self.engine.connections.client(conn);
+            if client.is_some_and(|client| client.serial == serial) {
+                self.dismiss(conn);
+            }
+        }
+    }
+
+    /// Ends the session of a client that is not allowed any more. A client in a transaction may end
+    /// the transaction first. Then [`Step::transaction_over`] ends the session, or the next tick
+    /// does if its pool stays.
     fn dismiss(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let (id, link) = (client.pool, client.link);
         if P::phase(&client.session) == Phase::Console {
             return P::dismiss_from_console(self, conn);
         }
-        let removed = self.engine.core_state.find_pool(id).is_some_and(|pool| pool.removed);
+        let (user, serial) = (client.user.clone(), client.serial);
+        let shared = self.engine.core_state.shared.clone();
+        let pool = self.engine.core_state.find_pool(id);
+        let removed = pool.as_ref().is_some_and(|pool| pool.removed);
+        let unwelcome = pool.is_some_and(|pool| !shared.admits(&pool.shared, &user));
         let server = link.and_then(|server| self.engine.connections.server(server));
         let is_quiet = server.is_none_or(|server| P::idle(&server.session).is_some());
-        if removed && is_quiet {
+        if (removed || unwelcome) && is_quiet {
             self.end_client(conn, DisconnectReason::Removed);
+        } else if unwelcome && !removed {
+            self.engine.core_state.unwelcome.push((conn, serial));
         }
     }
 

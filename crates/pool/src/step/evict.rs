@@ -5,8 +5,8 @@
 //! server goes that was idle for longest. If there is none, the fullest pool owes the room: its
 //! next server that comes free goes, unless a client of its own has waited for longer.
 //!
-//! A pool without a server takes from pools that keep one. It takes the last server of a pool, and a
-//! pool that has servers takes any, after `PATIENCE`: pools that all want more take turns, and do
+//! A pool without a server takes from pools that keep one. It takes the last server of a pool, and
+//! a pool that has servers takes any, after `PATIENCE`: pools that all want more take turns, and do
 //! not connect a server for each query.
 
 use std::sync::Arc;
@@ -62,8 +62,8 @@ impl<P: Protocol> Needy<P> {
 }
 
 impl<P: Protocol> Step<'_, P> {
-    /// Looks for a server that makes room for one of another pool, or for a pool that owes the room.
-    /// The pool's own core asks the others if it finds no server.
+    /// Looks for a server that makes room for one of another pool, or for a pool that owes the
+    /// room. The pool's own core asks the others if it finds no server.
     pub(crate) fn look_for_room(&mut self, wish: RoomWish) {
         let Some(needy) = self.needy(&wish) else { return };
         let own = self.engine.core_state.core;
@@ -73,7 +73,7 @@ impl<P: Protocol> Step<'_, P> {
         }
         if let Some(server) = self.longest_idle(&needy) {
             if needy.pool.is_room_due() {
-                self.evict(server, &needy.pool, &wish);
+                self.evict(server, &needy, &wish);
             }
             return;
         }
@@ -152,21 +152,25 @@ impl<P: Protocol> Step<'_, P> {
         let is_short = needy.shortage.is_some() || needy.is_host_full;
         let goes = is_short && needy.may_wait_for(size) && needy.pool.is_room_due();
         if goes {
-            self.evict(server, &needy.pool, &wish);
+            self.evict(server, &needy, &wish);
         }
         goes
     }
 
     /// Closes a server that nobody uses, to make room for one of another pool.
-    fn evict(&mut self, conn: Conn, heir: &PoolShared<P>, wish: &RoomWish) {
+    fn evict(&mut self, conn: Conn, needy: &Needy<P>, wish: &RoomWish) {
         let Engine { core_state, connections, .. } = &mut *self.engine;
         let Some(server) = connections.server(conn) else { return };
-        server.heir = Some((wish.pool, wish.core));
-        let id = server.pool;
+        let (id, is_counted) = (server.pool, needy.shortage.is_some());
+        server.heir = is_counted.then_some((wish.pool, wish.core));
         core_state.pool(id).counters.pool.servers_evicted += 1;
-        let told = format!("for {} of {}", heir.user, heir.database);
+        let told = format!("for {} of {}", needy.pool.user, needy.pool.database);
         self.note_news(id, Level::Info, News::ServerEvicted, told);
         self.close_server(conn);
+        if !is_counted {
+            let message = CoreMessage::RoomFor { pool: wish.pool, is_counted };
+            self.ports.act(Action::Tell { core: wish.core, message });
+        }
     }
 
     /// Connects a server for which a server of another pool has made room. If none is wanted any

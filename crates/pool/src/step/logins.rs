@@ -54,7 +54,11 @@ impl<P: Protocol> Step<'_, P> {
                 self.ports.act(Action::Tell { core, message });
             }
         }
-        let (host, place) = (server.host.clone(), server.place.clone());
+        let (host, place, pid) = (server.host.clone(), server.place.clone(), server.pid);
+        if self.ports.notes(Level::Debug) {
+            let detail = format!("{host}, process {pid}");
+            self.note_host(id, &host, Level::Debug, News::ServerLogin.key(), detail);
+        }
         self.host_answers(id, &host);
         let waiting = place.map_or_else(Vec::new, |place| self.host_found(conn, &place));
         self.let_in(id);

@@ -46,17 +46,28 @@ pub fn note_client<P: Protocol>(
     if !ports.notes(level) {
         return;
     }
+    let code = code.map(|code| code.to_owned().into()).or(P::code(cause).map(Cow::Borrowed));
+    put(ports, (client, pool), (level, cause.key(), code), names, detail);
+}
+
+/// Puts a line about a client into the log.
+fn put<P: Protocol>(
+    ports: &mut Ports<P>,
+    (client, pool): (&Client<P>, Option<&Pool<P>>),
+    (level, cause, code): (Level, &'static str, Option<Cow<'static, str>>),
+    names: Option<(&str, &str)>,
+    detail: String,
+) {
     let peer = match &client.peer {
         Peer::Tcp(address) => address.to_string(),
         Peer::Unix { .. } => "unix".to_owned(),
     };
     let said = || names.or_else(|| P::claimed(&client.session));
     let (database, user) = match pool {
-        Some(pool) => (Some(pool.shared.database.clone()), Some(pool.shared.user.clone())),
+        Some(pool) => (Some(pool.shared.database.clone()), Some(client.user.clone())),
         None => said().map(|(database, user)| (database.into(), user.into())).unzip(),
     };
-    let code = code.map(|code| code.to_owned().into()).or(P::code(cause).map(Cow::Borrowed));
-    let (cause, client, peer) = (cause.key(), Some(client.serial), Some(peer));
+    let (client, peer) = (Some(client.serial), Some(peer));
     let note = Note { level, cause, code, client, peer, database, user, server: None, detail };
     ports.act(Action::Note(Box::new(note)));
 }
@@ -99,6 +110,18 @@ impl<P: Protocol> Step<'_, P> {
         detail: String,
     ) {
         self.tell_of_client(conn, ClientNote { detail, ..ClientNote::new(level, cause) });
+    }
+
+    /// Logs that a client has logged in.
+    pub fn note_login(&mut self, conn: Conn) {
+        let level = Level::Debug;
+        if !self.ports.notes(level) {
+            return;
+        }
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let pool = self.engine.core_state.peek_pool(client.pool);
+        let key = News::ClientLogin.key();
+        put(self.ports, (client, pool), (level, key, None), None, String::new());
     }
 
     /// Logs a line about a client, with all that it may have.

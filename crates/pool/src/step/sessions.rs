@@ -96,8 +96,9 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Gives a client that has authenticated to its pool, which lets the client in
     /// ([`Protocol::admit`]): at once, or when a server of the pool has been reached.
-    pub fn enter(&mut self, conn: Conn, shared: &Arc<PoolShared<P>>) {
+    pub fn enter(&mut self, conn: Conn, shared: &Arc<PoolShared<P>>, user: &str) {
         let Some(client) = self.engine.connections.client(conn) else { return };
+        client.user = if user == &*shared.user { shared.user.clone() } else { user.into() };
         let pool = self.engine.core_state.open_pool(shared, self.now);
         pool.clients += 1;
         client.pool = shared.id;
@@ -241,6 +242,6 @@ impl<P: Protocol> Step<'_, P> {
         pool.waiters.remove_client(client.conn);
         pool.entering.retain(|&entering| entering != client.conn);
         pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
-        self.engine.core_state.shared.counts.client_gone(&shared);
+        self.engine.core_state.shared.counts.client_gone(&shared, &client.user);
     }
 }

@@ -85,6 +85,7 @@ impl<P: Protocol> Step<'_, P> {
         if self.engine.core_state.draining || self.engine.core_state.idle_due <= self.now {
             self.tick_all_clients(&options.general);
         }
+        self.dismiss_unwelcome();
         let pools = self.engine.core_state.begin_visits(self.now);
         for &pool in &pools {
             self.tick_pool(pool, &options.general);

@@ -87,6 +87,7 @@ impl<P: Protocol> Step<'_, P> {
             secured: client.secured,
             counted: client.counted,
             pool: pool.shared.clone(),
+            user: client.user,
             inbox: client.inbox,
             key: client.key,
             connected: client.connected,
@@ -112,12 +113,13 @@ impl<P: Protocol> Step<'_, P> {
         let (shared, core) = (core_state.shared.clone(), core_state.core);
         let pool = core_state.open_pool(&traveller.pool, self.now);
         pool.clients += 1;
-        let removed = pool.removed;
+        let removed = pool.removed || !shared.admits(&traveller.pool, &traveller.user);
         let session = P::unpack(core_state, traveller.session);
         let mut client = Client::new(traveller.serial, conn, traveller.peer, self.now, session);
         client.counted = traveller.counted;
         client.secured = traveller.secured;
         client.pool = traveller.pool.id;
+        client.user = traveller.user;
         client.inbox = traveller.inbox;
         client.pid = ProcessId::Moved(traveller.pid);
         client.key = traveller.key;

@@ -1,5 +1,7 @@
 //! Makes a [`Snapshot`] of a core, for the console and the metrics.
 
+use std::sync::Arc;
+
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::{Connection, Connections};
 use crate::core_state::CoreState;
@@ -108,14 +110,15 @@ fn client_view<P: Protocol>(
     client: &Client<P>,
 ) -> Option<ClientView<P>> {
     let phase = P::phase(&client.session);
-    let (database, user) = match phase {
+    let (database, user, pool_user) = match phase {
         Phase::Ready => {
-            let pool = core_state.peek_pool(client.pool)?;
-            (pool.shared.database.clone(), pool.shared.user.clone())
+            let shared = &core_state.peek_pool(client.pool)?.shared;
+            (shared.database.clone(), client.user.clone(), shared.user.clone())
         }
         Phase::Console => {
             let (database, user) = P::console_names(&client.session)?;
-            (database.into(), user.into())
+            let user: Arc<str> = user.into();
+            (database.into(), user.clone(), user)
         }
         Phase::Login | Phase::Entering | Phase::Checking => return None,
     };
@@ -128,6 +131,7 @@ fn client_view<P: Protocol>(
         serial: client.serial,
         database,
         user,
+        pool_user,
         peer: client.peer.clone(),
         state: match phase {
             Phase::Console => ClientViewState::Admin,

@@ -91,6 +91,8 @@ pub(crate) struct World {
     pub(crate) silent: Vec<String>,
     /// The hosts whose servers are not in the state that their pool wants.
     pub(crate) unsuited: Vec<String>,
+    /// Number of sessions for which servers have room, over all hosts.
+    pub(crate) room: usize,
     /// Whether the invariants are checked after each step.
     pub(crate) checks: bool,
 }
@@ -101,7 +103,7 @@ fn options(pool: &str) -> Arc<Options> {
         false => format!("auth = \"trust\"\n[pool]\n{pool}\n"),
     };
     if !text.contains("[databases.") {
-        text.push_str("\n[databases.\"*\"]\nurl = \"postgres://u@127.0.0.1:1\"\n");
+        text.push_str("\n[databases.\"*\"]\nurl = \"postgres://127.0.0.1:1\"\n");
     }
     Arc::new(Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
 }
@@ -136,6 +138,7 @@ impl World {
             dead: Vec::new(),
             silent: Vec::new(),
             unsuited: Vec::new(),
+            room: usize::MAX,
             checks: true,
         }
     }
@@ -599,11 +602,16 @@ impl World {
             return false;
         }
         let got = std::mem::take(&mut self.servers[server].got);
+        if got.is_empty() {
+            return false;
+        }
+        let is_full = self.servers().len() > self.room;
         let is_unsuited = self.unsuited.contains(&self.servers[server].host);
         let reply: String = got
             .lines()
             .filter(|line| !matches!(*line, "quit" | "tls") && !line.starts_with("cancel "))
             .map(|line| match line.starts_with("hello ") {
+                true if is_full => "full\n".to_owned(),
                 true if is_unsuited => "unsuited\n".to_owned(),
                 true => format!("welcome {} secret\n", server + 100),
                 false => format!("{line}\n"),

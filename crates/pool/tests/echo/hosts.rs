@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Makes cores whose database has three hosts, with these further options of its.
 fn world(cores: u16, options: &str) -> World {
-    let database = "[databases.\"*\"]\nurl = \"postgres://u@a:1,b:2,c:3\"";
+    let database = "[databases.\"*\"]\nurl = \"postgres://a:1,b:2,c:3\"";
     World::of_cores(cores, &format!("{database}\n{options}\n"))
 }
 
@@ -255,12 +255,12 @@ fn addresses_that_a_name_has_lost_are_left() {
 
 #[test]
 fn a_cancel_request_goes_to_the_host_of_the_server() {
-    let mut world = World::new("[databases.\"*\"]\nurl = \"postgres://u@a:1\"");
+    let mut world = World::new("[databases.\"*\"]\nurl = \"postgres://a:1\"");
     let (anna, line) = crate::cancel::client(&mut world, 0);
     world.servers_answer = false;
     world.says(anna, "slow");
     // The servers move, and the one that works for the client is where it was.
-    world.reload("[databases.\"*\"]\nurl = \"postgres://u@b:2\"");
+    world.reload("[databases.\"*\"]\nurl = \"postgres://b:2\"");
     let before = world.connects();
     crate::cancel::cancel(&mut world, 0, &line);
     assert_eq!(world.hosts_since(before), [A]);

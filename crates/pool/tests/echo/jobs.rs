@@ -93,7 +93,7 @@ fn a_job_keeps_its_place_while_its_pool_is_paused() {
 
 #[test]
 fn a_job_of_a_pool_that_is_removed_is_lost() {
-    let url = "url = \"postgres://u@127.0.0.1:1\"\n";
+    let url = "url = \"postgres://127.0.0.1:1\"\n";
     let mut world = World::new(&format!("[databases.shop]\n{url}[databases.bank]\n{url}"));
     let anna = world.client();
     world.says(anna, "begin");

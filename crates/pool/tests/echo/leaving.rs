@@ -26,10 +26,10 @@ fn moves(world: &mut World, client: ClientId, user: &str) {
         let shared = step.engine.core_state.shared.clone();
         let pool = shared.pool("shop", user).expect("a pool");
         assert!(step.count_as(conn, Counted::Client), "the client has its place");
-        shared.counts.admit_client(&pool).expect("room");
+        shared.admit_client(&pool, user).expect("room");
         let client = step.engine.connections.client(conn).expect("the client is there");
         client.session.phase = Phase::Entering;
-        step.enter(conn, &pool);
+        step.enter(conn, &pool, user);
     });
     world.settle();
 }

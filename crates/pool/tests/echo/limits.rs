@@ -33,7 +33,7 @@ fn the_cores_share_one_limit() {
 
 #[test]
 fn a_database_has_no_more_servers_than_it_may_have() {
-    let limit = "max_connections = 2\nurl = \"postgres://u@127.0.0.1:1\"";
+    let limit = "max_connections = 2\nurl = \"postgres://127.0.0.1:1\"";
     let mut world =
         World::new(&format!("[pool]\nserver_idle_timeout = \"1s\"\n[databases.shop]\n{limit}\n"));
     let (anna, lent) = begin(&mut world, "shop anna", 2);
@@ -124,7 +124,7 @@ fn the_oldest_silent_connection_makes_way() {
 
 #[test]
 fn a_database_that_is_not_configured_is_refused() {
-    let mut world = World::new("[databases.shop]\nurl = \"postgres://u@127.0.0.1:1\"\n");
+    let mut world = World::new("[databases.shop]\nurl = \"postgres://127.0.0.1:1\"\n");
     let anna = world.client_of("bank app");
     assert_eq!(world.heard(anna), "error unknown_database\n");
     assert!(!world.is_there(anna));

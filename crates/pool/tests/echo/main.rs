@@ -10,6 +10,8 @@ mod encryption;
 mod leaving;
 mod lending;
 mod limits;
+mod room;
+mod common;
 mod timeouts;
 mod ticks;
 mod hand_over;

@@ -106,7 +106,7 @@ fn one_client_can_be_killed() {
 
 #[test]
 fn a_reload_ends_the_sessions_of_a_database_that_is_removed() {
-    let url = "url = \"postgres://u@127.0.0.1:1\"\n";
+    let url = "url = \"postgres://127.0.0.1:1\"\n";
     let mut world = World::new(&format!("[databases.shop]\n{url}[databases.bank]\n{url}"));
     let [anna, bob, carl] =
         ["shop app", "shop app", "bank app"].map(|names| world.client_of(names));

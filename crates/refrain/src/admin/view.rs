@@ -83,7 +83,7 @@ impl<'a> View<'a> {
         let mut pools: BTreeMap<Key, Pool> =
             sum::pools(&self.snapshots).into_iter().map(pool).collect();
         for (_, client) in self.clients().filter(|(_, c)| c.state == ClientViewState::Active) {
-            let key = (Arc::clone(&client.database), Arc::clone(&client.user));
+            let key = (Arc::clone(&client.database), Arc::clone(&client.pool_user));
             if let Some(pool) = pools.get_mut(&key) {
                 pool.clients_active += 1;
             }

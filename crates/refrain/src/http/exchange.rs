@@ -19,6 +19,8 @@ pub(super) enum Wanted {
     Metrics,
     /// Whether the program accepts clients.
     Health,
+    /// Whether the program accepts clients and each database has a host that may serve.
+    Readiness,
 }
 
 /// The state of an exchange.
@@ -151,7 +153,8 @@ fn read(head: &[u8]) -> Option<Exchange> {
     let wanted = match path {
         Some("/metrics") => Wanted::Metrics,
         Some("/healthz") => Wanted::Health,
-        _ => return refused(UNKNOWN, "try /metrics or /healthz\n", with_body),
+        Some("/readyz") => Wanted::Readiness,
+        _ => return refused(UNKNOWN, "try /metrics, /healthz or /readyz\n", with_body),
     };
     Some(Exchange::Asked { wanted, with_body })
 }

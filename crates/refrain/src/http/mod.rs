@@ -1,7 +1,9 @@
-//! The HTTP server: `/metrics` for Prometheus, `/healthz` for load balancers and orchestrators.
+//! The HTTP server: `/metrics` for Prometheus, `/healthz` and `/readyz` for load balancers and
+//! orchestrators.
 //!
 //! One thread has all connections and never waits for one of them. A second thread writes the
-//! metrics, one text for all callers that asked in the meantime. Neither starts a thread, and
+//! metrics, one text for all callers that asked in the meantime, and finds out the same way whether
+//! the databases can be reached. Neither starts a thread, and
 //! neither relies on a resource that the system may refuse: a panic here would end the process, and
 //! with it all clients.
 //!
@@ -33,7 +35,7 @@ use crate::inherit::{Held, Inherited, Kind};
 use crate::listen;
 use crate::state::State;
 
-use exchange::{Exchange, OK, UNAVAILABLE, Wanted};
+use exchange::{Exchange, OK, Status, UNAVAILABLE, Wanted};
 
 /// Maximum number of connections.
 const CALLERS_MAX: usize = 64;
@@ -103,7 +105,8 @@ impl Bound {
     }
 }
 
-/// Answers requests from now on. `metrics` writes the metrics as they are when it is called.
+/// Answers requests from now on. `metrics` writes the metrics as they are when it is called, and
+/// `obstacles` a line for each database that cannot be reached.
 ///
 /// # Errors
 /// If the system refuses a thread or a file descriptor.
@@ -111,6 +114,7 @@ pub(crate) fn serve(
     bound: Bound,
     state: Arc<State>,
     metrics: impl Fn() -> String + Send + 'static,
+    obstacles: impl Fn() -> String + Send + 'static,
 ) -> io::Result<()> {
     let (bell, rope) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
@@ -127,27 +131,35 @@ pub(crate) fn serve(
         bell,
         asks,
         written,
-        is_writing: false,
+        writing: None,
         texts: Vec::new(),
         state,
         callers: Vec::new(),
     };
-    let writer = move || write_metrics(&asked, &texts, &rope, &metrics);
+    let write = move |wanted| match wanted {
+        Wanted::Metrics | Wanted::Health => (OK, metrics()),
+        Wanted::Readiness => match obstacles() {
+            ready if ready.is_empty() => (OK, "ready\n".to_owned()),
+            obstacles => (UNAVAILABLE, obstacles),
+        },
+    };
+    let writer = move || write_texts(&asked, &texts, &rope, &write);
     thread::Builder::new().name("metrics".to_owned()).spawn(writer)?;
     thread::Builder::new().name("http".to_owned()).spawn(move || server.run())?;
     Ok(())
 }
 
-/// Writes the metrics each time it is asked to, and wakes the thread of the connections when a text
-/// is ready.
-fn write_metrics(
-    asked: &Receiver<()>,
-    texts: &Sender<Arc<str>>,
+/// Writes a text each time it is asked to, and wakes the thread of the connections when the text is
+/// ready.
+fn write_texts(
+    asked: &Receiver<Wanted>,
+    texts: &Sender<(Status, Arc<str>)>,
     mut rope: &UnixStream,
-    metrics: &dyn Fn() -> String,
+    write: &dyn Fn(Wanted) -> (Status, String),
 ) {
-    for () in asked {
-        if texts.send(metrics().into()).is_err() {
+    for wanted in asked {
+        let (status, text) = write(wanted);
+        if texts.send((status, text.into())).is_err() {
             return;
         }
         // If the socket is full, the other thread has not read the earlier bytes yet: it will wake.
@@ -167,11 +179,11 @@ struct Server {
     is_scarce: bool,
     /// Gets a byte when there is a new text.
     bell: UnixStream,
-    asks: Sender<()>,
+    asks: Sender<Wanted>,
     /// The texts of the other thread.
-    written: Receiver<Arc<str>>,
-    /// True while the other thread writes a text.
-    is_writing: bool,
+    written: Receiver<(Status, Arc<str>)>,
+    /// The text that the other thread writes.
+    writing: Option<Wanted>,
     /// Texts that are still being sent, the oldest first.
     texts: Vec<Arc<str>>,
     state: Arc<State>,
@@ -220,7 +232,7 @@ impl Server {
             if ready.listener {
                 self.accept(now);
             }
-            self.ask_for_metrics();
+            self.ask_for_text();
         }
     }
 
@@ -266,35 +278,35 @@ impl Server {
     fn receive_text(&mut self, now: Instant) {
         // One byte may stand for several texts, and several bytes for one text.
         let _ = (&self.bell).read(&mut [0; 64]);
-        while let Ok(text) = self.written.try_recv() {
-            self.is_writing = false;
+        while let Ok((status, text)) = self.written.try_recv() {
+            self.writing = None;
             self.callers.retain_mut(|caller| {
                 if !std::mem::take(&mut caller.is_next) {
                     return true;
                 }
-                caller.exchange.answer(OK, &text);
+                caller.exchange.answer(status, &text);
                 caller.send(now).is_some()
             });
             self.texts.push(text);
         }
     }
 
-    /// Asks for the metrics if a caller waits for them and none are being written.
-    fn ask_for_metrics(&mut self) {
-        let wants = |caller: &Caller| {
-            matches!(caller.exchange, Exchange::Asked { wanted: Wanted::Metrics, .. })
+    /// Asks for the text that the oldest caller waits for, if none is being written.
+    fn ask_for_text(&mut self) {
+        let wanted = |caller: &Caller| match caller.exchange {
+            Exchange::Asked { wanted, .. } => Some(wanted),
+            _ => None,
         };
-        if self.is_writing || !self.callers.iter().any(wants) {
-            return;
-        }
+        let first = self.callers.iter().find_map(wanted).filter(|_| self.writing.is_none());
+        let Some(first) = first else { return };
         self.texts.retain(|text| Arc::strong_count(text) > 1);
         if self.texts.len() >= TEXTS_MAX {
             let oldest = self.texts.remove(0);
             self.callers.retain(|caller| !caller.exchange.has(&oldest));
         }
         // The other thread ends with the process.
-        self.is_writing = self.asks.send(()).is_ok();
-        for caller in self.callers.iter_mut().filter(|caller| wants(caller)) {
+        self.writing = self.asks.send(first).is_ok().then_some(first);
+        for caller in self.callers.iter_mut().filter(|caller| wanted(caller) == Some(first)) {
             caller.is_next = true;
         }
     }
@@ -367,11 +379,14 @@ impl Caller {
             return Some(());
         }
         self.until = now + ANSWERING;
-        if matches!(self.exchange, Exchange::Asked { wanted: Wanted::Health, .. }) {
-            let is_ending = state.is_draining();
-            let (status, words) =
-                if is_ending { (UNAVAILABLE, "draining\n") } else { (OK, "ok\n") };
-            self.exchange.answer(status, &Arc::from(words));
+        let Exchange::Asked { wanted, .. } = self.exchange else { return self.send(now) };
+        match (wanted, state.is_draining()) {
+            (Wanted::Health | Wanted::Readiness, true) => {
+                self.exchange.answer(UNAVAILABLE, &Arc::from("draining\n"));
+            }
+            (Wanted::Health, false) => self.exchange.answer(OK, &Arc::from("ok\n")),
+            // The other thread writes the answer.
+            (Wanted::Readiness, false) | (Wanted::Metrics, _) => {}
         }
         self.send(now)
     }

@@ -35,8 +35,6 @@ use crate::scene;
 
 pub(crate) use crate::log::places::{be_quiet, open_file};
 
-/// Detail of an engine's note about a client that logged in.
-const LOGGED_IN: &str = "logged in";
 /// Maximum number of lines that wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
 /// Time that the end of the process waits for the last lines.
@@ -226,12 +224,13 @@ fn write(note: &Note, sentence: &str) {
 fn sentence(note: &Note) -> String {
     let why = words_of(note.cause);
     let detail = match note.detail.as_str() {
-        LOGGED_IN => return "client logged in".to_owned(),
         "" => String::new(),
         detail if detail == why && note.client.is_some() => String::new(),
         detail => format!(" ({detail})"),
     };
-    beginning(note.client.is_some(), why) + &detail
+    // What ends no session is told as it is.
+    let ends = note.client.is_some() && News::words(note.cause).is_none();
+    beginning(ends, why) + &detail
 }
 
 /// Returns the words for a key.

@@ -278,3 +278,17 @@ fn fail_to_find(proxy: &Proxy) {
     };
     eventually("it is logged", || proxy.log().lines().any(is_told));
 }
+
+#[test]
+fn logins_are_told_at_debug_and_end_nothing() {
+    let proxy = Config::over(cluster(Version::V15)).general("log_level", "\"debug\"").start();
+    let mut session = proxy.open("postgres");
+    assert_eq!(session.value("select 1"), "1");
+    let told = |words: &str, cause: &str| {
+        let log = proxy.log();
+        log.lines().any(|line| line.contains(words) && line.contains(&format!("cause={cause} ")))
+    };
+    eventually("the client is told of", || told("client logged in", "client_login"));
+    eventually("the server is told of", || told("logged in to a server", "server_connected"));
+    assert!(!proxy.log().contains("cause=terminated"), "nobody has left");
+}

@@ -247,3 +247,21 @@ fn encryption_is_declined_and_the_session_goes_on() {
         assert_eq!(&answer, b"R");
     }
 }
+
+#[test]
+fn a_password_may_be_as_long_as_postgresql_takes_it() {
+    for (length, is_taken) in [(65_530, true), (65_531, false)] {
+        let password = "x".repeat(length);
+        let users = format!("[users.postgres]\npassword = \"{password}\"\n");
+        let config = Config::over(cluster(Version::V15)).general("auth", "\"password\"");
+        let proxy = config.more(&users).start();
+        let params = [("user", "postgres"), ("database", "postgres")];
+        let mut session = Session::raw(proxy.addr(), &startup(0x0003_0000, &params));
+        let mut message = vec![b'p'];
+        message.extend(u32::try_from(length + 5).unwrap().to_be_bytes());
+        message.extend(password.bytes().chain([0]));
+        session.write(&message);
+        let reply = session.ready();
+        assert_eq!(reply.status().is_some(), is_taken, "{length}: {}", reply.words());
+    }
+}

@@ -29,6 +29,7 @@ mod cancel;
 mod lifecycle;
 mod removed;
 mod moved;
+mod room;
 mod hosts;
 mod login;
 mod auth_query;

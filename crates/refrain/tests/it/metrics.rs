@@ -2,12 +2,12 @@
 //! answered, and a lack of descriptors, threads or memory ends nothing.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
 use xtask::postgres::free_port;
 
-use crate::session::LIMIT;
-use crate::world::{Config, Proxy, eventually};
+use crate::session::{LIMIT, Session};
+use crate::world::{Config, Proxy, Version, cluster, eventually};
 
 /// Returns a configuration over SQLite, and the port of its metrics.
 fn config() -> (Config, u16) {
@@ -143,4 +143,26 @@ fn who_does_not_read_keeps_nobody_waiting() {
     drop(gone);
     is_well(port);
     assert!(proxy.is_running());
+}
+
+#[test]
+fn readiness_is_that_every_database_has_a_host() {
+    let (metrics, lost) = (free_port().unwrap(), free_port().unwrap());
+    let config = Config::over(cluster(Version::V15)).only("postgres");
+    let config = config.general("metrics_listen", &format!("\"127.0.0.1:{metrics}\""));
+    let more = format!("[databases.lost]\nhost = \"127.0.0.1\"\nport = {lost}\n");
+    let proxy = config.more(&more).start();
+    let is = |status: &str, body: &str| {
+        let said = get(metrics, "/readyz");
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said:?}");
+        assert!(said.ends_with(body), "{said:?}");
+    };
+    is("200", "\r\n\r\nready\n");
+    assert!(Session::login(proxy.addr(), &[("user", "postgres"), ("database", "lost")]).is_err());
+    is("503", &format!("\r\n\r\ndatabase lost: no host may serve (127.0.0.1:{lost})\n"));
+    assert!(get(metrics, "/healthz").starts_with("HTTP/1.1 200 "));
+    // Who asks finds out that the host is back: a load balancer sends no client meanwhile.
+    let _back = TcpListener::bind((Ipv4Addr::LOCALHOST, lost)).unwrap();
+    is("200", "ready\n");
+    assert_eq!(proxy.open("postgres").value("select 1"), "1");
 }

@@ -1,0 +1,35 @@
+//! Readiness: whether each configured database has a host that may serve.
+//!
+//! The pools know which hosts cannot be connected to. Such a host is tried again where clients
+//! wait. A load balancer that is told of it sends none, so whoever asks has the host tried: a
+//! connection that is accepted is enough.
+
+use std::time::Duration;
+
+use refrain_config::Database;
+
+use crate::check::try_host;
+use crate::state::State;
+
+/// Time for each attempt to connect.
+const TRY: Duration = Duration::from_millis(500);
+/// Number of databases at most whose hosts are tried for one answer.
+const TRIES_MAX: usize = 8;
+
+/// Returns a line for each database that no host may serve. It may take `TRY` for each address of
+/// `TRIES_MAX` databases.
+pub(crate) fn obstacles(state: &State) -> String {
+    let unreachable = state.cores.iter().flat_map(|cores| cores.unreachable());
+    let lines = unreachable.enumerate().filter_map(|(number, database)| {
+        let is_found = number < TRIES_MAX && is_reached(&database);
+        (!is_found).then(|| {
+            let hosts: Vec<_> = database.server.hosts().map(ToString::to_string).collect();
+            format!("database {}: no host may serve ({})\n", database.name, hosts.join(", "))
+        })
+    });
+    lines.collect()
+}
+
+fn is_reached(database: &Database) -> bool {
+    database.server.hosts().any(|host| try_host(host, TRY).is_ok())
+}
