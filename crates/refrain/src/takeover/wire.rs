@@ -1,7 +1,7 @@
 //! The messages of a take-over, and the Unix socket by which they are sent.
 //!
-//! A message is one packet (`SOCK_SEQPACKET`): words of ASCII. The first names the message. There is
-//! at most one descriptor with it. `docs/restart.md` has all messages.
+//! A message is one packet (`SOCK_SEQPACKET`) of ASCII: words, the first of which is the message's
+//! name, and at most one descriptor. `docs/restart.md` has all messages.
 
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
