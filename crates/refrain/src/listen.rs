@@ -157,8 +157,8 @@ fn admit(path: &Path, general: &General) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(general.unix_socket_mode.0))
 }
 
-/// Makes sockets that came from elsewhere listen as the options say. The files of Unix sockets are this
-/// program's from now on, but for those that a supervisor has made.
+/// Makes sockets that came from elsewhere listen as the options say. The files of Unix sockets are
+/// this program's from now on, but for those that a supervisor has made.
 ///
 /// # Errors
 /// The first error of the system; the others are tried all the same.

@@ -49,10 +49,11 @@ flags. To go back, stop Refrain and start PgBouncer: the file has not changed.
 ## The program under the name `pgbouncer`
 
 Where the program is installed (or linked) under the name `pgbouncer`, its command line is
-PgBouncer's: `pgbouncer [-q] [-v] [-u USER] [-V] FILE`. `-q` keeps the log from standard error,
-each `-v` raises its level, and `-u` takes precedence over the key `user`. `-d` and `-R` are refused
-with a reason: a supervisor such as systemd starts a program in the background, and a takeover of
-the old process's sockets is not built.
+PgBouncer's: `pgbouncer [-q] [-v] [-u USER] [-R] [-V] FILE`. `-q` keeps the log from standard
+error, each `-v` raises its level, and `-u` takes precedence over the key `user`. `-R` takes over
+the listening sockets of a running Refrain ([restart.md](restart.md)): clients of the old process
+are told 57P01 between two transactions, where PgBouncer keeps their connections. `-d` is refused
+with a reason: a supervisor such as systemd starts a program in the background.
 
 ## Keys
 

@@ -1,7 +1,7 @@
 //! The messages of a take-over, and the Unix socket by which they are sent.
 //!
-//! A message is one packet (`SOCK_SEQPACKET`): words in ASCII, the first of which names the message,
-//! and at most one descriptor. `docs/restart.md` has all of them.
+//! A message is one packet (`SOCK_SEQPACKET`) of ASCII: words, the first of which is the message's
+//! name, and at most one descriptor. `docs/restart.md` has all messages.
 
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
