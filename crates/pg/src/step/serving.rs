@@ -194,43 +194,19 @@ impl Step<'_, '_> {
             Halt::More => {
                 self.linked(client, server).client.session.read_bytes += used as u64;
                 self.step.push_back_on_server(client, server);
-                (used, false)
+                return (used, false);
             }
-            Halt::Ready => {
-                if !goes_on {
-                    self.after_ready(client, server);
-                }
-                (used, true)
-            }
-            Halt::Fatal => {
-                self.server_told_client(client, server);
-                (used, true)
-            }
-            Halt::Refused => {
-                self.refuse_login(client, server);
-                (used, true)
-            }
-            Halt::Unused => {
-                self.leave_unused(client, server);
-                (used, true)
-            }
-            Halt::Failed => {
-                self.fail_unused(client, server);
-                (used, true)
-            }
-            Halt::Elsewhere => {
-                self.step.give_turn_up(client, server);
-                (used, true)
-            }
-            Halt::Intruded => {
-                self.step.end_client(client, DisconnectReason::Synchronization);
-                (used, true)
-            }
-            Halt::Broken => {
-                self.server_broken(server, DisconnectReason::ServerProtocol);
-                (used, true)
-            }
+            Halt::Ready if goes_on => {}
+            Halt::Ready => self.after_ready(client, server),
+            Halt::Fatal => self.server_told_client(client, server),
+            Halt::Refused => self.refuse_login(client, server),
+            Halt::Unused => self.leave_unused(client, server),
+            Halt::Failed => self.fail_unused(client, server),
+            Halt::Elsewhere => self.step.give_turn_up(client, server),
+            Halt::Intruded => self.step.end_client(client, DisconnectReason::Synchronization),
+            Halt::Broken => self.server_broken(server, DisconnectReason::ServerProtocol),
         }
+        (used, true)
     }
 
     /// Does what was put off until the server has answered a request: cancels the client's next

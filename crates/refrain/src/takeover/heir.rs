@@ -73,7 +73,7 @@ pub(crate) fn ask(path: &Path) -> io::Result<Option<Offer>> {
                 sockets.push(Passed { kind, is_activated, place, address, listener });
             }
             (["asking", ..], Some(fd)) => {
-                let path = text.splitn(2, ' ').nth(1).unwrap_or_default();
+                let path = text.split_once(' ').unwrap_or_default().1;
                 asking = Some((PathBuf::from(path), fd));
             }
             (["elder"], Some(fd)) => elders.push(Line::inherited(fd)),

@@ -63,7 +63,7 @@ fn users_share_the_servers_of_a_fixed_user() {
     shown.sort();
     assert_eq!(shown, users);
     let login = [("user", "user3"), ("database", name)];
-    let refused = Session::login(proxy.addr(), &login).err().expect("one client too many");
+    let refused = Session::login(proxy.addr(), &login).expect_err("one client too many");
     assert!(refused.words().contains("53300"), "{}", refused.words());
     let pools = proxy.show_of("pools", name);
     assert_eq!(pools.len(), 1, "{pools:?}");
