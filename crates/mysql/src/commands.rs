@@ -64,6 +64,11 @@ pub(crate) fn is_statement(command: u8) -> bool {
     matches!(command, command::QUERY | command::STMT_EXECUTE)
 }
 
+/// Whether a server answers a command.
+pub(crate) fn is_answered(command: u8) -> bool {
+    Kind::of(command).is_some()
+}
+
 /// The purpose of a command of Refrain's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {

@@ -53,8 +53,11 @@ pub(crate) fn learn_left(
     sent: &Sent,
 ) -> Option<u64> {
     let is_statement = sent.is_statement();
+    let had_warnings = client.left.warnings;
     let memory = &mut client.memory;
-    memory.found_rows |= is_statement && packet.payload.first() == Some(&first::EOF);
+    // Lists such as SHOW WARNINGS leave the number, and which of them do differs.
+    let counts_rows = is_statement && sent.facts.verb == Verb::Select;
+    memory.found_rows |= counts_rows && packet.payload.first() == Some(&first::EOF);
     let ok = OkPacket::read(packet.payload, agreed).ok();
     client.left = if let Some(ok) = &ok {
         let counts = ok.affected_rows > 0 || ok.last_insert_id > 0;
@@ -64,6 +67,8 @@ pub(crate) fn learn_left(
         let warnings = packet.is_error() || eof.is_ok_and(|eof| eof.warnings > 0);
         Left { warnings, counts: false }
     };
+    // A list of them leaves them.
+    client.left.warnings |= had_warnings && sent.facts.asks.conditions;
     memory.conditions |= client.left.warnings;
     // In MariaDB a statement without tables leaves those from before.
     let clears = is_statement && client.brand == Some(Brand::MySql) && !sent.facts.asks.conditions;

@@ -93,6 +93,20 @@ impl ClientSession {
         }
     }
 
+    /// Returns the place of an error that Refrain tells now.
+    pub(crate) fn place_of_error(&self) -> Place {
+        match &self.state {
+            // The client reads it once it has sent the packet that is its turn.
+            ClientState::LoggingIn(login) | ClientState::Securing(login) => {
+                Place { sequence: login.sequence().wrapping_add(1), ..self.place }
+            }
+            ClientState::Ungreeted
+            | ClientState::Entering(_)
+            | ClientState::Checking(_)
+            | ClientState::Ready(_) => self.place,
+        }
+    }
+
     /// Returns the capabilities that the client has agreed on.
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.agreed().map_or(Capabilities::NONE, |agreed| agreed.capabilities)

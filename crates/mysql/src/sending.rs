@@ -62,7 +62,8 @@ pub(crate) fn send(
     let linked = step.server_of(conn);
     if !linked.is_some_and(|server| owes(step, conn, server)) {
         let client = step.engine.connections.client(conn)?;
-        client.session.place = Place { sequence: 1, ..Place::default() };
+        let sequence = u8::from(commands::is_answered(packet.command));
+        client.session.place = Place { sequence, ..Place::default() };
     }
     let server = match linked {
         Some(server) => server,

@@ -45,7 +45,7 @@ pub(crate) struct Memory {
     /// The warnings and the error of the last statement that had any, or that has cleared those
     /// before. One that uses no table does neither.
     pub(crate) conditions: bool,
-    /// The number of rows: that of the last statement that had some.
+    /// The number of rows: that of the last SELECT.
     pub(crate) found_rows: bool,
 }
 
@@ -111,6 +111,8 @@ pub(crate) enum Verb {
     Get,
     Kill,
     Savepoint,
+    /// Its rows are those that FOUND_ROWS() counts.
+    Select,
     Set,
     Show,
     Unlock,
@@ -186,6 +188,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("rollback", Meaning::Verb(Verb::End)),
     ("row_count", Meaning::AskBack),
     ("savepoint", Meaning::Verb(Verb::Savepoint)),
+    ("select", Meaning::Verb(Verb::Select)),
     ("session_track_schema", Meaning::Wish),
     ("session_track_state_change", Meaning::Wish),
     ("session_track_system_variables", Meaning::Wish),
@@ -197,6 +200,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("use", Meaning::Verb(Verb::Use)),
     ("warning_count", Meaning::AskBackAsVariable),
     ("warnings", Meaning::AskBackBehind(Verb::Show)),
+    ("with", Meaning::Verb(Verb::Select)),
     ("xa", Meaning::PinAsVerb(Pins::XA)),
 ];
 

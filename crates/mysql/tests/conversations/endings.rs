@@ -137,3 +137,16 @@ fn an_idle_server_may_end_its_session() {
         assert_eq!(world.query(client, "ok"), "ok", "another server answers");
     });
 }
+
+#[test]
+fn a_shutdown_amid_a_login() {
+    talk("", |world| {
+        let client = world.connect();
+        world.command(Command::Drain);
+        let got = split(&world.got(client));
+        let [(0, greeting), (sequence, error)] = &got[..] else { panic!("{got:?}") };
+        assert_eq!((greeting[0], error[0]), (10, 0xFF));
+        assert_eq!(*sequence, 2, "the client reads it behind its own packet, which has number 1");
+        assert!(!world.is_open(client));
+    });
+}

@@ -2,6 +2,8 @@
 
 use refrain_mysql_wire::prepared::Execute;
 use refrain_mysql_wire::{Capabilities, command};
+use refrain_pool::event::Command;
+use refrain_pool::ids::ClientSerial;
 
 use crate::packets::command as written;
 use crate::world::{ClientId, USUAL, World, talk};
@@ -521,4 +523,19 @@ fn an_execution_that_is_cut_short_does_not_run() {
         assert_eq!(world.log(), [""; 0], "{missing} bytes are missing");
         assert_eq!(world.servers(), 0);
     }
+}
+
+#[test]
+fn a_part_of_a_value_that_waits_is_owed_no_reply() {
+    talk(TWO, |world| {
+        let [first, second] = two_servers(world, "ok ?");
+        assert_eq!(world.query(first, "commit"), "ok");
+        world.silence(true);
+        let long = b"\x01\x00\x00\x00\x00\x00part";
+        world.send(second, &written(command::STMT_SEND_LONG_DATA, long));
+        assert_eq!(world.unanswered(), 1, "the statement is prepared again");
+        (1..4).for_each(|serial| world.command(Command::KillClient(ClientSerial(serial))));
+        assert_eq!(world.heard_from(second, 0), "err 3169 HY000");
+        assert!(!world.is_open(second));
+    });
 }

@@ -299,3 +299,27 @@ fn nobody_hears_of_the_error_of_another() {
         assert_eq!(world.query(second, "show warnings"), "ok more, ok", "so is this");
     });
 }
+
+#[test]
+fn a_list_leaves_what_it_lists() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        assert_eq!(world.query(client, "LAST_INSERT_ID()"), "columns 1, column, row 0, end");
+        assert_eq!(world.query(client, "create err"), "ok more, err 1064 42000");
+        assert_eq!(world.query(client, "show count(*) errors"), "ok more, ok more, ok");
+        assert_eq!(world.query(client, "show errors"), "ok more, ok", "no question is in between");
+    });
+}
+
+#[test]
+fn rows_that_are_not_counted_tell_no_number() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        assert!(world.query(client, "show rows:2").ends_with("end"));
+        assert!(world.query(client, "found_rows()").starts_with("err 3566"));
+        assert!(world.query(client, "select rows:2").ends_with("end"));
+        assert_eq!(world.query(client, "found_rows()"), "ok");
+        assert!(world.query(client, "show rows:3").ends_with("end"));
+        assert_eq!(world.query(client, "found_rows()"), "ok", "nobody else has been there");
+    });
+}
