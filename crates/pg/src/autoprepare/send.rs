@@ -4,7 +4,7 @@
 //! A text whose normalized query is prepared is sent as Bind, Describe, Execute and Sync. The
 //! client gets the replies of a query string: BindComplete and NoData are skipped. The client's
 //! next message waits for these replies, since the text itself may have to be run after all: see
-//! [`crate::autoprepare::verify`].
+//! [`crate::relay::run`].
 //!
 //! Autoprepare takes a text if nothing is outstanding before it, the transaction has not failed,
 //! the settings under which the server reads it are known, and it leaves nothing behind in the

@@ -10,7 +10,7 @@
 //! outstanding. So a driver that sends several statements in one pipeline loses nothing by waiting:
 //! its statements run as they were sent. The messages have one of two forms: they run the
 //! statement, or they ask what it returns and run it in a segment of their own. Their replies:
-//! [`crate::autoprepare::repeat`].
+//! [`crate::relay::unnamed_run`].
 
 use std::rc::Rc;
 
