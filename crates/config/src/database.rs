@@ -175,7 +175,7 @@ table! {
     /// User name for logging in to the server; if unset, the client's user name.
     ///
     /// With a fixed user, all clients of the database share one pool, except users with options of
-    /// their own (`docs/decisions/0107-one-pool-for-a-fixed-user.md`).
+    /// their own (`docs/decisions/0105-one-pool-for-a-fixed-user.md`).
     user: Option<String>,
         NewConnections, takes ["app"], not [];
 
