@@ -43,6 +43,9 @@ pub(crate) fn passed() -> io::Result<Inherited> {
     Ok(Inherited::new(passed.collect::<io::Result<_>>()?))
 }
 
+/// Time after which news are dropped. The kernel keeps few of them for a supervisor that does not
+/// read, and the program has to end nevertheless.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of the first descriptor that systemd passes.
 const FIRST_DESCRIPTOR: usize = 3;
 
@@ -138,7 +141,9 @@ fn send(name: &str, text: &str) -> io::Result<()> {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(name)?,
     };
-    UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &address).map(drop)
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT))?;
+    socket.send_to_addr(text.as_bytes(), &address).map(drop)
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use xtask::leash::Leash;
@@ -36,7 +38,7 @@ impl Drop for Folder {
 
 /// The supervisor of a unit of `Type=notify-reload` with sockets.
 struct Systemd {
-    news: UnixDatagram,
+    news: Receiver<String>,
     process: Leash,
 }
 
@@ -47,8 +49,7 @@ impl Systemd {
             Some(name) => SocketAddr::from_abstract_name(name).unwrap(),
             None => SocketAddr::from_pathname(notify).unwrap(),
         };
-        let news = UnixDatagram::bind_addr(&address).unwrap();
-        news.set_read_timeout(Some(LIMIT)).unwrap();
+        let news = read_on(UnixDatagram::bind_addr(&address).unwrap());
         // The shell gives the descriptors their numbers, and its process becomes the program.
         let names: Vec<_> = sockets.iter().map(|(_, name)| *name).collect();
         let (mut moves, mut closes) = (String::new(), String::new());
@@ -81,15 +82,33 @@ impl Systemd {
     }
 
     fn heard(&self) -> String {
-        let mut bytes = [0; 1000];
-        let count = self.news.recv(&mut bytes).unwrap();
-        String::from_utf8(bytes[..count].to_vec()).unwrap()
+        self.news.recv_timeout(LIMIT).unwrap()
     }
 
     fn signal(&self, name: &str) {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+        signal(&self.process, name);
     }
+}
+
+fn signal(process: &Leash, name: &str) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+}
+
+/// Reads news, whether somebody wants them yet or not: the kernel keeps few of them, and then lets
+/// those wait who tell any.
+fn read_on(socket: UnixDatagram) -> Receiver<String> {
+    let (sender, news) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = [0; 1000];
+        while let Ok(count) = socket.recv(&mut bytes) {
+            let text = String::from_utf8(bytes[..count].to_vec()).unwrap();
+            if sender.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    news
 }
 
 /// Writes a configuration that listens at a port on which nothing is to listen.
@@ -180,6 +199,24 @@ fn clients_of_other_machines_are_not_trusted_at_a_socket_of_systemd() {
     eventually("it ends", || !systemd.process.is_running());
     let log = fs::read_to_string(folder.0.join("log")).unwrap();
     assert!(log.contains("would get in under any name"), "{log}");
+}
+
+#[test]
+fn a_supervisor_that_does_not_read_holds_up_no_end() {
+    let folder = Folder::new("systemd-deaf");
+    let port = write_config(&folder.0, "");
+    let notify = folder.0.join("notify");
+    let _deaf = UnixDatagram::bind(&notify).unwrap();
+    let filler = UnixDatagram::unbound().unwrap();
+    filler.set_nonblocking(true).unwrap();
+    while filler.send_to(b"WATCHDOG=1", &notify).is_ok() {}
+    let mut command = Command::new(program().unwrap());
+    command.arg("config.toml").current_dir(&folder.0).env("NOTIFY_SOCKET", &notify);
+    let log = File::create(folder.0.join("log")).unwrap();
+    let mut process = Leash::start(&command, "KILL", &log).unwrap();
+    eventually("it serves", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    signal(&process, "TERM");
+    eventually("it ends", || !process.is_running());
 }
 
 /// The new program knows nothing of systemd but from the old one, and its sockets stay systemd's.
