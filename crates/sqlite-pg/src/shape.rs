@@ -85,7 +85,10 @@ macro_rules! described {
                 client: &[u8],
                 translated: Option<&TranslatedStatement>,
             ) -> Result<Arc<Shape>, Error> {
-                self.memo(|statement| {
+                // Two texts may have one text of SQLite's until the schema changes, `SELECT *` and
+                // `SELECT a` for example; what is stale for one is not for the other.
+                let subject = translated.map_or(0, |translated| translated.serial);
+                self.memo(subject, |statement| {
                     let count = statement.column_count();
                     if let Some(translated) = translated {
                         return meant(translated, connection, client, count);

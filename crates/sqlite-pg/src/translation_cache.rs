@@ -10,6 +10,7 @@
 //! SQLite's, where each literal can be bound ([`BoundLiteral`]). If one cannot, or its value is an
 //! error, the text is translated as it is: the error is then that of the text.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashlink::LruCache;
@@ -26,6 +27,8 @@ use crate::normalized::{NormalizedQueries, NormalizedText};
 use crate::schemas::{SchemaTables, Schemas};
 use crate::types::Type;
 
+/// The number of the next translation.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
 /// The most translations that are kept.
 const KEPT_MAX: usize = 1024;
 /// The longest text, in bytes, whose translation is kept.
@@ -46,6 +49,8 @@ pub(crate) struct TranslatedStatement {
     pub(crate) locks: Option<String>,
     /// The table that it writes to.
     pub(crate) target: Option<WriteTarget>,
+    /// The number of this translation among all of the process, from 1 on.
+    pub(crate) serial: u64,
     /// The client's text of this statement alone.
     text: String,
     /// The types that the client gave its parameters.
@@ -246,6 +251,7 @@ impl TranslatedStatement {
             follow_ups,
             locks,
             target,
+            serial: SERIAL.fetch_add(1, Relaxed),
             text,
             given,
             bound: None,

@@ -24,9 +24,10 @@ use crate::text::{Text, may_be_kept};
 /// Hashes remembered for each statement kept.
 const SEEN_PER_KEPT: usize = 4;
 
-/// A value that a caller has computed from a statement, and the generation it is for.
+/// A value that a caller has computed from a statement, and the generation and subject it is for.
 pub(crate) struct Memo {
     pub(crate) generation: u64,
+    pub(crate) subject: u64,
     pub(crate) value: Arc<dyn Any + Send + Sync>,
 }
 

@@ -132,22 +132,24 @@ macro_rules! description {
         }
 
         /// Returns the result of `make`, remembered as long as the statement is kept and not
-        /// compiled again. There is one memo for each statement: one of another type replaces it.
+        /// compiled again. `subject` is a number of the caller's for what the value is about. There
+        /// is one memo for each statement: one of another subject or type replaces it.
         ///
         /// # Errors
         /// The error of `make`, which is not remembered.
-        pub fn memo<T, E, F>(&mut self, make: F) -> Result<Arc<T>, E>
+        pub fn memo<T, E, F>(&mut self, subject: u64, make: F) -> Result<Arc<T>, E>
         where
             T: Any + Send + Sync,
             F: FnOnce(&Self) -> Result<T, E>,
         {
             let generation = self.generation();
-            let known = self.facts().memo.as_ref().filter(|memo| memo.generation == generation);
+            let known = self.facts().memo.as_ref();
+            let known = known.filter(|it| (it.generation, it.subject) == (generation, subject));
             if let Some(value) = known.and_then(|memo| memo.value.clone().downcast().ok()) {
                 return Ok(value);
             }
             let value = Arc::new(make(self)?);
-            self.facts_mut().memo = Some(Memo { generation, value: value.clone() });
+            self.facts_mut().memo = Some(Memo { generation, subject, value: value.clone() });
             Ok(value)
         }
     };

@@ -96,7 +96,8 @@ impl Site {
     /// Starts the first program.
     fn start(&self, flags: &[&str]) -> Running {
         let running = self.run(flags);
-        eventually("it can be asked", || self.asking().exists());
+        // The socket for the next program is there before those for clients.
+        eventually("it serves", || running.log().contains("listening on "));
         running
     }
 

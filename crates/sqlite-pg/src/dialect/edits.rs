@@ -19,7 +19,7 @@ use super::value::name;
 use super::{Translated, Translator, hints};
 
 /// A statement that does nothing.
-pub(super) const NOTHING: &str = "SELECT 1 WHERE 0";
+pub(super) const NOTHING: &str = "SELECT 1 FROM sqlite_schema WHERE 0";
 
 /// A part of a statement that runs behind SQLite's first statement, in the same transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]

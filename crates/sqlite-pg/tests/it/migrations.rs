@@ -100,6 +100,63 @@ fn several_tables_are_emptied_or_dropped_at_once() {
     );
 }
 
+/// A translation is kept by its text; one that had nothing to do may have something to do later.
+#[test]
+fn what_was_done_or_was_not_there_is_looked_at_again() {
+    let place = Place::new();
+    let (mut client, mut other) = (client(&place), place.client());
+    let changes = [
+        ("DROP TABLE IF EXISTS x", "CREATE TABLE x (a INT)", "SELECT a FROM x"),
+        ("DROP VIEW IF EXISTS v", "CREATE VIEW v AS SELECT a FROM t", "SELECT a FROM v"),
+        ("ALTER TABLE IF EXISTS y RENAME TO z", "CREATE TABLE y (a INT)", "SELECT a FROM y"),
+        ("ALTER TABLE t DROP COLUMN IF EXISTS n", "ALTER TABLE t ADD n INT", "SELECT n FROM t"),
+    ];
+    for (undo, make, read) in changes {
+        let answers = |client: &mut Client, text| client.query(text)[0].clone();
+        assert!(!answers(&mut client, undo).starts_with("error"), "{undo}");
+        assert!(!answers(&mut other, make).starts_with("error"), "{make}");
+        assert!(!answers(&mut client, undo).starts_with("error"), "{undo}");
+        assert!(answers(&mut client, read).starts_with("error"), "{undo}: {read}");
+    }
+    let add = "ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT";
+    for text in [add, "ALTER TABLE t DROP COLUMN a", add] {
+        assert_eq!(client.query(text), ["ALTER TABLE", "ready I"], "{text}");
+    }
+    assert!(!client.query("SELECT a FROM t")[0].starts_with("error"));
+}
+
+/// They are one statement of SQLite's for some time, and a change of the schema counts for one.
+#[test]
+fn texts_that_mean_the_same_for_a_while_are_told_apart() {
+    let place = Place::new();
+    let mut client = place.client();
+    let told = |client: &mut Client, text| client.query(text)[0].clone();
+    client.query("CREATE TABLE t (a INT)");
+    for _ in 0..2 {
+        for (text, columns) in [("SELECT * FROM t", "a:23"), ("SELECT a FROM t", "a:23")] {
+            assert_eq!(told(&mut client, text), format!("columns {columns}"), "{text}");
+        }
+    }
+    client.query("ALTER TABLE t ADD b INT");
+    for (text, columns) in [("SELECT * FROM t", "a:23 b:23"), ("SELECT a FROM t", "a:23")] {
+        assert_eq!(told(&mut client, text), format!("columns {columns}"), "{text}");
+    }
+    // Each is looked at by itself, in either order.
+    let (x, y) = ("DROP TABLE IF EXISTS x", "DROP TABLE IF EXISTS y");
+    for texts in [[x, y], [y, x]] {
+        for text in texts.iter().chain(&texts) {
+            assert_eq!(client.query(text), ["DROP TABLE", "ready I"], "{text}");
+        }
+        client.query("CREATE TABLE y (a INT); CREATE VIEW v AS SELECT a FROM y");
+        assert_eq!(client.query(x), ["DROP TABLE", "ready I"]);
+        assert_eq!(client.query(y), ["error 2BP01", "ready I"]);
+        assert_eq!(client.query(x), ["DROP TABLE", "ready I"]);
+        client.query("DROP VIEW v");
+        assert_eq!(client.query(y), ["DROP TABLE", "ready I"]);
+        assert_eq!(client.query("SELECT a FROM y"), ["error 42P01", "ready I"]);
+    }
+}
+
 #[test]
 fn rows_are_locked_for_the_one_that_writes() {
     let place = Place::new();

@@ -95,7 +95,7 @@ fn a_memo_lives_until_the_statement_is_compiled_anew() {
         let mut statement = connection.statement("SELECT * FROM t").unwrap();
         statement.refresh().unwrap();
         let seen = |statement: &Statement<'_>| (statement.column_count(), statement.generation());
-        *statement.memo(|statement| Ok::<_, Error>(seen(statement))).unwrap()
+        *statement.memo(0, |statement| Ok::<_, Error>(seen(statement))).unwrap()
     };
     count();
     let (columns, generation) = count();
@@ -108,8 +108,8 @@ fn a_memo_lives_until_the_statement_is_compiled_anew() {
     run(&connection, "ALTER TABLE t ADD COLUMN c");
     let mut stepped = connection.statement("SELECT * FROM t").unwrap().start();
     stepped.step().unwrap();
-    stepped.memo(|_| Err::<usize, _>("not made")).unwrap_err();
-    assert_eq!(*stepped.memo(|run| Ok::<_, Error>(run.column_count())).unwrap(), 3);
+    stepped.memo(0, |_| Err::<usize, _>("not made")).unwrap_err();
+    assert_eq!(*stepped.memo(0, |run| Ok::<_, Error>(run.column_count())).unwrap(), 3);
 }
 
 #[test]
