@@ -7,6 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The most locks that are held of one file. PostgreSQL's are bounded by its shared memory.
+const HELD_MAX: usize = 65_536;
+
 /// A number or a pair of numbers, which are different spaces: 0 is that of one number.
 pub(crate) type Key = (u8, i64);
 
@@ -73,6 +76,8 @@ pub(crate) enum Taken {
     No,
     /// The sessions wait for each other.
     Deadlock,
+    /// As many locks are held as may be.
+    Full,
 }
 
 impl AdvisoryLocks {
@@ -92,9 +97,12 @@ impl AdvisoryLocks {
             return if locks.is_deadlocked(pid) { Taken::Deadlock } else { Taken::No };
         }
         locks.awaited.remove(&pid);
+        if locks.held.len() >= HELD_MAX && !locks.held.contains_key(&key) {
+            return Taken::Full;
+        }
         let holders = locks.held.entry(key).or_default();
         match holders.iter_mut().find(|(holder, known, _)| *holder == pid && *known == hold) {
-            Some((.., count)) => *count += 1,
+            Some((.., count)) => *count = count.saturating_add(1),
             None => holders.push((pid, hold, 1)),
         }
         Taken::Yes
@@ -126,6 +134,13 @@ impl AdvisoryLocks {
     pub(crate) fn release_all(&self, pid: u32) {
         self.locks().release(|(holder, hold, _)| *holder == pid && !hold.transaction);
     }
+
+    /// Releases all that a session holds that has ended.
+    pub(crate) fn session_ended(&self, pid: u32) {
+        let mut locks = self.locks();
+        locks.awaited.remove(&pid);
+        locks.release(|(holder, ..)| *holder == pid);
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +168,19 @@ mod tests {
         assert_eq!(locks.take(1, ONE, hold(true), false), Taken::No, "it was taken twice");
         locks.release_all(2);
         assert_eq!(locks.take(1, ONE, hold(true), false), Taken::Yes);
+    }
+
+    #[test]
+    fn locks_are_bounded_and_go_with_their_session() {
+        let locks = AdvisoryLocks::default();
+        for number in 0..i64::try_from(HELD_MAX).unwrap() {
+            assert_eq!(locks.take(1, (0, number), hold(false), false), Taken::Yes);
+        }
+        assert_eq!(locks.take(1, (0, -1), hold(false), true), Taken::Full);
+        assert_eq!(locks.take(1, ONE, hold(false), false), Taken::Yes, "it is held already");
+        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::No);
+        locks.session_ended(1);
+        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::Yes);
     }
 
     #[test]

@@ -141,8 +141,8 @@ impl Backend {
     /// Removes a session.
     pub(crate) fn leave(&self, pid: u32) {
         self.sessions().entries.remove(&pid);
-        self.advisory.transaction_ended(pid);
-        self.advisory.release_all(pid);
+        // At once: those that wait may have all threads, and the session's end may need one.
+        self.advisory.session_ended(pid);
     }
 
     /// Cancels the running statement of a session, if `key` is the session's own.

@@ -229,8 +229,10 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     let hold = Hold { shared: how.contains('s'), transaction: how.contains('t') };
     let pid = context.pid;
     if !how.contains('w') {
-        let taken = context.advisory.take(pid, key, hold, false);
-        return Ok(Any::Integer(i64::from(taken == Taken::Yes)));
+        return match context.advisory.take(pid, key, hold, false) {
+            Taken::Full => Err(no_room()),
+            taken => Ok(Any::Integer(i64::from(taken == Taken::Yes))),
+        };
     }
     if !context.may_take_long() {
         return Err(raised_error("to be called on a thread"));
@@ -241,6 +243,7 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
         match context.advisory.take(pid, key, hold, true) {
             Taken::Yes => return Ok(true),
             Taken::No => {}
+            Taken::Full => return Err(no_room()),
             Taken::Deadlock => {
                 return Err(refused(Failure::new("40P01", "deadlock detected")));
             }
@@ -255,6 +258,11 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     context.advisory.give_up(pid);
     waited?;
     text("")
+}
+
+/// Makes the error of a lock beyond the most.
+fn no_room() -> rusqlite::Error {
+    refused(Failure::new("53200", "out of shared memory").hint("release advisory locks"))
 }
 
 fn random_uuid() -> SessionResult {

@@ -237,6 +237,8 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.transaction.rollback(self.connection.as_deref());
+        // A statement on a thread may have taken one since the session left.
+        self.context.advisory.session_ended(self.context.pid);
         if self.has_temporary {
             return self.close_connection();
         }
