@@ -15,6 +15,7 @@ pub mod certificates;
 pub mod records;
 pub mod channel;
 mod scratch;
+pub mod ports;
 pub mod postgres;
 pub mod mysql;
 pub mod proxy;

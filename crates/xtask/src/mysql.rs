@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::command;
 use crate::leash::Leash;
-use crate::postgres::free_port;
+use crate::ports::free_port;
 use crate::provision;
 use crate::scratch;
 

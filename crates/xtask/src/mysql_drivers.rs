@@ -16,7 +16,7 @@ use crate::certificates::Authority;
 use crate::command::{self, Tally};
 use crate::drivers::{node, of, python};
 use crate::mysql::{Flavour, PASSWORD, Server, USER};
-use crate::postgres::free_port;
+use crate::ports::free_port;
 use crate::provision;
 use crate::proxy::Refrain;
 use crate::rounds::compared;

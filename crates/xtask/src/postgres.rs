@@ -11,8 +11,6 @@ pub mod account;
 mod template;
 
 use std::fs::{self, File};
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +22,7 @@ use anyhow::{Context, Result, bail};
 use crate::certificates::Authority;
 use crate::command;
 use crate::leash::Leash;
+use crate::ports::free_port;
 use crate::scratch;
 
 pub use self::template::{AUTH_DATABASE, PASSWORD};
@@ -31,8 +30,6 @@ pub use crate::provision::Version;
 
 /// The longest that a cluster may take to start.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Number of attempts to start: another process may take a free port before the server binds it.
-const TRIES_MAX: u32 = 3;
 
 /// A running cluster.
 ///
@@ -136,14 +133,8 @@ impl Cluster {
     fn start_in(bin: PathBuf, dir: PathBuf, settings: &[(&str, &str)]) -> Result<Cluster> {
         let settings = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let own = Own { bin, dir, settings, server: None };
-        let mut cluster = Cluster { host: "127.0.0.1".to_owned(), port: 0, own: Some(own) };
-        for _ in 1..TRIES_MAX {
-            cluster.port = free_port()?;
-            if cluster.resume().is_ok() {
-                return Ok(cluster);
-            }
-        }
-        cluster.port = free_port()?;
+        let host = "127.0.0.1".to_owned();
+        let mut cluster = Cluster { host, port: free_port()?, own: Some(own) };
         cluster.resume()?;
         Ok(cluster)
     }
@@ -251,11 +242,6 @@ fn is_ready(data: &Path, id: u32) -> bool {
     // A standby is ready as well.
     let is_up = |status: &str| matches!(status.trim(), "ready" | "standby");
     same && lines.nth(6).is_some_and(is_up)
-}
-
-/// Returns a TCP port of 127.0.0.1 that was free a moment ago.
-pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// Creates a folder for one cluster.

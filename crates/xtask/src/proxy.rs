@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::leash::Leash;
-use crate::postgres::{Cluster, free_port};
+use crate::ports::free_port;
+use crate::postgres::Cluster;
 use crate::workspace;
 
 /// The longest that the proxy may take until it listens.

@@ -12,7 +12,7 @@ mod texts;
 mod statements;
 
 use xtask::mysql::{Flavour, Server};
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 /// A server and its flavour.
 pub(crate) struct World {

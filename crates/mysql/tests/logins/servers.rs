@@ -15,7 +15,7 @@ use refrain_mysql_wire::track::{Change, Changes};
 use refrain_mysql_wire::{Capabilities, packet};
 use xtask::certificates::Authority;
 use xtask::mysql::{Flavour, Server};
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 use super::hostile::response;
 use super::wire::{Entered, Place, Session, log_in, wanted};

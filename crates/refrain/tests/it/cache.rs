@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_differ::msg::Msg;
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 use crate::console::scrape;
 use crate::session::{Session, bind, execute, parse};

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use refrain_differ::msg::Msg;
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 use crate::session::{LIMIT, Session, bind, execute, parse, query};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};

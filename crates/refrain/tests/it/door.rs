@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
 use refrain_differ::reply::{Frame, frame_end};
 use socket2::{Domain, Socket, Type};
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 use xtask::records::SSL_REQUEST;
 
 use crate::session::{LIMIT, Session, startup};

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use xtask::postgres::{Cluster, free_port};
+use xtask::ports::free_port;
+use xtask::postgres::Cluster;
 
 use crate::metrics::get;
 use crate::reply::Reply;

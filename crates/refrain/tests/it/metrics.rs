@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 use crate::session::{LIMIT, Session};
 use crate::world::{Config, Proxy, Version, cluster, eventually};

@@ -9,7 +9,7 @@ use std::thread;
 
 use xtask::certificates::Authority;
 use xtask::mysql::{Flavour, PASSWORD as SECRET, Server};
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 use xtask::proxy::Refrain;
 
 use crate::world::{eventually, psql};

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use xtask::mysql::{Flavour, Server};
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 use xtask::proxy::Refrain;
 
 /// The double hash of `secret`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use refrain_differ::msg::Msg;
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 use crate::console::scrape;
 use crate::session::{Session, bind, cancel_request, execute, parse, query};

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use refrain_differ::msg::Msg;
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 
 use crate::session::{Session, bind, execute, parse, query};
 use crate::world::{Config, Version, cluster, eventually};

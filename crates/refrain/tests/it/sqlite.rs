@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_differ::msg::Msg;
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 use xtask::proxy::{Refrain, program};
 
 use crate::console::scrape;

@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use xtask::postgres::{PASSWORD, free_port};
+use xtask::ports::free_port;
+use xtask::postgres::PASSWORD;
 use xtask::proxy::program;
 
 use crate::session::{LIMIT, startup};

@@ -13,7 +13,7 @@ use std::thread;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use xtask::leash::Leash;
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 use xtask::proxy::program;
 
 use crate::session::{LIMIT, Session, query};

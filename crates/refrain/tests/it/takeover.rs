@@ -15,7 +15,7 @@ use rustix::net::{
 };
 use xtask::leash::Leash;
 use xtask::mysql::{Flavour, PASSWORD};
-use xtask::postgres::free_port;
+use xtask::ports::free_port;
 use xtask::provision;
 use xtask::proxy::program;
 

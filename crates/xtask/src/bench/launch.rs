@@ -15,7 +15,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::command;
 use crate::leash::Leash;
-use crate::postgres::{Cluster, account, free_port};
+use crate::ports::free_port;
+use crate::postgres::{Cluster, account};
 use crate::provision;
 use crate::workspace;
 

@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::postgres::{Cluster, Version, free_port};
+use crate::ports::free_port;
+use crate::postgres::{Cluster, Version};
 use crate::provision::{self, Regression};
 use crate::proxy::{self, Refrain};
 use crate::workspace;

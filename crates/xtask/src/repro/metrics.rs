@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::bench::process;
-use crate::postgres::{Cluster, free_port};
+use crate::ports::free_port;
+use crate::postgres::Cluster;
 use crate::proxy::{self, Refrain};
 use crate::workspace;
 

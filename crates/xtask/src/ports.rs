@@ -1,0 +1,92 @@
+//! TCP ports for servers that tests and benches start.
+//!
+//! The system chooses a port for each connection and for each listener that names none, so it may
+//! give away a port that was free a moment ago before the server that shall have the port listens.
+//! The ports here lie below those that the system chooses, and a process shares none with another:
+//! a process holds blocks of ports, each by a lock on a file, until it ends.
+
+use std::fs::{self, File, TryLockError};
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+
+use crate::scratch;
+
+/// The first port of the first block. Linux chooses ports from 32768 on by itself.
+const FIRST: u16 = 20_000;
+/// Ports of a block.
+const BLOCK: u16 = 100;
+/// Number of blocks.
+const BLOCKS: u16 = 120;
+
+/// A block of ports that this process holds.
+struct Block {
+    /// The ports that nobody has been given yet.
+    left: Range<u16>,
+    /// The file whose lock says that the block is taken.
+    _lock: File,
+}
+
+impl Block {
+    /// Takes a block that no process holds.
+    ///
+    /// # Errors
+    ///
+    /// Processes hold all blocks, or the folder of the locks cannot be written.
+    fn take() -> Result<Block> {
+        let folder = scratch::base()?.join("ports");
+        fs::create_dir_all(&folder)?;
+        for block in 0..BLOCKS {
+            let path = folder.join(block.to_string());
+            let lock = File::options().create(true).append(true).open(&path);
+            let lock = lock.with_context(|| format!("cannot open {}", path.display()))?;
+            match lock.try_lock() {
+                Ok(()) => {
+                    let first = FIRST + block * BLOCK;
+                    return Ok(Block { left: first..first + BLOCK, _lock: lock });
+                }
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
+        }
+        bail!("other processes hold all blocks of ports")
+    }
+}
+
+/// Returns a TCP port on which nothing listens at 127.0.0.1. No other process and no later call
+/// gets the port while this process runs.
+///
+/// # Errors
+///
+/// See [`Block::take`].
+pub fn free_port() -> Result<u16> {
+    static HELD: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let Some(port) = held.last_mut().and_then(|block| block.left.next()) else {
+            held.push(Block::take()?);
+            continue;
+        };
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_port_is_given_once_and_is_free() {
+        let taken = Block::take().unwrap();
+        let ports: HashSet<u16> = (0..2 * BLOCK).map(|_| free_port().unwrap()).collect();
+        assert_eq!(ports.len(), usize::from(2 * BLOCK));
+        assert!(taken.left.clone().all(|port| !ports.contains(&port)));
+        assert!(ports.iter().all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()));
+    }
+}
