@@ -92,11 +92,12 @@ pub fn tally(command: &mut Command) -> Result<Tally> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.with_context(|| format!("cannot run `{}`", words(command)))?;
     let mut total = Tally::default();
+    let mut told = Told::default();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line?;
             println!("{line}");
-            if line.ends_with("... FAILED") || line.starts_with("FAILED ") {
+            if told.takes(&line) {
                 keep_failure(&line);
             }
             total += Tally::of_line(&line);
@@ -108,9 +109,62 @@ pub fn tally(command: &mut Command) -> Result<Tally> {
     Ok(total)
 }
 
+/// Tells which lines of a test runner's output are about failures.
+#[derive(Default)]
+struct Told {
+    /// Lines of a panic's message that may still follow.
+    of_panic: usize,
+}
+
+impl Told {
+    /// Lines of a panic's message that are kept. A comparison prints three.
+    const MESSAGE_MAX: usize = 4;
+
+    /// Whether a line names a failed test, or tells of its panic.
+    fn takes(&mut self, line: &str) -> bool {
+        if line.starts_with("thread '") && line.contains(" panicked at ") {
+            self.of_panic = Self::MESSAGE_MAX;
+            return true;
+        }
+        let ends = line.is_empty() || line == "stack backtrace:" || line.starts_with("note: ");
+        self.of_panic = if ends { 0 } else { self.of_panic.saturating_sub(1) };
+        self.of_panic > 0 || line.ends_with("... FAILED") || line.starts_with("FAILED ")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_kept_with_the_messages_of_their_panics() {
+        let output = "\
+test a::b ... ok
+test a::c ... FAILED
+---- a::c stdout ----
+
+thread 'a::c' (25234) panicked at tests/it/a.rs:8:5:
+assertion `left == right` failed
+  left: 1
+ right: 2
+stack backtrace:
+   0: __rustc::rust_begin_unwind
+note: run with more
+
+FAILED b: 3 differences
+test result: FAILED. 1 passed; 1 failed; 0 ignored";
+        let mut told = Told::default();
+        let kept: Vec<_> = output.lines().filter(|line| told.takes(line)).collect();
+        let expected = [
+            "test a::c ... FAILED",
+            "thread 'a::c' (25234) panicked at tests/it/a.rs:8:5:",
+            "assertion `left == right` failed",
+            "  left: 1",
+            " right: 2",
+            "FAILED b: 3 differences",
+        ];
+        assert_eq!(kept, expected);
+    }
 
     #[test]
     fn counts_what_runners_print() {
