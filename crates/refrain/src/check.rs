@@ -10,7 +10,7 @@ use refrain_config::{Host, Options};
 
 use crate::descriptors::{self, Shares};
 use crate::exposure;
-use crate::pg::sqlite_host;
+use crate::pg::sqlite;
 use crate::resolve;
 use crate::source::{Loaded, Source};
 use crate::tls::Setup;
@@ -116,7 +116,7 @@ pub(crate) fn try_host(host: &Host, timeout: Duration) -> Result<(), String> {
             }
             Err(last)
         }
-        Host::Sqlite(file) => sqlite_host::try_open(file),
+        Host::Sqlite(file) => sqlite::try_open(file),
     }
 }
 

@@ -274,6 +274,9 @@ pub fn run() -> ExitCode {
         }
         (None, target) => {
             let target = target.or_else(|| env::var(source::TARGET).ok());
+            if target.is_none() && !cfg!(feature = "sqlite") {
+                return complain("no server is named, such as postgres://postgres@localhost/app");
+            }
             let from = From::parse(target.as_deref().unwrap_or(OWN_DATABASE));
             let takeover = flags.takeover.clone().map(Takeover);
             let how = How { takeover, welcome: target.is_none(), quiet: flags.quiet };

@@ -33,7 +33,7 @@ use crate::inherit::{Inherited, Kind};
 use crate::listen::Places;
 use crate::mail::Mail;
 use crate::opened::{Opened, Opening};
-use crate::pg::sqlite_host::Files;
+use crate::pg::sqlite::Files;
 use crate::pg::{Helpers, parser};
 use crate::served::{LocalServers, Served};
 use crate::source::{From, Overrides, Source};

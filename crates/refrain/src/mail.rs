@@ -36,6 +36,7 @@ pub(crate) enum Mail<P: Served> {
     /// A server in this process, handed over by another core's engine.
     Moved { session: Box<LocalSession<P>>, transfer: Box<Transfer<P>> },
     /// The session of a server in this process may go on.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "SQLite alone has it"))]
     Continue(Conn),
     /// A message of another core, for the engine.
     Message(CoreMessage),

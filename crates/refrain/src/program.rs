@@ -16,7 +16,7 @@ use refrain_pool::message::CoreMessage;
 
 use crate::mail::{Mail, Post};
 use crate::opened::{Opened, Opening};
-use crate::pg::sqlite_host::Files;
+use crate::pg::sqlite::Files;
 use crate::pg::{Helpers, PgState, parser};
 use crate::pid_file::PidFile;
 use crate::place::{Estate, Place};

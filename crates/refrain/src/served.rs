@@ -118,6 +118,7 @@ pub(crate) struct SessionOutput {
     /// Bytes for the engine.
     pub(crate) bytes: Vec<u8>,
     /// True if the session goes on once the engine has these bytes.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "SQLite alone has it"))]
     pub(crate) has_more: bool,
     /// True if the session is over.
     pub(crate) closed: bool,

@@ -19,6 +19,7 @@ pub mod ports;
 pub mod postgres;
 pub mod mysql;
 pub mod proxy;
+pub mod pooler;
 pub mod docs;
 pub mod tidy;
 pub mod drivers;

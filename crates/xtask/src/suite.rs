@@ -17,6 +17,7 @@ use crate::fuzz;
 use crate::instructions;
 use crate::mysql::{Flavour, Server};
 use crate::mysql_drivers::{self, WAYS, Way};
+use crate::pooler;
 use crate::ports::free_port;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
@@ -39,6 +40,7 @@ const PARTS: &[Part] = &[
     Part { name: "clippy", run: clippy, drives: false },
     Part { name: "doc", run: doc, drives: false },
     Part { name: "cargo-test", run: cargo_test, drives: false },
+    Part { name: "pooler", run: pooler::run, drives: false },
     Part { name: "grammar", run: grammar, drives: false },
     Part { name: "instructions", run: instructions::check, drives: false },
     Part { name: "sim", run: sim, drives: false },

@@ -1,6 +1,8 @@
 //! The table of all listings.
 
-use super::pg::{autoprepare, cache, hosts, logins, prepared, sqlite};
+#[cfg(feature = "sqlite")]
+use super::pg::sqlite;
+use super::pg::{autoprepare, cache, hosts, logins, prepared};
 use super::table::{Listing, Pair, Show, text};
 use super::{own, pgbouncer, sharing, sockets, summary};
 
@@ -43,7 +45,9 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("stats", &pgbouncer::STATS),
     ("stats_averages", &pgbouncer::STATS_AVERAGES),
     ("stats_totals", &pgbouncer::STATS_TOTALS),
+    #[cfg(feature = "sqlite")]
     ("stmt_cache", &sqlite::STMT_CACHE),
+    #[cfg(feature = "sqlite")]
     ("stmt_cache_texts", &sqlite::STMT_CACHE_TEXTS),
     ("summary", &summary::SUMMARY),
     ("totals", &pgbouncer::TOTALS),

@@ -4,9 +4,7 @@
 //! parser thread makes; a command at the console, which the desk (`admin`) carries out; and servers
 //! that are SQLite in this process.
 
-mod sqlite_session;
-mod round;
-pub(crate) mod sqlite_host;
+pub(crate) mod sqlite;
 pub(crate) mod parser;
 mod console;
 mod served;

@@ -14,7 +14,7 @@ use refrain_pool::ids::Core;
 
 use super::console::messages;
 use super::parser::{ParserQueue, Text};
-use super::sqlite_host::{Files, SqliteHost};
+use super::sqlite::{Files, SqliteHost};
 use crate::console::{Question, Reply};
 use crate::cores::{AnyCores, Cores};
 use crate::inherit::Kind;
@@ -30,6 +30,7 @@ pub(crate) struct PgState {
     pub(crate) cores: Arc<Cores<Pg>>,
     /// The cores of the other protocols that the program serves.
     pub(crate) others: Vec<Arc<dyn AnyCores>>,
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "SQLite alone has it"))]
     pub(crate) files: Arc<Files>,
 }
 

@@ -5,4 +5,5 @@ pub(super) mod logins;
 pub(super) mod prepared;
 pub(super) mod autoprepare;
 pub(super) mod cache;
+#[cfg(feature = "sqlite")]
 pub(super) mod sqlite;

@@ -6,7 +6,7 @@ use refrain_sqlite::StatementStats;
 use refrain_sqlite_pg::ConnectionView;
 
 use crate::admin::table::{Listing, bigint, int, ratio, text};
-use crate::pg::sqlite_host::CorePool;
+use crate::pg::sqlite::CorePool;
 
 /// A connection to SQLite.
 pub(in crate::admin) struct Cache {

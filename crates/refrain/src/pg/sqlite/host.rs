@@ -24,7 +24,7 @@ use refrain_sqlite::{Admit, CacheOptions, Database, OpenOptions, Synchronous as 
 use refrain_sqlite_pg::{Backend, Pool, PoolView};
 
 use super::round::Round;
-use super::sqlite_session::SqliteSession;
+use super::session::SqliteSession;
 use crate::mail::{Mail, Post};
 use crate::served::{LocalServers, SessionOutput};
 

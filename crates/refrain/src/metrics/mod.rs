@@ -8,8 +8,11 @@
 //! This module writes the text itself: metrics libraries keep numbers of their own, and cannot
 //! state a histogram that was counted elsewhere.
 
+mod text;
+#[cfg(feature = "sqlite")]
+mod statement_caches;
+
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,19 +21,15 @@ use refrain_pg::{CacheFigures, Counters, PoolView, Snapshot};
 use refrain_pool::hosts::{Health, HostView};
 use refrain_pool::lobby::Lobby;
 use refrain_pool::snapshot::{ClientViewState, ServerViewState};
-use refrain_pool::stats::{BUCKETS, CounterSet, Histogram};
-use refrain_sqlite::CacheStats;
+use refrain_pool::stats::{CounterSet, Histogram};
 
-use crate::pg::sqlite_host::CorePool;
+use self::text::{Text, seconds};
 use crate::pg::{self, PgState};
 use crate::state::State;
 use crate::sum::{self, Key};
 
 /// Time that a scrape waits for the worker threads.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The bounds of a histogram that a scrape shows: from 2^6 to 2^26 µs. The sums include shorter and
-/// longer times.
-const BOUNDS: std::ops::RangeInclusive<usize> = 6..=BUCKETS - 2;
 
 /// A gauge of each pool: its name, its help text, and the function that reads it.
 type Gauge = (&'static str, &'static str, fn(&PoolView) -> f64);
@@ -47,7 +46,8 @@ pub(crate) fn text(state: &State, pg: &PgState) -> String {
     hosts(&mut text, pg);
     cache_rules(&mut text, &snapshots);
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
-    statement_caches(&mut text, &pg.files.pools());
+    #[cfg(feature = "sqlite")]
+    statement_caches::write(&mut text, &pg.files.pools());
     text.0
 }
 
@@ -267,71 +267,6 @@ fn hosts(text: &mut Text, pg: &PgState) {
     }
 }
 
-/// A metric of the statement caches of SQLite connections: its name, type and help text, and the
-/// function that reads it.
-type CacheFigure = (&'static str, &'static str, &'static str, fn(&CacheStats) -> f64);
-
-const CACHE_FIGURES: [CacheFigure; 9] = [
-    ("entries", "gauge", "Compiled statements in the cache that are not in use.", |stats| {
-        stats.entries as f64
-    }),
-    ("bytes", "gauge", "Memory used by these compiled statements, in bytes.", |stats| {
-        stats.bytes as f64
-    }),
-    ("hits_total", "counter", "Lookups that found a compiled statement.", |stats| {
-        stats.hits as f64
-    }),
-    (
-        "misses_total",
-        "counter",
-        "Lookups that found none: SQLite compiled the statement.",
-        |stats| stats.misses as f64,
-    ),
-    ("first_uses_total", "counter", "Misses of statements that were not seen recently.", |stats| {
-        stats.first_uses as f64
-    }),
-    ("busy_misses_total", "counter", "Misses because all cached copies were in use.", |stats| {
-        stats.busy_misses as f64
-    }),
-    ("evictions_total", "counter", "Cached statements removed to make room for others.", |stats| {
-        stats.evictions as f64
-    }),
-    (
-        "reprepares_total",
-        "counter",
-        "Statements that SQLite compiled again, for example after a schema change.",
-        |stats| stats.reprepares as f64,
-    ),
-    ("saved_seconds_total", "counter", "Compile time saved by the hits, in seconds.", |stats| {
-        stats.saved_ns as f64 / 1e9
-    }),
-];
-
-fn statement_caches(text: &mut Text, pools: &[CorePool]) {
-    let mut files: BTreeMap<&str, CacheStats> = BTreeMap::new();
-    let mut connections: BTreeMap<&str, usize> = BTreeMap::new();
-    for CorePool { path, view, .. } in pools {
-        let sum = files.entry(path).or_default();
-        *sum += view.closed;
-        view.connections.iter().for_each(|connection| *sum += connection.stats);
-        *connections.entry(path).or_default() += view.connections.len();
-    }
-    if files.is_empty() {
-        return;
-    }
-    text.family("refrain_sqlite_connections", "gauge", "SQLite connections to the file.");
-    for (path, count) in connections {
-        text.sample("refrain_sqlite_connections", &[("path", path)], count);
-    }
-    for (name, kind, help, value) in CACHE_FIGURES {
-        let name = format!("refrain_stmt_cache_{name}");
-        text.family(&name, kind, help);
-        for (path, stats) in &files {
-            text.sample(&name, &[("path", path)], value(stats));
-        }
-    }
-}
-
 /// Writes the counters of the rules of the cache.
 fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
     let rules = pg::sum::cache_rules(snapshots);
@@ -426,91 +361,4 @@ fn counted(text: &mut Text, name: &str, help: &str, counts: Counts) {
 
 fn labels((database, user): &Key) -> [(&'static str, &str); 2] {
     [("database", database), ("user", user)]
-}
-
-fn seconds(us: u64) -> f64 {
-    us as f64 / 1e6
-}
-
-/// The reason why writing to a `String` does not fail.
-const FITS: &str = "memory is there";
-
-/// Text in Prometheus' format.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").expect(FITS);
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0 += name;
-        for (at, (label, text)) in labels.iter().enumerate() {
-            self.0.push(if at == 0 { '{' } else { ',' });
-            write!(self.0, "{label}=\"").expect(FITS);
-            self.escape(text);
-            self.0.push('"');
-        }
-        let end = if labels.is_empty() { "" } else { "}" };
-        writeln!(self.0, "{end} {value}").expect(FITS);
-    }
-
-    /// Writes a histogram. Its buckets are cumulative, as Prometheus wants them: each one includes
-    /// all before it.
-    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
-        let bucket = format!("{name}_bucket");
-        let mut sum = 0;
-        for (power, count) in histogram.buckets.iter().enumerate() {
-            sum += count;
-            if BOUNDS.contains(&power) {
-                let bound = seconds(1 << power).to_string();
-                self.sample(&bucket, &[labels, &[("le", &bound)]].concat(), sum);
-            }
-        }
-        self.sample(&bucket, &[labels, &[("le", "+Inf")]].concat(), sum);
-        self.sample(&format!("{name}_sum"), labels, seconds(histogram.sum_us));
-        self.sample(&format!("{name}_count"), labels, sum);
-    }
-
-    fn escape(&mut self, text: &str) {
-        for c in text.chars() {
-            match c {
-                '\\' => self.0 += r"\\",
-                '"' => self.0 += "\\\"",
-                '\n' => self.0 += r"\n",
-                _ => self.0.push(c),
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_and_their_labels() {
-        let mut text = Text::default();
-        text.sample("a", &[], 1);
-        text.sample("b", &[("x", "1\"2\\3\n")], 2.5);
-        assert_eq!(text.0, "a 1\nb{x=\"1\\\"2\\\\3\\n\"} 2.5\n");
-    }
-
-    #[test]
-    fn buckets_add_up() {
-        let mut histogram = Histogram::default();
-        [10, 100, 1_000_000, u64::MAX >> 20].into_iter().for_each(|us| histogram.count(us));
-        let mut text = Text::default();
-        text.histogram("h", &[("database", "d"), ("user", "u")], &histogram);
-        let value = |of: &str| {
-            let line = text.0.lines().find(|line| line.contains(of)).unwrap();
-            line.rsplit(' ').next().unwrap().to_owned()
-        };
-        assert_eq!(value("le=\"0.000064\""), "1");
-        assert_eq!(value("le=\"0.000128\""), "2");
-        assert_eq!(value("le=\"1.048576\""), "3");
-        assert_eq!(value("le=\"+Inf\""), "4");
-        assert_eq!(value("h_count"), "4");
-    }
 }

@@ -1,0 +1,84 @@
+//! The program without the embedded database, for `cargo xtask test --only pooler`.
+//!
+//! The build has no warning, pools PostgreSQL's connections, and refuses a file with a reason.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command::{self, Tally};
+use crate::postgres::Cluster;
+use crate::provision::{self, Version};
+use crate::proxy::{self, Refrain};
+use crate::workspace;
+
+/// The feature that the build lacks.
+const WITHOUT: [&str; 4] = ["--locked", "--package", "refrain", "--no-default-features"];
+
+/// Makes the build and checks it.
+///
+/// # Errors
+///
+/// The program cannot be built, or PostgreSQL does not start.
+pub fn run() -> Result<Tally> {
+    let mut clippy = workspace::cargo();
+    clippy.args(["clippy", "--quiet"]).args(WITHOUT).args(["--lib", "--bins"]);
+    command::run(clippy.args(["--", "--deny", "warnings"]))?;
+    let program = built()?;
+    let checks = [
+        ("a pool of one server has two clients", pools(&program)),
+        ("a file is refused", is_refused(&program, &["sqlite:pooler.db"], "has no SQLite")),
+        ("a server has to be named", is_refused(&program, &[], "no server is named")),
+    ];
+    let mut tally = Tally::default();
+    for (name, outcome) in checks {
+        match outcome {
+            Ok(()) => tally.passed += 1,
+            Err(why) => {
+                command::tell_failure(&format!("FAILED {name}: {why:#}"));
+                tally.failed += 1;
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// Builds the program without SQLite, and puts it aside: cargo has one place for both builds, and
+/// other parts run the whole program from there.
+fn built() -> Result<PathBuf> {
+    let build = |arguments: &[&str]| {
+        command::run(workspace::cargo().args(["build", "--quiet"]).args(arguments))
+    };
+    build(&WITHOUT)?;
+    let aside = workspace::target().join("pooler");
+    fs::create_dir_all(&aside)?;
+    let program = aside.join("refrain");
+    // A program that runs cannot be written to.
+    let _ = fs::remove_file(&program);
+    fs::copy(workspace::target().join("debug/refrain"), &program)?;
+    build(&WITHOUT[..3])?;
+    Ok(program)
+}
+
+fn pools(program: &Path) -> Result<()> {
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let refrain = Refrain::start_as(program, &proxy::over(&cluster, "transaction", 1))?;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", refrain.port());
+    let server = || {
+        let mut psql = Command::new(provision::postgres(Version::V15)?.join("psql"));
+        command::output(psql.args(["-XAtqw", "-d", &url, "-c", "select pg_backend_pid()"]))
+    };
+    let (one, other) = (server()?, server()?);
+    anyhow::ensure!(one == other && !one.is_empty(), "the servers {one:?} and {other:?}");
+    Ok(())
+}
+
+fn is_refused(program: &Path, arguments: &[&str], reason: &str) -> Result<()> {
+    let output = Command::new(program).args(arguments).env_remove("REFRAIN_URL").output();
+    let output = output.context("the program does not start")?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(!output.status.success() && told.contains(reason), "{told:?}");
+    Ok(())
+}
