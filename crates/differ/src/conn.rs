@@ -122,7 +122,13 @@ impl Conn {
         }
         let have = self.buffer.len();
         self.buffer.resize(have + 16 * 1024, 0);
-        let got = self.stream.read(&mut self.buffer[have..]);
+        let got = loop {
+            match self.stream.read(&mut self.buffer[have..]) {
+                // A signal, behind which the system begins no read with a limit of time again.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                done => break done,
+            }
+        };
         self.buffer.truncate(have + got.as_ref().map_or(0, |got| *got));
         if got? == 0 { Err(Broken::Closed) } else { Ok(()) }
     }

@@ -5,6 +5,20 @@ use std::net::TcpStream;
 
 use crate::records::{CLOSE_NOTIFY, ContentType, RECORD_BYTES_MAX, Records};
 
+/// Reads as [`Read::read`] does, and again if a signal has interrupted the read: with a limit of
+/// time, the system does not begin a read again by itself (`signal(7)`).
+///
+/// # Errors
+/// Those of the stream.
+pub fn read_some(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// A connection. It blocks as its stream does.
 #[derive(Debug)]
 pub struct Channel {
@@ -70,7 +84,7 @@ impl Channel {
                 }
             }
             let mut chunk = [0; RECORD_BYTES_MAX];
-            let count = self.stream.read(&mut chunk)?;
+            let count = read_some(&mut self.stream, &mut chunk)?;
             if count == 0 {
                 return Ok(false);
             }
@@ -82,7 +96,7 @@ impl Channel {
 impl Read for Channel {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.records.is_none() {
-            return self.stream.read(buffer);
+            return read_some(&mut self.stream, buffer);
         }
         if self.unread.is_empty() && !self.take_record()? {
             return Ok(0);

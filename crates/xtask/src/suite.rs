@@ -125,12 +125,23 @@ fn doc() -> Result<Tally> {
     check(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// The variable of the environment that says how many tests run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// Tests that run at once for each core. Those with servers wait for most of their time.
+const TESTS_PER_CORE: usize = 3;
+
 fn cargo_test() -> Result<Tally> {
     provision::postgres(Version::V15)?;
     provision::postgres(Version::V18)?;
     provision::mariadb()?;
     provision::mysql()?;
-    command::tally(workspace::cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
+    let mut test = workspace::cargo();
+    test.args(["test", "--workspace", "--no-fail-fast", "--locked"]);
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism()?.get();
+        test.env(THREADS, (cores * TESTS_PER_CORE).to_string());
+    }
+    command::tally(&mut test)
 }
 
 /// Runs the test of normalized queries over all statements of PostgreSQL's own suite, which

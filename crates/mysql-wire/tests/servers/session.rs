@@ -15,6 +15,7 @@ use refrain_mysql_wire::reply::{EofPacket, ErrPacket, Head, OkPacket, ends_rows,
 use refrain_mysql_wire::request::{Query, Request};
 use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Status};
+use xtask::channel::read_some;
 
 use super::{World, encrypted};
 
@@ -256,7 +257,7 @@ impl Session {
                 }
             }
             let mut buffer = vec![0; 1 << 20];
-            let count = self.stream.read(&mut buffer).expect("a packet in time");
+            let count = read_some(&mut self.stream, &mut buffer).expect("a packet in time");
             assert_ne!(count, 0, "the server has closed the connection");
             self.received.extend_from_slice(&buffer[..count]);
         }

@@ -10,6 +10,7 @@ use refrain_mysql::login::{
     Failure, Flavour, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
 use refrain_mysql_wire::{Capabilities, Header, Status, command, packet};
+use xtask::channel::read_some;
 
 use super::encrypted;
 
@@ -102,7 +103,7 @@ impl Session {
             let header = Header::parse(&self.received).map(Header::packet_bytes);
             let missing = header.unwrap_or(packet::HEADER_BYTES) - self.received.len();
             let mut buffer = vec![0; missing.min(7)];
-            match self.stream.read(&mut buffer) {
+            match read_some(&mut self.stream, &mut buffer) {
                 Ok(0) | Err(_) => return None,
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
             }

@@ -1,6 +1,6 @@
 //! A session that follows each reply with the table.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use refrain_mysql_wire::packet::{self, Boundaries};
 use refrain_mysql_wire::reply::first;
 use refrain_mysql_wire::request::Request;
 use refrain_mysql_wire::{Capabilities, Header, Status};
+use xtask::channel::read_some;
 use xtask::mysql::Server;
 
 /// Capabilities of every session.
@@ -175,7 +176,7 @@ impl Session {
         loop {
             let Some(packet) = packet::split(&self.received) else {
                 let mut buffer = vec![0; 1 << 20];
-                let count = self.stream.read(&mut buffer).expect("a packet in time");
+                let count = read_some(&mut self.stream, &mut buffer).expect("a packet in time");
                 assert_ne!(count, 0, "the server has closed the connection");
                 self.received.extend_from_slice(&buffer[..count]);
                 continue;

@@ -1,7 +1,7 @@
 //! Logins by the rules of `pg_hba.conf`: PostgreSQL with the same rules says what is right.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -11,6 +11,7 @@ use std::process::Command;
 use refrain_differ::reply::{Frame, frame_end};
 use socket2::{Domain, Socket, Type};
 use xtask::certificates::Authority;
+use xtask::channel::read_some;
 use xtask::postgres::{Cluster, PASSWORD};
 use xtask::proxy::program;
 
@@ -88,10 +89,7 @@ pub(crate) fn knock(stream: &mut (impl Read + Write), user: &str, database: &str
             break end;
         }
         let mut more = [0; 1024];
-        let read = match stream.read(&mut more) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            read => read.unwrap(),
-        };
+        let read = read_some(stream, &mut more).unwrap();
         assert!(read > 0, "the connection was closed without a message");
         bytes.extend_from_slice(&more[..read]);
     };

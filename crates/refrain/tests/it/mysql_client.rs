@@ -1,6 +1,6 @@
 //! A client of MySQL's protocol that prepares statements, which the command line does not.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use refrain_mysql_wire::prepared::{Execute, PrepareOk};
 use refrain_mysql_wire::reply::{ErrPacket, first};
 use refrain_mysql_wire::request::{Query, Request};
 use refrain_mysql_wire::{Capabilities, Header};
+use xtask::channel::read_some;
 
 const WANTED: [Capabilities; 8] = [
     Capabilities::PROTOCOL_41,
@@ -168,7 +169,7 @@ impl Session {
                 return (header, payload);
             }
             let mut buffer = [0; 4096];
-            let count = self.stream.read(&mut buffer).expect("a packet in time");
+            let count = read_some(&mut self.stream, &mut buffer).expect("a packet in time");
             assert_ne!(count, 0, "the connection is closed");
             self.received.extend_from_slice(&buffer[..count]);
         }

@@ -1,7 +1,7 @@
 //! A relay between two peers of TCP: it passes each byte on by a write of its own, passes the
 //! answers on late, or ends a connection after some bytes.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
+use xtask::channel::read_some;
 
 use crate::transport::LIMIT;
 
@@ -171,10 +172,9 @@ impl Direction {
         let mut chunk = vec![0; 64 * 1024];
         while left > 0 {
             let most = chunk.len().min(left);
-            let count = match self.from.read(&mut chunk[..most]) {
+            let count = match read_some(&mut self.from, &mut chunk[..most]) {
                 Ok(0) => return self.end(Ending::Half),
                 Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return self.end(Ending::Reset),
             };
             rule.passed[self.stream as usize].fetch_add(count, Ordering::Relaxed);

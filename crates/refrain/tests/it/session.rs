@@ -136,7 +136,6 @@ impl Session {
         match self.transport.read(&mut self.buffer) {
             Ok(count) => count > 0,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
-            Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 panic!("no reply; unread are {} bytes", self.buffer.len())
             }

@@ -2,13 +2,14 @@
 //! E32, E47, E93, E96).
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use refrain_differ::msg::Msg;
 use refrain_differ::reply::frame_end;
+use xtask::channel::read_some;
 
 use crate::session::{Session, bind, execute, parse, query};
 use crate::world::{Config, Version, addr, cluster, database};
@@ -100,7 +101,7 @@ fn overhears(sent: &Sent) -> u16 {
 
 fn pass(mut from: &TcpStream, mut to: &TcpStream, sent: Option<&Sent>) {
     let (mut chunk, mut buffer, mut started) = ([0; 65536], Vec::new(), false);
-    while let Ok(count @ 1..) = from.read(&mut chunk) {
+    while let Ok(count @ 1..) = read_some(&mut from, &mut chunk) {
         if let Some(sent) = sent {
             buffer.extend_from_slice(&chunk[..count]);
             if !std::mem::replace(&mut started, true) {

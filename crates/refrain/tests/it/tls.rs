@@ -13,6 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use xtask::certificates::{Authority, Signed};
+use xtask::channel::read_some;
 use xtask::postgres::{AUTH_DATABASE, Cluster, PASSWORD};
 
 use crate::session::{LIMIT, Session, cancel_request, query, startup};
@@ -659,7 +660,7 @@ fn a_slow_handshake_meets_the_login_timeout() {
         let mut more = hello[first..].iter().take(rest);
         let mut received = [0; 4096];
         loop {
-            match stream.read(&mut received) {
+            match read_some(&mut stream, &mut received) {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
