@@ -83,10 +83,12 @@ fn an_application_s_file_serves() {
     assert_eq!(pid, format!("{}\n", refrain.id()));
     let socket = folder.join(format!(".s.PGSQL.{}", refrain.port()));
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o700);
-    let log = fs::read_to_string(folder.join("p.log")).unwrap();
-    assert!(log.contains("listening on") && refrain.log().contains("listening on"), "{log}");
+    let log = || fs::read_to_string(folder.join("p.log")).unwrap();
+    eventually("both logs say where it listens", || {
+        log().contains("listening on") && refrain.log().contains("listening on")
+    });
     let told = "pgbouncer.ignore_startup_parameters: has nothing to do here";
-    assert!(refrain.log().contains(told), "{}", refrain.log());
+    eventually("the log says so", || refrain.log().contains(told));
 }
 
 #[test]

@@ -138,9 +138,9 @@ impl Pool {
             "work_mem"
         };
         for session in [&mut direct, &mut client] {
-            session.query(&format!("set {kept} to '5MB'"));
+            patiently(session, &format!("set {kept} to '5MB'"));
             if calls {
-                session.query("select public.leaves()");
+                patiently(session, "select public.leaves()");
             }
         }
         for (name, default) in names.clone().zip(&defaults) {

@@ -3,7 +3,7 @@
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse};
-use crate::world::{Config, Proxy, Version, addr, cluster, database_of};
+use crate::world::{Config, Proxy, Version, addr, cluster, database_of, eventually};
 
 /// A transaction after which PostgreSQL refuses to change `temp_buffers` in its session.
 const TEMPORARY: [&str; 3] = ["begin", "create temp table x (a int) on commit drop", "commit"];
@@ -144,7 +144,7 @@ fn a_login_with_what_every_server_refuses_is_refused() {
             let reply = Session::login(proxy.addr(), &params).err().unwrap();
             assert!(reply.code() == "22023", "{option}: {}", reply.words());
         }
-        assert!(proxy.log().contains("settings"), "{}", proxy.log());
+        eventually("it is logged", || proxy.log().contains("settings"));
         assert!(!proxy.log().contains("password authentication failed"), "{}", proxy.log());
         assert_eq!(proxy.open(database).value("select 1"), "1");
     }
