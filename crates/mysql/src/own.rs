@@ -137,14 +137,15 @@ fn for_client(
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
         Purpose::Variables => take_variables(&mut c.session, &mut server.session, &rows),
-        Purpose::Ping => {
+        Purpose::Ask | Purpose::AskSetBack => {
             if let Some(status) = packet.taken.status {
                 learn::learn_flags(&mut c.session, status);
             }
             if packet.has_changes() {
-                let late = learn::learn_late(&mut c.session, &mut server.session, packet.payload);
-                let Ok(untold) = late else { return preparing::broken(step, conn) };
-                if untold.collation {
+                let sides = (&mut c.session, &mut server.session);
+                let late = learn::learn_late(sides, packet.payload, purpose);
+                let Ok(lacking) = late else { return preparing::broken(step, conn) };
+                if lacking.collation {
                     train::ask_collation(&mut server.session, ports.out(conn));
                 }
             }
