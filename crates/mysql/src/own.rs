@@ -8,7 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
-use crate::parts::{ClientSession, ClientState, My, Place, ServerSession, Transaction};
+use crate::parts::{ClientSession, ClientState, Leftover, My, Place, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::edit;
@@ -95,11 +95,14 @@ fn for_client(
     purpose: Purpose,
 ) -> Option<()> {
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    let agreed = server.session.agreed;
+    if OkPacket::read(packet.payload, agreed).is_ok_and(|ok| ok.warnings > 0) {
+        server.session.leftover = Leftover::Conditions;
+    }
     let rows = std::mem::take(&mut server.session.rows);
     let first = rows.first().map(Vec::as_slice).unwrap_or_default();
     match purpose {
         Purpose::Settings if packet.has_changes() => {
-            let agreed = server.session.agreed;
             let ok = OkPacket::read(packet.payload, agreed);
             let learned =
                 ok.and_then(|ok| learn::learn_settings(&mut c.session, &mut server.session, &ok));

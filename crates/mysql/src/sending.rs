@@ -77,6 +77,11 @@ pub(crate) fn send(
     if let Some(handled) = insert_id_first(step, (conn, server), packet, facts.insert_id) {
         return handled;
     }
+    // What gives a server the client's settings may leave warnings.
+    let is_lent = linked.is_none() && facts.asks.conditions;
+    if is_lent && (train::waits(step, conn, server) || has_to_wait(step, conn)) {
+        return None;
+    }
     if facts.asks != Memory::default() && !remembers(step, (conn, server), facts.asks) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));

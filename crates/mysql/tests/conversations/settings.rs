@@ -152,6 +152,19 @@ fn mariadb_is_asked_for_what_an_error_does_not_tell() {
 }
 
 #[test]
+fn a_collation_that_is_asked_for_is_that_of_before_a_reset() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        world.log();
+        let names = written(command::QUERY, b"set:character_set_connection=utf8mb4");
+        let resets = written(command::RESET_CONNECTION, b"");
+        world.send(client, &[names, resets].concat());
+        assert_eq!(world.heard(client), "ok, ok");
+        assert_eq!(world.log()[1], "SELECT @@collation_connection LIMIT 1");
+    });
+}
+
+#[test]
 fn nothing_is_prepared_under_settings_that_are_not_told() {
     talk("pool_size = 1", |world| {
         world.is_mariadb = true;
