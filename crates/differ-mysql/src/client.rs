@@ -69,6 +69,8 @@ pub struct Client {
     was_reset: bool,
     /// Whether the client has asked to be told of its transactions.
     tracks: bool,
+    /// Whether a text of the client may have changed something and failed.
+    changes_late: bool,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -110,6 +112,7 @@ impl Client {
             was_refused: false,
             was_reset: false,
             tracks: false,
+            changes_late: false,
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -178,6 +181,8 @@ impl Client {
             }
             let tracks = |text: &str| text.contains("session_track_transaction_info");
             self.tracks |= command.text().is_some_and(tracks);
+            let fails = |text: &str| text.contains("_fails(");
+            self.changes_late |= command.text().is_some_and(fails);
             let direct = self.direct_reply(&command)?;
             let name = direct.error().map_or_else(String::new, |number| format!(" ERR {number}"));
             *tally.replies.entry(format!("{}{name}", command.name())).or_default() += 1;
@@ -251,6 +256,7 @@ impl Client {
                 due: command.due(),
                 uses: command.text().is_some_and(|text| text.contains("USE ")),
                 tracks: self.tracks,
+                changes_late: self.changes_late,
                 wishes: command.text().is_some_and(|text| text.contains("session_track_")),
                 is_head,
             };

@@ -26,6 +26,7 @@ const LEAVING: &[&str] = &[
     "p_set(",
     "p_zone(",
     "f_set(",
+    "_fails(",
     "set statement",
     "insert_id=",
     "insert_id =",

@@ -53,6 +53,16 @@ const SHARED: &[&str] = &[
     "CREATE FUNCTION f_plain (n INT) RETURNS INT DETERMINISTIC RETURN n * 2",
     "CREATE FUNCTION f_set (n INT) RETURNS INT DETERMINISTIC BEGIN
         SET SESSION group_concat_max_len = 1000 + n; RETURN n; END",
+    "CREATE PROCEDURE p_set_fails (n INT) BEGIN
+        SET SESSION sql_mode = 'ANSI_QUOTES', group_concat_max_len = 1000 + n;
+        SET time_zone = '+03:00'; SIGNAL SQLSTATE '45000'; END",
+    "CREATE PROCEDURE p_names_fails () BEGIN SET NAMES latin1; SELECT * FROM nowhere; END",
+    "CREATE PROCEDURE p_vars_fails (n INT) BEGIN SET @a = n; SELECT n; SIGNAL SQLSTATE '45000'; END",
+    "CREATE FUNCTION f_set_fails (n INT) RETURNS INT DETERMINISTIC BEGIN
+        SET SESSION group_concat_max_len = 1000 + n; SIGNAL SQLSTATE '45000'; RETURN n; END",
+    "CREATE TABLE trg (a INT)",
+    "CREATE TRIGGER trg_fails BEFORE INSERT ON trg FOR EACH ROW BEGIN
+        SET SESSION div_precision_increment = NEW.a; SIGNAL SQLSTATE '45000'; END",
     "CREATE FUNCTION f_vars (n INT) RETURNS INT DETERMINISTIC BEGIN SET @a = n; RETURN n; END",
 ];
 

@@ -84,8 +84,10 @@ pub(crate) enum Purpose {
     Settings,
     /// It gives the session the schema that the client names at its login.
     Schema,
-    /// It asks whether a transaction is open.
-    Ping,
+    /// It asks whether a transaction is open, and what has changed that no reply has told.
+    Ask,
+    /// It asks the same where the settings that have changed were set back.
+    AskSetBack,
     /// It asks for the collation that a statement has set without a report.
     Collation,
     /// It asks for the number that a row got.
@@ -326,7 +328,7 @@ mod tests {
     #[test]
     fn what_has_to_be_read_does_not_go_on_in_another_packet() {
         let mut commands = Commands::default();
-        send(&mut commands, &mut Vec::new(), (command::PING, b""), Purpose::Ping);
+        send(&mut commands, &mut Vec::new(), (command::PING, b""), Purpose::Ask);
         let begun = [&[0xff, 0xff, 0xff, 1, first::OK, 0, 0, 2][..], &[0; 64]].concat();
         let followed = commands.follow(&begun, Capabilities::NONE);
         assert_eq!(followed, Err(UnexpectedPacket));
@@ -337,7 +339,7 @@ mod tests {
         let mut commands = Commands::default();
         for _ in 0..COMMANDS_MAX {
             assert!(!commands.are_many());
-            send(&mut commands, &mut Vec::new(), (command::PING, b""), Purpose::Ping);
+            send(&mut commands, &mut Vec::new(), (command::PING, b""), Purpose::Ask);
         }
         assert!(commands.are_many());
     }

@@ -7,30 +7,49 @@ use refrain_mysql_wire::reply::{EofPacket, OkPacket, first};
 use refrain_mysql_wire::track::Change;
 use refrain_mysql_wire::{Capabilities, Malformed, Status, command};
 
-use crate::commands::{ReadPacket, Sent};
+use crate::commands::{Goes, Purpose, ReadPacket, Sent};
 use crate::errors::Brand;
 use crate::insert_id::Own;
-use crate::parts::{ClientSession, Left, ServerSession, Transaction};
+use crate::parts::{ClientSession, Left, ServerSession, Transaction, Untold};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::{Base, edit};
-use crate::text::{Facts, Verb};
+use crate::text::{Calls, Facts, Tables, Variables, Verb};
 use crate::wishes::Wishes;
 
 /// Learns from the flags at the end of a result, or from the error in their place.
 pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) {
     match packet.taken.status {
         Some(status) if packet.taken.part == Part::End => {
-            if !status.has(Status::SESSION_STATE_CHANGED) && packet.payload.len() > EofPacket::BYTES
-            {
-                server.has_untold = false;
+            let is_ok = packet.payload.len() > EofPacket::BYTES;
+            // In MariaDB there may be changes that the OK packet does not tell.
+            if is_ok && !status.has(Status::SESSION_STATE_CHANGED) && !server.base.is_mariadb() {
+                server.untold = Untold::Nothing;
             }
             let is_open = status.has(Status::IN_TRANS);
             server.transaction = if is_open { Transaction::Open } else { Transaction::None };
         }
-        None if packet.is_error() => server.transaction = Transaction::Unsure,
+        None if packet.is_error() => {
+            server.transaction = Transaction::Unsure;
+            if let Some(Goes::On(sent)) = server.commands.first().map(|command| &command.goes) {
+                server.untold = server.untold.max(untold(sent));
+            }
+        }
         _ => {}
     }
+}
+
+/// Returns the changes that a command may have made and that a reply does not tell.
+pub(crate) fn untold(sent: &Sent) -> Untold {
+    let is_set_back = sent.facts.variables == Variables::SetBack;
+    if is_set_back && sets_only(sent) { Untold::SetBack } else { Untold::Any }
+}
+
+/// Whether a text sets variables or the schema, and does nothing else that servers report.
+fn sets_only(sent: &Sent) -> bool {
+    let Facts { verb, has_several, calls, tables, .. } = sent.facts;
+    let sets = matches!(verb, Verb::Set | Verb::Use);
+    sets && !has_several && calls == Calls::Harmless && tables == Tables::Stay
 }
 
 /// Learns from the flags that a client gets.
@@ -77,9 +96,9 @@ pub(crate) fn learn_left(
     ok.filter(|_| packet.payload.first() == Some(&first::OK)).map(|ok| ok.last_insert_id)
 }
 
-/// Changes of which the server has not told all.
+/// Changes that the server reports without all that comes with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Untold {
+pub(crate) struct Lacking {
     /// The collation, which may have been set with a character set.
     pub(crate) collation: bool,
 }
@@ -89,8 +108,8 @@ pub(crate) fn learn_changes(
     client: &mut ClientSession,
     server: &mut ServerSession,
     (ok, sent): (&OkPacket<'_>, &Sent),
-) -> Result<Untold, Malformed> {
-    server.has_untold = false;
+) -> Result<Lacking, Malformed> {
+    server.untold = Untold::Nothing;
     let mut reported = Reported::default();
     for change in ok.changes.iter() {
         match change? {
@@ -123,27 +142,25 @@ pub(crate) fn learn_changes(
     }
     // A setting is a change of the state as well. Where both are reported and more than a setting
     // may have changed, the rest is taken to have changed, too.
-    let only_sets = matches!(sent.facts.verb, Verb::Set | Verb::Use);
-    let only_sets = only_sets && !sent.facts.has_several;
     // What else a statement has set that may change what is reported is asked for.
-    let is_setting = only_sets && (reported.setting || sent.facts.wishes);
+    let is_setting = sets_only(sent) && (reported.setting || sent.facts.wishes);
     if reported.state && !is_setting && !is_schema_command(sent) {
         client.pins.add(Pins::VARIABLES);
     }
     server.settings = client.settings.clone();
-    Ok(Untold { collation: reported.character_set && !reported.collation })
+    Ok(Lacking { collation: reported.character_set && !reported.collation })
 }
 
-/// Learns from the changes that an OK packet reports which answers a question of Refrain's own: an
-/// EOF packet has said before that there are any.
+/// Learns from the changes that an OK packet reports which answers a question of Refrain's own.
 pub(crate) fn learn_late(
-    client: &mut ClientSession,
-    server: &mut ServerSession,
+    (client, server): (&mut ClientSession, &mut ServerSession),
     payload: &[u8],
-) -> Result<Untold, Malformed> {
+    purpose: Purpose,
+) -> Result<Lacking, Malformed> {
     let ok = OkPacket::read(payload, server.agreed)?;
-    let command = command::PING;
-    let sent = Sent { command, facts: Facts::default(), statement: 0, is_foretold: false };
+    let verb = if purpose == Purpose::AskSetBack { Verb::Set } else { Verb::Other };
+    let facts = Facts { verb, ..Facts::default() };
+    let sent = Sent { command: command::QUERY, facts, statement: 0, is_foretold: false };
     learn_changes(client, server, (&ok, &sent))
 }
 

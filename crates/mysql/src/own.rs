@@ -8,7 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
-use crate::parts::{ClientSession, ClientState, My, Place, ServerSession, Transaction};
+use crate::parts::{ClientSession, ClientState, Leftover, My, Place, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::edit;
@@ -95,11 +95,14 @@ fn for_client(
     purpose: Purpose,
 ) -> Option<()> {
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    let agreed = server.session.agreed;
+    if OkPacket::read(packet.payload, agreed).is_ok_and(|ok| ok.warnings > 0) {
+        server.session.leftover = Leftover::Conditions;
+    }
     let rows = std::mem::take(&mut server.session.rows);
     let first = rows.first().map(Vec::as_slice).unwrap_or_default();
     match purpose {
         Purpose::Settings if packet.has_changes() => {
-            let agreed = server.session.agreed;
             let ok = OkPacket::read(packet.payload, agreed);
             let learned =
                 ok.and_then(|ok| learn::learn_settings(&mut c.session, &mut server.session, &ok));
@@ -137,14 +140,15 @@ fn for_client(
             edit(&mut server.session.settings, |s| s.schema = Some(Box::default()));
         }
         Purpose::Variables => take_variables(&mut c.session, &mut server.session, &rows),
-        Purpose::Ping => {
+        Purpose::Ask | Purpose::AskSetBack => {
             if let Some(status) = packet.taken.status {
                 learn::learn_flags(&mut c.session, status);
             }
             if packet.has_changes() {
-                let late = learn::learn_late(&mut c.session, &mut server.session, packet.payload);
-                let Ok(untold) = late else { return preparing::broken(step, conn) };
-                if untold.collation {
+                let sides = (&mut c.session, &mut server.session);
+                let late = learn::learn_late(sides, packet.payload, purpose);
+                let Ok(lacking) = late else { return preparing::broken(step, conn) };
+                if lacking.collation {
                     train::ask_collation(&mut server.session, ports.out(conn));
                 }
             }

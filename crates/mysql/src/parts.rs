@@ -195,8 +195,8 @@ pub struct ServerSession {
     pub(crate) transaction: Transaction,
     /// Whether the server is about to end the session, as its client wanted.
     pub(crate) is_released: bool,
-    /// Whether an EOF packet has said that something has changed, and no OK packet what.
-    pub(crate) has_untold: bool,
+    /// The changes that no reply has told.
+    pub(crate) untold: Untold,
     /// The prepared statements that the server has.
     pub(crate) slots: Slots,
     /// The definitions of a statement that come, as the reply to a client's PREPARE.
@@ -229,6 +229,18 @@ pub(crate) enum Leftover {
     Counts,
     /// Warnings or an error as well.
     Conditions,
+}
+
+/// The changes of a session that no reply has told, though a statement may have made some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Untold {
+    /// None.
+    #[default]
+    Nothing,
+    /// Variables that a statement had for its own time have been set back.
+    SetBack,
+    /// Any.
+    Any,
 }
 
 /// Whether a transaction is open on a server.

@@ -9,7 +9,7 @@ use crate::commands::{self, Purpose};
 use crate::errors::{self, Brand, Fixed};
 use crate::parts::{ClientSession, My, ServerSession};
 use crate::slots::Pending;
-use crate::train;
+use crate::{settle, train};
 
 /// The part of `max_prepared_stmt_count` that the servers of a pool may use: a quarter.
 const SHARE_OF_COUNT: usize = 4;
@@ -52,12 +52,12 @@ pub(crate) fn ensure(
         }
         return Presence::There;
     }
-    // Settings are exact when nothing is under way.
-    if !server.session.commands.is_empty() {
-        c.await_replies();
+    let (statement, copy) = (held.statement.clone(), held.copy.clone());
+    // Settings are exact when nothing is under way or untold.
+    if settle::has_to_learn(step, client) {
         return Presence::Waits;
     }
-    let (statement, copy) = (held.statement.clone(), held.copy.clone());
+    let Linked { client: c, server, .. } = step.linked(client, conn);
     if c.session.settings.are_in(&statement.environment) {
         if train::waits(step, client, conn) {
             return Presence::Waits;

@@ -9,7 +9,7 @@ use refrain_pool::{Conn, Step};
 
 use crate::commands::{self, Purpose};
 use crate::insert_id::Kept;
-use crate::parts::{Leftover, My, Reading, Transaction};
+use crate::parts::{Leftover, My, Reading, Transaction, Untold};
 use crate::settings::edit;
 use crate::train;
 use crate::variant::Variant;
@@ -40,7 +40,7 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
         || owes
         || left.session.keeps()
         || session.slots.pending.is_some()
-        || std::mem::take(&mut session.has_untold);
+        || std::mem::take(&mut session.untold) != Untold::Nothing;
     session.commands.forsake();
     session.dropped = 0;
     if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }

@@ -8,16 +8,15 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Goes, ReadPacket, Run, Sent};
-use crate::errors::Brand;
 use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
-use crate::parts::{Leftover, My, Place, Reading};
+use crate::parts::{Leftover, My, Place, Reading, Untold};
 use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
-use crate::text::{Calls, Memory, Tables, Variables};
+use crate::text::{Calls, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
@@ -199,10 +198,9 @@ fn answered(
                 train::ask_wishes(&mut server.session, ports.out(conn));
             }
             if sent.facts.variables == Variables::SetBack {
-                let Linked { client: c, server, ports, .. } = step.linked(client, conn);
-                train::ask_variables(&mut server.session, ports.out(conn));
-                // The question leaves nothing else of the statements before.
-                c.session.memory = Memory::default();
+                // The report on them is made before they are set back.
+                let Linked { server, .. } = step.linked(client, conn);
+                server.session.untold = server.session.untold.max(learn::untold(sent));
             }
             if sent.facts.releases && !packet.is_error() {
                 let Linked { server, .. } = step.linked(client, conn);
@@ -254,11 +252,11 @@ fn write(
     let session = &mut c.session;
     // In MySQL an EOF packet does not even say that something has changed.
     let is_short = taken.part == Part::End && payload.len() == EofPacket::BYTES;
-    if is_short && sent.facts.calls == Calls::Any && session.brand == Some(Brand::MySql) {
-        server.session.has_untold = true;
+    if is_short && sent.facts.calls == Calls::Any && !server.session.base.is_mariadb() {
+        server.session.untold = Untold::Any;
     }
     if packet.has_untold_changes() {
-        server.session.has_untold = true;
+        server.session.untold = server.session.untold.max(learn::untold(sent));
         let eof = EofPacket::read(payload, Capabilities::NONE)?;
         let status = eof.status.without(Status::SESSION_STATE_CHANGED);
         packet::message(out, header.sequence, |out| EofPacket { status, ..eof }.write(out));
@@ -266,14 +264,14 @@ fn write(
     }
     if packet.has_changes() {
         let ok = OkPacket::read(payload, agreed)?;
-        let untold = learn::learn_changes(session, &mut server.session, (&ok, sent))?;
+        let lacking = learn::learn_changes(session, &mut server.session, (&ok, sent))?;
         let capabilities = session.capabilities();
         packet::message(out, header.sequence, |out| match sent.facts.wishes {
             // The server has had the client's wishes.
             true => Wishes::all().write(out, (&ok, payload[0]), capabilities),
             false => session.wishes.write(out, (&ok, payload[0]), capabilities),
         });
-        return Ok(untold.collation);
+        return Ok(lacking.collation);
     }
     out.reserve(HEADER_BYTES + payload.len());
     let at = out.len();

@@ -189,6 +189,9 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             answers::answer(step, conn, command, body);
             Some(here)
         }
+        // An answer to a question behind the commands before it would be taken for that of the new
+        // session.
+        Handling::Local if command == command::RESET_CONNECTION && has_to_wait(step, conn) => None,
         Handling::Local | Handling::Whole => {
             let packet = Incoming { header, command, body, statement: 0 };
             send(step, conn, &packet, Facts::default())

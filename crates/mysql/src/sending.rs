@@ -77,6 +77,11 @@ pub(crate) fn send(
     if let Some(handled) = insert_id_first(step, (conn, server), packet, facts.insert_id) {
         return handled;
     }
+    // What gives a server the client's settings may leave warnings.
+    let is_lent = linked.is_none() && facts.asks.conditions;
+    if is_lent && (train::waits(step, conn, server) || has_to_wait(step, conn)) {
+        return None;
+    }
     if facts.asks != Memory::default() && !remembers(step, (conn, server), facts.asks) {
         let told = errors::DIAGNOSTICS_GONE.into();
         return refuse(step, conn, told, (packet.header, packet.here()));
@@ -224,7 +229,7 @@ fn owes(step: &mut Step<'_, My>, client: Conn, server: Conn) -> bool {
 fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), asked: Memory) -> bool {
     let Linked { client, server: s, ports, .. } = step.linked(conn, server);
     // A list is that of the last statement.
-    let of_last = Memory { last: asked.last || asked.conditions, ..asked };
+    let of_last = Memory { last: asked.conditions, ..asked };
     let memory = memory(client, s);
     if memory.has(of_last) {
         return true;
@@ -257,7 +262,8 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
 fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, asked: Memory) {
     let mut memory = memory(client, server);
     let is_statement = commands::is_statement(command);
-    memory.last |= is_statement && !asked.conditions;
+    let is_new = is_statement && !asked.conditions;
+    (memory.last, memory.counts) = (memory.last | is_new, memory.counts | is_new);
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());

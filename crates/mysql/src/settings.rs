@@ -89,6 +89,9 @@ const HARMLESS: &[&str] = &[
 /// The version of MySQL that goes by the types of a statement's first execution for good.
 const FIXES_TYPES: [u32; 3] = [8, 0, 22];
 
+/// The word in the version of MariaDB, whatever the case.
+const MARIADB: &[u8] = b"mariadb";
+
 /// Character sets that no client can have.
 const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
@@ -145,7 +148,8 @@ impl Base {
 
     /// Whether the server is MariaDB.
     pub(crate) fn is_mariadb(&self) -> bool {
-        self.version().to_ascii_lowercase().contains("mariadb")
+        let version = self.value(b"version").unwrap_or_default();
+        version.windows(MARIADB.len()).any(|part| part.eq_ignore_ascii_case(MARIADB))
     }
 
     /// Whether a prepared statement goes by the types of its first execution for good.

@@ -1,14 +1,12 @@
 //! The time between commands: a server that owes nothing goes back, if nothing keeps it.
 
 use refrain_config::PoolMode;
-use refrain_mysql_wire::command;
 use refrain_pool::client::{Client, WaitingFor};
 use refrain_pool::pool::Pool;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::commands::{self, Purpose};
-use crate::parts::{My, ServerSession, Transaction};
+use crate::parts::{ClientSession, My, ServerSession, Transaction, Untold};
 use crate::train;
 
 /// Goes on with a client and its server once a command is over. If the server owes nothing and is
@@ -21,7 +19,7 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     let waits = c.waiting_for() == WaitingFor::Replies;
     // Asking costs the client no time.
     if c.inbox.held() == 0 {
-        if asks_status(&mut server.session, ports.out(conn)) {
+        if asks_status((&mut c.session, &mut server.session), ports.out(conn)) {
             return;
         }
         let pool = core_state.pool(c.pool());
@@ -37,22 +35,49 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         }
     }
     let Linked { client: c, server, .. } = step.linked(client, conn);
-    if server.session.transaction == Transaction::None && !server.session.has_untold {
+    if server.session.transaction == Transaction::None && server.session.untold == Untold::Nothing {
         let keeps = c.session.keeps();
         step.transaction_over(client, conn, keeps);
     }
     step.leave_if_ended(client);
 }
 
-/// Asks a server that owes nothing what the replies before have not told: an error does not say
-/// whether a transaction is open, and an EOF packet not what has changed. Returns whether it did.
-pub(crate) fn asks_status(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
-    let is_untold = session.has_untold && session.transaction == Transaction::None;
-    let asks = is_untold || session.transaction == Transaction::Unsure;
-    if asks {
-        commands::send(&mut session.commands, out, (command::PING, b""), Purpose::Ping);
+/// Asks a server that owes nothing what the replies before have not told, if that matters now.
+/// Returns whether it did.
+fn asks_status(
+    (client, server): (&mut ClientSession, &mut ServerSession),
+    out: &mut Vec<u8>,
+) -> bool {
+    // The next OK packet of a transaction tells it in MySQL.
+    let may_wait = server.transaction == Transaction::Open && !server.base.is_mariadb();
+    !may_wait && asks((client, server), out)
+}
+
+/// Asks a server that owes nothing what the replies before have not told, if there is anything: an
+/// error does not say whether a transaction is open, and neither an error nor an EOF packet what
+/// has changed. Returns whether it did.
+fn asks((client, server): (&mut ClientSession, &mut ServerSession), out: &mut Vec<u8>) -> bool {
+    let is_unsure = server.transaction == Transaction::Unsure;
+    if server.untold == Untold::Nothing && !is_unsure {
+        return false;
     }
-    asks
+    // The question sets the count to 0. Behind an error there is none.
+    client.memory.counts &= is_unsure;
+    train::ask(server, out);
+    true
+}
+
+/// Whether a client has to wait until its server owes nothing and has told all that has changed.
+/// Then it waits.
+pub(crate) fn has_to_learn(step: &mut Step<'_, My>, client: Conn) -> bool {
+    let Some(conn) = step.server_of(client) else { return false };
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    let owes = !server.session.commands.is_empty();
+    let waits = owes || asks((&mut c.session, &mut server.session), ports.out(conn));
+    if waits {
+        c.await_replies();
+    }
+    waits
 }
 
 /// Whether a server that is about to go back has to be asked for the number that LAST_INSERT_ID()

@@ -13,7 +13,7 @@ use crate::presence::Named;
 use crate::sending::{Incoming, Told, has_to_wait, refuse, send, skip, tell};
 use crate::slots::Pending;
 use crate::statement::Draft;
-use crate::text::Facts;
+use crate::text::{Facts, Variables};
 use crate::{answers, commands, settle};
 
 /// The handling of a command that names a prepared statement.
@@ -42,8 +42,8 @@ pub(crate) fn prepare(
     packet: &Incoming<'_>,
     facts: Facts,
 ) -> Option<usize> {
-    // The settings under which it is prepared are exact when nothing is under way.
-    if has_to_wait(step, conn) {
+    // The settings under which it is prepared are exact when nothing is under way or untold.
+    if settle::has_to_learn(step, conn) {
         return None;
     }
     let client = step.engine.connections.client(conn)?;
@@ -59,8 +59,14 @@ pub(crate) fn prepare(
     if is_whole && let Some(handled) = prepare_here(step, conn, packet) {
         return Some(handled);
     }
-    // What preparing leaves behind is the statement alone, unless its text is not known whole.
-    let now = Facts { pins: if is_whole { Pins::NONE } else { facts.pins }, ..Facts::default() };
+    // What preparing leaves behind is the statement alone, unless its text is not known whole. It
+    // sets variables that are for the time of one statement, and sets them back.
+    let pins = if is_whole { Pins::NONE } else { facts.pins };
+    let (verb, variables) = match facts.variables {
+        Variables::SetBack => (facts.verb, facts.variables),
+        Variables::Stay => <_>::default(),
+    };
+    let now = Facts { pins, verb, variables, ..Facts::default() };
     let bytes = send(step, conn, packet, now)?;
     let server = step.server_of(conn)?;
     let since = step.engine.core_state.shared.protocol.moment(step.now);
@@ -144,27 +150,13 @@ pub(crate) fn named(
             close(step, conn, number);
             skip(step, conn, brief)
         }
-        Plan::Answer if knows_status(step, conn) => {
+        Plan::Answer if !settle::has_to_learn(step, conn) => {
             tell(step, conn, brief, |out, session| answers::ok(out, session.status))
         }
         Plan::Answer => None,
         Plan::Send => send(step, conn, &packet, Facts::default()),
         Plan::Execute => send(step, conn, &packet, facts.unwrap_or_default()),
     }
-}
-
-/// Whether it is known how a client's transaction stands. If not, the client waits until it is.
-fn knows_status(step: &mut Step<'_, My>, conn: Conn) -> bool {
-    if has_to_wait(step, conn) {
-        return false;
-    }
-    let Some(server) = step.server_of(conn) else { return true };
-    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
-    let asks = settle::asks_status(&mut s.session, ports.out(server));
-    if asks {
-        client.await_replies();
-    }
-    !asks
 }
 
 /// Forgets a client's statement. Its server keeps it for others, unless something of the client is

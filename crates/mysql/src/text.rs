@@ -40,8 +40,10 @@ pub(crate) struct Facts {
 /// The things that a session remembers of the statements before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// The counts of the last statement.
+    /// The last statement.
     pub(crate) last: bool,
+    /// The counts of the last statement.
+    pub(crate) counts: bool,
     /// The warnings and the error of the last statement that had any, or that has cleared those
     /// before. One that uses no table does neither.
     pub(crate) conditions: bool,
@@ -53,6 +55,7 @@ impl Memory {
     /// Whether all of another one is in this.
     pub(crate) fn has(self, other: Self) -> bool {
         (self.last || !other.last)
+            && (self.counts || !other.counts)
             && (self.conditions || !other.conditions)
             && (self.found_rows || !other.found_rows)
     }
@@ -134,6 +137,10 @@ enum Meaning {
     Define,
     /// It may do anything.
     Run,
+    /// It runs a text that is not known.
+    RunText,
+    /// It may run triggers.
+    Fire,
     /// It may insert rows.
     Insert,
     /// It may ask for a file.
@@ -163,11 +170,12 @@ const WORDS: &[(&str, Meaning)] = &[
     ("call", Meaning::Run),
     ("commit", Meaning::Verb(Verb::End)),
     ("create", Meaning::Run),
+    ("delete", Meaning::Fire),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),
     ("drop", Meaning::Define),
     ("error_count", Meaning::AskBackAsVariable),
     ("errors", Meaning::AskBackBehind(Verb::Show)),
-    ("execute", Meaning::Run),
+    ("execute", Meaning::RunText),
     ("flush", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("found_rows", Meaning::AskFoundRows),
     ("get", Meaning::Verb(Verb::Get)),
@@ -196,7 +204,10 @@ const WORDS: &[(&str, Meaning)] = &[
     ("set", Meaning::Verb(Verb::Set)),
     ("show", Meaning::Verb(Verb::Show)),
     ("statement", Meaning::SetForOne),
+    // Servers do not report one that is made of a query.
+    ("temporary", Meaning::Pin(Pins::VARIABLES)),
     ("unlock", Meaning::Verb(Verb::Unlock)),
+    ("update", Meaning::Fire),
     ("use", Meaning::Verb(Verb::Use)),
     ("warning_count", Meaning::AskBackAsVariable),
     ("warnings", Meaning::AskBackBehind(Verb::Show)),
@@ -329,10 +340,13 @@ impl Reader<'_> {
                 self.facts.pins.add(pins);
             }
             Meaning::Define => self.facts.tables = Tables::Change,
-            Meaning::Run => {
-                self.facts.tables = Tables::Change;
-                self.facts.insert_id.effect = Effect::Untold;
+            Meaning::Run => self.run(),
+            Meaning::RunText => {
+                self.run();
+                self.facts.calls = Calls::Any;
+                self.facts.variables = Variables::SetBack;
             }
+            Meaning::Fire => self.fire(),
             Meaning::Insert => self.insert(),
             Meaning::Release => {
                 let ends = matches!(verb, Some(Meaning::Verb(Verb::End)));
@@ -346,7 +360,7 @@ impl Reader<'_> {
             Meaning::SetForOne if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.variables = Variables::SetBack;
             }
-            Meaning::AskBack => self.facts.asks.last |= self.is_called(),
+            Meaning::AskBack => self.facts.asks.counts |= self.is_called(),
             Meaning::AskFoundRows => self.facts.asks.found_rows |= self.is_called(),
             Meaning::AskInsertId => self.ask_insert_id(verb),
             Meaning::AskBackAsVariable => self.facts.asks.conditions |= self.is_variable,
@@ -354,7 +368,7 @@ impl Reader<'_> {
                 let is_behind = matches!(verb, Some(Meaning::Verb(verb)) if verb == wanted);
                 self.facts.asks.conditions |= is_behind;
                 // GET DIAGNOSTICS asks for counts as well.
-                self.facts.asks.last |= is_behind && wanted == Verb::Get;
+                self.facts.asks.counts |= is_behind && wanted == Verb::Get;
             }
             Meaning::PinAsVerb(_)
             | Meaning::PinInSet(_)
@@ -372,8 +386,23 @@ impl Reader<'_> {
         self.at += 1;
     }
 
+    /// Notes that the text may do anything that its reply tells.
+    fn run(&mut self) {
+        self.facts.tables = Tables::Change;
+        self.facts.insert_id.effect = Effect::Untold;
+    }
+
+    /// Notes that the text may run triggers. That matters for a text that sets variables: other
+    /// changes are all taken for more than settings.
+    fn fire(&mut self) {
+        if self.facts.variables == Variables::SetBack {
+            self.facts.calls = Calls::Any;
+        }
+    }
+
     /// Notes that the text may insert rows.
     fn insert(&mut self) {
+        self.fire();
         let effect = &mut self.facts.insert_id.effect;
         *effect = if *effect == Effect::Untold { Effect::Untold } else { Effect::Told };
     }

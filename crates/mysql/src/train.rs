@@ -10,7 +10,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
 use crate::insert_id::{self, Sides};
-use crate::parts::{Leftover, My, ServerSession};
+use crate::parts::{Leftover, My, ServerSession, Untold};
 use crate::settings::{self, Settings};
 use crate::wishes::{self, Wishes};
 
@@ -99,9 +99,30 @@ pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
     session.last_client = None;
 }
 
-/// Asks for all variables behind a statement that has set some for its own time: the report on them
-/// is made before they are set back.
-pub(crate) fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
+/// Has MariaDB report all changes that it has not reported, by a report on a variable that stays as
+/// it is. Such a report says that the state has changed as well, unless that is not to be reported.
+/// The statement leaves all that later statements may ask about but the count.
+const TELL: &[u8] = b"SET @@session.session_track_state_change=OFF, \
+    @@session.lock_wait_timeout=@@session.lock_wait_timeout";
+/// Has MariaDB report changes of the state again.
+const TELL_STATE: &[u8] = b"SET @@session.session_track_state_change=ON";
+
+/// Asks whether a transaction is open, and what has changed that no reply has told. In MySQL each
+/// OK packet has all of that, in MariaDB one that reports anything.
+pub(crate) fn ask(session: &mut ServerSession, out: &mut Vec<u8>) {
+    let purpose = match session.untold {
+        Untold::SetBack => Purpose::AskSetBack,
+        Untold::Nothing | Untold::Any => Purpose::Ask,
+    };
+    if !session.base.is_mariadb() {
+        return commands::send(&mut session.commands, out, (command::PING, b""), purpose);
+    }
+    commands::send_text(&mut session.commands, out, TELL, purpose);
+    commands::send_text(&mut session.commands, out, TELL_STATE, Purpose::Tracking);
+}
+
+/// Asks for all variables.
+fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, settings::VARIABLES_AGAIN, Purpose::Variables);
 }
 

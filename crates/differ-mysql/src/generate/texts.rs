@@ -167,6 +167,11 @@ pub const CALLS: &[&str] = &[
     "CALL p_rows()",
     "SELECT f_set({i})",
     "SELECT f_plain({i}), f_set({i})",
+    "CALL p_set_fails({i})",
+    "CALL p_names_fails()",
+    "CALL p_vars_fails({i})",
+    "SELECT id, f_set_fails({i}) FROM shr",
+    "INSERT INTO trg VALUES ({i}) -- _fails()",
 ];
 
 /// Questions about the statement before.

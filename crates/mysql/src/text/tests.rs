@@ -50,8 +50,8 @@ fn other_facts() {
         ("UPDATE s SET id = LAST_INSERT_ID(id + 1)", (false, false)),
         ("SELECT t.last_insert_id FROM t", (false, false)),
     ] {
-        let Memory { last, conditions, .. } = of(text).asks;
-        assert_eq!((last, conditions), due, "{text}");
+        let Memory { counts, conditions, .. } = of(text).asks;
+        assert_eq!((counts, conditions), due, "{text}");
     }
     for (text, due) in [
         ("COMMIT RELEASE", true),

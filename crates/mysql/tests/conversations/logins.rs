@@ -67,7 +67,8 @@ fn a_client_without_a_schema_asks_no_server() {
         let client = world.connect();
         assert_eq!(world.log_in(client, USUAL, ""), "ok");
         let tracked = "autocommit,character_set_client,character_set_connection,\
-                       character_set_results,collation_connection,sql_mode";
+                       character_set_results,collation_connection,lock_wait_timeout,sql_mode,\
+                       version";
         assert_eq!(world.log(), ["RESET".to_owned(), format!("TRACK {tracked}")]);
     });
 }

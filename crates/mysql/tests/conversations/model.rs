@@ -37,6 +37,8 @@ pub(crate) struct Model {
     pub(crate) refuses: bool,
     /// Whether a file is on its way.
     file: Option<Vec<u8>>,
+    /// The values that a report is to tell, if the server is MariaDB: with the next report of any.
+    untold: Option<Vec<(String, String)>>,
 }
 
 /// A statement of a server.
@@ -51,6 +53,11 @@ struct Prepared {
 }
 
 impl Model {
+    /// Makes a new server of one of the two.
+    pub(crate) fn of(is_mariadb: bool) -> Self {
+        Self { untold: is_mariadb.then(Vec::new), ..Self::default() }
+    }
+
     /// Returns the first packet.
     pub(crate) fn greeting() -> Vec<u8> {
         let greeting = HandshakeV10 {
@@ -298,7 +305,21 @@ impl Model {
         }
         match text {
             _ if text.starts_with("SHOW SESSION VARIABLES") => {
-                self.rows(reply, VARIABLES, Status(0));
+                let version =
+                    [&["version", if self.untold.is_some() { "10-MariaDB" } else { "8" }]];
+                let of_version = version.iter().map(|row| &row[..]);
+                let rows: Vec<_> = VARIABLES.iter().copied().chain(of_version).collect();
+                self.rows(reply, &rows, Status(0));
+                return false;
+            }
+            TELL => {
+                self.log.push("TELL".into());
+                self.tell(reply);
+                return false;
+            }
+            TELL_STATE => {
+                self.log.push("TELL_STATE".into());
+                self.ok(reply, &[Change::State(b"1")], Status(0));
                 return false;
             }
             "SHOW COLLATION" => {
@@ -351,6 +372,23 @@ impl Model {
             }
         }
         false
+    }
+
+    /// Reports what is untold, with a variable that stays as it is.
+    fn tell(&mut self, reply: &mut Reply<'_>) {
+        let untold = self.untold.as_mut().map(std::mem::take).unwrap_or_default();
+        let mut changes: Vec<_> = untold
+            .iter()
+            .map(|(name, value)| Change::SystemVariable {
+                name: name.as_bytes(),
+                value: value.as_bytes(),
+            })
+            .collect();
+        if !changes.is_empty() {
+            changes.push(Change::State(b"1"));
+        }
+        changes.push(Change::SystemVariable { name: b"lock_wait_timeout", value: b"50" });
+        self.ok(reply, &changes, Status(0));
     }
 
     /// Inserts a row with this number.
@@ -447,6 +485,11 @@ impl Model {
         }
         let variable = Change::SystemVariable { name: name.as_bytes(), value: set.as_bytes() };
         match word {
+            "untold" => {
+                let untold = self.untold.as_mut().expect("it is MariaDB");
+                untold.push((name.to_owned(), set.to_owned()));
+                self.ok(reply, &[], more);
+            }
             "set" => self.ok(reply, &[variable, Change::State(b"1")], more),
             "use" => {
                 value.clone_into(&mut self.schema);
@@ -531,12 +574,17 @@ impl Reply<'_> {
     }
 }
 
+const TELL: &str = "SET @@session.session_track_state_change=OFF, \
+    @@session.lock_wait_timeout=@@session.lock_wait_timeout";
+const TELL_STATE: &str = "SET @@session.session_track_state_change=ON";
+
 const VARIABLES: &[&[&str]] = &[
     &["autocommit", "ON"],
     &["character_set_client", "utf8mb4"],
     &["character_set_connection", "utf8mb4"],
     &["character_set_results", "utf8mb4"],
     &["collation_connection", "utf8mb4_general_ci"],
+    &["lock_wait_timeout", "50"],
     &["session_track_schema", "ON"],
     &["session_track_state_change", "OFF"],
     &["session_track_system_variables", "autocommit,sql_mode"],

@@ -2,6 +2,7 @@
 
 use refrain_mysql_wire::{Capabilities, command};
 
+use crate::packets::command as written;
 use crate::world::{USUAL, talk};
 
 const ONE: &str = "pool_size = 1";
@@ -118,12 +119,66 @@ fn what_a_client_wants_to_be_told_keeps_no_server() {
 #[test]
 fn variables_of_one_statement_do_not_follow_the_client() {
     talk("pool_size = 1", |world| {
+        world.is_mariadb = true;
         let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
-        let reply = world.query(first, "SET STATEMENT set:sql_mode=ANSI");
-        assert!(reply.ends_with("ok sql_mode=ANSI"), "{reply}");
+        let text = "SET STATEMENT set:sql_mode=ANSI untold:sql_mode=STRICT";
+        let reply = world.query(first, text);
+        assert!(reply.ends_with("ok more sql_mode=ANSI, ok"), "{reply}");
         assert_eq!(world.query(second, "ok"), "ok");
         world.log();
         assert_eq!(world.query(first, "ok"), "ok");
-        assert_eq!(world.log(), ["ok"], "the server has set it back without a word");
+        assert_eq!(world.log(), ["ok"], "the server has set it back, and told that");
+        assert_eq!(world.query(first, "SHOW WARNINGS"), "ok more, ok", "the question leaves them");
+    });
+}
+
+#[test]
+fn mariadb_is_asked_for_what_an_error_does_not_tell() {
+    talk("pool_size = 1", |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "err"), "err 1064 42000");
+        assert_eq!(world.query(second, "ok"), "ok", "nothing has changed");
+        assert_eq!(world.log(), ["err", "TELL", "TELL_STATE", "ok"]);
+        let told = world.query(first, "untold:sql_mode=ANSI err");
+        assert_eq!(told, "ok more, err 1064 42000");
+        assert_eq!(world.query(second, "ok"), "", "more may have changed than the setting");
+        world.leave(first);
+        assert_eq!(world.heard(second), "ok");
+        let log = world.log();
+        assert!(log.contains(&"RESET".to_owned()), "{log:?}");
+    });
+}
+
+#[test]
+fn a_collation_that_is_asked_for_is_that_of_before_a_reset() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        world.log();
+        let names = written(command::QUERY, b"set:character_set_connection=utf8mb4");
+        let resets = written(command::RESET_CONNECTION, b"");
+        world.send(client, &[names, resets].concat());
+        assert_eq!(world.heard(client), "ok, ok");
+        assert_eq!(world.log()[1], "SELECT @@collation_connection LIMIT 1");
+    });
+}
+
+#[test]
+fn nothing_is_prepared_under_settings_that_are_not_told() {
+    talk("pool_size = 1", |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        let fails = written(command::QUERY, b"untold:sql_mode=ANSI err");
+        let prepares = written(command::STMT_PREPARE, b"ok");
+        world.log();
+        world.send(first, &[fails, prepares].concat());
+        assert_eq!(world.heard(first), "ok more, err 1064 42000, prepared 1");
+        let due = ["untold:sql_mode=ANSI err", "TELL", "TELL_STATE", "PREPARE ok"];
+        assert_eq!(world.log(), due);
+        world.leave(first);
+        assert_eq!(world.ask(second, command::STMT_PREPARE, b"ok"), "prepared 1");
+        let log = world.log();
+        assert_eq!(log.last().map(String::as_str), Some("PREPARE ok"), "{log:?}");
     });
 }

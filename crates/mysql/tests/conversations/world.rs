@@ -67,6 +67,8 @@ pub(crate) struct World {
     pub(crate) notes: Vec<Note>,
     /// Whether servers can be connected to.
     pub(crate) connects: bool,
+    /// Whether new servers are MariaDB's.
+    pub(crate) is_mariadb: bool,
     /// The host that cannot, as it is printed.
     pub(crate) down: &'static str,
 }
@@ -96,6 +98,7 @@ impl World {
             piece,
             notes: Vec::new(),
             connects: true,
+            is_mariadb: false,
             down: "",
         }
     }
@@ -319,7 +322,11 @@ impl World {
     fn act(&mut self, action: Action<My>) {
         match action {
             Action::Connect { conn, host } => {
-                self.servers.push(ServerEnd { conn, model: Model::default(), is_open: true });
+                self.servers.push(ServerEnd {
+                    conn,
+                    model: Model::of(self.is_mariadb),
+                    is_open: true,
+                });
                 let at = self.servers.len() - 1;
                 self.ends.insert(conn, End::Server(at));
                 if !self.connects || host.to_string() == self.down {

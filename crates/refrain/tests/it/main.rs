@@ -101,4 +101,5 @@ mod mysql;
 mod mysql_client;
 mod mysql_frameworks;
 mod mysql_statements;
+mod mysql_untold;
 mod mysql_variables;

@@ -69,6 +69,11 @@ impl World {
         self.server.port()
     }
 
+    /// Runs texts as `root`.
+    pub(crate) fn run(&self, texts: &str) {
+        self.server.run(texts).expect("they are right");
+    }
+
     /// Runs the command line client on the server itself.
     fn client(&self, arguments: &[&str]) -> Output {
         let socket = self.server.socket();

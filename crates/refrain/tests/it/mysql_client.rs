@@ -37,6 +37,11 @@ pub(crate) type Answer = Result<Vec<Vec<String>>, u16>;
 impl Session {
     /// Logs in.
     pub(crate) fn start(port: &str, schema: &str) -> Self {
+        Self::log_in("app", Capabilities::NONE, (port, schema))
+    }
+
+    /// Logs in as a user without some of the capabilities.
+    pub(crate) fn log_in(user: &str, less: Capabilities, (port, schema): (&str, &str)) -> Self {
         let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
         let mut session = Self { stream, received: Vec::new(), agreed: Capabilities::NONE };
@@ -45,12 +50,12 @@ impl Session {
             panic!("{payload:?}")
         };
         let wanted = WANTED.iter().fold(Capabilities::CLIENT_MYSQL, |all, &one| all | one);
-        session.agreed = wanted & greeting.capabilities;
+        session.agreed = (wanted - less) & greeting.capabilities;
         let response = HandshakeResponse41 {
             capabilities: session.agreed,
             max_packet: 1 << 24,
             collation: 45, // utf8mb4_general_ci
-            user: b"app",
+            user: user.as_bytes(),
             proof: b"",
             database: schema.as_bytes(),
             plugin: b"mysql_native_password",
@@ -145,7 +150,8 @@ impl Session {
             if head.is_empty() {
                 head.clone_from(&payload);
                 columns = usize::from(payload[0]);
-            } else if kind == Kind::Execute && payload[0] == first::OK {
+            } else if kind == Kind::Execute && (payload[0], taken.part) == (first::OK, Part::Within)
+            {
                 rows.push(strings(&payload[1 + (columns + 9) / 8..]));
             }
             if taken.part == Part::End {

@@ -42,7 +42,7 @@ fn value(session: &mut Session, name: &str) -> Answer {
 }
 
 /// Returns the rows of a text, which is prepared for that.
-fn ask(session: &mut Session, text: &str) -> Answer {
+pub(crate) fn ask(session: &mut Session, text: &str) -> Answer {
     let statement = session.try_to_prepare(text)?.statement;
     let answer = session.execute(statement, None, b"");
     session.close(statement);
