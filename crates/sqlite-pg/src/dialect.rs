@@ -37,6 +37,8 @@ mod nodes;
 
 mod arrays;
 
+mod sequences;
+
 mod catalog_functions;
 
 mod expr;
@@ -85,6 +87,10 @@ mod defaults;
 
 mod several;
 
+mod constraints;
+
+mod retype;
+
 mod alter;
 
 mod objects;
@@ -104,10 +110,10 @@ use select::{ExpectedColumns, Output};
 use words::{SQLITE_FUNCTIONS, calls_sqlites, is_sqlites};
 use write::Written;
 
-pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
-pub(crate) use edits::{FollowUp, SchemaEdit};
+pub(crate) use constraints::ADDED;
+pub(crate) use edits::{FollowUp, SchemaChange, SchemaEdit};
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
 pub(crate) use scope::{Attribute, Catalog};
@@ -338,6 +344,8 @@ impl Translator<'_> {
             NodeEnum::IndexStmt(it) => self.create_index(it).map(plain),
             NodeEnum::ViewStmt(it) => self.create_view(it).map(plain),
             NodeEnum::DropStmt(it) => self.drop(it).map(plain),
+            NodeEnum::CreateSeqStmt(it) => self.create_sequence(it).map(plain),
+            NodeEnum::AlterSeqStmt(it) => self.alter_sequence(it).map(plain),
             NodeEnum::CommentStmt(it) => self.comment(it).map(plain),
             // Their functions are here, or are refused by their names.
             NodeEnum::CreateExtensionStmt(it) if EXTENSIONS.contains(&it.extname.as_str()) => {

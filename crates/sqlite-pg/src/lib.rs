@@ -31,6 +31,8 @@ mod json;
 
 mod arrays;
 
+mod sequences;
+
 mod decode;
 
 mod encode;
@@ -83,6 +85,8 @@ mod threads;
 mod advisory;
 
 mod context;
+
+mod sequence_calls;
 
 mod functions;
 

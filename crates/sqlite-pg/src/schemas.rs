@@ -152,6 +152,26 @@ impl Catalog for SchemaTables<'_> {
         self.asked.is_taken(name)
     }
 
+    fn key_sequence(&self, name: &str) -> Option<(String, crate::types::Type)> {
+        self.asked.key_sequence(name)
+    }
+
+    fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {
+        self.asked.users_of_sequence(name)
+    }
+
+    fn owned_sequences(&self, table: &str) -> Vec<(String, String)> {
+        self.asked.owned_sequences(table)
+    }
+
+    fn columns_of(&self, index: &str) -> Vec<String> {
+        self.asked.columns_of(index)
+    }
+
+    fn dependents(&self, table: &str) -> Vec<String> {
+        self.asked.dependents(table)
+    }
+
     fn readers(&self, name: &str) -> Vec<String> {
         self.asked.readers(name)
     }

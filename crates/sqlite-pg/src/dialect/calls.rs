@@ -73,6 +73,11 @@ impl Translator<'_> {
         }) {
             return Err(hints::refuse("such a call").into());
         }
+        if it.over.is_none()
+            && let Some(made) = self.of_sequence(it)?
+        {
+            return Ok(made);
+        }
         if function == "count"
             || AGGREGATES.iter().any(|row| row.0 == function)
             || function == "array_agg"

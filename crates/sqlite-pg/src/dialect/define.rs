@@ -87,6 +87,12 @@ impl Translator<'_> {
         if parts.is_empty() {
             return Err(hints::refuse("a table without columns").into());
         }
+        if create.if_not_exists && self.catalog.table(Some(schema), &relation.relname).is_some() {
+            self.follow_ups.clear();
+        }
+        if temporary && !self.follow_ups.is_empty() {
+            return Err(hints::refuse("CREATE TEMP SEQUENCE").into());
+        }
         let words = match (temporary, create.if_not_exists) {
             (true, true) => "CREATE TEMP TABLE IF NOT EXISTS",
             (true, false) => "CREATE TEMP TABLE",
@@ -157,6 +163,9 @@ impl Translator<'_> {
         if columns.iter().filter(|column| column.key).count() > 1 {
             let message = "multiple primary keys for table are not allowed";
             return Err(Failure::new("42P16", message).into());
+        }
+        for column in columns.iter_mut().filter(|it| it.given == GivenBy::Next && !it.key) {
+            self.with_sequence(column);
         }
         let mut parts = columns.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
         parts.extend(rest);

@@ -17,6 +17,7 @@ use super::nodes::names as names_of;
 use super::operators::common;
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
+use super::sequences::computed_once;
 use super::value::{Bare, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
@@ -205,7 +206,7 @@ impl Translator<'_> {
             column.limit = output.limit;
         }
         self.add(source)?;
-        Ok(format!("({}) AS {}", query.sql, name(&alias.aliasname)))
+        Ok(format!("({}) AS {}", computed_once(query.sql), name(&alias.aliasname)))
     }
 
     fn join(&mut self, it: &JoinExpr, bare: &mut Vec<Bare>) -> Translated<String> {

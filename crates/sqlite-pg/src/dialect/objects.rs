@@ -7,6 +7,7 @@ use refrain_grammar::protobuf::{
 };
 
 use crate::failure::Failure;
+use crate::sequences::Sequence;
 use crate::standard;
 use crate::types::Type;
 
@@ -14,6 +15,7 @@ use super::edits::{FollowUp, NOTHING};
 use super::expr::no_collation;
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
+use super::sequences::takes_numbers;
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
@@ -168,6 +170,9 @@ impl Translator<'_> {
         let names = strings(&view.aliases);
         let query =
             self.query(select, ExpectedColumns { names: &names, ..ExpectedColumns::default() })?;
+        if takes_numbers(&query.sql) {
+            return Err(hints::refuse("a sequence by its value").into());
+        }
         if names.len() > query.columns.len() {
             let message = "CREATE VIEW specifies more column names than columns";
             return Err(Failure::new("42601", message).into());
@@ -309,10 +314,10 @@ impl Translator<'_> {
             ObjectType::ObjectTable => "TABLE",
             ObjectType::ObjectView => "VIEW",
             ObjectType::ObjectIndex => "INDEX",
+            ObjectType::ObjectSequence => "SEQUENCE",
             // None of the kind exists.
             ObjectType::ObjectType
             | ObjectType::ObjectDomain
-            | ObjectType::ObjectSequence
             | ObjectType::ObjectFunction
             | ObjectType::ObjectExtension
             | ObjectType::ObjectMatview
@@ -337,9 +342,23 @@ impl Translator<'_> {
             return Err(Failure::new("42P01", message).into());
         }
         let mut dependents = if cascade { self.dependents(&called) } else { Vec::new() };
+        let is_sequence = is_sequence(self.catalog.definition(&called));
+        if ["TABLE", "SEQUENCE"].contains(&word) && is_sequence != (word == "SEQUENCE") {
+            let kind = if is_sequence { "table" } else { "sequence" };
+            let message = format!("\"{called}\" is not a {kind}");
+            return Err(Failure::new("42809", message).into());
+        }
+        let mut kind = word;
+        if is_sequence {
+            dependents.extend(self.dropped_sequence(&called, cascade)?);
+            kind = "TABLE";
+        }
+        for (owned, _) in self.catalog.owned_sequences(&called) {
+            self.follow_ups.push(FollowUp::Sqlite(format!("DROP TABLE {}", name(&owned))));
+        }
         if dependents.is_empty() {
             self.alone(&called, word)?;
-            return Ok(format!("DROP {word} {exists}{sql}"));
+            return Ok(format!("DROP {kind} {exists}{sql}"));
         }
         dependents.push(format!("DROP {word} {exists}{}", name(&called)));
         self.sequence(dependents)
@@ -368,6 +387,11 @@ fn called(node: &Node) -> String {
         Some(NodeEnum::List(list)) => strings(&list.items).pop().unwrap_or_default(),
         _ => String::new(),
     }
+}
+
+/// True if a CREATE TABLE statement makes a sequence.
+fn is_sequence(sql: Option<String>) -> bool {
+    sql.is_some_and(|sql| Sequence::read(&sql).is_some())
 }
 
 /// True if a query reads one table, row by row.

@@ -8,7 +8,7 @@ pub(super) const RELATIONS: &[Relation] = &[
         "oid oid, type text, name text, table_name text, sql text",
         "SELECT CAST(rowid + 16384 AS INTEGER), type, +name, tbl_name, sql FROM sqlite_schema \
          WHERE type IN ('table', 'view', 'index') AND sql IS NOT NULL AND name NOT LIKE \
-         'sqlite\\_%' ESCAPE '\\'",
+         'sqlite\\_%' ESCAPE '\\' AND NOT instr(sql, '/*refrain sequence ')",
     ),
     (
         "refrain_column",
@@ -73,10 +73,18 @@ pub(super) const RELATIONS: &[Relation] = &[
     (
         "refrain_sequence",
         "oid oid, table_oid oid, table_name text, attname text, attnum int4, atttypid oid, given \
-         text, name text",
+         text, name text, start int8, increment int8, minimum int8, maximum int8, cache int8, \
+         cycle bool",
         "SELECT 300000000 + o.oid * 1000, o.oid, o.name, c.attname, c.attnum, c.atttypid, \
-         c.given, o.name || '_' || c.attname || '_seq' FROM refrain_column c, refrain_object o \
-         WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', 'd')",
+         c.given, o.name || '_' || c.attname || '_seq', 1, 1, 1, CASE c.atttypid WHEN 21 THEN \
+         32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END, 1, 0 FROM refrain_column c, \
+         refrain_object o WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', 'd') UNION ALL \
+         SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', q.name, q.v ->> 1, \
+         q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> 6 FROM (SELECT CAST(rowid + 16384 \
+         AS INTEGER) AS oid, +name AS name, refrain_sequence(sql) AS v FROM sqlite_schema WHERE \
+         type = 'table' AND instr(sql, '/*refrain sequence ')) q LEFT JOIN refrain_object t ON \
+         t.type = 'table' AND t.name = q.v ->> 7 LEFT JOIN refrain_column c ON c.attrelid = t.oid \
+         AND c.attname = q.v ->> 8",
     ),
     (
         "refrain_views",

@@ -28,9 +28,8 @@ pub(super) const RELATIONS: &[Relation] = &[
          varchar, minimum_value varchar, maximum_value varchar, increment varchar, cycle_option \
          varchar",
         "SELECT current_database(), 'public', name, format_type(atttypid, -1), CASE atttypid WHEN \
-         21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0, '1', '1', CASE atttypid WHEN 21 THEN \
-         '32767' WHEN 23 THEN '2147483647' ELSE '9223372036854775807' END, '1', 'NO' FROM \
-         refrain_sequence WHERE given = 'n'",
+         21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0, start || '', minimum || '', maximum || '', \
+         increment || '', iif(cycle, 'YES', 'NO') FROM refrain_sequence WHERE given IN ('n', 's')",
     ),
     (
         "information_schema_views",

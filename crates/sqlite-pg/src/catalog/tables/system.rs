@@ -108,15 +108,15 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_sequence",
         "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, \
          seqcache int8, seqcycle bool",
-        "SELECT oid, atttypid, 1, 1, CASE atttypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 \
-         ELSE 9223372036854775807 END, 1, 1, 0 FROM refrain_sequence",
+        "SELECT oid, atttypid, start, increment, maximum, minimum, cache, cycle FROM \
+         refrain_sequence",
     ),
     (
         "pg_depend",
         "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, \
          deptype char",
-        "SELECT 1259, oid, 0, 1259, table_oid, attnum, iif(given = 'n', 'a', 'i') FROM \
-         refrain_sequence",
+        "SELECT 1259, oid, 0, 1259, table_oid, attnum, iif(given IN ('n', 's'), 'a', 'i') FROM \
+         refrain_sequence WHERE attnum IS NOT NULL",
     ),
     (
         "pg_get_keywords",
