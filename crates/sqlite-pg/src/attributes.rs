@@ -2,7 +2,7 @@
 
 use refrain_sqlite::{Connection, Error, Step, Value};
 
-use crate::dialect::{ADDED, Attribute, Catalog, ViewColumn};
+use crate::dialect::{ADDED, Attribute, Catalog, SCHEMA, ViewColumn};
 use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::schema_reads::SchemaReads;
@@ -42,6 +42,12 @@ const READERS: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND type 
 const DEPENDENTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND \
                           (tbl_name = ?1 COLLATE NOCASE AND type IN ('index', 'trigger') \
                           OR type = 'view' AND name <> ?1 AND instr(sql, '\"' || ?1 || '\"'))";
+
+const SCHEMAS: &str = "SELECT substr(name, 1, length(name) - 1) FROM sqlite_schema \
+                       WHERE type = 'table' AND instr(sql, ?1)";
+
+const INSIDE: &str = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') \
+                      AND substr(name, 1, length(?1)) = ?1 AND name <> ?1";
 
 const INDEX_COLUMNS: &str = "SELECT name FROM pragma_index_info(?1) ORDER BY seqno";
 
@@ -244,6 +250,14 @@ impl Catalog for Attributes<'_> {
             }
         };
         Some(rows.into_iter().enumerate().map(attribute).collect())
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        self.0.found(self.names(SCHEMAS, SCHEMA))
+    }
+
+    fn inside(&self, schema: &str) -> Vec<String> {
+        self.0.found(self.names(INSIDE, &format!("{schema}.")))
     }
 
     fn key_sequence(&self, name: &str) -> Option<(String, Type)> {

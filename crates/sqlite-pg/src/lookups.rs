@@ -73,6 +73,7 @@ pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
         [schema, name] if ["public", "pg_catalog", "main"].contains(&schema.as_str()) => {
             Any::Text(name.clone())
         }
+        [schema, name] => Any::Text(format!("{schema}.{name}")),
         _ => Any::Null,
     })
 }

@@ -230,6 +230,8 @@ pub(crate) fn index_parts(sql: &str) -> Option<String> {
 
 /// Returns the constraints of a table. Constraints of one name get numbers, as in the server.
 fn all(sql: &str, table: &str) -> Vec<Constraint> {
+    // The names of constraints are made without the schema.
+    let table = table.split_once('.').map_or(table, |(_, own)| own);
     let marked = KeyMark::read(sql).is_some();
     let mut all: Vec<Constraint> = Vec::new();
     for mut it in elements(sql).iter().flat_map(|tokens| of_element(sql, tokens, table, marked)) {

@@ -194,12 +194,13 @@ impl Translator<'_> {
             }
             ObjectType::ObjectSequence | ObjectType::ObjectTable => {
                 let (table, _) = self.table(relation)?;
+                let to = self.beside(&relation.relname, &rename.newname);
                 // A default names its sequence.
                 if !self.catalog.users_of_sequence(&relation.relname).is_empty() {
                     return Err(hints::refuse("ALTER SEQUENCE of a key").into());
                 }
-                self.with_owner(&relation.relname, |owner| owner.0.clone_from(&rename.newname));
-                Ok(format!("ALTER TABLE {table} RENAME TO {}", name(&rename.newname)))
+                self.with_owner(&relation.relname, |owner| owner.0.clone_from(&to));
+                Ok(format!("ALTER TABLE {table} RENAME TO {}", name(&to)))
             }
             ObjectType::ObjectColumn if is_table => {
                 let (table, _) = self.table(relation)?;

@@ -48,7 +48,11 @@ impl Translator<'_> {
     fn add_foreign_key(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
         let made = self.of_table(it, relation)?;
         let called = match it.conname.as_str() {
-            "" => format!("{}_{}_fkey", relation.relname, strings(&it.fk_attrs).join("_")),
+            "" => format!(
+                "{}_{}_fkey",
+                self.split(&relation.relname).1,
+                strings(&it.fk_attrs).join("_")
+            ),
             given => given.to_owned(),
         };
         self.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
@@ -76,7 +80,7 @@ impl Translator<'_> {
         let keys: Vec<String> = keys.iter().map(|column| column.name.clone()).collect();
         let called = match it.conname.as_str() {
             "" => self.free_name(&format!("{}_{}_key", relation.relname, keys.join("_"))),
-            given => given.to_owned(),
+            given => self.beside(&relation.relname, given),
         };
         let schema = if table.starts_with("temp.") { "temp." } else { "" };
         let table = table.strip_prefix("temp.").unwrap_or(&table);
@@ -98,7 +102,7 @@ impl Translator<'_> {
             return Err(Failure::new("42P16", message).into());
         }
         let called = match it.conname.as_str() {
-            "" => format!("{}_pkey", relation.relname),
+            "" => format!("{}_pkey", self.split(&relation.relname).1),
             given => given.to_owned(),
         };
         if self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
@@ -149,12 +153,13 @@ impl Translator<'_> {
         let table = &relation.relname;
         self.table(relation)?;
         let sql = self.catalog.definition(table).unwrap_or_default();
-        let added = matches!(self.catalog.constrained(&it.name), Some((of, true)) if of == *table);
+        let index = self.beside(table, &it.name);
+        let added = matches!(self.catalog.constrained(&index), Some((of, true)) if of == *table);
         let key = standard::key_named(&sql, table, &it.name);
         if key.is_none() && !added {
             return self.drop_other_constraint(it, relation, &sql);
         }
-        let dependents = self.dependents_of_key(it, table, key.as_ref());
+        let dependents = self.dependents_of_key(&index, table, key.as_ref());
         if let Some((other, key)) = dependents.first()
             && it.behavior() != DropBehavior::DropCascade
         {
@@ -175,7 +180,7 @@ impl Translator<'_> {
             return self.sequence(all);
         }
         if added {
-            return Ok(format!("DROP INDEX {}", name(&it.name)));
+            return Ok(format!("DROP INDEX {}", name(&index)));
         }
         let change = SchemaChange::Drop { table: table.clone(), constraint: it.name.clone() };
         self.edit(relation, None, change, "DROP CONSTRAINT")
@@ -206,13 +211,13 @@ impl Translator<'_> {
     /// definition it is an index, which has no other name.
     fn dependents_of_key(
         &self,
-        it: &AlterTableCmd,
+        index: &str,
         table: &str,
         key: Option<&standard::Key>,
     ) -> Vec<(String, String)> {
         let columns = match key {
             Some(key) => key.columns.clone(),
-            None => self.catalog.columns_of(&it.name),
+            None => self.catalog.columns_of(index),
         };
         let is_primary = key.is_some_and(|key| key.is_primary);
         let mut tables = self.catalog.referrers(table);

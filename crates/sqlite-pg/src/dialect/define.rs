@@ -54,7 +54,7 @@ impl Translator<'_> {
         let temporary = relation.relpersistence == "t" || relation.schemaname == "pg_temp";
         if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
             let message = format!("schema \"{}\" does not exist", relation.schemaname);
-            return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
+            return Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into());
         }
         if temporary && ["public", "main"].contains(&relation.schemaname.as_str()) {
             let message = "cannot create temporary relation in non-temporary schema";

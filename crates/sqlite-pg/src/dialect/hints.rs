@@ -79,7 +79,6 @@ pub(super) fn node(node: &NodeEnum) -> Failure {
         NodeEnum::ExplainStmt(_) => "EXPLAIN",
         NodeEnum::VacuumStmt(_) | NodeEnum::ReindexStmt(_) => "VACUUM",
         NodeEnum::CreateTableAsStmt(_) => "CREATE TABLE AS",
-        NodeEnum::CreateSchemaStmt(_) => "CREATE SCHEMA",
         NodeEnum::CreateEnumStmt(_)
         | NodeEnum::CompositeTypeStmt(_)
         | NodeEnum::CreateDomainStmt(_)

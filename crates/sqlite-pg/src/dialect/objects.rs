@@ -80,7 +80,7 @@ impl Translator<'_> {
         }
         let called = match index.idxname.as_str() {
             "" => self.free_name(&format!("{}_{}_idx", relation.relname, names.join("_"))),
-            given => given.to_owned(),
+            given => self.beside(&relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
@@ -165,7 +165,7 @@ impl Translator<'_> {
         };
         if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
             let message = format!("schema \"{}\" does not exist", relation.schemaname);
-            return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
+            return Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into());
         }
         let names = strings(&view.aliases);
         let query =
@@ -315,6 +315,7 @@ impl Translator<'_> {
             ObjectType::ObjectView => "VIEW",
             ObjectType::ObjectIndex => "INDEX",
             ObjectType::ObjectSequence => "SEQUENCE",
+            ObjectType::ObjectSchema => return self.drop_schema(drop),
             // None of the kind exists.
             ObjectType::ObjectType
             | ObjectType::ObjectDomain
@@ -417,7 +418,7 @@ fn dropped(node: &Node) -> Result<String, Failure> {
         [only] | ["public" | "main", only] => Ok(name(only)),
         ["pg_temp" | "temp", only] => Ok(format!("temp.{}", name(only))),
         [schema, ..] => Err(Failure::new("3F000", format!("schema \"{schema}\" does not exist"))
-            .hint("there is one schema: public")),
+            .hint("CREATE SCHEMA makes a schema")),
         [] => Err(hints::unknown()),
     }
 }

@@ -68,6 +68,12 @@ pub(crate) trait Catalog {
     /// added the constraint.
     fn constrained(&self, index: &str) -> Option<(String, bool)>;
 
+    /// Returns the schemas that CREATE SCHEMA has made.
+    fn schemas(&self) -> Vec<String>;
+
+    /// Returns the tables and views of a schema, with its name in front.
+    fn inside(&self, schema: &str) -> Vec<String>;
+
     /// Returns the table whose key has a sequence of this name, and the type of the key.
     fn key_sequence(&self, name: &str) -> Option<(String, Type)>;
 

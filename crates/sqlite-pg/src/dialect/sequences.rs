@@ -113,6 +113,7 @@ impl Translator<'_> {
         let called = match &standard::name_parts(&text).unwrap_or_default()[..] {
             [only] => only.clone(),
             [schema, only] if schema == "public" => only.clone(),
+            [schema, only] => format!("{schema}.{only}"),
             _ => return Err(missing().into()),
         };
         if let Some((table, is)) = self.catalog.key_sequence(&called) {
@@ -309,7 +310,7 @@ impl Translator<'_> {
             return Ok(relation.relname.clone());
         }
         let message = format!("schema \"{}\" does not exist", relation.schemaname);
-        Err(Failure::new("3F000", message).hint("there is one schema: public").into())
+        Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into())
     }
 
     /// Gives the sequences of a table another owner.

@@ -42,6 +42,14 @@ impl Catalog for Fixed {
         columns == ["a"] || columns == ["id"]
     }
 
+    fn schemas(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn inside(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     fn key_sequence(&self, name: &str) -> Option<(String, Type)> {
         (name == "u_id_seq").then(|| ("u".to_owned(), Type::Int8))
     }

@@ -35,7 +35,7 @@ impl Translator<'_> {
         let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
         let table = relation.relname.clone();
         Ok(TargetTable {
-            alias: alias.unwrap_or_else(|| table.clone()),
+            alias: alias.unwrap_or_else(|| self.split(&table).1.to_owned()),
             table,
             written,
             attributes,

@@ -18,6 +18,7 @@ mod moved;
 mod pieces;
 mod queries;
 mod rest;
+mod schemas;
 mod sequences;
 mod slow;
 mod standard;

@@ -7,7 +7,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_namespace",
         "oid oid, nspname name, nspowner oid, nspacl _aclitem",
         "SELECT column1, column2, 10, NULL FROM (VALUES (11, 'pg_catalog'), (99, 'pg_toast'), \
-         (2200, 'public'), (13000, 'information_schema'))",
+         (2200, 'public'), (13000, 'information_schema')) UNION ALL SELECT oid, name, 10, NULL \
+         FROM refrain_schema",
     ),
     (
         "pg_class",
@@ -50,7 +51,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_attrdef",
         "oid oid, adrelid oid, adnum int2, adbin text",
         "SELECT attrelid * 1000 + attnum, attrelid, attnum, CASE WHEN given = 'n' THEN \
-         'nextval(''' || refrain_identifier(o.name || '_' || attname || '_seq') || '''::regclass)' \
+         'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
+         refrain_identifier(o.name || '_' || attname || '_seq') || '''::regclass)' \
          ELSE refrain_default(adbin, atttypid) END FROM refrain_column JOIN refrain_object o ON \
          o.oid = attrelid WHERE adbin IS NOT NULL OR given = 'n'",
     ),
@@ -97,7 +99,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          confrelid oid, confupdtype char, confdeltype char, confmatchtype char, conislocal bool, \
          coninhcount int4, connoinherit bool, conkey _int2, confkey _int2, conpfeqop _oid, \
          conppeqop _oid, conffeqop _oid, confdelsetcols _int2, conexclop _oid, conbin text",
-        "SELECT oid, name, 2200, contype, is_deferrable, is_deferred, 1, table_oid, 0, \
+        "SELECT oid, name, namespace, contype, is_deferrable, is_deferred, 1, table_oid, 0, \
          coalesce(index_oid, (SELECT i.oid FROM refrain_index i WHERE i.table_oid = target_oid \
          AND i.is_unique AND i.indkey = confkey LIMIT 1), 0), 0, coalesce(target_oid, 0), \
          iif(contype = 'f', on_update, ' '), iif(contype = 'f', on_delete, ' '), iif(contype = \
@@ -190,23 +192,23 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_tables",
         "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, \
          hasrules bool, hastriggers bool, rowsecurity bool",
-        "SELECT 'public', name, current_user(), NULL, EXISTS (SELECT 1 FROM refrain_index i WHERE \
+        "SELECT schema, name, current_user(), NULL, EXISTS (SELECT 1 FROM refrain_index i WHERE \
          i.table_oid = o.oid), 0, 0, 0 FROM refrain_object o WHERE type = 'table'",
     ),
     (
         "pg_views",
         "schemaname name, viewname name, viewowner name, definition text",
-        "SELECT 'public', name, current_user(), sql FROM refrain_object WHERE type = 'view'",
+        "SELECT schema, name, current_user(), sql FROM refrain_object WHERE type = 'view'",
     ),
     (
         "pg_indexes",
         "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
-        "SELECT 'public', table_name, name, NULL, definition FROM refrain_index",
+        "SELECT schema, table_name, name, NULL, definition FROM refrain_index",
     ),
     (
         "pg_statio_all_tables",
         "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, \
          idx_blks_read int8, idx_blks_hit int8",
-        "SELECT oid, 'public', name, NULL, NULL, NULL, NULL FROM refrain_object WHERE type = 'table'",
+        "SELECT oid, schema, name, NULL, NULL, NULL, NULL FROM refrain_object WHERE type = 'table'",
     ),
 ];
