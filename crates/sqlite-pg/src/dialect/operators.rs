@@ -29,6 +29,7 @@ const FAMILIES: &[&[Type]] = &[
         Type::Regclass,
         Type::Regtype,
         Type::Regproc,
+        Type::Regprocedure,
         Type::Regnamespace,
         Type::Oid,
     ],

@@ -133,7 +133,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          bool, typalign text, typstorage text, typcollation oid",
         "SELECT value ->> 0, value ->> 2, value ->> 1, value ->> 3, value ->> 4, CASE WHEN value \
          ->> 3 AND value ->> 0 <> 19 THEN 'A' WHEN value ->> 0 = 16 THEN 'B' WHEN value ->> 0 IN \
-         (20, 21, 23, 26, 24, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN (19, \
+         (20, 21, 23, 26, 24, 2202, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN (19, \
          25, 1042, 1043) THEN 'S' WHEN value ->> 0 IN (1082, 1083, 1114, 1184) THEN 'D' WHEN \
          value ->> 0 = 705 THEN 'X' WHEN value ->> 0 = 2278 THEN 'P' WHEN value ->> 0 = 18 THEN \
          'Z' ELSE 'U' END, value ->> 1 IN (1, 2, 4, 8), CASE value ->> 1 WHEN 1 THEN 'c' WHEN 2 \

@@ -73,9 +73,10 @@ pub(super) const RELATIONS: &[Relation] = &[
          typbasetype oid, typtypmod int4, typndims int4, typcollation oid, typdefaultbin text, \
          typdefault text, typacl _aclitem",
         "SELECT oid, typname, 11, 10, typlen, typbyval, iif(oid = 2278, 'p', 'b'), category, oid \
-         IN (16, 25, 26, 701, 1184), 1, ',', 0, 0, typelem, typarray, 100000 + oid, 200000 + oid, \
-         300000 + oid, 400000 + oid, 0, 0, 0, typalign, typstorage, 0, 0, -1, 0, typcollation, \
-         NULL, NULL, NULL FROM refrain_type",
+         IN (16, 25, 26, 701, 1184), 1, ',', 0, 0, typelem, typarray, 100000 + f, 200000 + f, \
+         300000 + f, 400000 + f, 0, 0, 0, typalign, typstorage, 0, 0, -1, 0, typcollation, \
+         NULL, NULL, NULL FROM (SELECT *, iif(category = 'A' AND oid NOT IN (22, 30), 1009, oid) \
+         AS f FROM refrain_type)",
     ),
     (
         "pg_index",
