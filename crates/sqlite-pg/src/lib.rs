@@ -98,6 +98,8 @@ mod arguments;
 
 mod lookups;
 
+mod json_parts;
+
 mod times;
 
 mod compute;

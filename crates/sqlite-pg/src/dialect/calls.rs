@@ -222,6 +222,19 @@ impl Translator<'_> {
         Ok(Expr::made(sql, Type::Json, &all.iter().collect::<Vec<_>>()))
     }
 
+    /// Translates an operator of JSON, which is a function of the table.
+    pub(super) fn of_json(
+        &mut self,
+        operator: &str,
+        left: Expr,
+        right: Expr,
+    ) -> Result<Expr, Failure> {
+        if left.is() == Some(Type::Json) && operator == "?" {
+            return Err(hints::operator(operator));
+        }
+        self.resolved(FUNCTIONS, operator, vec![left, right], &Around::default())
+    }
+
     /// Calls the function of the table that accepts these arguments.
     pub(super) fn resolved(
         &mut self,

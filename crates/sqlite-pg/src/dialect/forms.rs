@@ -214,7 +214,7 @@ pub(super) const FORMS: &[RefusedForm] = &[
     row("expression", "this form of an expression is not supported",
         "docs/sqlite.md lists the supported expressions", "SELECT xmlelement(name a)"),
     row("JSON operator", "operators of json are not supported",
-        "write SQLite's json_extract(a, '$.b')", "SELECT '{}'::jsonb -> 'a'"),
+        "read parts with ->, ->>, #> and #>>", "SELECT '{}'::jsonb @> '{}'"),
     row("regular expression", "this form of a regular expression is not supported",
         "write LIKE, or the operator ~", "SELECT substring('a' from 'b')"),
     row("operator", "this operator is not supported",

@@ -8,6 +8,7 @@ mod catalog;
 mod client;
 mod compiles;
 mod dialect;
+mod json;
 mod keys;
 mod killed;
 mod literals;
