@@ -2,10 +2,11 @@
 
 use refrain_sqlite::{Connection, Error, Step, Value};
 
-use crate::dialect::{ADDED, Attribute, Catalog, ViewColumn};
+use crate::dialect::{ADDED, Attribute, Catalog, SCHEMA, ViewColumn};
 use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::schema_reads::SchemaReads;
+use crate::sequences::Sequence;
 use crate::standard;
 use crate::types::Type;
 
@@ -36,6 +37,19 @@ const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_
 /// Views that name a table or view. A translated statement has all names in quotes.
 const READERS: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND type = 'view' \
                        AND instr(sql, '\"' || ?1 || '\"')";
+
+/// The CREATE statements of what depends on a table.
+const DEPENDENTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND \
+                          (tbl_name = ?1 COLLATE NOCASE AND type IN ('index', 'trigger') \
+                          OR type = 'view' AND name <> ?1 AND instr(sql, '\"' || ?1 || '\"'))";
+
+const SCHEMAS: &str = "SELECT substr(name, 1, length(name) - 1) FROM sqlite_schema \
+                       WHERE type = 'table' AND instr(sql, ?1)";
+
+const INSIDE: &str = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') \
+                      AND substr(name, 1, length(?1)) = ?1 AND name <> ?1";
+
+const INDEX_COLUMNS: &str = "SELECT name FROM pragma_index_info(?1) ORDER BY seqno";
 
 /// Tables that refer to another one.
 const REFERRERS: &str = "SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f \
@@ -236,6 +250,55 @@ impl Catalog for Attributes<'_> {
             }
         };
         Some(rows.into_iter().enumerate().map(attribute).collect())
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        self.0.found(self.names(SCHEMAS, SCHEMA))
+    }
+
+    fn inside(&self, schema: &str) -> Vec<String> {
+        self.0.found(self.names(INSIDE, &format!("{schema}.")))
+    }
+
+    fn key_sequence(&self, name: &str) -> Option<(String, Type)> {
+        let of = |(table, sql): (String, String)| {
+            let mark = KeyMark::read(&sql).filter(|mark| mark.given != GivenBy::Key)?;
+            let column = standard::row_number(&sql)?;
+            (format!("{table}_{column}_seq") == name).then_some((table, mark.is))
+        };
+        self.0.found(self.tables()).into_iter().find_map(of)
+    }
+
+    fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {
+        let call = format!("refrain_nextval('{}')", name.replace('\'', "''"));
+        let of = |(table, sql): (String, String)| {
+            let columns = match sql.contains(&call) {
+                true => self.table(None, &table).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            let uses = |column: &Attribute| {
+                column.default.as_ref().is_some_and(|default| default.contains(&call))
+            };
+            let columns: Vec<_> = columns.into_iter().filter(uses).collect();
+            columns.into_iter().map(move |column| (table.clone(), column.name))
+        };
+        self.0.found(self.tables()).into_iter().flat_map(of).collect()
+    }
+
+    fn owned_sequences(&self, table: &str) -> Vec<(String, String)> {
+        let of = |(name, sql): (String, String)| {
+            let (owner, column) = Sequence::read(&sql)?.owner?;
+            (owner == *table).then_some((name, column))
+        };
+        self.0.found(self.tables()).into_iter().filter_map(of).collect()
+    }
+
+    fn columns_of(&self, index: &str) -> Vec<String> {
+        self.0.found(self.names(INDEX_COLUMNS, index))
+    }
+
+    fn dependents(&self, table: &str) -> Vec<String> {
+        self.0.found(self.names(DEPENDENTS, table))
     }
 
     fn readers(&self, name: &str) -> Vec<String> {

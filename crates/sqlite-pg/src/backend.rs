@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use refrain_sqlite::{CacheStats, Connection, Database, StatementStats};
 
-use crate::advisory::AdvisoryLocks;
 use crate::checkpoint_timer::CheckpointTimer;
 use crate::compute;
+use crate::context::Shared;
 use crate::control::{CancelHandle, Control, Waker};
 use crate::disk::Disk;
 use crate::failure::{Failure, state};
@@ -38,7 +38,7 @@ pub struct Backend {
     pub(crate) disk: Disk,
     pub(crate) queue: Arc<WriteQueue>,
     pub(crate) threads: Threads,
-    pub(crate) advisory: Arc<AdvisoryLocks>,
+    pub(crate) shared: Arc<Shared>,
     sessions: Mutex<Sessions>,
 }
 
@@ -90,7 +90,7 @@ impl Backend {
             watch: Watch::new(),
             disk: Disk::default(),
             queue: Arc::default(),
-            advisory: Arc::default(),
+            shared: Arc::default(),
             threads: Threads::start(readers)?,
             sessions: Mutex::default(),
         }))
@@ -142,7 +142,7 @@ impl Backend {
     pub(crate) fn leave(&self, pid: u32) {
         self.sessions().entries.remove(&pid);
         // At once: those that wait may have all threads, and the session's end may need one.
-        self.advisory.session_ended(pid);
+        self.shared.advisory.session_ended(pid);
     }
 
     /// Cancels the running statement of a session, if `key` is the session's own.

@@ -14,6 +14,7 @@ use crate::decode::{self, Decoded};
 use crate::dialect::{fitted, missing};
 use crate::encode;
 use crate::failure::{Failure, state};
+use crate::json_parts;
 use crate::lookups;
 use crate::once::once;
 use crate::times;
@@ -66,6 +67,11 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_reverse", 1, |call| Ok(Any::Text(text(call, 0)?.chars().rev().collect())), true),
     ("refrain_pad", 4, pad, true),
     ("refrain_step", 1, step, true),
+    ("refrain_json_element", 4, json_parts::element, true),
+    ("refrain_json_path", 4, json_parts::path, true),
+    ("refrain_json_has", 3, json_parts::has_key, true),
+    ("refrain_json_length", 2, json_parts::length, true),
+    ("refrain_json_kind", 2, json_parts::kind, true),
     ("refrain_series", 3, lookups::series, true),
     ("refrain_matches", 3, lookups::matches, true),
     // SQLite's operator REGEXP calls it.

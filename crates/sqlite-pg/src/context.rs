@@ -10,7 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::advisory::AdvisoryLocks;
 use crate::calendar;
 use crate::control::Control;
+use crate::sequences::{Numbers, SessionSequences};
 use crate::settings::Settings;
+
+/// What the sessions of one file share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) advisory: AdvisoryLocks,
+    pub(crate) numbers: Numbers,
+}
 
 /// The facts about a session that functions need.
 pub(crate) struct Context {
@@ -20,8 +28,9 @@ pub(crate) struct Context {
     /// The process ID that BackendKeyData sent.
     pub(crate) pid: u32,
     pub(crate) control: Arc<Control>,
-    pub(crate) advisory: Arc<AdvisoryLocks>,
+    pub(crate) shared: Arc<Shared>,
     settings: Mutex<Settings>,
+    sequences: Mutex<SessionSequences>,
     /// When the transaction began, in microseconds; 0 if no function has asked yet.
     began: AtomicI64,
     /// True while the session runs on the loop.
@@ -41,7 +50,7 @@ impl Context {
         version: String,
         pid: u32,
         control: Arc<Control>,
-        advisory: Arc<AdvisoryLocks>,
+        shared: Arc<Shared>,
         settings: Settings,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -50,8 +59,9 @@ impl Context {
             version,
             pid,
             control,
-            advisory,
+            shared,
             settings: Mutex::new(settings),
+            sequences: Mutex::default(),
             began: AtomicI64::new(0),
             on_loop: AtomicBool::new(false),
             wants_thread: AtomicBool::new(false),
@@ -63,10 +73,15 @@ impl Context {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the numbers of sequences that the session knows, locked.
+    pub(crate) fn sequences(&self) -> MutexGuard<'_, SessionSequences> {
+        self.sequences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes the end of a transaction: settings go back, and its locks are free.
     pub(crate) fn transaction_ended(&self, committed: bool) {
         self.settings().transaction_ended(committed);
-        self.advisory.transaction_ended(self.pid);
+        self.shared.advisory.transaction_ended(self.pid);
     }
 
     /// Runs `work` with this session as the current one of the thread.

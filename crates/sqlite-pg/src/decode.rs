@@ -73,10 +73,16 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
             Err(_) => Decoded::Integer(i64::from(type_oid(trimmed)?)),
         },
         Type::Regnamespace => Decoded::Integer(namespace(trimmed)?),
-        Type::Regclass | Type::Regproc => Decoded::Integer(trimmed.parse().map_err(|_| {
-            Failure::unsupported(format!("a {} of this text is not supported", is.name()))
-                .hint("write the name in the statement: 't'::regclass")
-        })?),
+        Type::Regprocedure if trimmed.replace(' ', "") == ARRAY_IN_NAME => {
+            Decoded::Integer(ARRAY_IN)
+        }
+        Type::Regproc if trimmed == "array_in" => Decoded::Integer(ARRAY_IN),
+        Type::Regclass | Type::Regproc | Type::Regprocedure => {
+            Decoded::Integer(trimmed.parse().map_err(|_| {
+                Failure::unsupported(format!("a {} of this text is not supported", is.name()))
+                    .hint("write the name in the statement: 't'::regclass")
+            })?)
+        }
         Type::Bytea => Decoded::Blob(Cow::Owned(bytea(bytes).ok_or_else(|| bytea_trouble(text))?)),
         Type::Date => owned(calendar::read_date(bytes).and_then(calendar::date_text), is, text)?,
         Type::Time => owned(calendar::read_time(bytes).and_then(calendar::time_text), is, text)?,
@@ -102,6 +108,10 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         _ => array_text(text, is)?,
     })
 }
+
+/// The OID of the input function of all arrays, and its name with its arguments.
+pub(crate) const ARRAY_IN: i64 = 101_009;
+pub(crate) const ARRAY_IN_NAME: &str = "array_in(cstring,oid,integer)";
 
 /// The schemas, with their OIDs.
 pub(crate) const NAMESPACES: &[(i64, &str)] =
@@ -199,7 +209,7 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         Type::Bool => Decoded::Integer(i64::from(u8::from_be_bytes(fixed(bytes, bad)?) != 0)),
         Type::Int2 => Decoded::Integer(i64::from(i16::from_be_bytes(fixed(bytes, bad)?))),
         Type::Int4 => Decoded::Integer(i64::from(i32::from_be_bytes(fixed(bytes, bad)?))),
-        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
+        is if is == Type::Oid || is.is_reg() => {
             Decoded::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?)))
         }
         Type::Int8 => Decoded::Integer(i64::from_be_bytes(fixed(bytes, bad)?)),

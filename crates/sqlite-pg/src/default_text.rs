@@ -1,5 +1,6 @@
 //! Defaults of columns with PostgreSQL's syntax.
 
+use crate::standard::identifier;
 use crate::types::Type;
 
 /// Returns the value inside of the function that makes it fit its column.
@@ -25,6 +26,10 @@ pub(crate) fn default_of(sql: &str, is: Type) -> String {
     if let Some(rest) = inside.strip_prefix("refrain_zoned('") {
         let moment = rest.strip_suffix("')").unwrap_or(rest);
         return format!("'{moment}+00'::{}", is.name());
+    }
+    if let Some(rest) = inside.strip_prefix("refrain_nextval(") {
+        let called = rest.trim_end_matches(')').trim_matches('\'').replace("''", "'");
+        return format!("nextval('{}'::regclass)", identifier(&called).replace('\'', "''"));
     }
     match (is, inside) {
         (Type::Bool, "0") => "false".to_owned(),

@@ -37,6 +37,10 @@ mod nodes;
 
 mod arrays;
 
+mod sequences;
+
+mod schemas;
+
 mod catalog_functions;
 
 mod expr;
@@ -85,6 +89,10 @@ mod defaults;
 
 mod several;
 
+mod constraints;
+
+mod retype;
+
 mod alter;
 
 mod objects;
@@ -104,12 +112,13 @@ use select::{ExpectedColumns, Output};
 use words::{SQLITE_FUNCTIONS, calls_sqlites, is_sqlites};
 use write::Written;
 
-pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
-pub(crate) use edits::{FollowUp, SchemaEdit};
+pub(crate) use constraints::ADDED;
+pub(crate) use edits::{FollowUp, SchemaChange, SchemaEdit};
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
+pub(crate) use schemas::MARK as SCHEMA;
 pub(crate) use scope::{Attribute, Catalog};
 pub(crate) use write_target::{WriteTarget, WriteVerb};
 
@@ -206,6 +215,11 @@ pub(crate) fn translate(
     given: &[Option<Type>],
     spans: &[Span],
 ) -> Result<Translation, NotTranslated> {
+    let joined = schemas::joined(text, catalog);
+    let moved = joined.is_some();
+    let text = joined.as_deref().unwrap_or(text);
+    // The places of the literals are those of the other text.
+    let spans = if moved { &[] } else { spans };
     let (plain, or) = without_or(text);
     let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
     let mut translator = Translator {
@@ -225,6 +239,7 @@ pub(crate) fn translate(
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
         NotTranslated::Refused(_) if calls_sqlites(text) => NotTranslated::Sqlite,
+        NotTranslated::Refused(failure) if moved => Failure { position: 0, ..failure }.into(),
         stop => stop,
     })?;
     if !translator.relations.is_empty() && sql.starts_with("CREATE") {
@@ -241,7 +256,7 @@ pub(crate) fn translate(
     };
     let columns = columns.into_iter().map(column).collect();
     let Translator { parameters, fails, literals, follow_ups, locks, target, .. } = translator;
-    let literals = literals.all();
+    let literals = literals.all().filter(|_| !moved);
     Ok(Translation { sql, columns, parameters, fails, literals, follow_ups, locks, target })
 }
 
@@ -338,6 +353,9 @@ impl Translator<'_> {
             NodeEnum::IndexStmt(it) => self.create_index(it).map(plain),
             NodeEnum::ViewStmt(it) => self.create_view(it).map(plain),
             NodeEnum::DropStmt(it) => self.drop(it).map(plain),
+            NodeEnum::CreateSeqStmt(it) => self.create_sequence(it).map(plain),
+            NodeEnum::AlterSeqStmt(it) => self.alter_sequence(it).map(plain),
+            NodeEnum::CreateSchemaStmt(it) => self.create_schema(it).map(plain),
             NodeEnum::CommentStmt(it) => self.comment(it).map(plain),
             // Their functions are here, or are refused by their names.
             NodeEnum::CreateExtensionStmt(it) if EXTENSIONS.contains(&it.extname.as_str()) => {

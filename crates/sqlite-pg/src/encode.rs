@@ -10,7 +10,7 @@ use refrain_sqlite::Value;
 
 use crate::arrays;
 use crate::calendar;
-use crate::decode::{NAMESPACES, uuid};
+use crate::decode::{ARRAY_IN, ARRAY_IN_NAME, NAMESPACES, uuid};
 use crate::failure::{Failure, state};
 use crate::intervals::Interval;
 use crate::types::Type;
@@ -228,6 +228,7 @@ fn object_name(value: &Value<'_>, is: Type) -> Result<String, Unfit> {
             NAMESPACES.iter().find(|(oid, _)| *oid == number).map(|(_, name)| (*name).to_owned())
         }
         Type::Regproc => function_name(number),
+        Type::Regprocedure if number == ARRAY_IN => Some(ARRAY_IN_NAME.to_owned()),
         _ => None,
     };
     let none = if number == 0 { "-".to_owned() } else { number.to_string() };

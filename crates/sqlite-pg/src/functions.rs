@@ -19,6 +19,8 @@ use crate::dialect::ViewColumn;
 use crate::failure::{Failure, TIMEOUT, state};
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::keywords;
+use crate::sequence_calls;
+use crate::sequences::Sequence;
 use crate::standard;
 use crate::types::Type;
 
@@ -48,13 +50,13 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("current_setting", 2, current_setting),
     ("set_config", 3, set_config),
     ("pg_advisory_unlock_all", 0, |context, _| {
-        context.advisory.release_all(context.pid);
+        context.shared.advisory.release_all(context.pid);
         text("")
     }),
     ("refrain_lock", -1, lock),
     ("refrain_unlock", -1, |context, call| {
         let Some(key) = lock_key(call)? else { return Ok(Any::Null) };
-        let released = context.advisory.release(context.pid, key, call.get(0)?);
+        let released = context.shared.advisory.release(context.pid, key, call.get(0)?);
         Ok(Any::Integer(i64::from(released)))
     }),
     ("pg_is_in_recovery", 0, |_, _| Ok(Any::Integer(0))),
@@ -107,6 +109,16 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         Ok(Any::Text(comments::comments(&sql)))
     }),
     ("refrain_keywords", 0, |_, _| Ok(Any::Text(keywords::json()))),
+    ("refrain_nextval", 1, sequence_calls::next),
+    ("refrain_currval", 2, sequence_calls::current),
+    ("refrain_setval", 3, sequence_calls::set),
+    ("refrain_next_key", 3, sequence_calls::next_key),
+    ("refrain_set_key", 5, sequence_calls::set_key),
+    ("refrain_lastval", 0, sequence_calls::last),
+    ("refrain_sequence", 1, |_, call| {
+        let read = Sequence::read(&call.get::<Option<String>>(0)?.unwrap_or_default());
+        Ok(read.map_or(Any::Null, |read| Any::Text(read.json())))
+    }),
     ("refrain_declared", 1, |_, call| {
         let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
         Ok(Any::Integer(i64::from(Type::declared(&declared).oid())))
@@ -229,7 +241,7 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     let hold = Hold { shared: how.contains('s'), transaction: how.contains('t') };
     let pid = context.pid;
     if !how.contains('w') {
-        return match context.advisory.take(pid, key, hold, false) {
+        return match context.shared.advisory.take(pid, key, hold, false) {
             Taken::Full => Err(no_room()),
             taken => Ok(Any::Integer(i64::from(taken == Taken::Yes))),
         };
@@ -240,7 +252,7 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     let limit = context.settings().duration("lock_timeout");
     let until = limit.map(|limit| Instant::now() + limit);
     let waited = wait(context, || {
-        match context.advisory.take(pid, key, hold, true) {
+        match context.shared.advisory.take(pid, key, hold, true) {
             Taken::Yes => return Ok(true),
             Taken::No => {}
             Taken::Full => return Err(no_room()),
@@ -255,7 +267,7 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
         std::thread::sleep(PIECE);
         Ok(false)
     });
-    context.advisory.give_up(pid);
+    context.shared.advisory.give_up(pid);
     waited?;
     text("")
 }

@@ -34,6 +34,67 @@ pub(crate) fn normal(text: &str) -> Result<String, Failure> {
     Ok(out)
 }
 
+/// An element of an array, or an entry of an object with its key as a string of JSON.
+pub(crate) struct Part<'a> {
+    pub(crate) key: Option<String>,
+    pub(crate) text: &'a str,
+}
+
+/// Returns the elements of an array or an object; none of a scalar.
+pub(crate) fn parts(text: &str) -> Option<Vec<Part<'_>>> {
+    let mut reader = JsonReader { rest: text, depth: 0, binary: false, refused: None };
+    let of_object = reader.take('{');
+    if !of_object && !reader.take('[') {
+        return None;
+    }
+    let mut all = Vec::new();
+    loop {
+        reader.blanks();
+        if reader.rest.starts_with(['}', ']']) {
+            return Some(all);
+        }
+        let key = match of_object {
+            true => Some(reader.string().filter(|_| reader.take(':'))?),
+            false => None,
+        };
+        reader.blanks();
+        let before = reader.rest;
+        reader.value()?;
+        all.push(Part { key, text: before.get(..before.len() - reader.rest.len())? });
+        reader.take(',');
+    }
+}
+
+/// Writes a text as a string of JSON, in the form that keys of [`parts`] have.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    text.chars().for_each(|letter| push(letter, &mut out));
+    out.push('"');
+    out
+}
+
+/// Returns a string of JSON without its quotes and escapes, and any other value as it is.
+///
+/// # Errors
+/// 22P05: it has a zero byte.
+pub(crate) fn plain(part: &str) -> Result<String, Failure> {
+    let Some(mut rest) = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return Ok(part.to_owned());
+    };
+    let mut out = String::with_capacity(rest.len());
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        let read = if letter == '\\' { escape(rest, true) } else { Some((letter, rest)) };
+        let Some((letter, after)) = read else {
+            return Err(Failure::new("22P05", "unsupported Unicode escape sequence")
+                .hint("\\u0000 cannot be converted to text"));
+        };
+        out.push(letter);
+        rest = after;
+    }
+    Ok(out)
+}
+
 fn parse(text: &str, is: &str) -> Result<Json, Failure> {
     let mut reader = JsonReader { rest: text, depth: 0, binary: is == "jsonb", refused: None };
     let value = reader.value().filter(|_| reader.rest.trim_start_matches(BLANKS).is_empty());
@@ -48,7 +109,7 @@ fn parse(text: &str, is: &str) -> Result<Json, Failure> {
     })
 }
 
-const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+pub(crate) const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 struct JsonReader<'a> {
     rest: &'a str,

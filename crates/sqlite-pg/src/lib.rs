@@ -31,6 +31,8 @@ mod json;
 
 mod arrays;
 
+mod sequences;
+
 mod decode;
 
 mod encode;
@@ -84,6 +86,8 @@ mod advisory;
 
 mod context;
 
+mod sequence_calls;
+
 mod functions;
 
 mod once;
@@ -93,6 +97,8 @@ mod regexps;
 mod arguments;
 
 mod lookups;
+
+mod json_parts;
 
 mod times;
 

@@ -1,6 +1,5 @@
 //! Functions that a query of the catalog needs: names of relations and types, matches, and arrays.
 
-use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sqlite::Value;
 use rusqlite::functions::Context as Call;
 use rusqlite::types::Value as Any;
@@ -11,6 +10,7 @@ use crate::context::Context;
 use crate::decode;
 use crate::failure::Failure;
 use crate::regexps;
+use crate::standard;
 
 type Looked = Result<Any, Failure>;
 
@@ -61,17 +61,7 @@ pub(crate) fn type_oid(call: &Call<'_>) -> Looked {
 /// Returns the name of a relation without its schema; NULL if it is in none that is searched.
 pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
     let written = text(call, 0)?;
-    let mut words = Vec::new();
-    let mut lexer = Lexer::new(written.as_bytes(), false);
-    while let Some(token) = lexer.significant() {
-        let word = String::from_utf8_lossy(token.of(written.as_bytes()));
-        match token.kind {
-            TokenKind::Word => words.push(word.to_lowercase()),
-            TokenKind::Quoted => words.push(word.trim_matches('"').replace("\"\"", "\"")),
-            TokenKind::Dot => {}
-            _ => return Ok(Any::Null),
-        }
-    }
+    let Some(words) = standard::name_parts(written) else { return Ok(Any::Null) };
     Ok(match &words[..] {
         [name] => Any::Text(name.clone()),
         [database, schema, name]
@@ -83,6 +73,7 @@ pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
         [schema, name] if ["public", "pg_catalog", "main"].contains(&schema.as_str()) => {
             Any::Text(name.clone())
         }
+        [schema, name] => Any::Text(format!("{schema}.{name}")),
         _ => Any::Null,
     })
 }

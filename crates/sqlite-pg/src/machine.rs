@@ -238,7 +238,7 @@ impl Drop for Machine {
     fn drop(&mut self) {
         self.transaction.rollback(self.connection.as_deref());
         // A statement on a thread may have taken one since the session left.
-        self.context.advisory.session_ended(self.context.pid);
+        self.context.shared.advisory.session_ended(self.context.pid);
         if self.has_temporary {
             return self.close_connection();
         }

@@ -27,6 +27,8 @@ pub(crate) struct Schemas(Mutex<LruCache<u64, KnownSchema>>);
 struct KnownSchema {
     epoch: u64,
     version: Option<i64>,
+    /// What CREATE SCHEMA has made.
+    schemas: Option<Vec<String>>,
     /// Tables by schema name and table name.
     tables: HashMap<(Option<String>, String), Option<Vec<Attribute>>>,
 }
@@ -150,6 +152,41 @@ impl Catalog for SchemaTables<'_> {
 
     fn is_taken(&self, name: &str) -> bool {
         self.asked.is_taken(name)
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        let Some(kept) = &self.kept else { return self.asked.schemas() };
+        kept.get(|schema| schema.schemas.clone()).unwrap_or_else(|| {
+            let found = self.asked.schemas();
+            if self.check().is_ok() {
+                kept.set(|schema| schema.schemas = Some(found.clone()));
+            }
+            found
+        })
+    }
+
+    fn inside(&self, schema: &str) -> Vec<String> {
+        self.asked.inside(schema)
+    }
+
+    fn key_sequence(&self, name: &str) -> Option<(String, crate::types::Type)> {
+        self.asked.key_sequence(name)
+    }
+
+    fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {
+        self.asked.users_of_sequence(name)
+    }
+
+    fn owned_sequences(&self, table: &str) -> Vec<(String, String)> {
+        self.asked.owned_sequences(table)
+    }
+
+    fn columns_of(&self, index: &str) -> Vec<String> {
+        self.asked.columns_of(index)
+    }
+
+    fn dependents(&self, table: &str) -> Vec<String> {
+        self.asked.dependents(table)
     }
 
     fn readers(&self, name: &str) -> Vec<String> {

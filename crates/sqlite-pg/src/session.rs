@@ -414,7 +414,7 @@ impl Session {
             version,
             self.pid,
             self.control.clone(),
-            self.pool.backend.advisory.clone(),
+            self.pool.backend.shared.clone(),
             settings,
         );
         let machine = Box::new(Machine::new(self.pool.clone(), context));

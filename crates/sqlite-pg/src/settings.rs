@@ -34,6 +34,8 @@ enum Takes {
     Only(&'static [&'static str]),
     /// Values that begin with this.
     Beginning(&'static str),
+    /// Schemas: those in which names without a schema are found here.
+    Path,
     /// None: it cannot be set.
     Nothing,
 }
@@ -81,7 +83,7 @@ const SETTINGS: &[SettingRow] = &[
     row("plan_cache_mode", "force_generic_plan", Takes::Anything, false),
     row("role", "none", Takes::Only(&["none"]), false),
     row("row_security", "on", Takes::Switch, false),
-    row("search_path", "public", Takes::Anything, false),
+    row("search_path", "public", Takes::Path, false),
     row("server_encoding", "UTF8", Takes::Nothing, true),
     row("server_version", VERSION, Takes::Nothing, true),
     row("server_version_num", "150000", Takes::Nothing, false),
@@ -303,6 +305,19 @@ fn checked(name: &str, value: &str) -> Result<(String, String), Failure> {
                 return Err(bad().hint(format!("only {start} is supported")));
             }
             if value.len() == start.len() { row.default.to_owned() } else { value.to_owned() }
+        }
+        Takes::Path => {
+            let found = |part: &str| {
+                let part = part.trim().trim_matches('"');
+                ["", "public", "$user", "pg_catalog", "pg_temp", "information_schema"]
+                    .contains(&part)
+            };
+            if !value.split(',').all(found) {
+                let message = format!("search_path \"{value}\" is not supported");
+                return Err(Failure::unsupported(message)
+                    .hint("write the schema in front of each name: app.t"));
+            }
+            value.to_owned()
         }
         Takes::Nothing => {
             let message = format!("parameter \"{}\" cannot be changed", row.name);

@@ -137,6 +137,22 @@ pub(crate) fn identifier(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
+/// Returns the parts of a name that may be qualified, as a `regclass` has it; none if the text is no
+/// name.
+pub(crate) fn name_parts(text: &str) -> Option<Vec<String>> {
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let mut parts = Vec::new();
+    while let Some(token) = lexer.significant() {
+        match token.kind {
+            TokenKind::Word => parts.push(token_text(text, &token).to_lowercase()),
+            TokenKind::Quoted => parts.push(name_of(text, &token)),
+            TokenKind::Dot => {}
+            _ => return None,
+        }
+    }
+    Some(parts)
+}
+
 /// Writes SQL of the file with names as PostgreSQL prints them.
 fn printed(sql: &str) -> String {
     let mut lexer = Lexer::new(sql.as_bytes(), false);
@@ -214,6 +230,8 @@ pub(crate) fn index_parts(sql: &str) -> Option<String> {
 
 /// Returns the constraints of a table. Constraints of one name get numbers, as in the server.
 fn all(sql: &str, table: &str) -> Vec<Constraint> {
+    // The names of constraints are made without the schema.
+    let table = table.split_once('.').map_or(table, |(_, own)| own);
     let marked = KeyMark::read(sql).is_some();
     let mut all: Vec<Constraint> = Vec::new();
     for mut it in elements(sql).iter().flat_map(|tokens| of_element(sql, tokens, table, marked)) {
@@ -374,16 +392,75 @@ fn end_of(sql: &str, tokens: &[(Token, usize)], at: usize) -> usize {
     closing.take(*depth).last().map_or(end, |(place, _)| end + place + 1)
 }
 
-/// Takes away the foreign key or CHECK of this name; none if the table has none, or SQLite would
-/// have to store the rows in another way.
+/// Takes away the constraint of this name; none if the table has none, or SQLite would have to store
+/// the rows in another way: it is the row's number, or the table's only order.
 pub(crate) fn without(sql: &str, table: &str, name: &str) -> Option<String> {
-    let kinds = ["FOREIGN KEY", "CHECK"];
     let found = all(sql, table);
-    let it = found.iter().find(|it| it.name == name && kinds.contains(&it.kind))?;
+    let it = found.iter().find(|it| it.name == name)?;
+    if it.kind == "PRIMARY KEY" && (is_row_number(sql, it) || is_without_rows(sql)) {
+        return None;
+    }
     let before = sql.get(..it.place.start)?.trim_end();
     // There is a comma in front of a table's constraint: a table begins with a column.
     let before = if it.of_table { before.strip_suffix(',')? } else { before };
     Some(format!("{before}{}", sql.get(it.place.end..)?))
+}
+
+/// True if a primary key is the row's number: one column of this type.
+fn is_row_number(sql: &str, it: &Constraint) -> bool {
+    let named = |tokens: &&Vec<(Token, usize)>| {
+        tokens.first().is_some_and(|(token, _)| it.columns == [name_of(sql, token)])
+    };
+    let tokens = elements(sql);
+    let is = tokens.iter().find(named).and_then(|tokens| tokens.get(1));
+    is.is_some_and(|(token, _)| token_text(sql, token).eq_ignore_ascii_case("integer"))
+}
+
+/// True if a table has no row numbers (WITHOUT ROWID).
+fn is_without_rows(sql: &str) -> bool {
+    let tail = sql.rsplit(')').next().unwrap_or_default();
+    tail.to_ascii_uppercase().contains("WITHOUT")
+}
+
+/// Returns the column that is the row's number, if the table has one.
+pub(crate) fn row_number(sql: &str) -> Option<String> {
+    let key = all(sql, "").into_iter().find(|it| it.kind == "PRIMARY KEY")?;
+    (is_row_number(sql, &key) && !is_without_rows(sql)).then(|| key.columns.concat())
+}
+
+/// True if a CHECK, a foreign key or a generated column of a table names a column.
+pub(crate) fn depends_on(sql: &str, table: &str, column: &str) -> bool {
+    let named = format!("\"{}\"", column.replace('"', "\"\""));
+    let by = |it: Constraint| match it.kind {
+        "CHECK" => sql.get(it.place).is_some_and(|text| text.contains(&named)),
+        "FOREIGN KEY" => it.columns.iter().any(|known| known == column),
+        _ => false,
+    };
+    let computes = |tokens: &Vec<(Token, usize)>| {
+        let mut words = tokens.iter().map(|(token, _)| token_text(sql, token));
+        words.next().is_some_and(|first| first != named)
+            && words.by_ref().any(|word| word == "GENERATED")
+            && words.any(|word| word == named)
+    };
+    all(sql, table).into_iter().any(by) || elements(sql).iter().any(computes)
+}
+
+/// A constraint on which foreign keys of others may depend.
+pub(crate) struct Key {
+    pub(crate) columns: Vec<String>,
+    pub(crate) is_primary: bool,
+}
+
+/// Returns the PRIMARY KEY or UNIQUE constraint of this name.
+pub(crate) fn key_named(sql: &str, table: &str, name: &str) -> Option<Key> {
+    let mut keys = all(sql, table).into_iter().filter(|it| matches!(it.letter(), "p" | "u"));
+    let it = keys.find(|it| it.name == name)?;
+    Some(Key { is_primary: it.kind == "PRIMARY KEY", columns: it.columns })
+}
+
+/// Returns the name of the last constraint of a table.
+pub(crate) fn last_name(sql: &str, table: &str) -> Option<String> {
+    all(sql, table).pop().map(|it| it.name)
 }
 
 /// A foreign key, and the table and columns that it refers to: without columns, the primary key.
@@ -512,7 +589,9 @@ mod tests {
         ] {
             assert_eq!(without(sql, "t", name), Some(sql.replacen(gone, "", 1)), "{name}");
         }
-        assert_eq!(without(sql, "t", "once"), None, "a key has an index of its own");
+        let once = without(sql, "t", "once").unwrap();
+        assert_eq!(once, sql.replacen(" CONSTRAINT \"once\" UNIQUE", "", 1));
+        assert_eq!(without(sql, "t", "t_pkey"), None, "it is the row's number");
         let row = "CREATE TABLE \"t\" (\"a\" INT CHECK (\"a\" > (1)) NOT NULL REFERENCES \"u\" ON DELETE SET NULL UNIQUE)";
         let plain = without(&without(row, "t", "t_a_check").unwrap(), "t", "t_a_fkey");
         assert_eq!(plain.as_deref(), Some("CREATE TABLE \"t\" (\"a\" INT NOT NULL UNIQUE)"));

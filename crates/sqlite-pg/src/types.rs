@@ -31,6 +31,7 @@ pub(crate) enum Type {
     Jsonb,
     Void,
     Regproc,
+    Regprocedure,
     Regclass,
     Regtype,
     Regnamespace,
@@ -127,6 +128,7 @@ const TYPES: &[TypeRow] = &[
     row(Type::Int2Vector, 22, -1, &["int2vector"]),
     row(Type::OidVector, 30, -1, &["oidvector"]),
     row(Type::AclitemArray, 1034, -1, &["_aclitem", "aclitem[]"]),
+    row(Type::Regprocedure, 2202, 4, &["regprocedure"]),
 ];
 
 /// Array types with the types of their elements. Values are kept as arrays of JSON.
@@ -244,9 +246,7 @@ impl Type {
             Self::Timestamptz => "TIMESTAMPTZ",
             Self::Uuid => "UUID",
             Self::Name => "NAME TEXT",
-            Self::Oid | Self::Regproc | Self::Regclass | Self::Regtype | Self::Regnamespace => {
-                "OID"
-            }
+            is if is == Self::Oid || is.is_reg() => "OID",
             _ => "TEXT",
         };
         limit.map_or(word.to_owned(), |limit| format!("{word}({limit})"))
@@ -283,7 +283,14 @@ impl Type {
 
     /// True if its values are OIDs that print as the name of an object.
     pub(crate) fn is_reg(self) -> bool {
-        matches!(self, Self::Regproc | Self::Regclass | Self::Regtype | Self::Regnamespace)
+        matches!(
+            self,
+            Self::Regproc
+                | Self::Regprocedure
+                | Self::Regclass
+                | Self::Regtype
+                | Self::Regnamespace
+        )
     }
 
     /// Returns its OID.

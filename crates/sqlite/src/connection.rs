@@ -359,27 +359,6 @@ impl Connection {
         work(self)
     }
 
-    /// Gives a table a new CREATE statement, in the transaction of a statement that has changed the
-    /// schema. The rows stay as they are: the new statement must store them in the same way. SQLite
-    /// reads it as it runs `end`, which changes the schema once more. If this fails, the
-    /// transaction must be rolled back.
-    ///
-    /// # Errors
-    /// SQLite's: the statement is malformed.
-    pub fn redefine(&self, table: &str, sql: &str, end: &str) -> Result<(), Error> {
-        const WRITE: &str = "UPDATE sqlite_schema SET sql = ?2 WHERE type = 'table' AND name = ?1";
-        let handle = self.core.handle.connection();
-        handle.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
-        let made = self.trusted(|connection| {
-            connection.execute("PRAGMA writable_schema = 1", &[])?;
-            let made = connection.execute(WRITE, &[Value::from(table), Value::from(sql)]);
-            connection.execute("PRAGMA writable_schema = 0", &[])?;
-            made.and_then(|_| connection.execute(end, &[])).map(drop)
-        });
-        handle.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        made
-    }
-
     /// True if each foreign key of a table's rows refers to a row.
     ///
     /// # Errors
@@ -467,6 +446,8 @@ impl Split<'_, '_> {
 fn misuse(message: &str) -> Error {
     Error::new(sqlite::SQLITE_MISUSE, message).with_state("42601")
 }
+
+mod redefine;
 
 #[cfg(test)]
 mod tests;

@@ -68,6 +68,7 @@ mod connection;
 
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
+pub use ffi::nested;
 pub use file_id::FileId;
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;

@@ -2,23 +2,19 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, Node,
-    ObjectType, RangeVar, RenameStmt, TypeName,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Node, ObjectType,
+    RangeVar, RenameStmt,
 };
 
-use crate::failure::{Failure, state};
+use crate::failure::Failure;
 use crate::key_mark::GivenBy;
-use crate::types::Type;
 
 use super::defaults::without_default;
 use super::define::{Declared, SYSTEM_COLUMNS, plain_key, written};
 use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
 use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
-use super::{Translated, Translator, hints, integer, strings};
-
-/// Mark in the CREATE statement of an index that stands for a constraint.
-pub(crate) const ADDED: &str = "/*refrain constraint*/";
+use super::{Translated, Translator, hints};
 
 impl Translator<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Translated<String> {
@@ -30,10 +26,6 @@ impl Translator<'_> {
         let Some(NodeEnum::AlterTableCmd(command)) = &command.node else {
             return Err(hints::unknown().into());
         };
-        let unique = match command.def.as_ref().and_then(|def| def.node.as_ref()) {
-            Some(NodeEnum::Constraint(it)) if it.contype() == ConstrType::ConstrUnique => Some(it),
-            _ => None,
-        };
         let column =
             matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
         if command.subtype() == AlterTableType::AtDropConstraint {
@@ -43,22 +35,16 @@ impl Translator<'_> {
             return Ok(made);
         }
         let changes = [AlterTableType::AtSetNotNull, AlterTableType::AtDropNotNull];
-        let change = changes.contains(&command.subtype()) || added_check(command).is_some();
-        if !column && !change && unique.is_none() {
+        let change = changes.contains(&command.subtype());
+        if !column && !change {
             return Err(hints::alter(command).into());
         }
         let (table, attributes) = match self.table(relation) {
             Err(_) if alter.missing_ok => return Ok(NOTHING.to_owned()),
             found => found?,
         };
-        if let Some(check) = added_check(command) {
-            return self.add_check(check, relation, &table, &attributes);
-        }
         if change {
             return not_null(command, relation, &table, &attributes);
-        }
-        if let Some(constraint) = unique {
-            return self.add_unique(constraint, relation, &table, &attributes);
         }
         let known = |wanted: &str| attributes.iter().any(|known| known.name == *wanted);
         if command.subtype() == AlterTableType::AtDropColumn {
@@ -67,6 +53,12 @@ impl Translator<'_> {
             }
             // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
+            for (sequence, column) in self.catalog.owned_sequences(&relation.relname) {
+                if column == command.name {
+                    let text = format!("DROP SEQUENCE {}", name(&sequence));
+                    self.follow_ups.push(FollowUp::Statement(text));
+                }
+            }
             return Ok(format!("ALTER TABLE {table} DROP COLUMN {}", name(&command.name)));
         }
         let Some(NodeEnum::ColumnDef(column)) =
@@ -150,70 +142,12 @@ impl Translator<'_> {
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
     }
 
-    /// Translates ADD CHECK.
-    fn add_check(
-        &mut self,
-        it: &Constraint,
-        relation: &RangeVar,
-        table: &str,
-        attributes: &[Attribute],
-    ) -> Translated<String> {
-        let mut source = FromItem::table(&relation.relname, attributes);
-        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
-        let made = self.constraint(it, None);
-        self.scopes.pop();
-        Ok(format!("ALTER TABLE {table} ADD {}", made?))
-    }
-
-    /// Translates DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
-    fn drop_constraint(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
-        match self.catalog.constrained(&it.name) {
-            Some((table, true)) if table == relation.relname => {
-                return Ok(format!("DROP INDEX {}", name(&it.name)));
-            }
-            Some((table, false)) if table == relation.relname => {
-                return Err(hints::refuse("DROP CONSTRAINT").into());
-            }
-            _ => {}
-        }
-        self.table(relation)?;
-        let change =
-            SchemaChange::Drop { table: relation.relname.clone(), constraint: it.name.clone() };
-        let sql = self.catalog.definition(&relation.relname).unwrap_or_default();
-        if change.apply(&sql).is_some() {
-            return self.edit(relation, None, change, "DROP CONSTRAINT");
-        }
-        if it.missing_ok {
-            return Ok(NOTHING.to_owned());
-        }
-        let message = format!(
-            "constraint \"{}\" of relation \"{}\" does not exist",
-            it.name, relation.relname
-        );
-        Err(Failure::new(state::NO_OBJECT, message).into())
-    }
-
     /// Translates the changes that a new definition makes; `None` for other changes.
     fn edited(&mut self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Option<String>> {
         let def = it.def.as_ref().and_then(|def| def.node.as_ref());
         match (it.subtype(), def) {
-            (AlterTableType::AtAddConstraint, Some(NodeEnum::Constraint(key)))
-                if key.contype() == ConstrType::ConstrForeign =>
-            {
-                let (_, attributes) = self.table(relation)?;
-                let mut source = FromItem::table(&relation.relname, &attributes);
-                source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-                self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
-                let made = self.constraint(key, None);
-                self.scopes.pop();
-                let made = made?;
-                let called = match key.conname.as_str() {
-                    "" => format!("{}_{}_fkey", relation.relname, strings(&key.fk_attrs).join("_")),
-                    given => given.to_owned(),
-                };
-                self.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
-                    .map(Some)
+            (AlterTableType::AtAddConstraint, Some(NodeEnum::Constraint(it))) => {
+                self.add_constraint(it, relation)
             }
             (AlterTableType::AtColumnDefault, None) => {
                 let column = self.known_column(it, relation)?;
@@ -236,18 +170,7 @@ impl Translator<'_> {
             }
             (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
                 let column = self.known_column(it, relation)?;
-                let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
-                let (is, limit) = self.type_name(to_type)?;
-                if (is, limit) == (column.is, column.limit) {
-                    return Ok(Some(NOTHING.to_owned()));
-                }
-                if !is_wider((column.is, column.limit), (is, limit)) || !is_cast(to, &it.name) {
-                    return Err(hints::refuse("ALTER COLUMN").into());
-                }
-                let old = format!(" {}", column.is.declaration(column.limit));
-                let new = format!(" {}", is.declaration(limit));
-                let change = SchemaChange::Column { column: column.name, from: vec![old], to: new };
-                self.edit(relation, None, change, "ALTER COLUMN").map(Some)
+                self.retype(relation, &column, to).map(Some)
             }
             _ => Ok(None),
         }
@@ -258,36 +181,6 @@ impl Translator<'_> {
         self.column_of(&it.name, relation)
     }
 
-    /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
-    fn add_unique(
-        &mut self,
-        constraint: &Constraint,
-        relation: &RangeVar,
-        table: &str,
-        attributes: &[Attribute],
-    ) -> Translated<String> {
-        plain_key(constraint)?;
-        let keys = strings(&constraint.keys);
-        for key in &keys {
-            if !attributes.iter().any(|known| known.name == *key) {
-                let message = format!("column \"{key}\" named in key does not exist");
-                return Err(Failure::new("42703", message).into());
-            }
-        }
-        let called = match constraint.conname.as_str() {
-            "" => self.free_name(&format!("{}_{}_key", relation.relname, keys.join("_"))),
-            given => given.to_owned(),
-        };
-        let schema = if table.starts_with("temp.") { "temp." } else { "" };
-        let table = table.strip_prefix("temp.").unwrap_or(table);
-        let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
-        Ok(format!(
-            "CREATE UNIQUE INDEX {schema}{} ON {table} ({ADDED}{})",
-            name(&called),
-            keys.join(", ")
-        ))
-    }
-
     pub(super) fn rename(&mut self, rename: &RenameStmt) -> Translated<String> {
         let relation = rename.relation.as_ref().ok_or_else(|| hints::refuse("ALTER"))?;
         let is_table = rename.relation_type() == ObjectType::ObjectTable
@@ -296,9 +189,18 @@ impl Translator<'_> {
             return Ok(NOTHING.to_owned());
         }
         match rename.rename_type() {
-            ObjectType::ObjectTable => {
+            ObjectType::ObjectSequence if rename.missing_ok && self.table(relation).is_err() => {
+                Ok(NOTHING.to_owned())
+            }
+            ObjectType::ObjectSequence | ObjectType::ObjectTable => {
                 let (table, _) = self.table(relation)?;
-                Ok(format!("ALTER TABLE {table} RENAME TO {}", name(&rename.newname)))
+                let to = self.beside(&relation.relname, &rename.newname);
+                // A default names its sequence.
+                if !self.catalog.users_of_sequence(&relation.relname).is_empty() {
+                    return Err(hints::refuse("ALTER SEQUENCE of a key").into());
+                }
+                self.with_owner(&relation.relname, |owner| owner.0.clone_from(&to));
+                Ok(format!("ALTER TABLE {table} RENAME TO {}", name(&to)))
             }
             ObjectType::ObjectColumn if is_table => {
                 let (table, _) = self.table(relation)?;
@@ -307,6 +209,11 @@ impl Translator<'_> {
                     Failure::new("42703", message)
                 })?;
                 let (from, to) = (name(&rename.subname), name(&rename.newname));
+                self.with_owner(&relation.relname, |owner| {
+                    if owner.1 == rename.subname {
+                        owner.1.clone_from(&rename.newname);
+                    }
+                });
                 Ok(format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}"))
             }
             _ => Err(hints::refuse("ALTER").into()),
@@ -323,44 +230,6 @@ fn is_constant(node: &Node) -> bool {
 fn without_part(rest: &str, part: &str) -> Option<String> {
     let (before, after) = rest.split_once(part)?;
     Some(format!("{before}{after}"))
-}
-
-/// True if each value of a type is stored as the same value of the other, longer type.
-fn is_wider(from: (Type, Option<u32>), to: (Type, Option<u32>)) -> bool {
-    match (from, to) {
-        ((Type::Varchar, _), (Type::Text | Type::Varchar, None)) => true,
-        ((Type::Varchar, Some(old)), (Type::Varchar, Some(new))) => old <= new,
-        ((Type::Text, _), (Type::Varchar, None)) => true,
-        ((Type::Int2, _), (Type::Int4 | Type::Int8, _)) | ((Type::Int4, _), (Type::Int8, _)) => {
-            true
-        }
-        _ => false,
-    }
-}
-
-/// True if USING is absent, or a cast of the column itself to its new type.
-fn is_cast(definition: &ColumnDef, column: &str) -> bool {
-    let Some(using) = &definition.raw_default else { return true };
-    let Some(NodeEnum::TypeCast(cast)) = &using.node else { return false };
-    let inside = cast.arg.as_ref().and_then(|arg| arg.node.as_ref());
-    let own = matches!(inside, Some(NodeEnum::ColumnRef(it)) if strings(&it.fields) == [column]);
-    let words = |of: &Option<TypeName>| {
-        let of = of.as_ref()?;
-        Some((strings(&of.names), of.typmods.iter().map(integer).collect::<Vec<_>>()))
-    };
-    own && words(&cast.type_name) == words(&definition.type_name)
-}
-
-/// Returns the CHECK that a command adds, if it adds one under a name.
-fn added_check(command: &AlterTableCmd) -> Option<&Constraint> {
-    match command.def.as_ref().and_then(|def| def.node.as_ref()) {
-        Some(NodeEnum::Constraint(it))
-            if it.contype() == ConstrType::ConstrCheck && !it.conname.is_empty() =>
-        {
-            (it.initially_valid || !it.skip_validation).then_some(it)
-        }
-        _ => None,
-    }
 }
 
 /// Translates SET NOT NULL and DROP NOT NULL. A key stays without NULLs, as in the server.

@@ -73,6 +73,11 @@ impl Translator<'_> {
         }) {
             return Err(hints::refuse("such a call").into());
         }
+        if it.over.is_none()
+            && let Some(made) = self.of_sequence(it)?
+        {
+            return Ok(made);
+        }
         if function == "count"
             || AGGREGATES.iter().any(|row| row.0 == function)
             || function == "array_agg"
@@ -215,6 +220,19 @@ impl Translator<'_> {
             parts => format!("({} || '}}')", parts.join(" || ")),
         };
         Ok(Expr::made(sql, Type::Json, &all.iter().collect::<Vec<_>>()))
+    }
+
+    /// Translates an operator of JSON, which is a function of the table.
+    pub(super) fn of_json(
+        &mut self,
+        operator: &str,
+        left: Expr,
+        right: Expr,
+    ) -> Result<Expr, Failure> {
+        if left.is() == Some(Type::Json) && operator == "?" {
+            return Err(hints::operator(operator));
+        }
+        self.resolved(FUNCTIONS, operator, vec![left, right], &Around::default())
     }
 
     /// Calls the function of the table that accepts these arguments.

@@ -77,8 +77,8 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
         "pg_get_serial_sequence",
         &[Text, Text],
         Text,
-        "(SELECT 'public.' || refrain_identifier(s.name) FROM refrain_sequence s \
-         WHERE s.table_name = refrain_relation_name($1) AND s.attname = $2)",
+        "(SELECT refrain_identifier(s.schema) || '.' || refrain_identifier(s.name) FROM \
+         refrain_sequence s WHERE s.table_full = refrain_relation_name($1) AND s.attname = $2)",
     ),
     (
         "to_regclass",

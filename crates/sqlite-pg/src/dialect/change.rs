@@ -30,7 +30,8 @@ impl Translator<'_> {
             sql.push_str(&format!(" FROM {from}"));
         }
         self.filtered(update.where_clause.as_deref(), &mut sql)?;
-        self.target = Some(WriteTarget { table: into.table.clone(), verb: WriteVerb::Update });
+        self.target =
+            Some(WriteTarget { table: into.table.clone(), verb: WriteVerb::Update, key: None });
         let columns = self.returning(update.returning_clause.as_ref(), &into, &mut sql)?;
         Ok(Written { sql, columns })
     }
@@ -64,7 +65,7 @@ impl Translator<'_> {
             sql.push(')');
         }
         let verb = WriteVerb::Delete { alias: into.alias.clone(), head: "DELETE ".len() };
-        self.target = Some(WriteTarget { table: into.table.clone(), verb });
+        self.target = Some(WriteTarget { table: into.table.clone(), verb, key: None });
         if delete.returning_clause.is_some() {
             sql.push_str(END_OF_ROWS);
         }

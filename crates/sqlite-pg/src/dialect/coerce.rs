@@ -201,7 +201,7 @@ impl Translator<'_> {
     pub(super) fn relation_name(&mut self, oid: &str) -> String {
         self.relations.push("refrain_regclass");
         format!(
-            "coalesce((SELECT refrain_identifier(c.name) FROM refrain_regclass c \
+            "coalesce((SELECT c.shown FROM refrain_regclass c \
              WHERE c.oid = {oid}), iif({oid} = 0, '-', CAST({oid} AS TEXT)))"
         )
     }

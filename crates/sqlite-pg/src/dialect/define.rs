@@ -54,7 +54,7 @@ impl Translator<'_> {
         let temporary = relation.relpersistence == "t" || relation.schemaname == "pg_temp";
         if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
             let message = format!("schema \"{}\" does not exist", relation.schemaname);
-            return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
+            return Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into());
         }
         if temporary && ["public", "main"].contains(&relation.schemaname.as_str()) {
             let message = "cannot create temporary relation in non-temporary schema";
@@ -86,6 +86,12 @@ impl Translator<'_> {
             made.map_err(|stop| if is_new { stop } else { taken(stop, &relation.relname) })?;
         if parts.is_empty() {
             return Err(hints::refuse("a table without columns").into());
+        }
+        if create.if_not_exists && self.catalog.table(Some(schema), &relation.relname).is_some() {
+            self.follow_ups.clear();
+        }
+        if temporary && !self.follow_ups.is_empty() {
+            return Err(hints::refuse("CREATE TEMP SEQUENCE").into());
         }
         let words = match (temporary, create.if_not_exists) {
             (true, true) => "CREATE TEMP TABLE IF NOT EXISTS",
@@ -157,6 +163,9 @@ impl Translator<'_> {
         if columns.iter().filter(|column| column.key).count() > 1 {
             let message = "multiple primary keys for table are not allowed";
             return Err(Failure::new("42P16", message).into());
+        }
+        for column in columns.iter_mut().filter(|it| it.given == GivenBy::Next && !it.key) {
+            self.with_sequence(column);
         }
         let mut parts = columns.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
         parts.extend(rest);

@@ -52,7 +52,9 @@ pub(crate) struct SchemaEdit {
 pub(crate) enum SchemaChange {
     /// A constraint of the table, as SQL.
     Add(String),
-    /// A constraint that is no key, by its name in PostgreSQL.
+    /// A primary key of these columns, under a name.
+    AddKey { called: String, columns: Vec<String> },
+    /// A constraint that is not the row's number, by its name in PostgreSQL.
     Drop { table: String, constraint: String },
     /// A part of a column's definition becomes another.
     Column { column: String, from: Vec<String>, to: String },
@@ -67,6 +69,27 @@ impl SchemaChange {
     pub(crate) fn apply(&self, sql: &str) -> Option<String> {
         match self {
             Self::Add(constraint) => with_constraint(sql, constraint),
+            Self::AddKey { called, columns } => {
+                let listed: Vec<String> = columns.iter().map(|column| name(column)).collect();
+                let listed = listed.join(", ");
+                let constraint = format!("CONSTRAINT {} PRIMARY KEY ({listed})", name(called));
+                let [only] = &columns[..] else { return with_constraint(sql, &constraint) };
+                // SQLite would take a key of this type for the row's number.
+                let place = column_of(sql, only)?;
+                let (head, rest) = (name(only), sql.get(place.clone())?.trim_start());
+                let behind = rest.get(head.len() + 1..)?;
+                let is_integer =
+                    behind.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("integer"))
+                        && !behind.get(7..8).is_some_and(|next| next != " ");
+                let sql = match is_integer {
+                    true => {
+                        let (before, after) = (sql.get(..place.start)?, sql.get(place.end..)?);
+                        format!("{before} {head} INT{}{after}", behind.get(7..)?)
+                    }
+                    false => sql.to_owned(),
+                };
+                with_constraint(&sql, &constraint)
+            }
             Self::Drop { table, constraint } => standard::without(sql, table, constraint),
             Self::Column { column, from, to } => {
                 from.iter().find_map(|from| with_column(sql, column, from, to))

@@ -91,7 +91,10 @@ impl Translator<'_> {
         if names.len() < reference.fields.len() {
             return Err(hints::refuse("row").into());
         }
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        if let [table, _] = &mut names[..] {
+            *table = self.split(table).1;
+        }
         let found = match names[..] {
             [column] => find(&self.scopes, None, column),
             [table, column]

@@ -17,6 +17,7 @@ use super::nodes::names as names_of;
 use super::operators::common;
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
+use super::sequences::computed_once;
 use super::value::{Bare, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
@@ -61,7 +62,9 @@ impl Translator<'_> {
 
     fn named_table(&mut self, table: &RangeVar) -> Translated<String> {
         let alias = table.alias.as_ref();
-        let called = alias.map_or(table.relname.as_str(), |alias| alias.aliasname.as_str());
+        let own =
+            if table.schemaname.is_empty() { self.split(&table.relname).1 } else { &table.relname };
+        let called = alias.map_or(own, |alias| alias.aliasname.as_str());
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
         let plain = table.schemaname.is_empty();
         let cte = if plain { self.with_query(&table.relname)? } else { None };
@@ -82,8 +85,9 @@ impl Translator<'_> {
             }
         };
         if renamed.is_empty() {
-            let sql = match alias.filter(|_| !written.contains(" AS ")) {
-                Some(_) => format!("{written} AS {}", name(called)),
+            let renamed = alias.is_some() || called != table.relname;
+            let sql = match Some(()).filter(|()| renamed && !written.contains(" AS ")) {
+                Some(()) => format!("{written} AS {}", name(called)),
                 None => written,
             };
             self.add(source)?;
@@ -163,7 +167,7 @@ impl Translator<'_> {
         let message = format!("relation \"{called}\" does not exist");
         let mut failure = Failure::new("42P01", message);
         if !table.schemaname.is_empty() {
-            failure = failure.hint("there is one schema: public");
+            failure = failure.hint("CREATE SCHEMA makes a schema");
         }
         Err(NotTranslated::from(failure).at(self.text, table.location))
     }
@@ -205,7 +209,7 @@ impl Translator<'_> {
             column.limit = output.limit;
         }
         self.add(source)?;
-        Ok(format!("({}) AS {}", query.sql, name(&alias.aliasname)))
+        Ok(format!("({}) AS {}", computed_once(query.sql), name(&alias.aliasname)))
     }
 
     fn join(&mut self, it: &JoinExpr, bare: &mut Vec<Bare>) -> Translated<String> {

@@ -10,10 +10,6 @@ use super::forms::FORMS;
 /// Functions that Refrain does not have, with the way out.
 const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["to_char"], "write SQLite's strftime('%Y-%m', x)"),
-    (
-        &["nextval", "currval", "setval", "lastval"],
-        "write INSERT … RETURNING for the key that was generated",
-    ),
     (&["justify_days", "make_interval"], "write an interval: '3 days'::interval"),
     (&["format", "quote_ident", "quote_literal"], "join texts with || and concat(…)"),
     (
@@ -83,13 +79,11 @@ pub(super) fn node(node: &NodeEnum) -> Failure {
         NodeEnum::ExplainStmt(_) => "EXPLAIN",
         NodeEnum::VacuumStmt(_) | NodeEnum::ReindexStmt(_) => "VACUUM",
         NodeEnum::CreateTableAsStmt(_) => "CREATE TABLE AS",
-        NodeEnum::CreateSchemaStmt(_) => "CREATE SCHEMA",
         NodeEnum::CreateEnumStmt(_)
         | NodeEnum::CompositeTypeStmt(_)
         | NodeEnum::CreateDomainStmt(_)
         | NodeEnum::CreateRangeStmt(_)
         | NodeEnum::DefineStmt(_) => "CREATE TYPE",
-        NodeEnum::CreateSeqStmt(_) | NodeEnum::AlterSeqStmt(_) => "CREATE SEQUENCE",
         NodeEnum::CreateExtensionStmt(_) => "CREATE EXTENSION",
         NodeEnum::CreateFunctionStmt(_) | NodeEnum::DoStmt(_) => "CREATE FUNCTION",
         NodeEnum::CreateTrigStmt(_) | NodeEnum::RuleStmt(_) => "CREATE TRIGGER",
@@ -146,7 +140,6 @@ pub(super) fn object(_: &str, of: ObjectType) -> Failure {
     refuse(match of {
         ObjectType::ObjectSchema => "CREATE SCHEMA",
         ObjectType::ObjectType | ObjectType::ObjectDomain => "CREATE TYPE",
-        ObjectType::ObjectSequence => "CREATE SEQUENCE",
         ObjectType::ObjectExtension => "CREATE EXTENSION",
         ObjectType::ObjectFunction | ObjectType::ObjectProcedure => "CREATE FUNCTION",
         _ => "statement",

@@ -7,6 +7,7 @@ use refrain_grammar::protobuf::{
 };
 
 use crate::failure::Failure;
+use crate::sequences::Sequence;
 use crate::standard;
 use crate::types::Type;
 
@@ -14,6 +15,7 @@ use super::edits::{FollowUp, NOTHING};
 use super::expr::no_collation;
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
+use super::sequences::takes_numbers;
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
@@ -78,7 +80,7 @@ impl Translator<'_> {
         }
         let called = match index.idxname.as_str() {
             "" => self.free_name(&format!("{}_{}_idx", relation.relname, names.join("_"))),
-            given => given.to_owned(),
+            given => self.beside(&relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
@@ -163,11 +165,14 @@ impl Translator<'_> {
         };
         if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
             let message = format!("schema \"{}\" does not exist", relation.schemaname);
-            return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
+            return Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into());
         }
         let names = strings(&view.aliases);
         let query =
             self.query(select, ExpectedColumns { names: &names, ..ExpectedColumns::default() })?;
+        if takes_numbers(&query.sql) {
+            return Err(hints::refuse("a sequence by its value").into());
+        }
         if names.len() > query.columns.len() {
             let message = "CREATE VIEW specifies more column names than columns";
             return Err(Failure::new("42601", message).into());
@@ -309,10 +314,11 @@ impl Translator<'_> {
             ObjectType::ObjectTable => "TABLE",
             ObjectType::ObjectView => "VIEW",
             ObjectType::ObjectIndex => "INDEX",
+            ObjectType::ObjectSequence => "SEQUENCE",
+            ObjectType::ObjectSchema => return self.drop_schema(drop),
             // None of the kind exists.
             ObjectType::ObjectType
             | ObjectType::ObjectDomain
-            | ObjectType::ObjectSequence
             | ObjectType::ObjectFunction
             | ObjectType::ObjectExtension
             | ObjectType::ObjectMatview
@@ -337,9 +343,23 @@ impl Translator<'_> {
             return Err(Failure::new("42P01", message).into());
         }
         let mut dependents = if cascade { self.dependents(&called) } else { Vec::new() };
+        let is_sequence = is_sequence(self.catalog.definition(&called));
+        if ["TABLE", "SEQUENCE"].contains(&word) && is_sequence != (word == "SEQUENCE") {
+            let kind = if is_sequence { "table" } else { "sequence" };
+            let message = format!("\"{called}\" is not a {kind}");
+            return Err(Failure::new("42809", message).into());
+        }
+        let mut kind = word;
+        if is_sequence {
+            dependents.extend(self.dropped_sequence(&called, cascade)?);
+            kind = "TABLE";
+        }
+        for (owned, _) in self.catalog.owned_sequences(&called) {
+            self.follow_ups.push(FollowUp::Sqlite(format!("DROP TABLE {}", name(&owned))));
+        }
         if dependents.is_empty() {
             self.alone(&called, word)?;
-            return Ok(format!("DROP {word} {exists}{sql}"));
+            return Ok(format!("DROP {kind} {exists}{sql}"));
         }
         dependents.push(format!("DROP {word} {exists}{}", name(&called)));
         self.sequence(dependents)
@@ -370,6 +390,11 @@ fn called(node: &Node) -> String {
     }
 }
 
+/// True if a CREATE TABLE statement makes a sequence.
+fn is_sequence(sql: Option<String>) -> bool {
+    sql.is_some_and(|sql| Sequence::read(&sql).is_some())
+}
+
 /// True if a query reads one table, row by row.
 fn is_plain(select: &SelectStmt) -> bool {
     let of_table = |node: &Node| matches!(node.node, Some(NodeEnum::RangeVar(_)));
@@ -393,7 +418,7 @@ fn dropped(node: &Node) -> Result<String, Failure> {
         [only] | ["public" | "main", only] => Ok(name(only)),
         ["pg_temp" | "temp", only] => Ok(format!("temp.{}", name(only))),
         [schema, ..] => Err(Failure::new("3F000", format!("schema \"{schema}\" does not exist"))
-            .hint("there is one schema: public")),
+            .hint("CREATE SCHEMA makes a schema")),
         [] => Err(hints::unknown()),
     }
 }

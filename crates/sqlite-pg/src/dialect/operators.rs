@@ -18,6 +18,9 @@ const MATCHES: &[(&str, bool, bool)] =
 
 pub(super) const COMPARES: &[&str] = &["=", "<>", "<", ">", "<=", ">="];
 
+/// Operators of JSON that are functions of the table.
+const JSON: &[&str] = &["->", "->>", "#>", "#>>", "?"];
+
 /// Types with a common type, in the order in which PostgreSQL prefers them.
 const FAMILIES: &[&[Type]] = &[
     &[Type::Int2, Type::Int4, Type::Int8, Type::Numeric, Type::Float4, Type::Float8],
@@ -29,6 +32,7 @@ const FAMILIES: &[&[Type]] = &[
         Type::Regclass,
         Type::Regtype,
         Type::Regproc,
+        Type::Regprocedure,
         Type::Regnamespace,
         Type::Oid,
     ],
@@ -176,6 +180,9 @@ impl Translator<'_> {
         }
         if let Some((_, fold, not)) = MATCHES.iter().find(|(known, ..)| *known == operator) {
             return self.matched(left, right, *fold, *not);
+        }
+        if JSON.contains(&operator) && matches!(left.is(), Some(Type::Json | Type::Jsonb)) {
+            return self.of_json(operator, left, right);
         }
         if BITS.contains(&operator) {
             let (left, right, is) = self.together(left, right, operator)?;

@@ -68,6 +68,28 @@ pub(crate) trait Catalog {
     /// added the constraint.
     fn constrained(&self, index: &str) -> Option<(String, bool)>;
 
+    /// Returns the schemas that CREATE SCHEMA has made.
+    fn schemas(&self) -> Vec<String>;
+
+    /// Returns the tables and views of a schema, with its name in front.
+    fn inside(&self, schema: &str) -> Vec<String>;
+
+    /// Returns the table whose key has a sequence of this name, and the type of the key.
+    fn key_sequence(&self, name: &str) -> Option<(String, Type)>;
+
+    /// Returns the columns whose default takes numbers from a sequence, each with its table.
+    fn users_of_sequence(&self, name: &str) -> Vec<(String, String)>;
+
+    /// Returns the sequences that a table owns, and those columns.
+    fn owned_sequences(&self, table: &str) -> Vec<(String, String)>;
+
+    /// Returns the columns of an index.
+    fn columns_of(&self, index: &str) -> Vec<String>;
+
+    /// Returns the CREATE statements of the indexes and triggers of a table, and of the views that
+    /// read it.
+    fn dependents(&self, table: &str) -> Vec<String>;
+
     /// Returns the views that read a table or view.
     fn readers(&self, name: &str) -> Vec<String>;
 

@@ -334,7 +334,7 @@ impl Translator<'_> {
         let scope = self.scopes.last().ok_or_else(hints::unknown)?;
         let columns = match names.last() {
             None => scope.all(),
-            Some(table) => scope.all_of(table).ok_or_else(|| {
+            Some(table) => scope.all_of(self.split(table).1).ok_or_else(|| {
                 let message = format!("missing FROM-clause entry for table \"{table}\"");
                 Failure::new("42P01", message)
             })?,

@@ -78,6 +78,12 @@ impl Translator<'_> {
         let mut all = order.iter().filter_map(written).map(|(_, sql)| sql);
         let first = all.next().ok_or_else(hints::unknown)?;
         self.follow_ups.extend(all.map(|sql| FollowUp::Sqlite(format!("DELETE FROM {sql}"))));
+        for table in order.iter().filter(|_| truncate.restart_seqs) {
+            for (sequence, _) in self.catalog.owned_sequences(table) {
+                let text = format!("ALTER SEQUENCE {} RESTART", name(&sequence));
+                self.follow_ups.push(FollowUp::Statement(text));
+            }
+        }
         if truncate.restart_seqs && self.catalog.is_taken("sqlite_sequence") {
             let restart = |table: &String| {
                 let literal = super::value::text_literal(table);
@@ -140,7 +146,10 @@ fn referred(table: &str, by: &str) -> Failure {
 /// Returns the pass in which the server makes a change.
 fn pass_of(command: &AlterTableCmd) -> u8 {
     match command.subtype() {
-        AlterTableType::AtDropColumn | AlterTableType::AtDropConstraint => 0,
+        AlterTableType::AtDropColumn
+        | AlterTableType::AtDropConstraint
+        | AlterTableType::AtDropNotNull => 0,
+        AlterTableType::AtColumnDefault if command.def.is_none() => 0,
         AlterTableType::AtAlterColumnType => 1,
         AlterTableType::AtAddColumn => 2,
         AlterTableType::AtAddConstraint => 4,

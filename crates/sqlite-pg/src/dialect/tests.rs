@@ -24,6 +24,7 @@ impl Catalog for Fixed {
         match table {
             "t" => Some(vec![column("a", Type::Int4, 1, GivenBy::Key), text("b")]),
             "u" => Some(vec![column("id", Type::Int8, 1, GivenBy::Next), text("b")]),
+            "x" => Some(vec![column("a", Type::Int4, 0, GivenBy::Statement)]),
             _ => None,
         }
     }
@@ -39,6 +40,34 @@ impl Catalog for Fixed {
 
     fn is_unique(&self, _: &str, columns: &[String]) -> bool {
         columns == ["a"] || columns == ["id"]
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn inside(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn key_sequence(&self, name: &str) -> Option<(String, Type)> {
+        (name == "u_id_seq").then(|| ("u".to_owned(), Type::Int8))
+    }
+
+    fn users_of_sequence(&self, _: &str) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn owned_sequences(&self, _: &str) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn columns_of(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn dependents(&self, _: &str) -> Vec<String> {
+        Vec::new()
     }
 
     fn readers(&self, name: &str) -> Vec<String> {

@@ -8,6 +8,7 @@ use crate::types::Type;
 
 use super::scope::{Cte, Scope};
 use super::select::{ExpectedColumns, settled, unique};
+use super::sequences::computed_once;
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
@@ -72,7 +73,8 @@ impl Translator<'_> {
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
         let outer = self.levels[before..].iter().any(|level| *level < self.scopes.len());
         self.enter(Cte { columns, outer, ..Cte::of(&cte.ctename) });
-        Ok(format!("{}({}) AS ({})", name(&cte.ctename), listed.join(", "), query.sql))
+        let sql = computed_once(query.sql);
+        Ok(format!("{}({}) AS ({sql})", name(&cte.ctename), listed.join(", ")))
     }
 
     /// Returns the columns of the first part of a recursion, which sees the WITH of the whole.

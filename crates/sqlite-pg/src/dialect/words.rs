@@ -84,7 +84,6 @@ pub(super) const OTHER_TYPES: &[&str] = &[
     "regdictionary",
     "regoper",
     "regoperator",
-    "regprocedure",
     "regrole",
     "tid",
     "timetz",

@@ -13,6 +13,7 @@ use super::assignments::missing;
 use super::conflict::once;
 use super::scope::{Attribute, Scope};
 use super::select::{ExpectedColumns, Output};
+use super::sequences::takes_numbers;
 use super::sets::written_rows;
 use super::target_table::{TargetTable, plain_scope};
 use super::targets::Target;
@@ -30,10 +31,11 @@ impl Translator<'_> {
     pub(super) fn target_table(&mut self, relation: Option<&RangeVar>) -> Translated<TargetTable> {
         let relation = relation.ok_or_else(hints::unknown)?;
         let (written, attributes) = self.table(relation)?;
+        self.no_sequence(&relation.relname, &attributes)?;
         let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
         let table = relation.relname.clone();
         Ok(TargetTable {
-            alias: alias.unwrap_or_else(|| table.clone()),
+            alias: alias.unwrap_or_else(|| self.split(&table).1.to_owned()),
             table,
             written,
             attributes,
@@ -121,7 +123,16 @@ impl Translator<'_> {
                 head: sql.len(),
             },
         };
-        self.target = Some(WriteTarget { table: into.table.clone(), verb });
+        let given = |known: &&Attribute| ![GivenBy::Statement, GivenBy::Key].contains(&known.given);
+        let key = into.attributes.iter().find(given).and_then(|key| {
+            let mixed = columns.iter().any(|column| column.name == key.name);
+            let some = select.is_some_and(|select| mixed && has_default(select));
+            let known = !mixed && insert.on_conflict_clause.is_none();
+            (some || !mixed).then(|| (format!("{}_{}_seq", into.table, key.name), known))
+        });
+        // The query of its rows, for the details of an error, would take numbers once more.
+        let verb = if takes_numbers(&source) { WriteVerb::Update } else { verb };
+        self.target = Some(WriteTarget { table: into.table.clone(), verb, key });
         sql.push_str(&source);
         if insert.on_conflict_clause.is_some() || insert.returning_clause.is_some() {
             sql.push_str(END_OF_ROWS);
@@ -293,6 +304,17 @@ fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
         // SQLite generates a key in the place of NULL.
         (_, None) => Ok(Expr::typed("NULL", column.is)),
     }
+}
+
+/// True if VALUES have the word DEFAULT.
+fn has_default(select: &SelectStmt) -> bool {
+    let of_row = |node: &Node| match &node.node {
+        Some(NodeEnum::List(list)) => {
+            list.items.iter().any(|value| matches!(value.node, Some(NodeEnum::SetToDefault(_))))
+        }
+        _ => false,
+    };
+    select.values_lists.iter().any(of_row)
 }
 
 fn is_values(select: &SelectStmt) -> bool {

@@ -7,6 +7,8 @@ use super::value::name;
 pub(crate) struct WriteTarget {
     pub(crate) table: String,
     pub(crate) verb: WriteVerb,
+    /// The sequence of a key that SQLite generates, and whether the last row's key is its number.
+    pub(crate) key: Option<(String, bool)>,
 }
 
 /// A statement that writes, and how its rows are found in SQLite's text.

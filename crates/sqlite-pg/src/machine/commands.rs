@@ -6,6 +6,7 @@ use refrain_wire::write;
 use crate::command::{Assignment, Command, Modes, Which};
 use crate::dialect::ResultColumn;
 use crate::failure::{Failure, state};
+use crate::sequences::SessionSequences;
 use crate::settings::Settings;
 use crate::shape::{Formats, data_texts, row_description};
 use crate::types::Type;
@@ -263,10 +264,14 @@ impl Machine {
                 self.close_connection();
             }
         }
+        if what == "SEQUENCES" {
+            *self.context.sequences() = SessionSequences::default();
+        }
         if what == "ALL" {
             self.statements.clear();
             self.portals.clear();
-            self.context.advisory.release_all(self.context.pid);
+            self.context.shared.advisory.release_all(self.context.pid);
+            *self.context.sequences() = SessionSequences::default();
             self.context.settings().reset_all(false);
             self.tell_settings(out);
         }

@@ -8,7 +8,7 @@ use refrain_wire::write;
 
 use crate::attributes::Attributes;
 use crate::copy;
-use crate::dialect::{Catalog, FollowUp, NotTranslated, SchemaEdit};
+use crate::dialect::{Catalog, FollowUp, NotTranslated, SchemaChange, SchemaEdit};
 use crate::failure::{About, Failure};
 use crate::prepared::PortalState;
 use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
@@ -233,7 +233,8 @@ impl Machine {
             Some(_) => connection.has_sound_keys(&edit.table),
             None => Ok(true),
         });
-        match (is_sound.map_err(|error| self.stop(&error, b""))?, &edit.foreign_key) {
+        let is_sound = is_sound.map_err(|error| not_unique(self.stop(&error, b""), edit))?;
+        match (is_sound, &edit.foreign_key) {
             (false, Some(key)) => {
                 let message = format!(
                     "insert or update on table \"{}\" violates foreign key constraint \"{key}\"",
@@ -308,6 +309,7 @@ impl Machine {
     ) -> Outcome {
         let RowsProgress { plan, shape, sent, .. } = progress;
         if plan.writes {
+            self.note_key(connection, plan);
             self.wrote(connection, shape)?;
         }
         let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
@@ -331,6 +333,18 @@ impl Machine {
         }
         self.began = None;
         Ok(())
+    }
+
+    /// Notes the key that SQLite has generated: the session may ask for the sequence's number.
+    fn note_key(&self, connection: &Connection, plan: &RowsPlan) {
+        let target = plan.translated.as_ref().and_then(|translated| translated.target.as_ref());
+        if let Some((sequence, known)) = target.and_then(|target| target.key.as_ref()) {
+            let number = (*known && connection.changes() > 0).then(|| connection.last_insert());
+            self.context.sequences().gave((sequence.clone(), 0), number);
+        }
+        if matches!(plan.rows_for, RowsFor::Copy(_)) {
+            self.context.sequences().copied();
+        }
     }
 
     /// Notes that a statement has written. Outside of a transaction the right to write goes to the
@@ -364,6 +378,19 @@ struct RowsProgress {
 /// transaction.
 pub(super) fn has_more(translated: Option<&TranslatedStatement>) -> bool {
     translated.is_some_and(|translated| !translated.follow_ups.is_empty())
+}
+
+/// Returns the server's error where rows are not unique by a new key.
+fn not_unique(stop: Stop, edit: &SchemaEdit) -> Stop {
+    match (stop, &edit.change) {
+        (Stop::Failed(failure), SchemaChange::AddKey { called, .. })
+            if failure.sqlstate == "23505" =>
+        {
+            let message = format!("could not create unique index \"{called}\"");
+            Stop::Failed(Failure::new("23505", message))
+        }
+        (stop, _) => stop,
+    }
 }
 
 /// Returns the server's error where SET NOT NULL meets a NULL.

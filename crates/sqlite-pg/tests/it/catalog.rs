@@ -127,6 +127,31 @@ fn the_catalog_follows_the_tables() {
     assert_eq!(client.query(checks)[1], "row null");
 }
 
+/// ActiveRecord finds the array types so.
+#[test]
+fn a_function_is_found_by_its_name_and_arguments() {
+    let place = Place::new();
+    let mut client = place.client();
+    let array_in = "'array_in(cstring,oid,integer)'::regprocedure";
+    for (text, expected) in [
+        (
+            format!(
+                "SELECT typname, typinput FROM pg_type WHERE typinput = {array_in} AND typelem = 23"
+            ),
+            "row _int4|array_in",
+        ),
+        (format!("SELECT {array_in}"), "row array_in(cstring,oid,integer)"),
+        (
+            format!("SELECT count(*) FROM pg_type WHERE typinput = {array_in} AND typelem = 0"),
+            "row 0",
+        ),
+        ("SELECT typinput FROM pg_type WHERE oid = 23".to_owned(), "row int4in"),
+    ] {
+        assert_eq!(client.query(&text)[1], expected, "{text}");
+    }
+    assert_eq!(client.query("SELECT 'nosuch(int)'::regprocedure"), ["error 0A000", "ready I"]);
+}
+
 #[test]
 fn definitions_are_changed_as_migrations_change_them() {
     let place = Place::new();
@@ -151,7 +176,7 @@ fn definitions_are_changed_as_migrations_change_them() {
         ("ALTER TABLE t ALTER COLUMN c TYPE VARCHAR(5)", "ALTER TABLE"),
         ("INSERT INTO t VALUES (4, 1, 'abcde')", "INSERT 0 1"),
         ("INSERT INTO t VALUES (5, 1, 'abcdef')", "error 22001"),
-        ("ALTER TABLE t ALTER COLUMN c TYPE VARCHAR(2)", "error 0A000"),
+        ("ALTER TABLE t ALTER COLUMN c TYPE VARCHAR(2)", "error 22001"),
         ("ALTER TABLE t ALTER COLUMN b TYPE BIGINT USING a::bigint", "error 0A000"),
         ("ALTER TABLE t ALTER COLUMN b TYPE BIGINT USING b::bigint", "ALTER TABLE"),
         ("INSERT INTO t VALUES (6, 5000000000, 'a')", "error 23503"),

@@ -153,6 +153,6 @@ fn an_index_of_a_constraint_goes_with_that_only() {
     client.query("INSERT INTO t VALUES (1, 1, 1)");
     client.query("ALTER TABLE t RENAME COLUMN c TO d");
     assert_eq!(answers(&mut client, "ALTER TABLE t DROP CONSTRAINT t_once"), ["ALTER TABLE"]);
-    assert_eq!(answers(&mut client, "ALTER TABLE t DROP CONSTRAINT t_b_key"), ["error 0A000"]);
+    assert_eq!(answers(&mut client, "ALTER TABLE t DROP CONSTRAINT t_b_key"), ["ALTER TABLE"]);
     assert_eq!(answers(&mut client, "DROP INDEX i"), ["DROP INDEX"]);
 }

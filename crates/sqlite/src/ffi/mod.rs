@@ -19,9 +19,11 @@ mod files;
 mod raw;
 mod live;
 mod handle;
+mod nested;
 
 pub(crate) use files::{Asking, VFS};
 pub(crate) use handle::{Compiled, Handle, configure};
 pub(crate) use index::Index;
 pub(crate) use live::{Idle, Live};
+pub use nested::nested;
 pub(crate) use raw::Raw;

@@ -9,7 +9,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          self_referencing_column_name name, reference_generation varchar, \
          user_defined_type_catalog name, user_defined_type_schema name, user_defined_type_name \
          name, is_insertable_into varchar, is_typed varchar, commit_action varchar",
-        "SELECT current_database(), 'public', name, iif(type = 'table', 'BASE TABLE', 'VIEW'), \
+        "SELECT current_database(), schema, name, iif(type = 'table', 'BASE TABLE', 'VIEW'), \
          NULL, NULL, NULL, NULL, NULL, iif(type = 'table' OR refrain_view(sql, NULL, 'writable'), \
          'YES', 'NO'), 'NO', NULL FROM refrain_object WHERE type IN ('table', 'view')",
     ),
@@ -27,10 +27,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, start_value \
          varchar, minimum_value varchar, maximum_value varchar, increment varchar, cycle_option \
          varchar",
-        "SELECT current_database(), 'public', name, format_type(atttypid, -1), CASE atttypid WHEN \
-         21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0, '1', '1', CASE atttypid WHEN 21 THEN \
-         '32767' WHEN 23 THEN '2147483647' ELSE '9223372036854775807' END, '1', 'NO' FROM \
-         refrain_sequence WHERE given = 'n'",
+        "SELECT current_database(), schema, name, format_type(atttypid, -1), CASE atttypid WHEN \
+         21 THEN 16 WHEN 23 THEN 32 ELSE 64 END, 2, 0, start || '', minimum || '', maximum || '', \
+         increment || '', iif(cycle, 'YES', 'NO') FROM refrain_sequence WHERE given IN ('n', 's')",
     ),
     (
         "information_schema_views",
@@ -38,7 +37,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          check_option varchar, is_updatable varchar, is_insertable_into varchar, \
          is_trigger_updatable varchar, is_trigger_deletable varchar, is_trigger_insertable_into \
          varchar",
-        "SELECT current_database(), 'public', name, sql, 'NONE', iif(refrain_view(sql, NULL, \
+        "SELECT current_database(), schema, name, sql, 'NONE', iif(refrain_view(sql, NULL, \
          'writable'), 'YES', 'NO'), iif(refrain_view(sql, NULL, 'writable'), 'YES', 'NO'), 'NO', \
          'NO', 'NO' FROM refrain_object WHERE type = 'view'",
     ),
@@ -56,8 +55,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          varchar, identity_generation varchar, identity_start varchar, identity_increment \
          varchar, identity_maximum varchar, identity_minimum varchar, identity_cycle varchar, \
          is_generated varchar, generation_expression varchar, is_updatable varchar",
-        "SELECT current_database(), 'public', o.name, c.attname, c.attnum, iif(c.given = 'n', \
-         'nextval(''' || refrain_identifier(o.name || '_' || c.attname || '_seq') || \
+        "SELECT current_database(), o.schema, o.name, c.attname, c.attnum, iif(c.given = 'n', \
+         'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
+         refrain_identifier(o.name || '_' || c.attname || '_seq') || \
          '''::regclass)', \
          refrain_default(c.adbin, c.atttypid)), iif(c.attnotnull, 'NO', 'YES'), \
          format_type(c.atttypid, -1), iif(c.atttypid IN (1083, 1114, 1184), NULL, \
@@ -84,11 +84,11 @@ pub(super) const RELATIONS: &[Relation] = &[
         "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog \
          name, table_schema name, table_name name, constraint_type varchar, is_deferrable \
          varchar, initially_deferred varchar, enforced varchar, nulls_distinct varchar",
-        "SELECT current_database(), 'public', name, current_database(), 'public', table_name, \
+        "SELECT current_database(), schema, name, current_database(), schema, table_name, \
          kind, iif(is_deferrable, 'YES', 'NO'), iif(is_deferred, 'YES', 'NO'), 'YES', iif(kind = \
          'UNIQUE', 'YES', NULL) FROM refrain_constraint UNION ALL SELECT current_database(), \
-         'public', '2200_' || o.oid || '_' || c.attnum || '_not_null', current_database(), \
-         'public', o.name, 'CHECK', 'NO', 'NO', 'YES', NULL FROM refrain_column c, refrain_object \
+         o.schema, o.namespace || '_' || o.oid || '_' || c.attnum || '_not_null', \
+         current_database(), o.schema, o.name, 'CHECK', 'NO', 'NO', 'YES', NULL FROM refrain_column c, refrain_object \
          o WHERE o.oid = c.attrelid AND o.type = 'table' AND c.attnotnull",
     ),
     (
@@ -96,7 +96,7 @@ pub(super) const RELATIONS: &[Relation] = &[
         "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog \
          name, table_schema name, table_name name, column_name name, ordinal_position int4, \
          position_in_unique_constraint int4",
-        "SELECT current_database(), 'public', k.name, current_database(), 'public', k.table_name, \
+        "SELECT current_database(), k.schema, k.name, current_database(), k.schema, k.table_name, \
          c.attname, j.key + 1, CASE WHEN k.contype = 'f' THEN j.key + 1 END FROM \
          refrain_constraint k, json_each(k.conkey) j JOIN refrain_column c ON c.attrelid = \
          k.table_oid AND c.attnum = j.value WHERE k.contype IN ('p', 'u', 'f')",
@@ -105,7 +105,7 @@ pub(super) const RELATIONS: &[Relation] = &[
         "information_schema_constraint_column_usage",
         "table_catalog name, table_schema name, table_name name, column_name name, \
          constraint_catalog name, constraint_schema name, constraint_name name",
-        "SELECT current_database(), 'public', t.name, c.attname, current_database(), 'public', \
+        "SELECT current_database(), t.schema, t.name, c.attname, current_database(), k.schema, \
          k.name FROM refrain_constraint k, json_each(iif(k.contype = 'f', k.confkey, k.conkey)) j \
          JOIN refrain_object t ON t.oid = iif(k.contype = 'f', k.target_oid, k.table_oid) JOIN \
          refrain_column c ON c.attrelid = t.oid AND c.attnum = j.value",
@@ -115,8 +115,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         "constraint_catalog name, constraint_schema name, constraint_name name, \
          unique_constraint_catalog name, unique_constraint_schema name, unique_constraint_name \
          name, match_option varchar, update_rule varchar, delete_rule varchar",
-        "SELECT current_database(), 'public', k.name, current_database(), 'public', (SELECT \
-         i.name FROM refrain_index i WHERE i.table_oid = k.target_oid AND i.is_unique AND \
+        "SELECT current_database(), k.schema, k.name, current_database(), (SELECT t.schema FROM \
+         refrain_object t WHERE t.oid = k.target_oid), (SELECT i.name FROM refrain_index i WHERE i.table_oid = k.target_oid AND i.is_unique AND \
          i.indkey = k.confkey LIMIT 1), 'NONE', CASE k.on_update WHEN 'a' THEN 'NO ACTION' WHEN \
          'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'SET DEFAULT' \
          END, CASE k.on_delete WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN \
@@ -127,8 +127,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         "information_schema_check_constraints",
         "constraint_catalog name, constraint_schema name, constraint_name name, check_clause \
          varchar",
-        "SELECT current_database(), 'public', name, condition FROM refrain_constraint WHERE \
-         contype = 'c' UNION ALL SELECT current_database(), 'public', '2200_' || o.oid || '_' || \
+        "SELECT current_database(), schema, name, condition FROM refrain_constraint WHERE \
+         contype = 'c' UNION ALL SELECT current_database(), o.schema, o.namespace || '_' || o.oid || '_' || \
          c.attnum || '_not_null', c.attname || ' IS NOT NULL' FROM refrain_column c, \
          refrain_object o WHERE o.oid = c.attrelid AND o.type = 'table' AND c.attnotnull",
     ),

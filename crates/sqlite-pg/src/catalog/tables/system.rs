@@ -7,7 +7,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_namespace",
         "oid oid, nspname name, nspowner oid, nspacl _aclitem",
         "SELECT column1, column2, 10, NULL FROM (VALUES (11, 'pg_catalog'), (99, 'pg_toast'), \
-         (2200, 'public'), (13000, 'information_schema'))",
+         (2200, 'public'), (13000, 'information_schema')) UNION ALL SELECT oid, name, 10, NULL \
+         FROM refrain_schema",
     ),
     (
         "pg_class",
@@ -50,7 +51,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_attrdef",
         "oid oid, adrelid oid, adnum int2, adbin text",
         "SELECT attrelid * 1000 + attnum, attrelid, attnum, CASE WHEN given = 'n' THEN \
-         'nextval(''' || refrain_identifier(o.name || '_' || attname || '_seq') || '''::regclass)' \
+         'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
+         refrain_identifier(o.name || '_' || attname || '_seq') || '''::regclass)' \
          ELSE refrain_default(adbin, atttypid) END FROM refrain_column JOIN refrain_object o ON \
          o.oid = attrelid WHERE adbin IS NOT NULL OR given = 'n'",
     ),
@@ -71,9 +73,10 @@ pub(super) const RELATIONS: &[Relation] = &[
          typbasetype oid, typtypmod int4, typndims int4, typcollation oid, typdefaultbin text, \
          typdefault text, typacl _aclitem",
         "SELECT oid, typname, 11, 10, typlen, typbyval, iif(oid = 2278, 'p', 'b'), category, oid \
-         IN (16, 25, 26, 701, 1184), 1, ',', 0, 0, typelem, typarray, 100000 + oid, 200000 + oid, \
-         300000 + oid, 400000 + oid, 0, 0, 0, typalign, typstorage, 0, 0, -1, 0, typcollation, \
-         NULL, NULL, NULL FROM refrain_type",
+         IN (16, 25, 26, 701, 1184), 1, ',', 0, 0, typelem, typarray, 100000 + f, 200000 + f, \
+         300000 + f, 400000 + f, 0, 0, 0, typalign, typstorage, 0, 0, -1, 0, typcollation, \
+         NULL, NULL, NULL FROM (SELECT *, iif(category = 'A' AND oid NOT IN (22, 30), 1009, oid) \
+         AS f FROM refrain_type)",
     ),
     (
         "pg_index",
@@ -97,7 +100,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          confrelid oid, confupdtype char, confdeltype char, confmatchtype char, conislocal bool, \
          coninhcount int4, connoinherit bool, conkey _int2, confkey _int2, conpfeqop _oid, \
          conppeqop _oid, conffeqop _oid, confdelsetcols _int2, conexclop _oid, conbin text",
-        "SELECT oid, name, 2200, contype, is_deferrable, is_deferred, 1, table_oid, 0, \
+        "SELECT oid, name, namespace, contype, is_deferrable, is_deferred, 1, table_oid, 0, \
          coalesce(index_oid, (SELECT i.oid FROM refrain_index i WHERE i.table_oid = target_oid \
          AND i.is_unique AND i.indkey = confkey LIMIT 1), 0), 0, coalesce(target_oid, 0), \
          iif(contype = 'f', on_update, ' '), iif(contype = 'f', on_delete, ' '), iif(contype = \
@@ -108,15 +111,15 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_sequence",
         "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, \
          seqcache int8, seqcycle bool",
-        "SELECT oid, atttypid, 1, 1, CASE atttypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 \
-         ELSE 9223372036854775807 END, 1, 1, 0 FROM refrain_sequence",
+        "SELECT oid, atttypid, start, increment, maximum, minimum, cache, cycle FROM \
+         refrain_sequence",
     ),
     (
         "pg_depend",
         "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, \
          deptype char",
-        "SELECT 1259, oid, 0, 1259, table_oid, attnum, iif(given = 'n', 'a', 'i') FROM \
-         refrain_sequence",
+        "SELECT 1259, oid, 0, 1259, table_oid, attnum, iif(given IN ('n', 's'), 'a', 'i') FROM \
+         refrain_sequence WHERE attnum IS NOT NULL",
     ),
     (
         "pg_get_keywords",
@@ -190,23 +193,23 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_tables",
         "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, \
          hasrules bool, hastriggers bool, rowsecurity bool",
-        "SELECT 'public', name, current_user(), NULL, EXISTS (SELECT 1 FROM refrain_index i WHERE \
+        "SELECT schema, name, current_user(), NULL, EXISTS (SELECT 1 FROM refrain_index i WHERE \
          i.table_oid = o.oid), 0, 0, 0 FROM refrain_object o WHERE type = 'table'",
     ),
     (
         "pg_views",
         "schemaname name, viewname name, viewowner name, definition text",
-        "SELECT 'public', name, current_user(), sql FROM refrain_object WHERE type = 'view'",
+        "SELECT schema, name, current_user(), sql FROM refrain_object WHERE type = 'view'",
     ),
     (
         "pg_indexes",
         "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
-        "SELECT 'public', table_name, name, NULL, definition FROM refrain_index",
+        "SELECT schema, table_name, name, NULL, definition FROM refrain_index",
     ),
     (
         "pg_statio_all_tables",
         "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, \
          idx_blks_read int8, idx_blks_hit int8",
-        "SELECT oid, 'public', name, NULL, NULL, NULL, NULL FROM refrain_object WHERE type = 'table'",
+        "SELECT oid, schema, name, NULL, NULL, NULL, NULL FROM refrain_object WHERE type = 'table'",
     ),
 ];

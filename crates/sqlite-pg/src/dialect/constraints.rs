@@ -1,0 +1,240 @@
+//! ALTER TABLE … ADD and DROP CONSTRAINT.
+
+use refrain_grammar::protobuf::{AlterTableCmd, ConstrType, Constraint, DropBehavior, RangeVar};
+
+use crate::failure::{Failure, state};
+use crate::standard;
+
+use super::define::plain_key;
+use super::edits::{FollowUp, NOTHING, SchemaChange};
+use super::scope::{Attribute, FromItem, Scope};
+use super::value::name;
+use super::{Translated, Translator, hints, strings};
+
+/// Mark in the CREATE statement of an index that stands for a constraint.
+pub(crate) const ADDED: &str = "/*refrain constraint*/";
+
+impl Translator<'_> {
+    /// Translates ADD CONSTRAINT; `None` for other kinds of constraints.
+    pub(super) fn add_constraint(
+        &mut self,
+        it: &Constraint,
+        relation: &RangeVar,
+    ) -> Translated<Option<String>> {
+        if it.skip_validation && !it.initially_valid {
+            return Ok(None);
+        }
+        match it.contype() {
+            ConstrType::ConstrForeign => self.add_foreign_key(it, relation),
+            ConstrType::ConstrCheck => self.add_check(it, relation),
+            ConstrType::ConstrUnique => self.add_unique(it, relation),
+            ConstrType::ConstrPrimary => self.add_key(it, relation),
+            _ => return Ok(None),
+        }
+        .map(Some)
+    }
+
+    /// Translates a constraint of a table that exists.
+    fn of_table(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
+        let (_, attributes) = self.table(relation)?;
+        let mut source = FromItem::table(&relation.relname, &attributes);
+        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let made = self.constraint(it, None);
+        self.scopes.pop();
+        made
+    }
+
+    fn add_foreign_key(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
+        let made = self.of_table(it, relation)?;
+        let called = match it.conname.as_str() {
+            "" => format!(
+                "{}_{}_fkey",
+                self.split(&relation.relname).1,
+                strings(&it.fk_attrs).join("_")
+            ),
+            given => given.to_owned(),
+        };
+        self.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
+    }
+
+    /// Translates ADD CHECK. Without a name it gets the one that the server gives it.
+    fn add_check(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
+        let mut made = self.of_table(it, relation)?;
+        let (table, _) = self.table(relation)?;
+        if it.conname.is_empty() {
+            let old = self.catalog.definition(&relation.relname).unwrap_or_default();
+            let with = SchemaChange::Add(made.clone()).apply(&old);
+            let named = with.and_then(|sql| standard::last_name(&sql, &relation.relname));
+            let named = named.ok_or_else(|| hints::refuse("ADD CHECK"))?;
+            made = format!("CONSTRAINT {} {made}", name(&named));
+        }
+        Ok(format!("ALTER TABLE {table} ADD {made}"))
+    }
+
+    /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
+    fn add_unique(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
+        let (table, attributes) = self.table(relation)?;
+        plain_key(it)?;
+        let keys = self.key_columns(it, &attributes)?;
+        let keys: Vec<String> = keys.iter().map(|column| column.name.clone()).collect();
+        let called = match it.conname.as_str() {
+            "" => self.free_name(&format!("{}_{}_key", relation.relname, keys.join("_"))),
+            given => self.beside(&relation.relname, given),
+        };
+        let schema = if table.starts_with("temp.") { "temp." } else { "" };
+        let table = table.strip_prefix("temp.").unwrap_or(&table);
+        let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
+        Ok(format!(
+            "CREATE UNIQUE INDEX {schema}{} ON {table} ({ADDED}{})",
+            name(&called),
+            keys.join(", ")
+        ))
+    }
+
+    /// Translates ADD PRIMARY KEY. Its columns become NOT NULL first.
+    fn add_key(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
+        plain_key(it)?;
+        let (table, attributes) = self.table(relation)?;
+        if attributes.iter().any(|column| column.key > 0) {
+            let message =
+                format!("multiple primary keys for table \"{}\" are not allowed", relation.relname);
+            return Err(Failure::new("42P16", message).into());
+        }
+        let called = match it.conname.as_str() {
+            "" => format!("{}_pkey", self.split(&relation.relname).1),
+            given => given.to_owned(),
+        };
+        if self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
+            let message = format!("relation \"{called}\" already exists");
+            return Err(Failure::new("42P07", message).into());
+        }
+        let columns = self.key_columns(it, &attributes)?;
+        for column in columns.iter().filter(|column| !column.not_null) {
+            let called = name(&column.name);
+            let sql = format!("ALTER TABLE {table} ALTER COLUMN {called} SET NOT NULL");
+            self.follow_ups.push(FollowUp::Sqlite(sql));
+        }
+        let columns = columns.into_iter().map(|column| column.name.clone()).collect();
+        let change = SchemaChange::AddKey { called, columns };
+        self.edit(relation, None, change, "ADD PRIMARY KEY")
+    }
+
+    /// Returns the columns of a key.
+    fn key_columns<'a>(
+        &self,
+        it: &Constraint,
+        attributes: &'a [Attribute],
+    ) -> Translated<Vec<&'a Attribute>> {
+        let mut columns: Vec<&Attribute> = Vec::new();
+        for key in strings(&it.keys) {
+            let column = attributes.iter().find(|known| known.name == key).ok_or_else(|| {
+                Failure::new("42703", format!("column \"{key}\" named in key does not exist"))
+            })?;
+            if columns.iter().any(|known| known.name == key) {
+                let kind = match it.contype() {
+                    ConstrType::ConstrUnique => "unique",
+                    _ => "primary key",
+                };
+                let message = format!("column \"{key}\" appears twice in {kind} constraint");
+                return Err(Failure::new("42701", message).into());
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
+    /// Translates DROP CONSTRAINT.
+    pub(super) fn drop_constraint(
+        &mut self,
+        it: &AlterTableCmd,
+        relation: &RangeVar,
+    ) -> Translated<String> {
+        let table = &relation.relname;
+        self.table(relation)?;
+        let sql = self.catalog.definition(table).unwrap_or_default();
+        let index = self.beside(table, &it.name);
+        let added = matches!(self.catalog.constrained(&index), Some((of, true)) if of == *table);
+        let key = standard::key_named(&sql, table, &it.name);
+        if key.is_none() && !added {
+            return self.drop_other_constraint(it, relation, &sql);
+        }
+        let dependents = self.dependents_of_key(&index, table, key.as_ref());
+        if let Some((other, key)) = dependents.first()
+            && it.behavior() != DropBehavior::DropCascade
+        {
+            let message = format!(
+                "cannot drop constraint {} on table {table} because other objects depend on it",
+                it.name
+            );
+            let detail = format!("constraint {key} on table {other} depends on index {}", it.name);
+            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+            return Err(Failure::new("2BP01", message).detail(detail).hint(hint).into());
+        }
+        if let [_, ..] = &dependents[..] {
+            let drop = |table: &str, key: &str| {
+                format!("ALTER TABLE {} DROP CONSTRAINT {}", name(table), name(key))
+            };
+            let mut all: Vec<_> = dependents.iter().map(|(of, key)| drop(of, key)).collect();
+            all.push(drop(table, &it.name));
+            return self.sequence(all);
+        }
+        if added {
+            return Ok(format!("DROP INDEX {}", name(&index)));
+        }
+        let change = SchemaChange::Drop { table: table.clone(), constraint: it.name.clone() };
+        self.edit(relation, None, change, "DROP CONSTRAINT")
+    }
+
+    fn drop_other_constraint(
+        &mut self,
+        it: &AlterTableCmd,
+        relation: &RangeVar,
+        sql: &str,
+    ) -> Translated<String> {
+        let change =
+            SchemaChange::Drop { table: relation.relname.clone(), constraint: it.name.clone() };
+        if change.apply(sql).is_some() {
+            return self.edit(relation, None, change, "DROP CONSTRAINT");
+        }
+        if it.missing_ok {
+            return Ok(NOTHING.to_owned());
+        }
+        let message = format!(
+            "constraint \"{}\" of relation \"{}\" does not exist",
+            it.name, relation.relname
+        );
+        Err(Failure::new(state::NO_OBJECT, message).into())
+    }
+
+    /// Returns the foreign keys that need a key, each with its table. Without a key of the
+    /// definition it is an index, which has no other name.
+    fn dependents_of_key(
+        &self,
+        index: &str,
+        table: &str,
+        key: Option<&standard::Key>,
+    ) -> Vec<(String, String)> {
+        let columns = match key {
+            Some(key) => key.columns.clone(),
+            None => self.catalog.columns_of(index),
+        };
+        let is_primary = key.is_some_and(|key| key.is_primary);
+        let mut tables = self.catalog.referrers(table);
+        tables.push(table.to_owned());
+        let mut all = Vec::new();
+        for other in tables {
+            let sql = self.catalog.definition(&other).unwrap_or_default();
+            for key in standard::foreign_keys(&sql, &other) {
+                let of_key = match &key.target_columns[..] {
+                    [] => is_primary,
+                    of => of.len() == columns.len() && of.iter().all(|it| columns.contains(it)),
+                };
+                if key.target == *table && of_key {
+                    all.push((other.clone(), key.name));
+                }
+            }
+        }
+        all
+    }
+}

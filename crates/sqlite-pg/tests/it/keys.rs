@@ -1,0 +1,146 @@
+//! Keys that are added to tables with rows and taken away again, and columns of other types.
+
+use crate::client::{Client, Place};
+
+/// Runs statements, and checks the last reply to each but ReadyForQuery.
+fn checked(client: &mut Client, all: &[(&str, &str)]) {
+    for (text, expected) in all {
+        let answers = client.query(text);
+        assert_eq!(answers.iter().rev().nth(1).map(String::as_str), Some(*expected), "{text}");
+    }
+}
+
+/// Returns the rows of a query.
+fn rows(client: &mut Client, text: &str) -> Vec<String> {
+    let answers = client.query(text);
+    answers.into_iter().filter(|answer| answer.starts_with("row ")).collect()
+}
+
+/// The constraints of a table and the columns that cannot be NULL.
+const KEYS: &str = "SELECT conname, contype, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype <> 'c' ORDER BY 1";
+
+#[test]
+fn a_primary_key_is_added_to_a_table_with_rows() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query(
+        "CREATE TABLE t (a INTEGER, b TEXT UNIQUE, c INT, UNIQUE (b, c)); INSERT INTO t VALUES (2, 'x', 1), (1, 'y', 1), (NULL, 'z', 1)",
+    );
+    checked(
+        &mut client,
+        &[
+            ("ALTER TABLE t ADD PRIMARY KEY (a)", "error 23502"),
+            ("DELETE FROM t WHERE a IS NULL", "DELETE 1"),
+            ("ALTER TABLE t ADD PRIMARY KEY (c)", "error 23505"),
+            ("ALTER TABLE t ADD PRIMARY KEY (nosuch)", "error 42703"),
+            ("ALTER TABLE t ADD PRIMARY KEY (a, a)", "error 42701"),
+            ("ALTER TABLE t ADD CONSTRAINT t_b_key PRIMARY KEY (a)", "error 42P07"),
+            ("ALTER TABLE ONLY t ADD CONSTRAINT mine PRIMARY KEY (a)", "ALTER TABLE"),
+            ("ALTER TABLE t ADD PRIMARY KEY (c)", "error 42P16"),
+            ("INSERT INTO t VALUES (1, 'n', 9)", "error 23505"),
+            ("INSERT INTO t (b) VALUES ('n')", "error 23502"),
+            ("INSERT INTO t VALUES (7, 'y', 9)", "error 23505"),
+            ("INSERT INTO t VALUES (7, 'n', 9) ON CONFLICT (a) DO NOTHING", "INSERT 0 1"),
+            ("CREATE TABLE u (t_a INT REFERENCES t, t_b TEXT REFERENCES t (b))", "CREATE TABLE"),
+            ("INSERT INTO u VALUES (3, 'x')", "error 23503"),
+            ("INSERT INTO u VALUES (7, 'x')", "INSERT 0 1"),
+        ],
+    );
+    assert_eq!(
+        rows(&mut client, "SELECT a, b FROM t WHERE a > 0 ORDER BY a"),
+        ["row 1|y", "row 2|x", "row 7|n"]
+    );
+    assert_eq!(rows(&mut client, "SELECT a FROM t WHERE a = 2"), ["row 2"]);
+    let keys = rows(&mut client, KEYS);
+    assert!(keys.contains(&"row mine|p|PRIMARY KEY (a)".to_owned()), "{keys:?}");
+    // Another session, and one that opens the file anew, see a file without a fault.
+    let mut other = place.client();
+    for client in [&mut client, &mut other] {
+        assert_eq!(rows(client, "PRAGMA integrity_check"), ["row ok"]);
+        assert_eq!(rows(client, "SELECT b FROM t WHERE a = 7"), ["row n"]);
+    }
+}
+
+#[test]
+fn keys_are_dropped_unless_others_need_them() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query(
+        "CREATE TABLE t (a INT, b TEXT UNIQUE, c INT, PRIMARY KEY (a, c), CONSTRAINT bc UNIQUE (b, c)); \
+         CREATE TABLE u (b TEXT REFERENCES t (b), id SERIAL PRIMARY KEY); INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 1)",
+    );
+    checked(
+        &mut client,
+        &[
+            ("ALTER TABLE t DROP CONSTRAINT t_b_key", "error 2BP01"),
+            ("ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE"),
+            ("INSERT INTO t VALUES (1, 'z', 1)", "INSERT 0 1"),
+            ("INSERT INTO t VALUES (NULL, 'n', 1)", "error 23502"),
+            ("INSERT INTO t VALUES (3, 'x', 1)", "error 23505"),
+            ("ALTER TABLE t DROP CONSTRAINT bc", "ALTER TABLE"),
+            ("INSERT INTO t VALUES (3, 'x', 1)", "error 23505"),
+            ("ALTER TABLE t DROP CONSTRAINT t_b_key CASCADE", "ALTER TABLE"),
+            ("INSERT INTO t VALUES (3, 'x', 1)", "INSERT 0 1"),
+            ("INSERT INTO u VALUES ('nosuch')", "INSERT 0 1"),
+            ("ALTER TABLE u DROP CONSTRAINT u_pkey", "error 0A000"),
+            ("BEGIN", "BEGIN"),
+            ("UPDATE t SET a = 4 WHERE b = 'z'", "UPDATE 1"),
+            ("ALTER TABLE t ADD PRIMARY KEY (a)", "ALTER TABLE"),
+            ("ROLLBACK", "ROLLBACK"),
+            ("INSERT INTO t VALUES (3, 'x', 1)", "INSERT 0 1"),
+            ("ALTER TABLE t ADD UNIQUE (b)", "error 23505"),
+        ],
+    );
+    assert_eq!(rows(&mut client, KEYS), ["row u_pkey|p|PRIMARY KEY (id)"]);
+    assert_eq!(rows(&mut client, "PRAGMA integrity_check"), ["row ok"]);
+}
+
+#[test]
+fn columns_get_another_type_with_their_values() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query(
+        "CREATE TABLE t (id SERIAL PRIMARY KEY, a TEXT UNIQUE, b INT, c VARCHAR(9) DEFAULT 'ab', d TIMESTAMP, e INT CHECK (e > 0)); \
+         CREATE INDEX i ON t (a); INSERT INTO t (a, b, c, d) VALUES ('10', 1, 'x', '2020-01-02 03:04:05'), ('9', 0, 'yy', NULL)",
+    );
+    checked(
+        &mut client,
+        &[
+            ("ALTER TABLE t ALTER a TYPE INT", "error 42804"),
+            ("ALTER TABLE t ALTER a TYPE INT USING a::int", "ALTER TABLE"),
+            (
+                "ALTER TABLE t ALTER b TYPE BOOLEAN USING CASE WHEN b = 1 THEN true ELSE false END",
+                "ALTER TABLE",
+            ),
+            ("ALTER TABLE t ALTER c TYPE VARCHAR(1)", "error 22001"),
+            ("ALTER TABLE t ALTER c TYPE VARCHAR(2)", "ALTER TABLE"),
+            ("ALTER TABLE t ALTER d TYPE DATE", "ALTER TABLE"),
+            ("ALTER TABLE t ALTER e TYPE TEXT", "error 0A000"),
+            ("ALTER TABLE t ALTER id TYPE BIGINT", "ALTER TABLE"),
+            ("INSERT INTO t (a) VALUES (9)", "error 23505"),
+            ("INSERT INTO t (a) VALUES (100)", "INSERT 0 1"),
+            ("ALTER TABLE t ALTER COLUMN a SET DATA TYPE TEXT", "ALTER TABLE"),
+            (
+                "ALTER TABLE t ALTER b DROP DEFAULT, ALTER b TYPE TEXT USING CASE WHEN b THEN 'on' END",
+                "ALTER TABLE",
+            ),
+        ],
+    );
+    let all = client.query("SELECT id, a, b, c, d FROM t ORDER BY a");
+    let expected = [
+        "columns id:20 a:25 b:25 c:1043(2) d:1082",
+        "row 1|10|on|x|2020-01-02",
+        "row 3|100|null|ab|null",
+        "row 2|9|null|yy|null",
+    ];
+    assert_eq!(all[..4], expected);
+    assert_eq!(rows(&mut client, "SELECT id FROM t WHERE a = '9'"), ["row 2"]);
+    assert_eq!(rows(&mut client, "PRAGMA integrity_check"), ["row ok"]);
+    checked(
+        &mut client,
+        &[
+            ("ALTER TABLE t ADD CHECK (length(a) < 9)", "ALTER TABLE"),
+            ("ALTER TABLE t DROP CONSTRAINT t_a_check", "ALTER TABLE"),
+        ],
+    );
+}
