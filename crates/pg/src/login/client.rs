@@ -18,9 +18,7 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
-use crate::auth::{
-    AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving, Secret,
-};
+use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
 use crate::engine::Step;
 use crate::ground::reports::too_many_connections;
 use crate::login::lookup::UserFound;
@@ -216,8 +214,8 @@ impl Step<'_, '_> {
             return self.refuse_over_limit(conn, limit_reached, (&shared, &user));
         }
         let server = &shared.settings().server;
-        let own = server.user.as_deref() == Some(&*user) && server.password.is_none();
-        if own && !matches!(authenticated.secret(), Secret::None) {
+        let own = server.user.as_deref() == Some(&*user);
+        if own && shared.protocol.learns(authenticated.secret()) {
             let is_other = shared.protocol.learn_secret(authenticated.secret());
             if is_other {
                 shared.login_changes();

@@ -193,6 +193,17 @@ fn startup_parameters_that_a_server_has_accepted_are_not_checked_again() {
 }
 
 #[test]
+fn a_server_that_was_connected_for_a_login_checks_its_startup_parameters() {
+    let talk = two_servers();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[("options", "-c timezone=Asia/Tokyo")]);
+    let server = talk.server(1);
+    server.gets([query_with("'timezone','Asia/Tokyo',false")]).answers(synced(&["Asia/Tokyo"]));
+    alice.is_let_in();
+    assert_eq!(talk.connections(), 1);
+}
+
+#[test]
 fn what_a_client_sends_during_its_login_is_kept_for_later() {
     let talk = one_server().by_hand();
     let alice = talk.newcomer();
