@@ -72,6 +72,13 @@ table! {
     tcp_user_timeout: OrSystem<Duration> = "system" ["1ms" to "1d"],
         Restart, takes ["30s"], not ["0s", "2d", "30"];
 
+    /// Time after which a server at work is given up that acknowledges nothing it is sent.
+    ///
+    /// Its machine or the network is gone, and nobody tells Refrain. A server that acknowledges is
+    /// never given up, however long it takes to answer. For TCP.
+    server_silence_timeout: Option<Duration> = "20s" ["1s" to "1d"],
+        Reload, takes ["1min", "never"], not ["0s", "2d", "30"];
+
     /// TCP addresses on which Refrain accepts clients of MySQL and MariaDB.
     ///
     /// Without a database of MySQL, Refrain does not listen there.

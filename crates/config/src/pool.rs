@@ -85,7 +85,9 @@ table! {
 
     /// Server connections that a pool keeps open even when they are unused.
     ///
-    /// Must not exceed `pool_size`.
+    /// A pool keeps them from its first client on; that of a database with a fixed `user` whose
+    /// password is known, from the start or the reload on (PostgreSQL). Must not exceed
+    /// `pool_size`, unless that is a user's own.
     min_pool_size: u32 = "0" ["0" to "100000"],
         Reload, takes ["5"], not ["-1"];
 
@@ -128,6 +130,17 @@ table! {
     /// Time after which an unused server is disconnected, down to `min_pool_size`.
     server_idle_timeout: Option<Duration> = "10min" ["1ms" to "365d"],
         Reload, takes ["1min", "never"], not ["0s", "600"];
+
+    /// Time after which an idle server is asked whether it is there, before it is lent.
+    ///
+    /// The client waits for a round trip. A server that does not answer within 5 seconds is closed,
+    /// with all others of the pool that were idle for as long. For PostgreSQL.
+    server_check_delay: Option<Duration> = "never" ["0ms" to "365d"],
+        Reload, takes ["30s", "0s"], not ["30", "366d"];
+
+    /// Question for an idle server; if unset, an empty query.
+    server_check_query: Option<String>,
+        Reload, takes ["select 1"], not [];
 
     /// Time after which a pool without clients and servers is removed.
     ///

@@ -95,6 +95,13 @@ pub trait Background: Parts {
     fn keep(step: &mut Step<'_, Self>, server: Conn) {
         let _ = (step, server);
     }
+    /// Whether the protocol has a question for servers that were idle.
+    const ASKS: bool = false;
+    /// Asks an idle server whether it is there. The protocol calls [`Step::make_fit`] once the
+    /// server has answered.
+    fn ask_server(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
+    }
     /// Does the work that is due on this core. `sweep` is true every ten seconds.
     fn tick(step: &mut Step<'_, Self>, sweep: bool) {
         let _ = (step, sweep);

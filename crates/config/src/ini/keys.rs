@@ -240,13 +240,16 @@ pub(super) const PROGRAM: &[Key] = &[
         Missing("passwords in plain text are hashed 4096 times"),
         "9999",
     ),
-    key("server_check_delay", Some("30"), Needless("is for `server_check_query`"), "3"),
+    key(
+        "server_check_delay",
+        Some("30"),
+        Acts("`server_check_delay` of `[pool]`, unless `server_check_query` is empty"),
+        "3",
+    ),
     key(
         "server_check_query",
         Some("<empty>"),
-        Missing(
-            "servers are not asked before they are lent; one that has closed its connection is not lent",
-        ),
+        Acts("`server_check_query` of `[pool]`; `<empty>` is the empty query"),
         "select 2",
     ),
     key(

@@ -99,6 +99,12 @@ impl Background for Pg {
         Step { step }.drop_idle_timeout(server);
     }
 
+    const ASKS: bool = true;
+
+    fn ask_server(step: &mut PoolStep<'_, Self>, server: Conn) {
+        Step { step }.ask_whether_there(server);
+    }
+
     fn reloaded(step: &mut PoolStep<'_, Self>, pool: PoolId, before: &PoolSettings) {
         Step { step }.reloaded(pool, before);
     }

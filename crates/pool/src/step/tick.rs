@@ -235,10 +235,14 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             ServerState::Resetting | ServerState::Held(_) if server.is_ownerless() => {
-                if server.since.after(DRAIN_MAX) <= now {
-                    self.cancel_server(conn);
-                    self.close_server(conn);
+                if server.since.after(DRAIN_MAX) > now {
+                    return;
                 }
+                if server.is_asked {
+                    return self.server_gone(conn, "it gives no answer");
+                }
+                self.cancel_server(conn);
+                self.close_server(conn);
             }
             ServerState::Held(_) | ServerState::Resetting | ServerState::Cancelling => {}
         }
