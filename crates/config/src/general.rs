@@ -359,6 +359,20 @@ table! {
     insecure_password: bool = "false",
         NewConnections, takes ["true"], not ["yes", "1"];
 
+    /// Notice that each client gets when it has logged in. For clients of PostgreSQL.
+    login_notify_message: Option<String>,
+        Reload, takes ["Down for an hour on Sunday"], not [];
+
+    /// Time for which the addresses of a host's name are used until it is looked up again.
+    ///
+    /// If the name is not found then, they stay in use. A shorter time counts from the next look.
+    dns_max_ttl: Duration = "15s" ["0ms" to "1d"],
+        Reload, takes ["1min"], not ["never", "2d", "15"];
+
+    /// Time for which a name that was not found is not looked up again.
+    dns_nxdomain_ttl: Duration = "0ms" ["0ms" to "1d"],
+        Reload, takes ["15s"], not ["never", "2d", "15"];
+
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///
     /// Connections that have not logged in count towards `max_login_conn` instead. Connections to

@@ -113,6 +113,12 @@ table! {
     query_wait_timeout: Option<Duration> = "2min" ["1ms" to "30d"],
         Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
+    /// Time a client waits for a server until it gets a notice that it does.
+    ///
+    /// The words are PgBouncer's. For clients of PostgreSQL.
+    query_wait_notify: Option<Duration> = "never" ["1ms" to "30d"],
+        Reload, takes ["5s"], not ["0s", "5"];
+
     /// Time a client may be idle outside a transaction; then it is disconnected.
     ///
     /// That may come late by a 64th part of the time.

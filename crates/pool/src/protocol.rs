@@ -248,6 +248,10 @@ pub trait Protocol: Background + Sides + Views {
     fn tell(client: &Self::Client, out: &mut Vec<u8>, cause: DisconnectReason) {
         let _ = (client, out, cause);
     }
+    /// Writes a notice for a client that it waits for a server.
+    fn tell_wait(client: &Self::Client, out: &mut Vec<u8>) {
+        let _ = (client, out);
+    }
     /// Answers the next request of a client without a server as a cancelled one. `input` is all
     /// that the client has sent and that is not handled. Returns the number of bytes that it has
     /// handled, `None` to have the client wait on.

@@ -339,6 +339,7 @@ impl Step<'_, '_> {
         if let Some(refused) = &login_request.refused {
             return self.refuse_client(conn, DisconnectReason::Login, &refused.report());
         }
+        let options = self.step.engine.core_state.shared.options();
         let key: [u8; 32] = self.step.engine.core_state.random();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         let pid = self.step.engine.set_cancel_key(conn, &key[..bytes]);
@@ -355,6 +356,10 @@ impl Step<'_, '_> {
         }
         client.session.settings.startup_is_accepted();
         write::backend_key(out, pid, &key[..bytes]);
+        if let Some(message) = &options.general.login_notify_message {
+            let report = Report { severity: "NOTICE", sqlstate: "00000", message, hint: "" };
+            write::notice(out, &report);
+        }
         write::ready(out, Status::Idle);
         client.session.login.let_in(authenticated, self.step.now);
         let (now, shared) = (self.step.now, &pool.shared.protocol);
