@@ -203,7 +203,8 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Tells the clients that have waited for long for a server of a pool that they wait, each once.
+    /// Tells the clients that have waited for long for a server of a pool that they wait, each
+    /// once.
     fn tell_waiting(&mut self, id: PoolId) {
         let Some(pool) = self.engine.core_state.peek_pool(id) else { return };
         let Some(patience) = pool.settings.options.query_wait_notify else { return };
