@@ -90,7 +90,8 @@ pub struct Server {
     pub dbname: Option<String>,
     /// User to log in as; `None` is the client's user name.
     pub user: Option<String>,
-    /// Password to log in with; `None` is the user's password under `[users]`, if it is there.
+    /// Password to log in with, or its MD5 hash; `None` is that of the user under `[users]`, if it
+    /// is there.
     pub password: Option<Secret>,
     /// Whether logins are bound to the server's certificate.
     pub channel_binding: ChannelBinding,
@@ -181,8 +182,8 @@ table! {
 
     /// Password for logging in to the server.
     ///
-    /// If unset, Refrain uses the password of that user under `[users]`, if it is there in plain
-    /// text.
+    /// If unset, Refrain uses the password of that user under `[users]` or in `auth_file`, if it is
+    /// there in plain text. A hash, `md5…`, serves at servers that ask for `md5`.
     password: Option<Secret>,
         NewConnections, takes ["secret"], not [];
 

@@ -72,6 +72,13 @@ table! {
     tcp_user_timeout: OrSystem<Duration> = "system" ["1ms" to "1d"],
         Restart, takes ["30s"], not ["0s", "2d", "30"];
 
+    /// Time after which a server at work is given up that acknowledges nothing it is sent.
+    ///
+    /// Its machine or the network is gone, and nobody tells Refrain. A server that acknowledges is
+    /// never given up, however long it takes to answer. For TCP.
+    server_silence_timeout: Option<Duration> = "20s" ["1s" to "1d"],
+        Reload, takes ["1min", "never"], not ["0s", "2d", "30"];
+
     /// TCP addresses on which Refrain accepts clients of MySQL and MariaDB.
     ///
     /// Without a database of MySQL, Refrain does not listen there.
@@ -351,6 +358,20 @@ table! {
     /// a loopback address or of the Unix socket are exempt.
     insecure_password: bool = "false",
         NewConnections, takes ["true"], not ["yes", "1"];
+
+    /// Notice that each client gets when it has logged in. For clients of PostgreSQL.
+    login_notify_message: Option<String>,
+        Reload, takes ["Down for an hour on Sunday"], not [];
+
+    /// Time for which the addresses of a host's name are used until it is looked up again.
+    ///
+    /// If the name is not found then, they stay in use. A shorter time counts from the next look.
+    dns_max_ttl: Duration = "15s" ["0ms" to "1d"],
+        Reload, takes ["1min"], not ["never", "2d", "15"];
+
+    /// Time for which a name that was not found is not looked up again.
+    dns_nxdomain_ttl: Duration = "0ms" ["0ms" to "1d"],
+        Reload, takes ["15s"], not ["never", "2d", "15"];
 
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///

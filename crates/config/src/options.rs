@@ -9,7 +9,7 @@ use crate::database::{AuthQueryKeys, Backend, Database, Server};
 use crate::general::General;
 use crate::hba::{Groups, Hba};
 use crate::pool::PoolOptions;
-use crate::secret::UserSecret;
+use crate::secret::{Secret, UserSecret};
 use crate::user::User;
 
 /// The whole configuration, checked.
@@ -188,8 +188,8 @@ impl Options {
     pub fn common_user(&self, database: &str, user: &str) -> Option<&str> {
         let entry = self.database(database)?;
         let login = entry.server.user.as_deref()?;
-        let knows_password = entry.server.password.is_some()
-            || self.user(login).is_some_and(|user| user.secret.plain().is_some());
+        let knows_password =
+            entry.server.password.is_some() || self.server_secret(entry, login).is_some();
         // Servers may take the secret that a client proves.
         let by_client = !knows_password && (user == login || entry.is_mysql());
         let any = self.entry(User::ANY);
@@ -204,6 +204,28 @@ impl Options {
         shares.then_some(login)
     }
 
+    /// Returns the secret of a user that logs in to the servers of a database.
+    fn server_secret(&self, entry: &Database, login: &str) -> Option<&Secret> {
+        let takes_md5 = entry.server.user.is_some() && entry.server.backend == Backend::Postgres;
+        self.user(login)?.secret.for_servers(takes_md5)
+    }
+
+    /// Returns the names of the databases whose pool keeps servers before any client comes: a
+    /// user and that user's password are known, and no client has a part in them.
+    pub fn kept_databases(&self) -> impl Iterator<Item = &str> {
+        let is_kept = |database: &&Database| {
+            let name = database.name.as_str();
+            // Servers of MySQL depend on what a client agrees on at its login.
+            name != Database::ANY
+                && !database.is_mysql()
+                && self.common_user(name, "").is_some()
+                && self.pool(name, "").is_some_and(|pool| {
+                    pool.server.password.is_some() && pool.options.min_pool_size > 0
+                })
+        };
+        self.databases.iter().filter(is_kept).map(|database| database.name.as_str())
+    }
+
     /// Returns the number of clients that a user may have; `None` is no limit.
     pub fn max_clients_of(&self, user: &str) -> Option<u32> {
         self.options_of(user).and_then(|user| user.max_client_connections)
@@ -216,7 +238,7 @@ impl Options {
         let mut server = entry.server.clone();
         server.dbname.get_or_insert_with(|| database.to_owned());
         let login = server.user.get_or_insert_with(|| user.to_owned());
-        let password = self.user(login).and_then(|user| user.secret.plain());
+        let password = self.server_secret(entry, login);
         server.password = server.password.or_else(|| password.cloned());
         let mut options =
             known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool));

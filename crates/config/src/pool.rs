@@ -85,7 +85,9 @@ table! {
 
     /// Server connections that a pool keeps open even when they are unused.
     ///
-    /// Must not exceed `pool_size`.
+    /// A pool keeps them from its first client on; that of a database with a fixed `user` whose
+    /// password is known, from the start or the reload on (PostgreSQL). Must not exceed
+    /// `pool_size`, unless that is a user's own.
     min_pool_size: u32 = "0" ["0" to "100000"],
         Reload, takes ["5"], not ["-1"];
 
@@ -111,6 +113,12 @@ table! {
     query_wait_timeout: Option<Duration> = "2min" ["1ms" to "30d"],
         Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
+    /// Time a client waits for a server until it gets a notice that it does.
+    ///
+    /// The words are PgBouncer's. For clients of PostgreSQL.
+    query_wait_notify: Option<Duration> = "never" ["1ms" to "30d"],
+        Reload, takes ["5s"], not ["0s", "5"];
+
     /// Time a client may be idle outside a transaction; then it is disconnected.
     ///
     /// That may come late by a 64th part of the time.
@@ -128,6 +136,17 @@ table! {
     /// Time after which an unused server is disconnected, down to `min_pool_size`.
     server_idle_timeout: Option<Duration> = "10min" ["1ms" to "365d"],
         Reload, takes ["1min", "never"], not ["0s", "600"];
+
+    /// Time after which an idle server is asked whether it is there, before it is lent.
+    ///
+    /// The client waits for a round trip. A server that does not answer within 5 seconds is closed,
+    /// with all others of the pool that were idle for as long. For PostgreSQL.
+    server_check_delay: Option<Duration> = "never" ["0ms" to "365d"],
+        Reload, takes ["30s", "0s"], not ["30", "366d"];
+
+    /// Question for an idle server; if unset, an empty query.
+    server_check_query: Option<String>,
+        Reload, takes ["select 1"], not [];
 
     /// Time after which a pool without clients and servers is removed.
     ///

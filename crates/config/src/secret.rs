@@ -87,11 +87,13 @@ impl UserSecret {
         }
     }
 
-    /// Returns the password itself, if it is known.
-    pub fn plain(&self) -> Option<&Secret> {
+    /// Returns the secret if it logs in to servers: the password itself, or its MD5 hash if
+    /// `takes_md5`.
+    pub fn for_servers(&self, takes_md5: bool) -> Option<&Secret> {
         match self {
             Self::Plain(secret) => Some(secret),
-            Self::None | Self::Md5(_) | Self::Scram(_) | Self::Native(_) => None,
+            Self::Md5(hash) => Some(hash).filter(|_| takes_md5),
+            Self::None | Self::Scram(_) | Self::Native(_) => None,
         }
     }
 }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn plain(options: &Options, user: &str) -> Option<String> {
-        Some(options.secret(user)?.plain()?.expose().to_owned())
+        Some(options.secret(user)?.for_servers(false)?.expose().to_owned())
     }
 
     #[test]

@@ -416,6 +416,12 @@ impl Driver for Epoll {
         }
     }
 
+    fn unacknowledged(&mut self, token: Token) -> Option<Duration> {
+        let key = self.table.key(token)?;
+        let (_, connection) = self.table.get(key)?;
+        sys::unacknowledged(connection.fd.as_fd())
+    }
+
     fn waker(&self) -> Waker {
         self.waker.clone()
     }

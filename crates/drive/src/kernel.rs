@@ -120,6 +120,10 @@ impl Driver for Kernel {
         either!(&mut self.chosen, driver => driver.detach(token));
     }
 
+    fn unacknowledged(&mut self, token: Token) -> Option<Duration> {
+        either!(&mut self.chosen, driver => driver.unacknowledged(token))
+    }
+
     fn waker(&self) -> Waker {
         either!(&self.chosen, driver => driver.waker())
     }

@@ -37,6 +37,27 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     patiently(|| unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
+/// Returns the time since the peer of a TCP socket has last acknowledged anything, if it owes an
+/// acknowledgement of bytes that were sent more than once, or of a probe.
+pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<Duration> {
+    // SAFETY: the structure has integers alone, of which zeroes are valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: both pointers are to locals of the type and length that TCP_INFO fills.
+    let answer = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    check(answer as isize).ok()?;
+    let owes = info.tcpi_retransmits > 0 || info.tcpi_probes > 0;
+    owes.then(|| Duration::from_millis(info.tcpi_last_ack_recv.into()))
+}
+
 /// Discards received bytes that were not read.
 ///
 /// When a socket is closed with unread bytes, TCP sends a reset, which may overtake the last bytes

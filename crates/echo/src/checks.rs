@@ -18,6 +18,12 @@ impl Background for Echo {
         check_if_due(step, server, None)
     }
 
+    // The pool waits for the answer.
+    const ASKS: bool = true;
+    fn ask_server(step: &mut Step<'_, Self>, server: Conn) {
+        send(step, server, b"there\n");
+    }
+
     // The next job finds out what the lost job was to find out.
     fn lose_job(pool: &mut Pool<Self>, _job: &Check) {
         pool.protocol.lost += 1;

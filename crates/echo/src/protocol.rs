@@ -90,6 +90,10 @@ impl Protocol for Echo {
         out.extend(format!("error {}{number}\n", cause.key()).bytes());
     }
 
+    fn tell_wait(_client: &ClientSession, out: &mut Vec<u8>) {
+        out.extend(b"wait\n");
+    }
+
     // A client that asked for TLS in the clear goes on with it.
     fn client_secured(step: &mut Step<'_, Self>, client: Conn) {
         step.ports.out(client).extend(b"secured\n");

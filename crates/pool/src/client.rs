@@ -103,6 +103,8 @@ pub struct Client<P: Parts> {
     pub(crate) requested: Now,
     /// When the client began to wait for a server.
     pub(crate) waiting: Now,
+    /// When it began to wait, if it has got a notice that it waits.
+    pub(crate) notified: Option<Now>,
     /// The protocol's part of the session.
     pub session: P::Client,
 }
@@ -138,6 +140,7 @@ impl<P: Parts> Client<P> {
             connected: now,
             requested: now,
             waiting: now,
+            notified: None,
             session,
         }
     }

@@ -162,6 +162,15 @@ impl<P: Parts> Connections<P> {
         })
     }
 
+    /// Iterates over the servers that are logged in and not idle.
+    pub fn busy_servers(&self) -> impl Iterator<Item = &Server<P>> {
+        // Each tick looks at all servers.
+        self.watched.iter().filter_map(|&conn| match self.get(conn) {
+            Connection::Server(server) if server.is_busy() => Some(&**server),
+            _ => None,
+        })
+    }
+
     /// Iterates over the numbers that are in use.
     pub fn conns(&self) -> impl Iterator<Item = Conn> + use<P> {
         let used: Vec<_> = (0u32..)

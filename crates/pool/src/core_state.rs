@@ -100,6 +100,16 @@ impl<P: Parts> CoreState<P> {
         pool
     }
 
+    /// Opens the pools that keep servers before any client comes. The first core keeps the minimum
+    /// of each pool for all cores.
+    pub(crate) fn open_kept_pools(&mut self, now: Now) {
+        if self.core == Core(0) {
+            for pool in self.shared.kept_pools() {
+                self.open_pool(&pool, now);
+            }
+        }
+    }
+
     /// Notes that a client may be idle for too long after this time.
     pub fn look_for_idle_within(&mut self, timeout: Duration, now: Now) {
         self.idle_due = self.idle_due.min(now.after(timeout));

@@ -52,11 +52,15 @@ pub struct Step<'a, P: Parts> {
 }
 
 impl<P: Parts> Engine<P> {
-    /// Makes an engine without connections.
+    /// Makes an engine without connections. The first ticks connect the servers that pools keep
+    /// before any client comes.
     pub fn new(core: Core, shared: Arc<Shared<P>>, entropy: Entropy) -> Self {
+        let process_ids = ProcessIds::new(core, shared.cores);
+        let mut core_state = CoreState::new(core, shared, entropy);
+        core_state.open_kept_pools(Now(0));
         Self {
-            process_ids: ProcessIds::new(core, shared.cores),
-            core_state: CoreState::new(core, shared, entropy),
+            process_ids,
+            core_state,
             connections: Connections::default(),
             runnable: VecDeque::new(),
             open_lines: 0,

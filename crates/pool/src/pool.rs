@@ -57,6 +57,8 @@ pub struct Pool<P: Parts> {
     pub(crate) connecting: u32,
     /// Number of those that take so long that another host is tried beside them.
     pub(crate) slow: u32,
+    /// Number of servers that are asked whether they are there, before they are lent.
+    pub(crate) asked: u32,
     /// The state by which it chooses among its idle servers.
     pub(crate) choice: Choice,
     /// Whether the pool's user or database is not configured any more, as of the last reload.
@@ -109,6 +111,7 @@ impl<P: Parts> Pool<P> {
             servers: 0,
             connecting: 0,
             slow: 0,
+            asked: 0,
             choice: Choice::new(paused),
             wants_server: false,
             ask_due: false,
@@ -243,6 +246,12 @@ impl<P: Parts> Pool<P> {
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Conn> {
         if self.choice.lends_last { self.idle.pop() } else { None }
+    }
+
+    /// Puts a server back that [`Self::take`] has taken out.
+    #[cold]
+    pub(crate) fn leave_idle(&mut self, server: Conn) {
+        self.idle.push(server);
     }
 
     /// Takes out the most recently used idle server for a job, unless the pool is paused.

@@ -95,6 +95,13 @@ pub trait Background: Parts {
     fn keep(step: &mut Step<'_, Self>, server: Conn) {
         let _ = (step, server);
     }
+    /// Whether the protocol has a question for servers that were idle.
+    const ASKS: bool = false;
+    /// Asks an idle server whether it is there. The protocol calls [`Step::make_fit`] once the
+    /// server has answered.
+    fn ask_server(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
+    }
     /// Does the work that is due on this core. `sweep` is true every ten seconds.
     fn tick(step: &mut Step<'_, Self>, sweep: bool) {
         let _ = (step, sweep);
@@ -240,6 +247,10 @@ pub trait Protocol: Background + Sides + Views {
     /// is the last that the client gets, and the first if the client has not been greeted yet.
     fn tell(client: &Self::Client, out: &mut Vec<u8>, cause: DisconnectReason) {
         let _ = (client, out, cause);
+    }
+    /// Writes a notice for a client that it waits for a server.
+    fn tell_wait(client: &Self::Client, out: &mut Vec<u8>) {
+        let _ = (client, out);
     }
     /// Answers the next request of a client without a server as a cancelled one. `input` is all
     /// that the client has sent and that is not handled. Returns the number of bytes that it has

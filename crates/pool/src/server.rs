@@ -89,6 +89,8 @@ pub struct Server<P: Parts> {
     pub(crate) heir: Option<(PoolId, Core)>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
     pub(crate) paused: bool,
+    /// Whether the server is asked if it is there, before it is lent.
+    pub(crate) is_asked: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
     pub(crate) reconnects: u32,
     /// When the connection began, and later when the login ended.
@@ -129,6 +131,7 @@ impl<P: Parts> Server<P> {
             close_needed: false,
             heir: None,
             paused: false,
+            is_asked: false,
             reconnects: 0,
             connected: now,
             since: now,
@@ -253,6 +256,11 @@ impl<P: Parts> Server<P> {
     /// Whether the server is not logged in yet.
     pub fn is_new(&self) -> bool {
         matches!(self.state, ServerState::Connecting | ServerState::Login(_))
+    }
+
+    /// Whether the server is logged in and not idle.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.is_new() && !matches!(self.state, ServerState::Idle)
     }
 
     /// Whether the server is logged in, and no client holds the server or gets it back.

@@ -205,10 +205,29 @@ impl<P: Parts> Shared<P> {
         variant: u16,
     ) -> Option<Arc<PoolShared<P>>> {
         let options = self.options();
-        let common = options.common_user(database, user).map(Arc::from);
-        if common.is_some() && !options.admits(database, user) {
+        let is_common = options.common_user(database, user).is_some();
+        if is_common && !options.admits(database, user) {
             return None;
         }
+        self.make_pool(&options, database, user, variant)
+    }
+
+    /// Returns the pools that keep servers before any client comes, and makes those that are not
+    /// there.
+    pub(crate) fn kept_pools(&self) -> Vec<Arc<PoolShared<P>>> {
+        let options = self.options();
+        let make = |database| self.make_pool(&options, database, "", 0);
+        options.kept_databases().filter_map(make).collect()
+    }
+
+    fn make_pool(
+        &self,
+        options: &Options,
+        database: &str,
+        user: &str,
+        variant: u16,
+    ) -> Option<Arc<PoolShared<P>>> {
+        let common = options.common_user(database, user).map(Arc::from);
         let own = if common.is_some() { "" } else { user };
         let mut pools = lock(&self.pools);
         let key = (Arc::from(database), Arc::from(own), variant);
@@ -216,8 +235,8 @@ impl<P: Parts> Shared<P> {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }
         let settings = match common {
-            Some(_) => PoolSettings::of_common(&options, database, &self.host_lists)?,
-            None => PoolSettings::of(&options, database, user, &self.host_lists)?,
+            Some(_) => PoolSettings::of_common(options, database, &self.host_lists)?,
+            None => PoolSettings::of(options, database, user, &self.host_lists)?,
         };
         let part = P::pool_shared(&self.protocol, &settings, database);
         pools.add(key.clone(), |id| PoolShared::new(id, key, common, settings, part))

@@ -1,6 +1,7 @@
 //! The snapshot of one core, for the admin console and the metrics. A snapshot is plain data, which
 //! the core makes between two steps. The hot path does not touch it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use refrain_config::{Host, PoolMode, ShareServers};
@@ -135,6 +136,8 @@ pub struct ServerView<P: Parts> {
     pub user: Arc<str>,
     /// The server's host.
     pub host: Arc<Host>,
+    /// The address that the connection leads to, if the host has any.
+    pub address: Option<IpAddr>,
     /// The server's activity.
     pub state: ServerViewState,
     /// The client that holds the server, or gets it back after a job.
@@ -224,6 +227,7 @@ impl<P: Parts> ServerView<P> {
             database: self.database,
             user: self.user,
             host: self.host,
+            address: self.address,
             state: self.state,
             client: self.client,
             pid: self.pid,

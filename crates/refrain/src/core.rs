@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::Host;
-use refrain_drive::{Driver, Kernel, Listener};
+use refrain_drive::{Driver, Event as Happened, Kernel, Listener};
 use refrain_pool::event::Command;
 use refrain_pool::{Action, Conn, Event, Now, Output};
 
@@ -102,6 +102,7 @@ impl<P: Served> Worker<P> {
             self.read(now, mail);
         }
         self.worker_state.tick(now);
+        self.end_silent(now);
         self.worker_state.local.set_alone(self.worker_state.engine.client_count() <= 1);
         self.drain_output(now);
         if self.worker_state.giving.is_some() {
@@ -111,6 +112,21 @@ impl<P: Served> Worker<P> {
         self.worker_state.local.end_turn();
         self.worker_state.report(now);
         Ok(now)
+    }
+
+    /// Ends the connections of servers that have gone silent.
+    fn end_silent(&mut self, now: Now) {
+        let Self { kernel, worker_state, .. } = self;
+        if !worker_state.silence.is_due(now) {
+            return;
+        }
+        let limit = worker_state.door.shared.options().general.server_silence_timeout;
+        let unacknowledged = |conn| kernel.unacknowledged(token(conn));
+        let silent = worker_state.silence.look(&worker_state.engine, unacknowledged, now, limit);
+        for conn in silent {
+            let error = Some(io::ErrorKind::TimedOut.into());
+            worker_state.handle_event(now, Happened::Closed { token: token(conn), error });
+        }
     }
 
     fn read(&mut self, now: Now, mail: Mail<P>) {

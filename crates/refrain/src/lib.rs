@@ -47,6 +47,7 @@ mod core_files;
 mod pid_file;
 mod supervisor;
 mod takeover;
+mod silence;
 mod worker_state;
 mod worker_tls;
 mod worker_events;

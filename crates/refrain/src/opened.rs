@@ -91,12 +91,14 @@ impl Opened {
         supervising: Supervising,
     ) -> Arc<State> {
         let clock = Clock::start();
+        let resolver = Arc::<Resolver>::default();
+        resolver.configure(&self.options.general);
         let (cores, addresses): (Vec<_>, Vec<_>) = fronts.into_iter().unzip();
         Arc::new(State {
             clock,
             started: clock.now(),
             cores,
-            resolver: Arc::<Resolver>::default(),
+            resolver,
             tls: Arc::clone(&self.tls),
             addresses: addresses.concat(),
             driver: driver.map_or("", Driver::name),

@@ -4,9 +4,9 @@
 //! of its own. Host names come from the configuration alone, so there are never more such threads
 //! than configured hosts. All attempts that ask for a name during its lookup get the same answer.
 //!
-//! An answer is used for [`FRESH`]. If a later lookup fails, the last answer stays in use: servers
-//! rarely move, and name servers fail. If the first lookup of a name fails, the failure is not
-//! remembered.
+//! An answer is used for `dns_max_ttl`. If a later lookup fails, the last answer stays in use:
+//! servers rarely move, and name servers fail. If the first lookup of a name fails, the failure is
+//! remembered for `dns_nxdomain_ttl`.
 //!
 //! A name that was asked for is looked up again and again ([`Resolver::follow`]). Servers at
 //! addresses that the name has lost are left.
@@ -17,9 +17,25 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for which an answer is used without asking again. `getaddrinfo` does not return the
+use refrain_config::General;
+
+/// Time between two looks for names that are not fresh any more, at least.
+const PAUSE_LEAST: Duration = Duration::from_secs(1);
+
+/// Times for which answers are used without asking again. `getaddrinfo` does not return the
 /// record's own TTL.
-const FRESH: Duration = Duration::from_secs(15);
+#[derive(Clone, Copy, Debug)]
+struct Ttl {
+    found: Duration,
+    lost: Duration,
+}
+
+impl Default for Ttl {
+    fn default() -> Self {
+        let General { dns_max_ttl, dns_nxdomain_ttl, .. } = General::default();
+        Self { found: dns_max_ttl, lost: dns_nxdomain_ttl }
+    }
+}
 
 /// The IP addresses of a host name in the resolver's order, or why there are none.
 pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
@@ -46,11 +62,13 @@ struct Entry {
     askers: Option<Vec<Asker>>,
     /// Whether the last lookup failed.
     is_stale: bool,
+    /// When the last lookup failed of a name without addresses, and why.
+    lost: Option<(Instant, String)>,
 }
 
 impl Entry {
-    fn fresh_for(&self) -> Duration {
-        self.asked.map_or(Duration::ZERO, |asked| FRESH.saturating_sub(asked.elapsed()))
+    fn fresh_for(&self, ttl: Ttl) -> Duration {
+        self.asked.map_or(Duration::ZERO, |asked| ttl.found.saturating_sub(asked.elapsed()))
     }
 }
 
@@ -58,17 +76,35 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct Resolver {
     entries: Mutex<HashMap<String, Entry>>,
+    ttl: Mutex<Ttl>,
     follower: OnceLock<Follower>,
 }
 
 impl Resolver {
+    /// Puts the times for which answers are used into force.
+    pub(crate) fn configure(&self, general: &General) {
+        let General { dns_max_ttl, dns_nxdomain_ttl, .. } = *general;
+        *lock(&self.ttl) = Ttl { found: dns_max_ttl, lost: dns_nxdomain_ttl };
+    }
+
+    fn ttl(&self) -> Ttl {
+        *lock(&self.ttl)
+    }
+
     /// Returns the addresses of `name` if they are known. Otherwise `asker` gets them later, from
-    /// another thread.
+    /// another thread, or at once why there are none.
     pub(crate) fn ask(self: &Arc<Self>, name: &str, asker: Asker) -> Option<Vec<IpAddr>> {
+        let ttl = self.ttl();
         let mut entries = self.entries();
         let entry = entries.entry(name.to_owned()).or_default();
-        if entry.fresh_for() > Duration::ZERO {
+        if entry.fresh_for(ttl) > Duration::ZERO {
             return Some(entry.addresses.clone());
+        }
+        if let Some((_, why)) = entry.lost.as_ref().filter(|(at, _)| at.elapsed() < ttl.lost) {
+            let why = why.clone();
+            drop(entries);
+            asker(Err(why));
+            return None;
         }
         if let Some(askers) = &mut entry.askers {
             askers.push(asker);
@@ -108,9 +144,12 @@ impl Resolver {
         let thread = thread::Builder::new().name("names".to_owned());
         let started = thread.spawn(move || {
             loop {
-                thread::sleep(FRESH);
-                let Some(resolver) = resolver.upgrade() else { return };
-                resolver.renew();
+                let Some(this) = resolver.upgrade() else { return };
+                let pause = this.ttl().found.max(PAUSE_LEAST);
+                drop(this);
+                thread::sleep(pause);
+                let Some(this) = resolver.upgrade() else { return };
+                this.renew();
             }
         });
         if let Err(error) = started {
@@ -120,9 +159,9 @@ impl Resolver {
 
     /// Looks the names up whose answers are not fresh.
     fn renew(self: &Arc<Self>) {
-        let mut due = Vec::new();
+        let (mut due, ttl) = (Vec::new(), self.ttl());
         for (name, entry) in &mut *self.entries() {
-            let is_due = entry.fresh_for() == Duration::ZERO && entry.askers.is_none();
+            let is_due = entry.fresh_for(ttl) == Duration::ZERO && entry.askers.is_none();
             if is_due && !entry.addresses.is_empty() {
                 entry.askers = Some(Vec::new());
                 due.push(name.clone());
@@ -133,9 +172,10 @@ impl Resolver {
 
     /// Returns all names, sorted.
     pub(crate) fn known(&self) -> Vec<KnownHost> {
+        let ttl = self.ttl();
         let known = |(name, entry): (&String, &Entry)| KnownHost {
             name: name.clone(),
-            fresh_for: entry.fresh_for(),
+            fresh_for: entry.fresh_for(ttl),
             addresses: entry.addresses.clone(),
         };
         let mut hosts: Vec<_> = self.entries().iter().map(known).collect();
@@ -152,9 +192,13 @@ impl Resolver {
                 gone = std::mem::replace(&mut entry.addresses, addresses.clone());
                 gone.retain(|address| !addresses.contains(address));
                 (entry.asked, entry.is_stale) = (Some(Instant::now()), false);
+                entry.lost = None;
                 Ok(addresses)
             }
-            Err(why) if entry.addresses.is_empty() => Err(why),
+            Err(why) if entry.addresses.is_empty() => {
+                entry.lost = Some((Instant::now(), why.clone()));
+                Err(why)
+            }
             Err(why) => {
                 if !std::mem::replace(&mut entry.is_stale, true) {
                     tracing::warn!(
@@ -175,8 +219,12 @@ impl Resolver {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.entries)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Asks the system's resolver, which blocks.
@@ -210,6 +258,26 @@ mod tests {
             resolver.answer("a", found);
         }
         assert_eq!(*told.lock().unwrap(), [("a".to_owned(), vec![one])]);
+    }
+
+    #[test]
+    fn answers_are_used_for_as_long_as_the_options_say() {
+        let day = Duration::from_secs(86_400);
+        for (ttl, is_known) in [(day, true), (Duration::ZERO, false)] {
+            let resolver = Arc::<Resolver>::default();
+            let general = General { dns_max_ttl: ttl, dns_nxdomain_ttl: ttl, ..General::default() };
+            resolver.configure(&general);
+            resolver.answer("there.invalid", Ok(vec!["192.0.2.1".parse().unwrap()]));
+            let found = resolver.ask("there.invalid", Box::new(|_| ()));
+            assert_eq!(found.is_some(), is_known);
+            resolver.answer("lost.invalid", Err("planted".to_owned()));
+            let (tell, told) = std::sync::mpsc::channel();
+            let asker = Box::new(move |addresses| drop(tell.send(addresses)));
+            assert_eq!(resolver.ask("lost.invalid", asker), None);
+            // Else the system's resolver says why, in other words.
+            let why = told.recv().unwrap().unwrap_err();
+            assert_eq!(why == "planted", is_known, "{why}");
+        }
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl State {
         // Before the options: these name what is in the setup.
         self.tls.replace(setup);
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&options);
+        self.resolver.configure(&options.general);
         self.cores.iter().for_each(|cores| cores.reload(&options));
     }
 

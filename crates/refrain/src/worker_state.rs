@@ -20,6 +20,7 @@ use crate::machine::UserNames;
 use crate::mail::{Mail, Post};
 use crate::scene;
 use crate::served::{LocalServers, Served, SessionOutput};
+use crate::silence::Silence;
 use crate::supervisor::SupervisorCommand;
 use crate::tls::{Session, TlsHost};
 
@@ -52,6 +53,7 @@ pub(crate) struct WorkerState<P: Served> {
     pub(crate) drained: bool,
     /// The number of clients that [`Loads`] has for this core.
     pub(crate) counted: u32,
+    pub(crate) silence: Silence,
 }
 
 /// The channels to the other threads.

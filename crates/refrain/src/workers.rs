@@ -19,6 +19,7 @@ use crate::mail::Mail;
 use crate::opened::Opening;
 use crate::random;
 use crate::served::Served;
+use crate::silence::Silence;
 use crate::state::State;
 use crate::supervisor::SupervisorCommand;
 use crate::tls::TlsHost;
@@ -107,5 +108,6 @@ fn worker_state<P: Served>(
         stopped: false,
         drained: false,
         counted: 0,
+        silence: Silence::default(),
     }
 }

@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
-    DistinguishedName, DnType, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType,
+    DistinguishedName, DnType, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType, SigningKey,
     date_time_ymd,
 };
 
@@ -72,6 +74,43 @@ impl Authority {
         let mut params = named(common_name, hosts)?;
         params.not_after = date_time_ymd(2001, 1, 1);
         self.sign_as(params)
+    }
+
+    /// Signs a certificate of version 1, which has no extensions, as OpenSSL does where nobody asks
+    /// for extensions.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn sign_old(&self, common_name: &str) -> Result<Signed> {
+        let mut params = named(common_name, &[])?;
+        let serial = number(&mut params);
+        let key = KeyPair::generate()?;
+        let newer = params.signed_by(&key, &self.0)?;
+        let certificate = pem(&self.as_version_1(newer.der())?);
+        Ok(Signed { certificate, key: key.serialize_pem(), serial })
+    }
+
+    /// Makes an authority below this one, or what is none, since its certificate does not say so.
+    ///
+    /// # Errors
+    /// If no key can be made.
+    pub fn below(&self, name: &str, is_authority: bool) -> Result<Self> {
+        let mut params = named(name, &[])?;
+        if is_authority {
+            params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        }
+        Ok(Self(CertifiedIssuer::signed_by(params, KeyPair::generate()?, &self.0)?))
+    }
+
+    /// Returns a certificate without its version and its extensions, signed anew.
+    fn as_version_1(&self, newer: &[u8]) -> Result<Vec<u8>> {
+        let parts = parts(content(newer)?)?;
+        let [signed, algorithm, _] = parts[..] else { bail!("a certificate has three parts") };
+        let fields = self::parts(content(signed)?)?;
+        let is_old = |field: &&&[u8]| !matches!(field.first(), Some(0xa0 | 0xa3));
+        let signed = sequence(&fields.iter().filter(is_old).copied().collect::<Vec<_>>().concat());
+        let signature = [&[0], &*self.0.key().sign(&signed)?].concat();
+        Ok(sequence(&[&signed, algorithm, &element(0x03, &signature)].concat()))
     }
 
     /// Returns the text of a file with the list of the certificates that the authority has revoked
@@ -163,6 +202,55 @@ pub fn self_signed(common_name: &str) -> Result<Signed> {
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?.pem();
     Ok(Signed { certificate, key: key.serialize_pem(), serial })
+}
+
+/// Returns the head's length and the content's length of the first element of an encoding (DER).
+fn lengths(der: &[u8]) -> Result<(usize, usize)> {
+    let first = usize::from(*der.get(1).context("an element is cut")?);
+    let digits = first.checked_sub(0x80);
+    let Some(digits) = digits else { return Ok((2, first)) };
+    let length = der.get(2..2 + digits).context("an element is cut")?;
+    Ok((2 + digits, length.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte))))
+}
+
+/// Returns the content of an element.
+fn content(der: &[u8]) -> Result<&[u8]> {
+    let (head, length) = lengths(der)?;
+    der.get(head..head + length).context("an element is cut")
+}
+
+/// Returns the elements of a content.
+fn parts(mut der: &[u8]) -> Result<Vec<&[u8]>> {
+    let mut parts = Vec::new();
+    while !der.is_empty() {
+        let (head, length) = lengths(der)?;
+        let (part, rest) = der.split_at_checked(head + length).context("an element is cut")?;
+        parts.push(part);
+        der = rest;
+    }
+    Ok(parts)
+}
+
+fn sequence(content: &[u8]) -> Vec<u8> {
+    element(0x30, content)
+}
+
+/// Encodes an element.
+fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = content.len().to_be_bytes();
+    let digits = &length[length.iter().take_while(|&&byte| byte == 0).count()..];
+    let head = match content.len() {
+        short @ ..0x80 => vec![tag, short as u8],
+        _ => [&[tag, 0x80 + digits.len() as u8], digits].concat(),
+    };
+    [&head, content].concat()
+}
+
+/// Returns a certificate as the text of a file.
+fn pem(der: &[u8]) -> String {
+    let lines: Vec<_> = STANDARD.encode(der).into_bytes();
+    let lines: Vec<_> = lines.chunks(64).map(String::from_utf8_lossy).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
 /// Gives a certificate a serial number of its own.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::certificates::Authority;
+use crate::certificates::{Authority, Signed};
 use crate::command;
 use crate::leash::Leash;
 use crate::ports::free_port;
@@ -79,6 +79,25 @@ impl Cluster {
         settings: &[(&str, &str)],
     ) -> Result<Cluster> {
         let signed = authority.sign("server", &["localhost", "127.0.0.1"])?;
+        Self::start_with_certificate(version, (authority, &signed), (hba, ident), settings)
+    }
+
+    /// Starts a cluster that encrypts, with this certificate, which trusts certificates of this
+    /// authority, and with these lines of `pg_hba.conf`.
+    pub fn start_showing(
+        version: Version,
+        certificates: (&Authority, &Signed),
+        hba: &str,
+    ) -> Result<Cluster> {
+        Self::start_with_certificate(version, certificates, (hba, ""), &[])
+    }
+
+    fn start_with_certificate(
+        version: Version,
+        (authority, signed): (&Authority, &Signed),
+        (hba, ident): (&str, &str),
+        settings: &[(&str, &str)],
+    ) -> Result<Cluster> {
         let root = authority.certificate();
         let files = [
             ("server.crt", signed.certificate.as_str()),

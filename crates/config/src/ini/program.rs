@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::draft::Draft;
 use super::tls::{self, Chosen};
-use super::values::{absolute, given, list, names};
+use super::values::{Kind, Within, Zero, absolute, given, list, names};
 use crate::value::Given;
 
 impl Draft<'_> {
@@ -16,6 +16,7 @@ impl Draft<'_> {
         self.authentication();
         self.client_tls();
         self.pools();
+        self.checks();
         let (_, place) = self.value("verbose");
         let level = match self.number("verbose") {
             ..=0 => "info",
@@ -217,6 +218,23 @@ impl Draft<'_> {
         let reserve = self.number("reserve_pool_size");
         if self.has_reserve() {
             self.set_pool("reserve_pool_size", Given::Whole(reserve), place);
+        }
+    }
+
+    /// Sets after which time and by which query idle servers are asked whether they are there.
+    fn checks(&mut self) {
+        let (query, query_place) = self.value("server_check_query");
+        if query.is_empty() {
+            return;
+        }
+        if query != "<empty>" {
+            self.set_pool("server_check_query", given(query), query_place);
+        }
+        let (delay, place) = self.value("server_check_delay");
+        match Kind::Seconds(Zero::Number).read(delay, Within::Program, &self.directory) {
+            Ok(Some(delay)) => self.set_pool("server_check_delay", delay, place),
+            Ok(None) => {}
+            Err(message) => self.fail(place, "server_check_delay", message),
         }
     }
 

@@ -187,6 +187,20 @@ fn zero_means_what_it_means_there() {
 }
 
 #[test]
+fn idle_servers_are_asked_as_there() {
+    let asks = |text: &str| {
+        let pool = read(&format!("[pgbouncer]\n{text}\n")).defaults;
+        (pool.server_check_delay, pool.server_check_query)
+    };
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(asks(""), (seconds(30), None));
+    assert_eq!(asks("server_check_delay = 0"), (seconds(0), None));
+    let query = "server_check_delay = 5\nserver_check_query = select 1";
+    assert_eq!(asks(query), (seconds(5), Some("select 1".to_owned())));
+    assert_eq!(asks("server_check_query ="), (None, None), "it is not asked");
+}
+
+#[test]
 fn a_section_that_begins_again_sets_its_keys_back() {
     let text = "[pgbouncer]\nauth_user = a\nmax_client_conn = 5\n[databases]\n[pgbouncer]\n";
     let options = read(text);

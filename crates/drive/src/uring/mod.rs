@@ -30,6 +30,7 @@ use crate::face::{self, Driver, Event, Token};
 use crate::resting::{Resting, is_scarcity};
 use crate::sizing::Sizing;
 use crate::socket::{self, Listener, Socket};
+use crate::sys;
 use crate::table::{Key, Life, Table};
 use crate::tuning::Tuning;
 use crate::waker::Waker;
@@ -413,6 +414,12 @@ impl Driver for Uring {
             self.stop_receiving(key);
             self.look_after(key);
         }
+    }
+
+    fn unacknowledged(&mut self, token: Token) -> Option<Duration> {
+        let key = self.table.key(token)?;
+        let (_, connection) = self.table.get(key)?;
+        sys::unacknowledged(connection.fd.as_fd())
     }
 
     fn waker(&self) -> Waker {

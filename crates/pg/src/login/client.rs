@@ -18,9 +18,7 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
-use crate::auth::{
-    AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving, Secret,
-};
+use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
 use crate::engine::Step;
 use crate::ground::reports::too_many_connections;
 use crate::login::lookup::UserFound;
@@ -216,8 +214,8 @@ impl Step<'_, '_> {
             return self.refuse_over_limit(conn, limit_reached, (&shared, &user));
         }
         let server = &shared.settings().server;
-        let own = server.user.as_deref() == Some(&*user) && server.password.is_none();
-        if own && !matches!(authenticated.secret(), Secret::None) {
+        let own = server.user.as_deref() == Some(&*user);
+        if own && shared.protocol.learns(authenticated.secret()) {
             let is_other = shared.protocol.learn_secret(authenticated.secret());
             if is_other {
                 shared.login_changes();
@@ -341,6 +339,7 @@ impl Step<'_, '_> {
         if let Some(refused) = &login_request.refused {
             return self.refuse_client(conn, DisconnectReason::Login, &refused.report());
         }
+        let options = self.step.engine.core_state.shared.options();
         let key: [u8; 32] = self.step.engine.core_state.random();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         let pid = self.step.engine.set_cancel_key(conn, &key[..bytes]);
@@ -357,6 +356,10 @@ impl Step<'_, '_> {
         }
         client.session.settings.startup_is_accepted();
         write::backend_key(out, pid, &key[..bytes]);
+        if let Some(message) = &options.general.login_notify_message {
+            let report = Report { severity: "NOTICE", sqlstate: "00000", message, hint: "" };
+            write::notice(out, &report);
+        }
         write::ready(out, Status::Idle);
         client.session.login.let_in(authenticated, self.step.now);
         let (now, shared) = (self.step.now, &pool.shared.protocol);

@@ -38,6 +38,8 @@ pub(crate) enum Purpose {
     Verify,
     /// To run a prepared statement in place of a simple query.
     Autoprepare,
+    /// To see whether a server is there that was idle.
+    Ask,
 }
 
 /// The treatment of a server's messages while it answers a request of Refrain's own.
@@ -140,7 +142,7 @@ pub(crate) enum OwnCancel {
 }
 
 /// The number of purposes.
-const PURPOSES: usize = Purpose::Autoprepare as usize + 1;
+const PURPOSES: usize = Purpose::Ask as usize + 1;
 
 /// A row for each purpose, in their order.
 static TREATMENTS: [(Purpose, Treatment); PURPOSES] = {
@@ -193,6 +195,7 @@ static TREATMENTS: [(Purpose, Treatment); PURPOSES] = {
         (Rollback, Treatment { error: OwnError::Close, ..USUAL }),
         (Verify, Treatment { cancel: OwnCancel::Later, ..USUAL }),
         (Autoprepare, Treatment { unasked: Unasked::All, ..USUAL }),
+        (Ask, Treatment { error: OwnError::Nothing, unasked: Unasked::Nothing, ..USUAL }),
     ];
     let mut at = 0;
     while at < PURPOSES {

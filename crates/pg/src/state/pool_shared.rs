@@ -8,7 +8,7 @@ use refrain_config::Server;
 use refrain_pool::Now;
 use refrain_pool::settings::PoolSettings;
 
-use crate::auth::{Password, Salted, Secret};
+use crate::auth::{Md5Hash, Password, Salted, Secret};
 use crate::ground::schema::Defining;
 use crate::results::confirmed::Confirmed;
 use crate::results::places::Place;
@@ -50,6 +50,8 @@ pub struct PoolSharedPart {
 /// The secret for logins at the pool's servers.
 #[derive(Debug)]
 struct ServerLogin {
+    /// The secret in the configuration.
+    configured: Secret,
     secret: Secret,
     /// Counts the secrets that clients have proved.
     version: u32,
@@ -76,10 +78,26 @@ impl PoolSharedPart {
         }
     }
 
-    /// Uses the configured password for the servers from now on, if there is one.
+    /// Uses the configured secret for the servers from now on, if there is one. One that a client
+    /// has proved stays if the configured one is the same as before.
     pub(crate) fn configure(&self, settings: &PoolSettings) {
-        if settings.server.password.is_some() {
-            *lock(&self.login) = ServerLogin::new(&settings.server);
+        let mut login = lock(&self.login);
+        let configured = configured(&settings.server);
+        let is_new = !configured.is_same(&login.configured);
+        if is_new && settings.server.password.is_some() {
+            *login = ServerLogin::new(&settings.server);
+        } else {
+            login.configured = configured;
+        }
+    }
+
+    /// Whether a secret that a client of the servers' own user has proved serves at the servers
+    /// better than the configured one. A hash serves at those alone that ask for MD5.
+    pub(crate) fn learns(&self, secret: &Secret) -> bool {
+        match lock(&self.login).configured {
+            Secret::None => !matches!(secret, Secret::None),
+            Secret::Md5(_) => matches!(secret, Secret::Password(_)),
+            Secret::Password(_) | Secret::Scram(_) => false,
         }
     }
 
@@ -254,13 +272,18 @@ impl PoolSharedPart {
 
 impl ServerLogin {
     fn new(server: &Server) -> Self {
-        Self { secret: configured(server), version: 0, learned: false, refused: None, salted: None }
+        let configured = configured(server);
+        let secret = configured.clone();
+        Self { configured, secret, version: 0, learned: false, refused: None, salted: None }
     }
 }
 
 fn configured(server: &Server) -> Secret {
-    let password = server.password.as_ref().and_then(|secret| Password::new(secret.expose()));
-    password.map_or(Secret::None, Secret::Password)
+    let Some(secret) = &server.password else { return Secret::None };
+    match Md5Hash::parse(secret.expose()) {
+        Some(hash) => Secret::Md5(hash),
+        None => Password::new(secret.expose()).map_or(Secret::None, Secret::Password),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

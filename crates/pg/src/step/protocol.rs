@@ -13,7 +13,7 @@ use refrain_pool::server::Server;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views};
 use refrain_wire::back::Status;
-use refrain_wire::write;
+use refrain_wire::write::{self, Report};
 
 use crate::engine::Step;
 use crate::ground::reports::{logged_sqlstate, report};
@@ -97,6 +97,12 @@ impl Background for Pg {
 
     fn keep(step: &mut PoolStep<'_, Self>, server: Conn) {
         Step { step }.drop_idle_timeout(server);
+    }
+
+    const ASKS: bool = true;
+
+    fn ask_server(step: &mut PoolStep<'_, Self>, server: Conn) {
+        Step { step }.ask_whether_there(server);
     }
 
     fn reloaded(step: &mut PoolStep<'_, Self>, pool: PoolId, before: &PoolSettings) {
@@ -201,6 +207,12 @@ impl Protocol for Pg {
 
     fn code(cause: DisconnectReason) -> Option<&'static str> {
         logged_sqlstate(cause)
+    }
+
+    fn tell_wait(_client: &ClientSession, out: &mut Vec<u8>) {
+        // PgBouncer's words.
+        let message = "No server connection available in postgres backend, client being queued";
+        write::notice(out, &Report { severity: "NOTICE", sqlstate: "00000", message, hint: "" });
     }
 
     fn tell(_client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {

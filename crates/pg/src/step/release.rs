@@ -133,6 +133,18 @@ impl Step<'_, '_> {
         s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
     }
 
+    /// Asks an idle server whether it is there.
+    pub(crate) fn ask_whether_there(&mut self, server: Conn) {
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
+        let Some(s) = connections.server(server) else { return };
+        let options = &core_state.pool(s.pool()).settings.options;
+        let text = options.server_check_query.as_deref().unwrap_or_default();
+        s.session.statements.forget_unnamed();
+        write::query(self.step.ports.out(server), text.as_bytes());
+        let action = ReplyAction::Skip(Purpose::Ask);
+        s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
+    }
+
     /// Makes a client wait for replies, and sends a Flush if the server may be holding them back
     /// (E28).
     pub(crate) fn await_replies(&mut self, conn: Conn, server: Conn) {

@@ -24,6 +24,7 @@ struct Recount {
     entering: usize,
     servers: u32,
     connecting: u32,
+    asked: u32,
     idle: usize,
 }
 
@@ -128,6 +129,7 @@ fn count_client<P: Protocol>(pool: &mut Recount, client: &Client<P>) {
 fn count_server<P: Protocol>(pool: &mut Recount, server: &Server<P>) {
     pool.servers += 1;
     pool.connecting += u32::from(server.is_new());
+    pool.asked += u32::from(server.is_asked);
     pool.idle += usize::from(matches!(server.state, ServerState::Idle));
 }
 
@@ -235,6 +237,7 @@ fn check_pool<P: Protocol>(
         ("clients", pool.clients as usize, there.clients as usize),
         ("servers", pool.servers as usize, there.servers as usize),
         ("servers being connected", pool.connecting as usize, there.connecting as usize),
+        ("servers that are asked", pool.asked as usize, there.asked as usize),
         ("idle servers", pool.idle().len(), there.idle),
         ("waiting clients", pool.waiting(), there.waiting),
         ("entering clients", pool.entering.len(), there.entering),
@@ -272,7 +275,9 @@ fn check_pool<P: Protocol>(
     holds!(is_unique(&pool.open_lines), "{name:?}: a line is open twice");
     holds!(is_unique(&pool.entering), "{name:?}: a client enters twice");
     let idle = pool.idle().len();
-    let lacks_room = !waits.is_empty() && idle > 0 && !pool.choice.paused;
+    // Others wait for servers that are asked whether they are there.
+    let waits_on = waits.len() > pool.asked as usize;
+    let lacks_room = waits_on && idle > 0 && !pool.choice.paused;
     holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
     // No job begins on a server that has to leave.
     let lacks_room = pool.waiting_jobs() > 0 && idle > 0 && !pool.choice.paused && !leaves;

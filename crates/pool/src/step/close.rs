@@ -41,6 +41,13 @@ impl<P: Protocol> Step<'_, P> {
             pool.shared.server_dies();
         }
         pool.remove_idle(server.conn);
+        if server.is_asked {
+            pool.asked = pool.asked.checked_sub(1).expect("it was asked");
+            // They were idle for as long as the one that gave no answer.
+            let idle = pool.idle().to_vec();
+            idle.into_iter().for_each(|idle| self.close_server(idle));
+        }
+        let pool = self.engine.core_state.pool(server.pool);
         if let ServerState::Held(Holder::Job(job, _)) = &server.state {
             P::lose_job(pool, job);
         }

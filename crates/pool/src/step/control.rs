@@ -86,6 +86,7 @@ impl<P: Protocol> Step<'_, P> {
             self.renew_settings(id);
         }
         self.close_outdated();
+        self.engine.core_state.open_kept_pools(self.now);
         // The next tick reads the timeouts.
         self.engine.core_state.idle_due = Now(0);
         for id in self.pools(|pool| pool.removed) {

@@ -37,6 +37,10 @@ impl<P: Protocol> Step<'_, P> {
         if wanted == 0 || pool.choice.paused || pool.removed {
             return;
         }
+        if !pool.idle().is_empty() {
+            self.ask_idle(id);
+        }
+        let pool = self.engine.core_state.pool(id);
         let elsewhere = shared.counts.servers(id) > pool.servers;
         if elsewhere && (pool.ask_due || !pool.wants_server) {
             pool.ask_due = false;
@@ -53,7 +57,7 @@ impl<P: Protocol> Step<'_, P> {
             let pool = self.engine.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
             // A server that takes long at one of several hosts is not waited for.
-            let awaited = pool.connecting - pool.slow;
+            let awaited = pool.connecting - pool.slow + pool.asked;
             if awaited as usize >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
                 return;
             }

@@ -43,7 +43,16 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Gives an idle server to another core whose client waits, or remembers that the core waits.
     pub(crate) fn core_asks(&mut self, id: PoolId, core: Core, since: Now) {
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        if self.engine.core_state.find_pool(id).is_none() {
+            return;
+        }
+        let is_stale = self.are_stale(id);
+        let pool = self.engine.core_state.pool(id);
+        if is_stale {
+            pool.asking.retain(|(other, _)| *other != core);
+            pool.asking.push((core, since));
+            return self.ask_idle(id);
+        }
         match pool.take_coldest(|server| self.ports.queued(server) == 0) {
             Some(server) => self.hand_over(server, core),
             None => {

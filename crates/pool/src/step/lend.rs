@@ -20,9 +20,14 @@ impl<P: Protocol> Step<'_, P> {
         if pool.waiters.is_empty()
             && let Some(server) = pool.take()
         {
-            self.link(conn, server);
-            return Some(server);
+            let delay = pool.settings.options.server_check_delay;
+            if delay.is_none_or(|delay| !self.is_stale(server, delay)) {
+                self.link(conn, server);
+                return Some(server);
+            }
+            self.engine.core_state.pool_in_use(id).leave_idle(server);
         }
+        let pool = self.engine.core_state.pool_in_use(id);
         if pool.choice.marked
             && let Some(server) = self.pick(id, conn)
         {

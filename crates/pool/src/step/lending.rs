@@ -162,6 +162,9 @@ impl<P: Protocol> Step<'_, P> {
         if s.line.is_used() {
             return self.free_shared(server);
         }
+        if s.is_asked {
+            return self.free_asked(server);
+        }
         // Nobody can say which request a cancel hits. One under way could hit the next client's
         // (E81).
         if s.cancels > 0 {
@@ -190,6 +193,16 @@ impl<P: Protocol> Step<'_, P> {
             self.close_line(server);
             self.free(server);
         }
+    }
+
+    /// Frees a server that has answered that it is there.
+    #[cold]
+    fn free_asked(&mut self, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        s.is_asked = false;
+        let pool = self.engine.core_state.pool_in_use(s.pool);
+        pool.asked = pool.asked.checked_sub(1).expect("it was asked");
+        self.free(server);
     }
 
     /// Gives a free server to another core, to the first in line here, or to the pool. No job

@@ -61,8 +61,9 @@ impl<P: Protocol> Step<'_, P> {
         }
         self.host_answers(id, &host);
         let waiting = place.map_or_else(Vec::new, |place| self.host_found(conn, &place));
-        self.let_in(id);
+        // A client that has something checked by a server before it is let in takes this one.
         self.free(conn);
+        self.let_in(id);
         self.tell_of_host(waiting);
     }
 

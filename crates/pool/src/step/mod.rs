@@ -4,6 +4,7 @@
 pub(crate) mod notes;
 pub(crate) mod share;
 pub(crate) mod flow;
+pub(crate) mod ask;
 pub(crate) mod grow;
 pub(crate) mod close;
 pub(crate) mod evict;

@@ -192,12 +192,32 @@ impl<P: Protocol> Step<'_, P> {
             self.tick_client(client, general);
             at += usize::from(entering(self, at) == Some(client));
         }
+        self.tell_waiting(id);
         let first = |step: &Self| step.engine.core_state.peek_pool(id)?.waiters.first_client();
         // The first has waited longest. If it may wait on, so may the others.
         while let Some(client) = first(self) {
             self.tick_client(client, general);
             if first(self) == Some(client) {
                 return;
+            }
+        }
+    }
+
+    /// Tells the clients that have waited for long for a server of a pool that they wait, each
+    /// once.
+    fn tell_waiting(&mut self, id: PoolId) {
+        let Some(pool) = self.engine.core_state.peek_pool(id) else { return };
+        let Some(patience) = pool.settings.options.query_wait_notify else { return };
+        let Engine { connections, core_state, .. } = &mut *self.engine;
+        let waiting = core_state.peek_pool(id).into_iter().flat_map(|it| it.waiters.all_clients());
+        for conn in waiting {
+            let Some(client) = connections.client(conn) else { continue };
+            // Those behind have come later.
+            if client.waiting.after(patience) > self.now {
+                return;
+            }
+            if client.notified.replace(client.waiting) != Some(client.waiting) {
+                P::tell_wait(&client.session, self.ports.out(conn));
             }
         }
     }
@@ -235,10 +255,14 @@ impl<P: Protocol> Step<'_, P> {
                 }
             }
             ServerState::Resetting | ServerState::Held(_) if server.is_ownerless() => {
-                if server.since.after(DRAIN_MAX) <= now {
-                    self.cancel_server(conn);
-                    self.close_server(conn);
+                if server.since.after(DRAIN_MAX) > now {
+                    return;
                 }
+                if server.is_asked {
+                    return self.server_gone(conn, "it gives no answer");
+                }
+                self.cancel_server(conn);
+                self.close_server(conn);
             }
             ServerState::Held(_) | ServerState::Resetting | ServerState::Cancelling => {}
         }

@@ -84,6 +84,7 @@ impl<P: Protocol> Engine<P> {
             database: pool.shared.database.clone(),
             user: pool.shared.user.clone(),
             host: server.host.clone(),
+            address: server.address,
             state: match server.state {
                 ServerState::Connecting | ServerState::Login(_) => ServerViewState::Login,
                 ServerState::Idle => ServerViewState::Idle,

@@ -189,3 +189,44 @@ fn each_variant_of_a_pool_is_one_of_its_own() {
     assert_eq!(other.settings().options.pool_size, 7);
     assert_eq!(world.shared.find_pool("shop", "app").map(|pool| pool.id), Some(plain.id));
 }
+
+/// Returns a configuration of two servers at least, of which the database `shop` logs in to its
+/// servers as this user, whose password is known.
+fn kept(user: &str) -> String {
+    format!(
+        "[pool]\nmin_pool_size = 2\nserver_idle_timeout = \"1s\"\n[users.app]\npassword = \"x\"\n\
+         [databases.\"*\"]\nurl = \"postgres://{user}127.0.0.1:1\"\n\
+         [databases.shop]\nurl = \"postgres://{user}127.0.0.1:1\"\n"
+    )
+}
+
+#[test]
+fn a_pool_whose_user_is_known_keeps_its_least_number_of_servers_before_any_client_comes() {
+    let mut world = World::of_cores(2, &kept("app@"));
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.connects(), 2, "none was closed and connected anew");
+    let client = world.client();
+    assert_eq!(world.asks(client, "begin"), "begin\n");
+    assert_eq!(world.connects(), 2, "the client has one of those");
+}
+
+#[test]
+fn a_pool_keeps_no_servers_for_a_user_or_a_password_that_clients_bring() {
+    for user in ["", "other@"] {
+        let mut world = World::new(&kept(user));
+        world.pass(Duration::from_secs(5));
+        assert_eq!(world.connects(), 0, "{user:?}");
+    }
+}
+
+#[test]
+fn a_reload_has_a_pool_keep_servers_or_lets_them_go() {
+    let mut world = World::new(&kept(""));
+    world.pass(Duration::from_secs(1));
+    world.reload(&kept("app@"));
+    world.pass(Duration::from_secs(5));
+    assert_eq!((world.servers().len(), world.connects()), (2, 2));
+    world.reload(&kept("app@").replace("min_pool_size = 2\n", ""));
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.servers().len(), 0);
+}

@@ -22,6 +22,7 @@ mod travel;
 mod failures;
 mod hosts;
 mod jobs;
+mod asking;
 mod flow;
 mod share;
 mod ports;

@@ -242,3 +242,25 @@ fn a_pool_that_no_core_has_open_is_forgotten_with_the_next_sweep() {
     world.pass(11 * SECOND);
     assert!(world.shared.find_pool("bank", "app").is_none());
 }
+
+#[test]
+fn a_client_that_waits_for_long_is_told_once() {
+    let mut world = World::new("pool_size = 1\nquery_wait_notify = \"5s\"");
+    let (anna, bob, carl) = (world.client(), world.client(), world.client());
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    world.pass(Duration::from_secs(4));
+    world.says(carl, "his");
+    assert_eq!(world.heard(bob), "");
+    world.pass(Duration::from_secs(2));
+    assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("wait\n", ""));
+    world.pass(Duration::from_secs(20));
+    assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("", "wait\n"));
+    world.says(anna, "commit");
+    assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("mine\n", "his\n"));
+    // The next wait is another one.
+    world.says(anna, "begin");
+    world.says(bob, "again");
+    world.pass(Duration::from_secs(6));
+    assert_eq!(world.heard(bob), "wait\n");
+}

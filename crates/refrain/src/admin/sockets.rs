@@ -4,6 +4,7 @@
 //! its buffers, which have no counterpart here and are zero.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 
 use refrain_config::Host;
 use refrain_drive::Address;
@@ -148,7 +149,7 @@ fn of_server(view: &View<'_>, server: &ServerView) -> Socket {
         database: server.database.to_string(),
         state,
         long_state,
-        address: place_of_host(&server.host),
+        address: place_of_host(&server.host, server.address),
         local: Place::default(),
         connected: view.state.clock.date(server.connected),
         requested: view.state.clock.date(server.lent),
@@ -182,9 +183,14 @@ fn listening(view: &View<'_>, peer: &Peer) -> Place {
     view.state.addresses.iter().find_map(of_kind).unwrap_or_default()
 }
 
-fn place_of_host(host: &Host) -> Place {
+/// Returns the place of a server. A host that is a name has that name until the connection leads to
+/// one of its addresses.
+fn place_of_host(host: &Host, address: Option<IpAddr>) -> Place {
     match host {
-        Host::Tcp { host, port, .. } => Place { address: host.clone(), port: *port },
+        Host::Tcp { host, port, .. } => {
+            let address = address.map_or_else(|| host.clone(), |address| address.to_string());
+            Place { address, port: *port }
+        }
         Host::Unix { port, .. } => Place { address: "unix".to_owned(), port: *port },
         Host::Socket(_) => Place { address: "unix".to_owned(), port: 0 },
         Host::Sqlite(_) => Place { address: "sqlite".to_owned(), port: 0 },

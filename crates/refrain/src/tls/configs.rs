@@ -17,12 +17,13 @@ use refrain_config::{
 use rustls::crypto::ring::{self, Ticketer, cipher_suite, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     CipherSuite, ClientConfig, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use super::verify::ServerVerifier;
+use super::verify::{ClientVerifier, ServerVerifier};
 use super::{files, names};
 
 /// The name of the protocol in TLS (ALPN), which PostgreSQL has registered.
@@ -154,11 +155,13 @@ fn acceptor(general: &General) -> Result<Acceptor, String> {
     let builder = match &general.client_tls_ca_file {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let (roots, _) = files::authorities(path)?;
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let (roots, mut certificates) = files::authorities(path)?;
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
             // A list whose time is over refuses everybody, as in PostgreSQL.
             let verifier = match &general.client_tls_crl_file {
                 Some(path) => {
+                    certificates.clear();
                     verifier.with_crls(files::revoked(path)?).enforce_revocation_expiration()
                 }
                 None => verifier,
@@ -170,16 +173,16 @@ fn acceptor(general: &General) -> Result<Acceptor, String> {
             let verifier = verifier.build();
             let named = general.client_tls_crl_file.as_ref().unwrap_or(path);
             let verifier = verifier.map_err(|error| format!("{}: {error}", named.display()))?;
-            builder.with_client_cert_verifier(verifier)
+            let verifier = ClientVerifier::new(&provider, verifier, certificates);
+            builder.with_client_cert_verifier(Arc::new(verifier))
         }
     };
     let missing = || "client_tls_cert_file and client_tls_key_file are missing".to_owned();
     let cert_file = general.client_tls_cert_file.as_ref().ok_or_else(missing)?;
     let key_file = general.client_tls_key_file.as_ref().ok_or_else(missing)?;
-    let chain = files::certificates(cert_file)?;
-    let end_point = chain.first().and_then(|certificate| names::end_point(certificate));
-    let config = builder.with_single_cert(chain, files::key(key_file)?);
-    let mut config = config.map_err(|error| format!("{}: {error}", key_file.display()))?;
+    let own = files::certified(cert_file, key_file, &provider)?;
+    let end_point = own.cert.first().and_then(|certificate| names::end_point(certificate));
+    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(own)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.ignore_client_order = !choices.ciphers.is_empty();
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -205,7 +208,7 @@ fn connector(tls: &ServerTls) -> Result<ClientConfig, String> {
         Some(path) => format!("{}: {error}", path.display()),
         None => error,
     })?;
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(&tls.choices))
         .map_err(|error| format!("server_tls_ciphers: {error}"))?
         .dangerous()
@@ -213,9 +216,8 @@ fn connector(tls: &ServerTls) -> Result<ClientConfig, String> {
     let mut config = match &tls.own {
         None => builder.with_no_client_auth(),
         Some((cert_file, key_file)) => {
-            let chain = files::certificates(cert_file)?;
-            let config = builder.with_client_auth_cert(chain, files::key(key_file)?);
-            config.map_err(|error| format!("{}: {error}", key_file.display()))?
+            let own = files::certified(cert_file, key_file, &provider)?;
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
         }
     };
     config.alpn_protocols = vec![ALPN.to_vec()];

@@ -4,8 +4,12 @@ use std::path::Path;
 
 use refrain_config::Authorities;
 use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use super::version1;
 
 /// Returns the certificates in a file, in their order.
 ///
@@ -31,6 +35,28 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
         }
         other => named(path, other),
     })
+}
+
+/// Returns the certificates in a file, with their key in another.
+///
+/// # Errors
+/// If one of the files cannot be read or is of no use, or if the key is not that of the first
+/// certificate.
+pub(super) fn certified(
+    cert_file: &Path,
+    key_file: &Path,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, String> {
+    let chain = certificates(cert_file)?;
+    let key = provider.key_provider.load_private_key(key(key_file)?);
+    let key = key.map_err(|error| format!("{}: {error}", key_file.display()))?;
+    let unread = || format!("{}: the certificate cannot be read", cert_file.display());
+    let due = chain.first().and_then(|own| version1::public_key(own)).ok_or_else(unread)?;
+    if key.public_key().is_some_and(|own| own.as_ref() != due.as_ref()) {
+        let (key, cert) = (key_file.display(), cert_file.display());
+        return Err(format!("{key}: the key is not that of the certificate in {cert}"));
+    }
+    Ok(CertifiedKey::new(chain, key))
 }
 
 /// Returns the authorities in a file, and their certificates.

@@ -19,6 +19,7 @@
 //! that, by `refrain_pool::secured`.
 
 mod names;
+mod version1;
 mod files;
 mod verify;
 mod configs;

@@ -3,6 +3,7 @@
 mod breaking;
 mod meeting;
 mod servers;
+mod version1;
 
 use std::fs;
 use std::path::PathBuf;

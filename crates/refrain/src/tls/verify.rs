@@ -1,7 +1,9 @@
-//! The check of a server's certificate: rustls's own, with its verdict softened as libpq's
-//! `sslmode` has it.
+//! The check of a peer's certificate: rustls's own, with its verdict softened as libpq's `sslmode`
+//! and PostgreSQL have it.
 //!
-//! - without authorities, every certificate is taken; the server still has to own the key;
+//! - without authorities, every certificate is taken, and nothing of it has to be understood but
+//!   its key, which the server has to own;
+//! - certificates of version 1 are taken (`version1.rs`);
 //! - under `verify-ca` the name does not matter. rustls looks at the name last, so this one error
 //!   means that the rest is right;
 //! - a certificate that is itself in the file of authorities is trusted, as by OpenSSL, also if
@@ -12,14 +14,16 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
 
-use super::names::{self, Validity};
+use super::{names, version1};
 
 /// The check of a server's certificate.
 #[derive(Debug)]
@@ -72,6 +76,10 @@ impl ServerVerifier {
     }
 
     fn is_named(&self, der: &CertificateDer<'_>, host: &ServerName<'_>) -> Result<(), Error> {
+        if version1::is_old(der) {
+            let is_so = !self.checks_name || names::common_name_is(der, &host.to_str());
+            return if is_so { Ok(()) } else { Err(CertificateError::NotValidForName.into()) };
+        }
         let checked = ParsedCertificate::try_from(der)
             .and_then(|certificate| verify_server_name(&certificate, host));
         match checked {
@@ -102,15 +110,15 @@ impl ServerCertVerifier for ServerVerifier {
     ) -> Result<ServerCertVerified, Error> {
         let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
         if trusted.certificates.iter().any(|certificate| certificate == end_entity) {
-            return match names::validity(end_entity, now.as_secs()) {
-                Some(Validity::Valid) => {
-                    self.is_named(end_entity, server_name)?;
-                    Ok(ServerCertVerified::assertion())
-                }
-                Some(Validity::Expired) => Err(CertificateError::Expired.into()),
-                Some(Validity::NotYet) => Err(CertificateError::NotValidYet.into()),
-                None => Err(CertificateError::BadEncoding.into()),
-            };
+            version1::is_in_time(end_entity, now)?;
+            self.is_named(end_entity, server_name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        if !trusted.certificates.is_empty() && version1::is_old(end_entity) {
+            let roots = &trusted.certificates;
+            version1::verify(end_entity, intermediates, roots, now, &self.algorithms)?;
+            self.is_named(end_entity, server_name)?;
+            return Ok(ServerCertVerified::assertion());
         }
         let verified = trusted.chain.verify_server_cert(
             end_entity,
@@ -133,7 +141,7 @@ impl ServerCertVerifier for ServerVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.algorithms)
+        version1::tls12_signature(message, cert, dss, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -142,7 +150,76 @@ impl ServerCertVerifier for ServerVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.algorithms)
+        version1::tls13_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// The check of a client's certificate.
+#[derive(Debug)]
+pub(super) struct ClientVerifier {
+    chain: Arc<dyn ClientCertVerifier>,
+    /// The authorities for certificates of version 1; none where there are lists of revoked ones.
+    certificates: Vec<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ClientVerifier {
+    /// Makes a check by rustls's own, and by these authorities for certificates of version 1.
+    pub(super) fn new(
+        provider: &CryptoProvider,
+        chain: Arc<dyn ClientCertVerifier>,
+        certificates: Vec<CertificateDer<'static>>,
+    ) -> Self {
+        Self { chain, certificates, algorithms: provider.signature_verification_algorithms }
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn offer_client_auth(&self) -> bool {
+        self.chain.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.chain.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.chain.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if self.certificates.is_empty() || !version1::is_old(end_entity) {
+            return self.chain.verify_client_cert(end_entity, intermediates, now);
+        }
+        version1::verify(end_entity, intermediates, &self.certificates, now, &self.algorithms)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        version1::tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        version1::tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

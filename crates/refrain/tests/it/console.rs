@@ -27,6 +27,15 @@ fn waiting_at_all(proxy: &Proxy, database: &str, count: u32) {
 }
 
 #[test]
+fn servers_are_shown_with_the_address_that_they_are_at() {
+    let config = Config::over(cluster(Version::V15)).server("host", "\"localhost\"");
+    let proxy = config.start();
+    let _client = proxy.open("postgres");
+    let address: Result<std::net::IpAddr, _> = proxy.show("servers")[0]["addr"].parse();
+    assert!(address.is_ok_and(|address| address.is_loopback()));
+}
+
+#[test]
 fn e82_a_reload_changes_the_size_of_pools() {
     let database = database("console_size");
     let proxy = over_15().start();

@@ -74,6 +74,40 @@ fn an_md5_hash_lets_clients_in() {
 }
 
 #[test]
+fn an_md5_hash_logs_in_as_the_user_of_a_database_before_any_client_comes() {
+    let (user, list) = ("md5_user", std::env::temp_dir());
+    let list = list.join(format!("refrain-it-md5-userlist-{}", std::process::id()));
+    std::fs::write(&list, format!("\"{user}\" \"{}\"\n", verifier(user))).unwrap();
+    let config = over_15().only(AUTH_DATABASE).server("user", &format!("{user:?}"));
+    let config = config.general("auth_file", &format!("{list:?}")).pool("min_pool_size", "1");
+    let proxy = config.start();
+    let is_kept = || proxy.show("servers").iter().any(|server| server["user"] == user);
+    eventually("a server is kept", is_kept);
+    let other = url(&proxy, "ann", AUTH_DATABASE);
+    assert_eq!(psql(&other, "", "select current_user").as_deref(), Ok(user));
+    std::fs::remove_file(&list).unwrap();
+}
+
+#[test]
+fn a_password_that_a_client_proves_serves_where_its_md5_hash_does_not() {
+    let sql = format!("select 'md5' || md5('{PASSWORD}scram_user')");
+    let hash = Session::open(addr(cluster(Version::V15)), "postgres").value(&sql);
+    let users = format!("[users.scram_user]\npassword = \"{hash}\"\n");
+    let config = over_15().general("auth", "\"password\"").more(&users);
+    let config = config.only(AUTH_DATABASE).server("user", "\"scram_user\"");
+    let proxy = config.clone().start();
+    let who = || psql(&url(&proxy, "scram_user", AUTH_DATABASE), PASSWORD, "select current_user");
+    assert_eq!(who().as_deref(), Ok("scram_user"));
+    // A reload of the same secrets forgets nothing.
+    proxy.reload_by_signal(&config);
+    let leave = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+                 where usename = 'scram_user'";
+    assert_eq!(Session::open(addr(cluster(Version::V15)), "postgres").value(leave), "1");
+    eventually("the server has left", || proxy.log().contains("server_gone"));
+    assert_eq!(who().as_deref(), Ok("scram_user"));
+}
+
+#[test]
 fn trust_takes_everybody_at_their_word() {
     let proxy = over_15().start();
     let params = [("user", "plain_user"), ("database", "postgres")];

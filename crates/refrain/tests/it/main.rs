@@ -66,6 +66,7 @@ mod statements;
 mod reads;
 mod sharing;
 mod shutdown;
+mod silence;
 mod systemd;
 mod takeover;
 mod catalog;

@@ -238,6 +238,50 @@ fn a_server_that_must_be_checked_is_refused_and_logged() {
 }
 
 #[test]
+fn certificates_without_extensions_are_taken_from_servers_and_clients() {
+    let hba = "hostssl all postgres all cert\nhostssl all all all trust\n";
+    let folder = new_folder("tls-old");
+    let authority = &files().authority;
+    for (name, common_name) in [("server", "localhost"), ("client", "postgres")] {
+        authority.sign_old(common_name).unwrap().write(&folder, name).unwrap();
+    }
+    let path = |name: &str| format!("{:?}", folder.join(name).display().to_string());
+    let cluster = Cluster::start_showing(
+        Version::V15,
+        (authority, &authority.sign_old("localhost").unwrap()),
+        hba,
+    );
+    let cluster = cluster.unwrap();
+    for mode in ["prefer", "require", "verify-ca", "verify-full"] {
+        let config = Config::over(&cluster).server("host", "\"localhost\"");
+        let config = config.server("sslmode", &format!("{mode:?}"));
+        let config =
+            config.server("sslcert", &path("client.crt")).server("sslkey", &path("client.key"));
+        let config = match mode.starts_with("verify") {
+            true => config.server("sslrootcert", &files().toml("root.crt")),
+            false => config,
+        };
+        let config = config
+            .general("client_tls_sslmode", "\"verify-ca\"")
+            .general("client_tls_ca_file", &files().toml("root.crt"))
+            .general("client_tls_cert_file", &path("server.crt"))
+            .general("client_tls_key_file", &path("server.key"));
+        let proxy = config.start();
+        let options = format!(
+            "sslmode=verify-full&sslrootcert={}&sslcert={}&sslkey={}",
+            files().path("root.crt"),
+            folder.join("client.crt").display(),
+            folder.join("client.key").display()
+        );
+        let port = proxy.addr().port();
+        let url = format!("postgres://postgres@localhost:{port}/postgres?{options}");
+        let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+        assert_eq!(psql(&url, "", sql).as_deref(), Ok("t"), "{mode}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn a_server_gets_a_certificate_if_it_asks_for_one() {
     for version in [Version::V15, Version::V18Tls] {
         let config = to_server(version, "verify-full").server("user", "\"postgres\"");

@@ -35,6 +35,18 @@ fn a_login_tells_the_settings_of_the_server_and_a_key_for_cancelling() {
 }
 
 #[test]
+fn a_client_may_get_a_notice_when_it_has_logged_in() {
+    let options = options("pool_size = 1");
+    let talk = Conversation::new(format!("login_notify_message = \"Hello\"\n{options}"));
+    for _ in 0..2 {
+        let alice = talk.newcomer();
+        alice.asks_to_log_in(&[]);
+        let got = alice.take();
+        assert_eq!(got[got.len() - 2..], [notice("Hello"), ready()]);
+    }
+}
+
+#[test]
 fn a_login_like_the_last_one_is_told_what_has_changed_since() {
     let talk = one_server();
     let (alice, bob, carol, dave) =
@@ -190,6 +202,17 @@ fn startup_parameters_that_a_server_has_accepted_are_not_checked_again() {
     bob.asks_to_log_in(&[("timezone", "Asia/Tokyo")]);
     bob.is_let_in();
     server.gets_nothing();
+}
+
+#[test]
+fn a_server_that_was_connected_for_a_login_checks_its_startup_parameters() {
+    let talk = two_servers();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[("options", "-c timezone=Asia/Tokyo")]);
+    let server = talk.server(1);
+    server.gets([query_with("'timezone','Asia/Tokyo',false")]).answers(synced(&["Asia/Tokyo"]));
+    alice.is_let_in();
+    assert_eq!(talk.connections(), 1);
 }
 
 #[test]

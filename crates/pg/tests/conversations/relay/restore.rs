@@ -102,7 +102,7 @@ fn settings_that_are_restored_in_a_session_pool_are_not_taken_for_defaults() {
     server.answers([parameter("TimeZone", "Asia/Tokyo"), ready()]);
     alice.gets([complete("RESET"), ready()]);
     let bob = talk.client();
-    bob.asks(&talk.server(2), "select 1", one_row());
+    bob.asks_another(&talk, 2, "select 1");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Which client gets a server, when it comes back, and in what state.
 
+use std::time::Duration;
+
 use crate::talk::*;
 
 #[test]
@@ -118,4 +120,26 @@ fn one_client_too_many_that_would_wait_is_refused_at_once() {
     carol.sends([query("select 1")]);
     carol.gets([fatal("53300", "too many clients wait for a server")]);
     assert!(carol.is_closed() && !bob.is_closed());
+}
+
+#[test]
+fn a_server_that_was_idle_for_long_answers_an_empty_query_first() {
+    for (own, asked, answer) in [
+        ("", "", vec![empty_query(), ready()]),
+        ("server_check_query = \"select 2\"", "select 2", one_row()),
+        // A server that refuses the question is there.
+        ("server_check_query = \"oops\"", "oops", vec![error("42601", "oops"), ready()]),
+    ] {
+        let talk = Conversation::new(options(&format!("server_check_delay = \"10s\"\n{own}")));
+        let (alice, server) = (talk.client(), talk.server(1));
+        alice.asks(&server, "select 1", one_row());
+        talk.waits(Duration::from_secs(9));
+        alice.asks(&server, "select 1", one_row());
+        talk.waits(Duration::from_secs(11));
+        alice.sends([query("select 1")]);
+        server.gets([query(asked)]).answers(answer);
+        server.gets([query("select 1")]).answers(one_row());
+        alice.gets(one_row());
+        assert_eq!(talk.connections(), 1);
+    }
 }

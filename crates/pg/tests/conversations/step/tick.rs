@@ -254,3 +254,17 @@ fn no_tick_is_due_when_nobody_is_there() {
     assert_eq!(talk.next_tick(), None);
     assert!(talk.snapshot().pools.is_empty(), "the pool is forgotten");
 }
+
+#[test]
+fn a_client_that_waits_for_long_gets_a_notice() {
+    let talk = Conversation::new(options("pool_size = 1\nquery_wait_notify = \"5s\""));
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    bob.sends([query("select 1")]);
+    talk.waits(Duration::from_secs(6));
+    let words = "No server connection available in postgres backend, client being queued";
+    bob.gets([notice(words)]);
+    alice.commits(&server);
+    server.gets([query("select 1")]).answers(one_row());
+    bob.gets(one_row());
+}

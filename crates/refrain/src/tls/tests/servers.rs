@@ -286,7 +286,7 @@ fn a_file_of_no_use_is_named() {
     let (_, other_key) = folder.pair("other", &other);
     let empty = folder.file("empty", "");
     for (certificate, key, expected) in [
-        (&certificate, &other_key, "other.key: keys may not be consistent"),
+        (&certificate, &other_key, "other.key: the key is not that of the certificate"),
         (&empty, &key, "empty: the file has no certificate"),
         (&certificate, &empty, "empty: the file has no private key"),
         (&certificate, &"\"/no/such/key\"".to_owned(), "/no/such/key: "),
