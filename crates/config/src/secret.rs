@@ -126,32 +126,42 @@ impl fmt::Debug for NativeHash {
 /// 5803).
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramVerifier {
-    /// Rounds of PBKDF2; 4096 in PostgreSQL unless set otherwise.
+    /// Rounds of PBKDF2, one or more; 4096 in PostgreSQL unless set otherwise.
     pub iterations: u32,
-    /// The salt, decoded.
+    /// The salt, decoded: sixteen bytes where PostgreSQL chose it; never empty.
     pub salt: Vec<u8>,
     /// H(ClientKey).
     pub stored_key: [u8; 32],
-    /// HMAC(SaltedPassword, "Server Key").
+    /// HMAC(SaltedPassword, "Server Key"). It lets its owner pass for the server, not for the user.
     pub server_key: [u8; 32],
 }
 
 impl ScramVerifier {
-    const PREFIX: &str = "SCRAM-SHA-256$";
+    /// The beginning of a verifier's text.
+    pub const PREFIX: &str = "SCRAM-SHA-256$";
 
     /// Reads `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, the latter three in
-    /// base64.
+    /// base64, as `pg_authid` has it.
     pub fn parse(text: &str) -> Option<Self> {
         let (rounds, keys) = text.strip_prefix(Self::PREFIX)?.split_once('$')?;
         let (iterations, salt) = rounds.split_once(':')?;
         let (stored, server) = keys.split_once(':')?;
         let key = |text: &str| STANDARD.decode(text).ok()?.try_into().ok();
+        let is_number = iterations.bytes().all(|byte| byte.is_ascii_digit());
         Some(Self {
-            iterations: iterations.parse().ok().filter(|&n| n > 0)?,
-            salt: STANDARD.decode(salt).ok()?,
+            iterations: iterations.parse().ok().filter(|&n| is_number && n > 0)?,
+            salt: STANDARD.decode(salt).ok().filter(|salt| !salt.is_empty())?,
             stored_key: key(stored)?,
             server_key: key(server)?,
         })
+    }
+}
+
+impl fmt::Display for ScramVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [salt, stored, server] =
+            [&self.salt[..], &self.stored_key, &self.server_key].map(|b| STANDARD.encode(b));
+        write!(f, "{}{}:{salt}${stored}:{server}", Self::PREFIX, self.iterations)
     }
 }
 
@@ -191,6 +201,10 @@ mod tests {
         }
         for damaged in ["SCRAM-SHA-256$", "SCRAM-SHA-256$4096:AA==$AA==:AA==", &scram[..60]] {
             assert_eq!(UserSecret::parse(damaged), None);
+        }
+        assert_eq!(verifier.to_string(), scram);
+        for (from, to) in [("4096", "0"), ("4096", "+1"), (":W22ZaJ0SNY7soEsUEjb6gQ==", ":")] {
+            assert_eq!(UserSecret::parse(&scram.replace(from, to)), None, "{to}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use refrain_pg::auth::{Credential, Md5Hash, Password, ScramVerifier, Seed, StoredSecret};
+use refrain_pg::auth::{Credential, Md5Hash, Password, Seed, StoredSecret, verifier_of};
 
 use crate::fault::Fault;
 
@@ -163,7 +163,7 @@ fn stored(form: Form, user: &str, plain: &str) -> String {
         Form::Md5 => String::from_utf8_lossy(Md5Hash::of(&password, user).bytes()).into_owned(),
         Form::Scram => {
             let salt = format!("salt of {user} and {plain}");
-            ScramVerifier::derive(&password, salt.as_bytes(), 1).to_string()
+            verifier_of(&password, salt.as_bytes(), 1).to_string()
         }
     }
 }

@@ -11,12 +11,13 @@
 
 use std::fmt;
 
+use refrain_config::ScramVerifier;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::password::{Key, Md5Hash, Password};
 use super::secret::{ScramKeys, Secret, StoredSecret};
-use super::verifier::{ScramVerifier, hmac};
+use super::verifier::{hmac, is_of, recover, verifier_of};
 
 /// Iterations of verifiers that Refrain makes: PostgreSQL's default.
 pub(crate) const ITERATIONS: u32 = 4096;
@@ -105,7 +106,7 @@ impl Credential {
     pub fn prepare(user: &str, stored: StoredSecret, seed: &Seed) -> Self {
         let (kind, verifier) = match stored {
             StoredSecret::Password(password) => {
-                let verifier = ScramVerifier::derive(&password, &seed.salt(user), ITERATIONS);
+                let verifier = verifier_of(&password, &seed.salt(user), ITERATIONS);
                 (Kind::Password(password), verifier)
             }
             StoredSecret::Md5(hash) => (Kind::Md5(hash), seed.verifier(user, ITERATIONS)),
@@ -174,7 +175,7 @@ impl Credential {
         let same = match &self.kind {
             Kind::Password(password) => password.same(&sent).into(),
             Kind::Md5(hash) => hash.bytes().ct_eq(Md5Hash::of(&sent, &self.user).bytes()).into(),
-            Kind::Scram => self.verifier.is_of(&sent),
+            Kind::Scram => is_of(&self.verifier, &sent),
         };
         (same && self.known).then_some(Secret::Password(sent))
     }
@@ -194,7 +195,7 @@ impl Credential {
 
     /// Checks a SCRAM proof of what has been said.
     pub(super) fn check_proof(&self, proof: &[u8; 32], said: &[u8]) -> Option<Secret> {
-        let client_key = self.verifier.recover(proof, said).filter(|_| self.known)?;
+        let client_key = recover(&self.verifier, proof, said).filter(|_| self.known)?;
         let ScramVerifier { iterations, salt, server_key, .. } = self.verifier.clone();
         match &self.kind {
             // Our own salt means nothing to a server; the password does.

@@ -6,8 +6,9 @@
 
 use std::fmt;
 
+use refrain_config::ScramVerifier;
+
 use super::password::{Key, Md5Hash, Password};
-use super::verifier::ScramVerifier;
 
 /// A user's password in the form in which it is stored, to check clients.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ impl StoredSecret {
     /// those who can read it should not be able to log in with it.
     pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with(ScramVerifier::PREFIX) {
-            return ScramVerifier::parse(text).ok().map(Self::Scram);
+            return ScramVerifier::parse(text).map(Self::Scram);
         }
         match Md5Hash::parse(text) {
             Some(hash) => Some(Self::Md5(hash)),

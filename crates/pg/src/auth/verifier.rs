@@ -11,10 +11,9 @@
 //! A verifier has the stored key and the server key. From it and a right proof follows the client
 //! key, which is how the server checks, and how a proxy comes to know the key.
 
-use std::fmt;
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
+use refrain_config::ScramVerifier;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -22,79 +21,29 @@ use zeroize::Zeroizing;
 use super::malformed::Malformed;
 use super::password::{Key, Password};
 
-/// The data that a server keeps of a password to check SCRAM proofs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ScramVerifier {
-    /// Rounds of PBKDF2; one or more.
-    pub iterations: u32,
-    /// Sixteen bytes where PostgreSQL chose it; never empty.
-    pub salt: Vec<u8>,
-    /// Digest of the client key.
-    pub stored_key: [u8; 32],
-    /// The key that signs for the server. It lets its owner pass for the server, not for the user.
-    pub server_key: [u8; 32],
-}
-
-impl ScramVerifier {
-    pub(super) const PREFIX: &'static str = "SCRAM-SHA-256$";
-
-    /// Reads `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, as `pg_authid` has it.
-    ///
-    /// # Errors
-    ///
-    /// Says what is wrong with the text.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let fields = text.strip_prefix(Self::PREFIX).ok_or(Malformed("not a SCRAM verifier"))?;
-        let (head, keys) = fields.split_once('$').ok_or(Malformed("verifier has no keys"))?;
-        let (iterations, salt) = head.split_once(':').ok_or(Malformed("verifier has no salt"))?;
-        let (stored, server) = keys.split_once(':').ok_or(Malformed("verifier lacks a key"))?;
-        Ok(Self {
-            iterations: parse_iterations(iterations.as_bytes())?,
-            salt: parse_salt(salt.as_bytes())?,
-            stored_key: parse_32(stored.as_bytes())?,
-            server_key: parse_32(server.as_bytes())?,
-        })
-    }
-
-    /// Makes the verifier of a password. Costs `iterations` rounds of PBKDF2.
-    pub fn derive(password: &Password, salt: &[u8], iterations: u32) -> Self {
-        let keys = KeyPair::derive(password, salt, iterations);
-        Self {
-            iterations,
-            salt: salt.to_vec(),
-            stored_key: Sha256::digest(&keys.client[..]).into(),
-            server_key: *keys.server,
-        }
-    }
-
-    /// Checks a proof, and recovers from a right one the client key.
-    pub(super) fn recover(&self, proof: &[u8; 32], said: &[u8]) -> Option<Key> {
-        let mut key = hmac(&self.stored_key, &[said]);
-        xor(&mut key, proof);
-        let digest: [u8; 32] = Sha256::digest(&key[..]).into();
-        bool::from(digest.ct_eq(&self.stored_key)).then_some(key)
-    }
-
-    /// Whether this is the verifier of that password. Costs a PBKDF2.
-    pub(super) fn is_of(&self, password: &Password) -> bool {
-        let other = Self::derive(password, &self.salt, self.iterations);
-        other.stored_key.ct_eq(&self.stored_key).into()
+/// Makes the verifier of a password. Costs `iterations` rounds of PBKDF2.
+pub fn verifier_of(password: &Password, salt: &[u8], iterations: u32) -> ScramVerifier {
+    let keys = KeyPair::derive(password, salt, iterations);
+    ScramVerifier {
+        iterations,
+        salt: salt.to_vec(),
+        stored_key: Sha256::digest(&keys.client[..]).into(),
+        server_key: *keys.server,
     }
 }
 
-impl fmt::Display for ScramVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [salt, stored, server] =
-            [&self.salt[..], &self.stored_key, &self.server_key].map(|b| BASE64_STANDARD.encode(b));
-        write!(f, "{}{}:{salt}${stored}:{server}", Self::PREFIX, self.iterations)
-    }
+/// Checks a proof with a verifier, and recovers from a right one the client key.
+pub(super) fn recover(verifier: &ScramVerifier, proof: &[u8; 32], said: &[u8]) -> Option<Key> {
+    let mut key = hmac(&verifier.stored_key, &[said]);
+    xor(&mut key, proof);
+    let digest: [u8; 32] = Sha256::digest(&key[..]).into();
+    bool::from(digest.ct_eq(&verifier.stored_key)).then_some(key)
 }
 
-impl fmt::Debug for ScramVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("ScramVerifier");
-        shown.field("iterations", &self.iterations).finish_non_exhaustive()
-    }
+/// Whether a verifier is that of a password. Costs a PBKDF2.
+pub(super) fn is_of(verifier: &ScramVerifier, password: &Password) -> bool {
+    let other = verifier_of(password, &verifier.salt, verifier.iterations);
+    other.stored_key.ct_eq(&verifier.stored_key).into()
 }
 
 /// The two keys that a password and a salt make.

@@ -11,9 +11,7 @@ use refrain_pool::Now;
 use refrain_pool::seed::seed;
 use refrain_pool::settings::PoolSettings;
 
-use crate::auth::{
-    Credential, ITERATIONS, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret,
-};
+use crate::auth::{Credential, ITERATIONS, Like, Password, Seed as AuthSeed, StoredSecret};
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
 use crate::reads::answers::Answers;
@@ -199,11 +197,7 @@ fn stored(secret: &UserSecret) -> Option<StoredSecret> {
         UserSecret::None | UserSecret::Native(_) => None,
         UserSecret::Plain(plain) => Password::new(plain.expose()).map(StoredSecret::Password),
         UserSecret::Md5(hash) => StoredSecret::parse(hash.expose()),
-        UserSecret::Scram(verifier) => {
-            let refrain_config::ScramVerifier { iterations, salt, stored_key, server_key } =
-                verifier.clone();
-            Some(StoredSecret::Scram(ScramVerifier { iterations, salt, stored_key, server_key }))
-        }
+        UserSecret::Scram(verifier) => Some(StoredSecret::Scram(verifier.clone())),
     }
 }
 
