@@ -95,6 +95,12 @@ impl Suspects {
         Self(if count <= REST { bits | u64::MAX << count } else { bits })
     }
 
+    /// True if one of the first `count` parameters is among them.
+    #[inline]
+    pub fn has_any(self, count: usize) -> bool {
+        count > REST || self.0 & ((1 << count) - 1) != 0
+    }
+
     /// True if the parameter at this place, counted from 0, is among them.
     #[inline]
     pub fn has(self, place: usize) -> bool {

@@ -14,8 +14,9 @@ use crate::pipeline::outstanding::Copying;
 use crate::relay::link::{Link, Stop};
 use crate::relay::reader::{Halt, Reader};
 use crate::state::options::shares_reads;
-use crate::step::answer::Answered;
-use crate::step::local::Need;
+use crate::state::parts::Engine;
+use crate::step::answer::{Answered, looks_at_requests};
+use crate::step::local::{Need, serve_alone};
 
 impl Link<'_> {
     /// Begins to use a server for a client, and syncs the server's settings in front of the
@@ -60,7 +61,9 @@ impl Step<'_, '_> {
             self.leave_if_ended(conn);
             return ControlFlow::Break(0);
         }
-        match self.serve_alone(conn, input) {
+        let Engine { connections, core_state, .. } = &mut *self.step.engine;
+        let Some(client) = connections.client(conn) else { return ControlFlow::Break(0) };
+        match serve_alone(client, core_state, self.step.ports, input) {
             Need::Used(used) => ControlFlow::Continue(used),
             Need::More => {
                 self.leave_if_ended(conn);
@@ -70,7 +73,9 @@ impl Step<'_, '_> {
                 self.step.end_client(conn, cause);
                 ControlFlow::Continue(0)
             }
-            Need::Server if self.looks_at_requests(conn) => self.serve_by_rule(conn, input),
+            Need::Server if looks_at_requests(client, core_state) => {
+                self.serve_by_rule(conn, input)
+            }
             Need::Server if self.share(conn, input) => ControlFlow::Break(input.len()),
             Need::Server if self.step.lend(conn).is_some() => ControlFlow::Continue(0),
             Need::Server => ControlFlow::Break(0),
