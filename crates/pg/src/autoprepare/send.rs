@@ -25,7 +25,9 @@ use refrain_wire::write;
 use crate::normalized::queries::{Advice, Sight};
 use crate::normalized::query::{Bounds, Place};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::relay::learn::read_settings;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::is_suspect;
 use crate::relay::message::Message;
 use crate::state::client::pins::Pins;
 use crate::state::options::{autoprepares, bounds};
@@ -62,7 +64,9 @@ impl Link<'_> {
             return Ok(None);
         }
         // Startup settings that the text resets out of sight are restored behind a query string.
-        if self.client.session.settings.have_startup() && self.is_suspect(scan) {
+        if self.client.session.settings.have_startup()
+            && is_suspect(&mut self.pipe, &self.client.session, scan)
+        {
             return Ok(None);
         }
         let mut spans = std::mem::take(&mut self.pipe.core_state.protocol.spans);
@@ -184,7 +188,7 @@ impl Link<'_> {
             outstanding.is_over(since.segment) || outstanding.is_empty(),
             "nothing is owed"
         );
-        self.read_settings();
+        read_settings(&mut self.pipe, &self.client.session.settings);
         Err(Stop::Replies)
     }
 

@@ -17,7 +17,9 @@ use crate::pipeline::outstanding::{
 };
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::{suspect, suspect_prepared};
 use crate::relay::message::{Message, Next};
+use crate::relay::writes::sends_statement;
 use crate::state::client::pins::Pins;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
@@ -35,7 +37,7 @@ impl Link<'_> {
         let Some(cached) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
         };
-        self.sends_statement(&cached.statement);
+        sends_statement(&mut self.pipe, &self.client.session, &cached.statement);
         // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
         // each Bind. That one must exist under the client's name (E51).
         self.lend_name(&cached.statement)?;
@@ -50,7 +52,7 @@ impl Link<'_> {
         if portal.is_some() && !self.has_room_for(bind.portal, &cached)? {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
         }
-        let calls = self.suspect(&cached.statement.scan);
+        let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
         self.client.session.evidence.bind(bind.portal, calls);
         let alone = self.pipe.server.session.outstanding.syncs_settings();
         let called = self.called(bind.statement, &cached, fit);
@@ -122,7 +124,7 @@ impl Link<'_> {
         self.hide_unnamed(bind.statement);
         self.pipe.sends_unknown();
         if self.client.session.pins.has(Pins::PREPARED) {
-            self.suspect_prepared();
+            suspect_prepared(&mut self.pipe, &mut self.client.session);
         }
         let old = bind.names_bytes();
         self.rewritten_header(message, old, old);

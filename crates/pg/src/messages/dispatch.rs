@@ -20,8 +20,11 @@ use crate::ground::name::Name;
 use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
+use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::suspect_function;
 use crate::relay::message::Message;
+use crate::relay::restore::{first_settings, restore_unseen};
 use crate::state::client::reading::Ahead;
 use crate::statements::statement::Statement;
 
@@ -121,7 +124,8 @@ impl Link<'_> {
             }
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
-                let calls = self.suspect_function(message.body());
+                let calls =
+                    suspect_function(&mut self.pipe, &mut self.client.session, message.body());
                 self.ends_early();
                 self.pipe.sends_unknown();
                 let seq = self.pipe.server.session.outstanding.next_seq();
@@ -129,7 +133,7 @@ impl Link<'_> {
                 self.pipe
                     .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 if self.client.session.reading.unseen.is_some() {
-                    self.restore_unseen(seq);
+                    restore_unseen(&mut self.pipe, &mut self.client.session, seq);
                 }
                 Ok(self.pass(message))
             }
@@ -166,7 +170,7 @@ impl Link<'_> {
         }
         let seq = self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         if self.client.session.reading.unseen.is_some() {
-            self.restore_unseen(seq);
+            restore_unseen(&mut self.pipe, &mut self.client.session, seq);
         }
         Ok(self.pass(message))
     }
@@ -209,7 +213,7 @@ impl Link<'_> {
             self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
         }
         let named = self.lend_name(statement)?;
-        self.note_settings(text, scan);
+        note_settings(&mut self.pipe, &mut self.client.session, text, scan);
         self.note_drained(text, scan);
         if refrain_sql::writes::may_commit(scan) {
             self.pipe.may_commit();
@@ -223,7 +227,9 @@ impl Link<'_> {
         }
         self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
-        match self.first_settings(text, scan).or_else(|| self.first_settings_by_name(statement)) {
+        match first_settings(&self.client.session.settings, text, scan)
+            .or_else(|| self.first_settings_by_name(statement))
+        {
             // A statement that runs outside of transaction blocks ends its own transaction. The
             // settings are restored behind it, in a transaction of their own, and the client's next
             // message waits for that.

@@ -16,6 +16,7 @@
 use std::rc::Rc;
 
 use crate::ground::ids::EnvId;
+use crate::relay::learn::know_settings;
 use crate::relay::link::{Link, Stop};
 use crate::settings::session;
 use crate::statements::of_client::{ClientRef, UNSEEN};
@@ -78,7 +79,7 @@ impl Link<'_> {
             if !since.decides && before.beside == self.client.session.settings.env().beside {
                 return Ok(Some(cached));
             }
-            self.know_settings()?;
+            know_settings(&mut self.pipe, &self.client.session)?;
         }
         let env = self.client.session.settings.env();
         let settings = &self.client.session.settings;

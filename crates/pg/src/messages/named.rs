@@ -22,8 +22,12 @@ use crate::ground::ids::Segment;
 use crate::ground::name::Name;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::copies::Called;
+use crate::relay::effects::pin;
+use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::suspect;
 use crate::relay::message::Message;
+use crate::relay::restore::first_settings;
 use crate::settings::queries::Restores;
 use crate::settings::session;
 use crate::state::client::pins::Pins;
@@ -127,8 +131,13 @@ impl Link<'_> {
     /// session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
         let Some(cached) = self.run_by_name(kind, name) else { return Traits::NONE };
-        self.suspect(&cached.statement.scan);
-        self.note_settings(cached.statement.text(), &cached.statement.scan);
+        suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
+        note_settings(
+            &mut self.pipe,
+            &mut self.client.session,
+            cached.statement.text(),
+            &cached.statement.scan,
+        );
         cached.statement.scan.traits
     }
 
@@ -153,7 +162,11 @@ impl Link<'_> {
         // EXPLAIN and CREATE TABLE AS run no RESET.
         let Kind::Execute(_) = kind else { return None };
         let cached = self.run_by_name(kind, name)?;
-        self.first_settings(cached.statement.text(), &cached.statement.scan)
+        first_settings(
+            &self.client.session.settings,
+            cached.statement.text(),
+            &cached.statement.scan,
+        )
     }
 
     /// Returns the client's statement of this name if the server lacks what a command needs of it.
@@ -189,7 +202,7 @@ impl Link<'_> {
             Wanted::Name => self.lend_empty(name),
             Wanted::Statement => self.lend(name, &cached),
         }
-        self.pin(Pins::PREPARED);
+        pin(&mut self.pipe, &mut self.client.session, Pins::PREPARED);
         true
     }
 

@@ -25,8 +25,10 @@ use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
 };
 use crate::relay::copies::Called;
+use crate::relay::learn::know_settings;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
+use crate::relay::unread::watch_parse;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::of_core::CachedStatement;
@@ -43,7 +45,7 @@ impl Link<'_> {
         // instead.
         if message.header.body as usize > most {
             let used = self.parse_unkept(message);
-            self.watch_parse(message);
+            watch_parse(&mut self.pipe, &mut self.client.session, message);
             return Ok(used);
         }
         let parse = Parse::read(message.whole(most)?)?;
@@ -53,7 +55,7 @@ impl Link<'_> {
         if self.client.session.settings.unknown_since().is_some() {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {
-                self.know_settings()?;
+                know_settings(&mut self.pipe, &self.client.session)?;
             }
         }
         if parse.name.is_empty() {

@@ -18,8 +18,13 @@ use crate::messages::named::Lent;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
 };
+use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop, write_fake};
+use crate::relay::look::suspect;
 use crate::relay::message::Message;
+use crate::relay::restore::{first_settings, restore_unseen};
+use crate::relay::unread::watch_rest;
+use crate::relay::writes::sends_text;
 use crate::settings::queries::Restores;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
@@ -44,7 +49,7 @@ impl Link<'_> {
         let backslash = self.client.session.settings.reads_backslash();
         let scan = self.client.session.results.take_scan();
         let scan = scan.unwrap_or_else(|| refrain_sql::scan_with(text, backslash));
-        self.sends_text(text, &scan, message.complete);
+        sends_text(&mut self.pipe, &self.client.session, text, &scan, message.complete);
         if self.client.session.statements.are_managed()
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {
@@ -62,15 +67,18 @@ impl Link<'_> {
         };
         let first_entry = self.pipe.server.session.outstanding.next_seq();
         let autoprepared = self.autoprepare(message, text, &scan)?;
-        let calls = self.suspect(&scan);
+        let calls = suspect(&mut self.pipe, &mut self.client.session, &scan);
         if let Some(used) = autoprepared {
             let sent = first_entry..self.pipe.server.session.outstanding.next_seq();
             self.client.session.evidence.send(calls, sent);
             return Ok(used);
         }
-        let first = Restores::both(self.first_settings(text, &scan), lent.first.take());
+        let first = Restores::both(
+            first_settings(&self.client.session.settings, text, &scan),
+            lent.first.take(),
+        );
         self.forget_unnamed();
-        self.note_settings(text, &scan);
+        note_settings(&mut self.pipe, &mut self.client.session, text, &scan);
         self.note_drained(text, &scan);
         self.ends_early();
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
@@ -80,12 +88,12 @@ impl Link<'_> {
         );
         self.client.session.evidence.send(calls, seq..seq + 1);
         if !message.complete {
-            self.watch_rest(text, &scan, (seq, segment));
+            watch_rest(&mut self.client.session, text, &scan, (seq, segment));
         }
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
         if self.client.session.reading.unseen.is_some() {
-            self.restore_unseen(seq);
+            restore_unseen(&mut self.pipe, &mut self.client.session, seq);
         }
         let used = self.pass(message);
         Ok(used)
@@ -162,7 +170,12 @@ impl Link<'_> {
         self.prepare_ahead(&cached)?;
         let range = start..start + span.len();
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
-            self.note_settings(cached.statement.text(), &cached.statement.scan);
+            note_settings(
+                &mut self.pipe,
+                &mut self.client.session,
+                cached.statement.text(),
+                &cached.statement.scan,
+            );
         }
         Ok(Some(self.execute_by_sql(message, range, &cached, scan, &folded)))
     }
@@ -322,7 +335,7 @@ impl Link<'_> {
         folded: &[u8],
     ) -> usize {
         let open = self.pipe.server.session.outstanding.is_open();
-        let calls = self.suspect(&cached.statement.scan);
+        let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
         self.ensure_named(cached);
         if self.pipe.server.session.outstanding.is_open() && !open {
             self.pipe.end_segment(Purpose::Prepare);
@@ -347,11 +360,11 @@ impl Link<'_> {
         );
         self.client.session.evidence.send(calls, seq..seq + 1);
         if !message.complete {
-            self.watch_rest(message.body(), scan, (seq, segment));
+            watch_rest(&mut self.client.session, message.body(), scan, (seq, segment));
         }
         self.bar(seq, scan.traits, 1, first);
         if self.client.session.reading.unseen.is_some() {
-            self.restore_unseen(seq);
+            restore_unseen(&mut self.pipe, &mut self.client.session, seq);
         }
         self.pass_missing(message)
     }

@@ -14,7 +14,9 @@ use refrain_wire::front::{Bind, Parse};
 use crate::ground::name::Name;
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::{suspect, suspect_anything};
 use crate::relay::message::Message;
+use crate::relay::unread::watch_parse;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::columns::Columns;
@@ -31,7 +33,7 @@ impl Link<'_> {
             // the names.
             self.client.session.statements.forget_all();
             let used = self.parse_unkept(message);
-            self.watch_parse(message);
+            watch_parse(&mut self.pipe, &mut self.client.session, message);
             return Ok(used);
         }
         let parse = Parse::read(message.whole(most)?)?;
@@ -73,15 +75,15 @@ impl Link<'_> {
         if let Some(cached) = cached {
             let acts = cached.statement.acts();
             let room = !acts || self.has_room_for(bind.portal, &cached)?;
-            let calls = self.suspect(&cached.statement.scan);
+            let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
             self.client.session.evidence.bind(bind.portal, calls);
             portal = Some(cached).filter(|_| acts && room);
             if !room {
-                self.suspect_anything();
+                suspect_anything(&mut self.pipe, &mut self.client.session);
             }
         } else {
             self.client.session.evidence.bind(bind.portal, None);
-            self.suspect_anything();
+            suspect_anything(&mut self.pipe, &mut self.client.session);
         }
         self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
         self.client.session.portals.set(
@@ -119,7 +121,7 @@ impl Link<'_> {
             _ if scan.traits.contains(Traits::EXECUTE)
                 && !self.client.session.pins.has(Pins::PREPARED) =>
             {
-                self.suspect_anything();
+                suspect_anything(&mut self.pipe, &mut self.client.session);
             }
             _ => {}
         }

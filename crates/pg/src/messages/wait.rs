@@ -1,5 +1,6 @@
 //! Messages that wait: what they mean depends on replies that are still to come.
 
+use crate::relay::learn::know_settings;
 use crate::relay::link::{Link, Stop};
 use crate::settings::session;
 use crate::statements::of_core::CachedStatement;
@@ -64,7 +65,7 @@ impl Link<'_> {
         if !self.may_be_read_otherwise(cached) {
             return Ok(());
         }
-        self.know_settings()?;
+        know_settings(&mut self.pipe, &self.client.session)?;
         let ready = self.pipe.server.session.outstanding.is_empty() || !self.is_foreign(cached);
         if ready { Ok(()) } else { Err(Stop::Replies) }
     }

@@ -21,7 +21,10 @@ use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
 use crate::pipeline::purposes::{OwnError, Unasked};
+use crate::relay::beside::role_may_be_back;
+use crate::relay::effects::{passed_barrier, pin};
 use crate::relay::link::Link;
+use crate::relay::look::looks_again;
 use crate::relay::reader::Halt;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
@@ -107,7 +110,7 @@ impl Link<'_> {
             self.client.session.statements.confirm(failed.seq);
         }
         self.undo(failed);
-        self.role_may_be_back(failed);
+        role_may_be_back(&self.pipe, &mut self.client.session.settings, failed);
         self.client.session.reading.failed(failed);
         if self.skips_error_in(failed) {
             self.client.session.evidence.undo();
@@ -153,7 +156,9 @@ impl Link<'_> {
         }
         match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
             OwnError::RefuseSettings => return Err(self.settings_refused(failed, fields)),
-            OwnError::ReadAgain if self.looks_again(fields) || self.reads_again(fields) => {}
+            OwnError::ReadAgain
+                if looks_again(&mut self.pipe, &mut self.client.session, fields)
+                    || self.reads_again(fields) => {}
             OwnError::ReadAgain => {
                 self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.settings.give_up_reading();
@@ -254,7 +259,7 @@ impl Link<'_> {
         self.pipe.pool().counters.protocol.changes_undone += undone.changes;
         if undone.lent {
             // A statement that was lent to be dropped stays on this server.
-            self.pin(Pins::PREPARED);
+            pin(&mut self.pipe, &mut self.client.session, Pins::PREPARED);
         }
         self.pipe.server.session.statements.undo(failed);
     }
@@ -315,7 +320,7 @@ impl Link<'_> {
     fn leaves(&mut self, entry: &OutstandingRequest) {
         // Locks of the session outlive the transaction in which they were taken.
         if entry.traits.contains(Traits::ADVISORY) {
-            self.pin(Pins::ADVISORY);
+            pin(&mut self.pipe, &mut self.client.session, Pins::ADVISORY);
         }
     }
 
@@ -328,7 +333,7 @@ impl Link<'_> {
         }
         let last = self.client.session.reading.is_barred_by_end_of(failed.seq);
         if last {
-            self.passed_barrier();
+            passed_barrier(&mut self.client.session);
         }
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
         if drops && last {

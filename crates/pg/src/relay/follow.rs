@@ -17,6 +17,7 @@ use crate::relay::link::Link;
 use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
 use crate::settings::value;
+use crate::state::client::settings::ClientSettings;
 use crate::state::parts::intern_settings;
 
 impl Link<'_> {
@@ -151,15 +152,15 @@ impl Link<'_> {
             || client.session.reading.is_restoring()
             || !client.session.suspicion.is_clear()
     }
+}
 
-    /// Notes the reported settings that a text sets: they are the client's own, even with the
-    /// default value. A text that resets a setting ends that.
-    pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
-        let backslash = self.client.session.settings.reads_backslash();
-        let settings = &mut self.client.session.settings;
-        match traits.contains(Traits::RESET) {
-            true => settings.disclaim(refrain_sql::set_names(text, backslash)),
-            false => refrain_sql::set_names(text, backslash).for_each(|name| settings.claim(&name)),
-        }
+/// Notes the reported settings that a text sets: they are the client's own, even with the
+/// default value. A text that resets a setting ends that.
+pub(crate) fn claim(settings: &mut ClientSettings, text: &[u8], traits: Traits) {
+    let backslash = settings.reads_backslash();
+    let settings = settings;
+    match traits.contains(Traits::RESET) {
+        true => settings.disclaim(refrain_sql::set_names(text, backslash)),
+        false => refrain_sql::set_names(text, backslash).for_each(|name| settings.claim(&name)),
     }
 }

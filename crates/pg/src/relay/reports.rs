@@ -6,13 +6,16 @@ use refrain_wire::back as read;
 
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::pipeline::purposes::Reports;
+use crate::relay::learn::keeps_settings;
 use crate::relay::link::Link;
+use crate::relay::look::{look_row, looked};
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
 use crate::results::filling::reported_age;
 use crate::results::of_client::tells_age;
 use crate::settings::guard::GUARDED;
 use crate::settings::queries::UNSET;
 use crate::settings::session::{AGE_REPORT, is_settable};
+use crate::settings::value;
 use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -69,7 +72,7 @@ impl Link<'_> {
             self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
         }
         if reported.has_lost() {
-            self.keeps_settings();
+            keeps_settings(&mut self.pipe, &mut self.client.session);
         }
     }
 
@@ -90,13 +93,45 @@ impl Link<'_> {
         let mut columns = read::columns(body);
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
             if let Some(what) = name.strip_prefix(b"=") {
-                return self.look_row(what, value);
+                return look_row(&mut self.pipe, &mut self.client.session, what, value);
             }
             let name = name.strip_prefix(GUARDED).unwrap_or(name);
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
             self.pipe.server.session.settings.read_row(name, unset.is_some(), value);
         }
+    }
+
+    /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
+    /// settings.
+    pub(crate) fn read_settings_ends(&mut self) {
+        let Some((mut edit, unset)) = self.pipe.server.session.settings.take_read() else {
+            looked(&mut self.pipe, &mut self.client.session, None);
+            return keeps_settings(&mut self.pipe, &mut self.client.session);
+        };
+        let outstanding = &self.pipe.server.session.outstanding;
+        // A reading amid the client's segment holds for that transaction. One in a segment of its
+        // own says nothing of a segment that the client has begun behind it.
+        if outstanding.is_open() && !outstanding.reads_settings_apart() {
+            let intern = |edit| intern_settings(self.pipe.core_state, edit);
+            let segment = outstanding.segment();
+            return self.client.session.settings.were_queried(segment, edit, intern);
+        }
+        let settled = self.client.session.settings.are_settled(outstanding);
+        let settings = &mut self.pipe.server.session.settings;
+        settings.were_read(edit.clone(), |has| intern_settings(self.pipe.core_state, has));
+        self.pipe.close_if_brief();
+        // Reported values take precedence over the rows, for the client as for the server.
+        for (name, _) in self.pipe.server.session.settings.defaults().settings.iter() {
+            let value = self.client.session.settings.expected().get(name);
+            let value = value.filter(|value| !value::is_foreign(value));
+            value.into_iter().for_each(|value| edit.set(name, value));
+        }
+        let intern = |edit| intern_settings(self.pipe.core_state, edit);
+        let before = self.client.session.settings.were_read(edit, intern);
+        self.learn_defaults(unset.iter());
+        looked(&mut self.pipe, &mut self.client.session, Some(&before));
+        self.client.session.settings.reading_ends(settled);
     }
 
     /// Replaces the process ID in a notification that the client's own session has sent. The client

@@ -16,10 +16,13 @@ use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
 use crate::pipeline::purposes::{Done, Rows, Unasked};
+use crate::relay::effects::{completed, completed_specially, function_called};
+use crate::relay::knowledge::settings_are_reported;
 use crate::relay::link::{Link, write_fake};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
 use crate::relay::reports::restores;
+use crate::relay::restore::{restored, restores_again, restores_behind};
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
@@ -147,14 +150,20 @@ impl<'a> Reader<'a> for Link<'a> {
         // ReadyForQuery, and hears of settings, once that is done.
         let behind = settled.entry.action == ReplyAction::Held;
         let restored = restores(&settled.entry);
-        let held = behind && self.restores_behind(settled.seq)
-            || restored && self.restores_again(&settled.entry, settled.seq);
+        let held = behind && restores_behind(&mut self.pipe, &mut self.client.session, settled.seq)
+            || restored
+                && restores_again(
+                    &mut self.pipe,
+                    &mut self.client.session.reading,
+                    &settled.entry,
+                    settled.seq,
+                );
         if (restored || behind) && !held {
             self.flush(run);
             self.tell_settings();
         }
         if self.client.session.settings.have_changed() {
-            self.settings_are_reported();
+            settings_are_reported(&self.pipe, &mut self.client.session.settings);
         }
         let goes = action(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
@@ -268,7 +277,7 @@ impl Link<'_> {
     fn executed(&mut self, purpose: Purpose, body: &[u8]) {
         match purpose.treatment().done {
             Done::Read => self.read_settings_ends(),
-            Done::Restored => self.restored(body),
+            Done::Restored => restored(&mut self.client.session, body),
             Done::Nothing | Done::Compared | Done::Reset => {}
         }
     }
@@ -310,12 +319,25 @@ impl Link<'_> {
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
         match (tag, settled.entry.kind) {
-            (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, settled.seq, body),
-            (back::FUNCTION_CALL_RESPONSE, _) => self.function_called(settled.seq, body),
+            (back::COMMAND_COMPLETE, _) => completed(
+                &mut self.pipe,
+                &mut self.client.session,
+                &settled.entry,
+                settled.seq,
+                body,
+            ),
+            (back::FUNCTION_CALL_RESPONSE, _) => {
+                function_called(&mut self.client.session, settled.seq, body)
+            }
             // The portal is not complete, but calls for its rows so far have taken effect: a lock,
             // a setting.
             (back::PORTAL_SUSPENDED, _) if !settled.entry.traits.is_empty() => {
-                self.completed_specially(Tag::Select, settled.entry.traits);
+                completed_specially(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    Tag::Select,
+                    settled.entry.traits,
+                );
             }
             (back::PARSE_COMPLETE, _) => {
                 let id = settled.entry.statement;

@@ -13,6 +13,8 @@ use refrain_wire::write::{self, Report};
 use crate::pipeline::outstanding::{FakeReply, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
+use crate::relay::restore::restore_apart;
+use crate::relay::unread::see_rest;
 use crate::settings::queries::Restores;
 use crate::state::client::reading::Barred;
 
@@ -29,7 +31,12 @@ impl Link<'_> {
         if inbox.rest_goes == Rest::On {
             self.pipe.out().extend_from_slice(&input[..count]);
             if self.client.session.unread.is_some() {
-                self.see_rest(&input[..count], self.client.inbox.rest == 0);
+                see_rest(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    &input[..count],
+                    self.client.inbox.rest == 0,
+                );
             }
         }
         count
@@ -56,7 +63,7 @@ impl Link<'_> {
         match reading.lift_barrier(&self.pipe.server.session.outstanding) {
             Barred::Yes => true,
             Barred::Lifted(Some(first)) => {
-                self.restore_apart(first);
+                restore_apart(&mut self.pipe, &mut self.client.session.reading, first);
                 true
             }
             Barred::Lifted(None) => false,

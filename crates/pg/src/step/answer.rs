@@ -120,7 +120,10 @@ impl Asking<'_> {
         let counters = &mut self.core_state.pool_in_use(client.pool()).counters;
         count(&found, &wanted.plan.rule, counters);
         Ok(match found {
-            Found::Hit(had) => (self.give(wanted, had, segment.bytes), Left::Nothing),
+            Found::Hit(had) => {
+                give(client, wanted, had, now, out);
+                (Answered::Now(segment.bytes), Left::Nothing)
+            }
             Found::Miss(fill) => (self.fetch(wanted, fill), Left::Nothing),
             Found::Wait => (self.await_reply(), Left::Nothing),
             Found::Alone => {
@@ -132,31 +135,14 @@ impl Asking<'_> {
                     let store = &self.core_state.shared.protocol.results;
                     Left::Wake(store.cache.abandon(&fill))
                 });
-                (self.give(wanted, had, segment.bytes), left)
+                give(self.client, wanted, had, now, self.ports.out(self.client.conn()));
+                (Answered::Now(segment.bytes), left)
             }
             Found::Fetch(fill) => match self.fetch_again(&wanted, fill) {
                 Ok(left) => (self.await_reply(), left),
                 Err(fill) => (self.fetch(wanted, fill), Left::Nothing),
             },
         })
-    }
-
-    /// Completes a reply that stands in the client's output but for its end.
-    #[inline]
-    fn give(&mut self, wanted: Wanted<'_>, had: Hit, bytes: usize) -> Answered {
-        let (now, client) = (self.now, &mut *self.client);
-        wanted.plan.rule.count_hit(client.session.results.waited(now));
-        client.session.results.waits_no_more();
-        let out = self.ports.out(client.conn());
-        let tells_age = wanted.tells_age;
-        hit(client, wanted, out);
-        if tells_age {
-            let milliseconds = had.age.div_ceil(1000).to_string();
-            write::parameter_status(out, AGE_REPORT, milliseconds.as_bytes());
-        }
-        write::ready(out, Status::Idle);
-        client.note_reply(now);
-        Answered::Now(bytes)
     }
 
     /// Has the client wait for a reply that is being fetched.
@@ -352,6 +338,21 @@ fn write_heads(out: &mut Vec<u8>, form: Form<'_>) {
         write::bare(out, back::PARSE_COMPLETE);
     }
     write::bare(out, back::BIND_COMPLETE);
+}
+
+/// Completes a reply that stands in a client's output but for its end.
+#[inline]
+fn give(client: &mut Client, wanted: Wanted<'_>, had: Hit, now: Now, out: &mut Vec<u8>) {
+    wanted.plan.rule.count_hit(client.session.results.waited(now));
+    client.session.results.waits_no_more();
+    let tells_age = wanted.tells_age;
+    hit(client, wanted, out);
+    if tells_age {
+        let milliseconds = had.age.div_ceil(1000).to_string();
+        write::parameter_status(out, AGE_REPORT, milliseconds.as_bytes());
+    }
+    write::ready(out, Status::Idle);
+    client.note_reply(now);
 }
 
 /// Changes a client's unnamed statement as the server would have.

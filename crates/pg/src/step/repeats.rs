@@ -55,7 +55,8 @@ impl Step<'_, '_> {
         let asks = finds_reads(core_state.pool_in_use(client.pool()));
         let statement = match statement {
             None if asks => {
-                let found = statement_of_text(core_state, client, &text);
+                let found =
+                    statement_of_text(core_state, client.pool(), &client.session.settings, &text);
                 found.map(|cached| cached.statement.clone())
             }
             statement => statement,

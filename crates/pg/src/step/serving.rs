@@ -11,7 +11,9 @@ use refrain_wire::back::Status;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Copying;
+use crate::relay::learn::read_settings;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::look;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::options::shares_reads;
 use crate::state::parts::Engine;
@@ -244,7 +246,7 @@ impl Step<'_, '_> {
             return;
         }
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
-        let read_settings = c.session.settings.are_hidden();
+        let hidden = c.session.settings.are_hidden();
         let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
         let pool = pipe.core_state.pool_in_use(pipe.server.pool());
@@ -267,11 +269,13 @@ impl Step<'_, '_> {
         } else if looks && !partial {
             // The client has called code that may have changed the session: ask before another
             // client gets the server.
-            self.linked(client, server).look();
-        } else if read_settings && !partial && !pinned && mode != PoolMode::Session {
+            let mut link = self.linked(client, server);
+            look(&mut link.pipe, &mut link.client.session);
+        } else if hidden && !partial && !pinned && mode != PoolMode::Session {
             // The client has changed settings that PostgreSQL does not report: ask, so as to sync
             // them at its next server.
-            self.linked(client, server).read_settings();
+            let mut link = self.linked(client, server);
+            read_settings(&mut link.pipe, &link.client.session.settings);
         } else if self.step.transaction_over(client, server, partial || pinned)
             && !partial
             && !pinned

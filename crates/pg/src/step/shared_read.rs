@@ -192,7 +192,7 @@ fn query_string(
         let found = match client.session.results.text() {
             Some(cached) => Some(cached.clone()),
             None if !text_may_be_read(text, backslash) => None,
-            None => statement_of_text(core_state, client, text),
+            None => statement_of_text(core_state, client.pool(), &client.session.settings, text),
         };
         return found.map(|cached| (cached, Runs::Query)).ok_or(Alone::Kind);
     }

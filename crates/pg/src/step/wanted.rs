@@ -48,7 +48,7 @@ pub(crate) fn wanted<'a>(
     form: Form<'a>,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
-    with_results(core_state, client, |results, mut known, client| match form {
+    with_results(core_state, client.pool(), |results, mut known| match form {
         Form::Query(text) => of_query(results, &mut known, client, (text, form), key),
         Form::Extended { .. } => of_statement(results, &mut known, client, form, key),
         Form::Several(several) => of_several(results, &mut known, client, several, key),
@@ -107,7 +107,8 @@ fn of_query<'a>(
     let literals = normalize::normalize(text, seed, LITERALS_MAX, &mut spans);
     let planned = literals.map_err(|_| Bypass::Statement).and_then(|hash| {
         let seen = Seen { text, spans: &spans, key: hash, env };
-        let statement = text_statement(results, known, client, seen)?;
+        let statement =
+            text_statement(results, known, (client.pool(), &client.session.settings), seen)?;
         let scope = scope(results, client)?;
         let text_of = Some((statement.number, hint));
         let about = About { text: text_of, ..about(results, client, scope) };
