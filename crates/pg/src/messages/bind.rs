@@ -11,7 +11,11 @@ use refrain_wire::front::Bind;
 use refrain_wire::write;
 
 use crate::messages::check::Use;
-use crate::messages::fits::Fit;
+use crate::messages::fits::{Fit, fit};
+use crate::messages::meaning::statement_of;
+use crate::messages::named::lend_name;
+use crate::messages::prepare::{not_ours, prepare_for};
+use crate::messages::refuse::{has_room_for, refuse};
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
 };
@@ -19,6 +23,7 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::look::{suspect, suspect_prepared};
 use crate::relay::message::{Message, Next};
+use crate::relay::to_server::rewritten_header;
 use crate::relay::writes::sends_statement;
 use crate::state::client::pins::Pins;
 use crate::statements::of_core::CachedStatement;
@@ -34,22 +39,25 @@ impl Link<'_> {
         if !self.client.session.statements.are_managed() {
             return self.bind_unmanaged(message, &bind);
         }
-        let Some(cached) = self.find(bind.statement)? else {
+        let Some(cached) = statement_of(&mut self.pipe, &mut self.client.session, bind.statement)?
+        else {
             return Ok(self.bind_unknown(message, &bind));
         };
         sends_statement(&mut self.pipe, &self.client.session, &cached.statement);
         // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
         // each Bind. That one must exist under the client's name (E51).
-        self.lend_name(&cached.statement)?;
+        lend_name(&mut self.pipe, &mut self.client.session, &cached.statement)?;
         let to = Use::Bind { portal: bind.portal, next: Next(next) };
-        let fit = self.fit(bind.statement, &cached, &to)?;
+        let fit = fit(&mut self.pipe, &mut self.client.session, bind.statement, &cached, &to)?;
         if let Fit::Stale(copy) = fit {
             return Ok(self.refuse_stale(message, &bind, &cached, copy));
         }
         // An Execute needs to know its portal's statement only if running that may change the
         // session.
         let portal = cached.statement.acts().then(|| cached.clone());
-        if portal.is_some() && !self.has_room_for(bind.portal, &cached)? {
+        if portal.is_some()
+            && !has_room_for(&mut self.pipe, &self.client.session.portals, bind.portal, &cached)?
+        {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
         }
         let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
@@ -82,7 +90,9 @@ impl Link<'_> {
         let called = match fit {
             Fit::Has(called) => called,
             Fit::Checked(called) => return called,
-            Fit::Lacks | Fit::Stale(_) => return self.prepare_for(name, cached),
+            Fit::Lacks | Fit::Stale(_) => {
+                return prepare_for(&mut self.pipe, &self.client.session.settings, name, cached);
+            }
         };
         // A second use makes the statement worth a name on servers (E88), also where this server
         // still has it unnamed.
@@ -108,7 +118,7 @@ impl Link<'_> {
             Called::Named(generation) => cached.statement.name_bytes(generation),
             Called::Unnamed => 0,
         };
-        self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
+        rewritten_header(&mut self.pipe, message, old, bind.portal.len() + name_bytes + 2);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         if let Called::Named(generation) = called {
@@ -127,8 +137,8 @@ impl Link<'_> {
             suspect_prepared(&mut self.pipe, &mut self.client.session);
         }
         let old = bind.names_bytes();
-        self.rewritten_header(message, old, old);
-        let safe = self.not_ours(bind.statement);
+        rewritten_header(&mut self.pipe, message, old, old);
+        let safe = not_ours(&self.pipe, bind.statement);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         write::string(out, &safe);
@@ -179,7 +189,7 @@ impl Link<'_> {
         let action = ReplyAction::Skip(Purpose::Shape);
         let entry = OutstandingRequest::new(RequestKind::Bind, action).about(id);
         self.pipe.owe(entry.called(bind.statement));
-        self.refuse(message, RequestKind::Bind, Refusal::Stale)
+        refuse(&mut self.pipe, message, RequestKind::Bind, Refusal::Stale)
     }
 
     /// Makes a Bind fail on the server, by the name of a statement that never exists. So the
@@ -194,7 +204,7 @@ impl Link<'_> {
     ) -> usize {
         let old = bind.names_bytes();
         let name = self.pipe.core_state.shared.protocol.registry.no_statement();
-        self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
+        rewritten_header(&mut self.pipe, message, old, bind.portal.len() + name.len() + 2);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         write::string(out, &name);

@@ -17,6 +17,10 @@ use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 
 use crate::ground::name::Name;
+use crate::messages::fits::describe_portal;
+use crate::messages::named::{first_settings_by_name, lend_name};
+use crate::messages::simple_query::ends_early;
+use crate::messages::unmanaged::close_unmanaged;
 use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
@@ -25,6 +29,7 @@ use crate::relay::link::{Link, Stop};
 use crate::relay::look::suspect_function;
 use crate::relay::message::Message;
 use crate::relay::restore::{first_settings, restore_unseen};
+use crate::relay::to_server::bar;
 use crate::state::client::reading::Ahead;
 use crate::statements::statement::Statement;
 
@@ -126,7 +131,7 @@ impl Link<'_> {
             front::FUNCTION_CALL => {
                 let calls =
                     suspect_function(&mut self.pipe, &mut self.client.session, message.body());
-                self.ends_early();
+                ends_early(&mut self.pipe, &mut self.client.session);
                 self.pipe.sends_unknown();
                 let seq = self.pipe.server.session.outstanding.next_seq();
                 self.client.session.evidence.send(calls, seq..seq + 1);
@@ -212,7 +217,7 @@ impl Link<'_> {
         if let Kind::Deallocate(name) = scan.kind {
             self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
         }
-        let named = self.lend_name(statement)?;
+        let named = lend_name(&mut self.pipe, &mut self.client.session, statement)?;
         note_settings(&mut self.pipe, &mut self.client.session, text, scan);
         self.note_drained(text, scan);
         if refrain_sql::writes::may_commit(scan) {
@@ -225,10 +230,10 @@ impl Link<'_> {
         if scan.kind == Kind::TransactionEnd || scan.traits.contains(Traits::DISCARD_ALL) {
             self.pipe.server.session.outstanding.ends_transaction(seq);
         }
-        self.bar(seq, scan.traits, 1, None);
+        bar(&mut self.client.session.reading, seq, scan.traits, 1, None);
         let used = self.pass(message);
         match first_settings(&self.client.session.settings, text, scan)
-            .or_else(|| self.first_settings_by_name(statement))
+            .or_else(|| first_settings_by_name(&mut self.client.session, statement))
         {
             // A statement that runs outside of transaction blocks ends its own transaction. The
             // settings are restored behind it, in a transaction of their own, and the client's next
@@ -250,7 +255,7 @@ impl Link<'_> {
         match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
             Target::Statement(name) => self.describe_statement(message, name),
             Target::Portal(name) => {
-                self.describe_portal(name);
+                describe_portal(&mut self.pipe, name);
                 Ok(self.pass(message))
             }
             Target::Unknown => {
@@ -270,7 +275,7 @@ impl Link<'_> {
                 self.close_statement(message, name)
             }
             Target::Statement(name) => {
-                self.close_unmanaged(name);
+                close_unmanaged(&mut self.client.session, name);
                 self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
                 Ok(self.pass(message))
             }

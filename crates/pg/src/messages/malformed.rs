@@ -10,6 +10,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::front::{self as read, Parse, Target};
 use refrain_wire::tag::front;
 
+use crate::messages::simple_query::ends_early;
 use crate::pipeline::outstanding::{Copying, OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
@@ -39,7 +40,7 @@ impl Link<'_> {
         match refused(message) {
             Some(kind) if outstanding.copying() == Copying::No => {
                 if kind == RequestKind::Query {
-                    self.ends_early();
+                    ends_early(&mut self.pipe, &mut self.client.session);
                 }
                 self.pipe.owe(OutstandingRequest::new(kind, ReplyAction::Forward));
                 Ok(self.pass(message))

@@ -20,6 +20,11 @@ use refrain_wire::front::Parse;
 use refrain_wire::write;
 
 use crate::ground::name::Name;
+use crate::messages::fits::{ask_behind_parse, ask_of_copy};
+use crate::messages::named::{intern_parse, parse_by_name};
+use crate::messages::prepare::{is_over_quota, send_parse};
+use crate::messages::refuse::refuse;
+use crate::messages::wait::{unnamed_is, wait_in_doubt, wait_until_settled};
 use crate::normalized::unnamed_run::ParseWay;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
@@ -71,15 +76,15 @@ impl Link<'_> {
             return Err(Stop::Replies);
         }
         self.pipe.pool().counters.protocol.client_parses += 1;
-        if self.is_over_quota(parse.tail.len()) {
-            return Ok(self.refuse(message, RequestKind::Parse, Refusal::Quota));
+        if is_over_quota(&mut self.pipe, &self.client.session.statements, parse.tail.len()) {
+            return Ok(refuse(&mut self.pipe, message, RequestKind::Parse, Refusal::Quota));
         }
-        let cached = self.intern_parse(parse.tail)?;
-        self.wait_in_doubt(&cached)?;
+        let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
+        wait_in_doubt(&self.pipe.server.session, &cached)?;
         // The client may also have prepared statements by SQL on this server, and one of these may
         // have the name: the server has to decide (E50).
         if self.client.session.pins.has(Pins::PREPARED) {
-            self.parse_by_name(&parse, &cached, next);
+            parse_by_name(&mut self.pipe, &mut self.client.session, &parse, &cached, next);
             return Ok(message.bytes.len());
         }
         let known = self.parse_is_known(&cached)?;
@@ -87,7 +92,7 @@ impl Link<'_> {
             self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.send_parse(&cached, ReplyAction::Forward)
+            send_parse(&mut self.pipe, &cached, ReplyAction::Forward)
         };
         let called = match known || cached.is_worth_a_name() {
             true => Called::Named(cached.statement.generation()),
@@ -102,9 +107,9 @@ impl Link<'_> {
             &self.pipe.server.session.outstanding,
         );
         if known {
-            self.ask_of_copy(&cached.statement);
+            ask_of_copy(&mut self.pipe, &cached.statement);
         } else {
-            self.ask_behind_parse(called, &cached, parse.name, next);
+            ask_behind_parse(&mut self.pipe, called, &cached, parse.name, next);
         }
         Ok(message.bytes.len())
     }
@@ -118,14 +123,14 @@ impl Link<'_> {
         parse: &Parse<'_>,
         next: &[u8],
     ) -> Result<usize, Stop> {
-        let cached = self.intern_parse(parse.tail)?;
+        let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
         let way = self.parse_way(message, &cached, next)?;
         self.pipe.pool().counters.protocol.client_parses += 1;
         let outstanding = &self.pipe.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
         let known = match way {
-            ParseWay::Usual => !fails && self.unnamed_is(&cached),
+            ParseWay::Usual => !fails && unnamed_is(&self.pipe.server.session, &cached),
             ParseWay::Sent => false,
             ParseWay::Named => true,
         };
@@ -147,7 +152,7 @@ impl Link<'_> {
             self.client.session.statements.run_unnamed_as_named();
         }
         if !known {
-            self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
+            ask_behind_parse(&mut self.pipe, Called::Unnamed, &cached, b"", next);
         }
         Ok(message.bytes.len())
     }
@@ -156,7 +161,7 @@ impl Link<'_> {
     /// text and then refuses the name (42P05). Refrain makes the server do just that: it sends the
     /// new text under an internal name that is taken (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
-        self.wait_until_settled()?;
+        wait_until_settled(&self.pipe.server.session.outstanding, &self.client.session.statements)?;
         let Some(old) = self.client.session.statements.named(parse.name) else {
             return Err(Stop::Replies);
         };

@@ -13,8 +13,12 @@ use refrain_wire::{front as read, write};
 
 use crate::ground::name::Name;
 use crate::messages::check::Use;
-use crate::messages::fits::Fit;
-use crate::messages::named::Lent;
+use crate::messages::fits::{Fit, fit};
+use crate::messages::meaning::meant;
+use crate::messages::named::{Lent, bar_drops, first_settings_of, lend_named};
+use crate::messages::prepare::ensure_named;
+use crate::messages::refuse::refuse;
+use crate::messages::wait::{wait_for_reading, wait_until_quiet};
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
 };
@@ -22,10 +26,13 @@ use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop, write_fake};
 use crate::relay::look::suspect;
 use crate::relay::message::Message;
+use crate::relay::pipe::Pipeline;
 use crate::relay::restore::{first_settings, restore_unseen};
+use crate::relay::to_server::{bar, forget_unnamed, rewritten_header};
 use crate::relay::unread::watch_rest;
 use crate::relay::writes::sends_text;
 use crate::settings::queries::Restores;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
 use crate::statements::of_client::ByName;
@@ -59,10 +66,10 @@ impl Link<'_> {
             self.query_unmanaged(text, &scan);
         }
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
-            return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
+            return Ok(refuse(&mut self.pipe, message, RequestKind::Query, Refusal::Prepare));
         }
         let mut lent = match self.client.session.statements.are_managed() {
-            true => self.lend_named(message, text, &scan)?,
+            true => lend_named(&mut self.pipe, &mut self.client.session, message, text, &scan)?,
             false => Lent::default(),
         };
         let first_entry = self.pipe.server.session.outstanding.next_seq();
@@ -77,10 +84,10 @@ impl Link<'_> {
             first_settings(&self.client.session.settings, text, &scan),
             lent.first.take(),
         );
-        self.forget_unnamed();
+        forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
         note_settings(&mut self.pipe, &mut self.client.session, text, &scan);
         self.note_drained(text, &scan);
-        self.ends_early();
+        ends_early(&mut self.pipe, &mut self.client.session);
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let segment = self.pipe.server.session.outstanding.segment();
         let seq = self.pipe.owe(
@@ -90,26 +97,28 @@ impl Link<'_> {
         if !message.complete {
             watch_rest(&mut self.client.session, text, &scan, (seq, segment));
         }
-        self.bar(seq, scan.traits, scan.statements, first);
-        self.bar_drops(seq, lent);
+        bar(&mut self.client.session.reading, seq, scan.traits, scan.statements, first);
+        bar_drops(&mut self.client.session.reading, seq, lent);
         if self.client.session.reading.unseen.is_some() {
             restore_unseen(&mut self.pipe, &mut self.client.session, seq);
         }
         let used = self.pass(message);
         Ok(used)
     }
+}
 
-    /// Marks the server to be closed after a Query or FunctionCall behind extended messages without
-    /// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
-    /// next command with XX000. That command must not be another client's (E38). Nor is it a query
-    /// that restores settings: the status of its ReadyForQuery would be another.
-    pub(crate) fn ends_early(&mut self) {
-        if self.pipe.server.session.outstanding.is_open() {
-            self.pipe.server.close_later();
-            self.client.session.reading.unseen = None;
-        }
+/// Marks the server to be closed after a Query or FunctionCall behind extended messages without
+/// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
+/// next command with XX000. That command must not be another client's (E38). Nor is it a query
+/// that restores settings: the status of its ReadyForQuery would be another.
+pub(crate) fn ends_early(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    if pipe.server.session.outstanding.is_open() {
+        pipe.server.close_later();
+        session.reading.unseen = None;
     }
+}
 
+impl Link<'_> {
     /// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other
     /// sessions are connected to them (DROP DATABASE): idle servers disconnect. PostgreSQL waits
     /// five seconds for them, and then fails with 55006 (`CountOtherDBBackends`).
@@ -149,7 +158,7 @@ impl Link<'_> {
             // Of a long name PostgreSQL says that it truncates the name: the server has to see it.
             _ => return Ok(None),
         };
-        self.wait_until_quiet()?;
+        wait_until_quiet(&self.pipe.server.session.outstanding)?;
         let folded = Name::from_slice(&name.fold(text));
         if !self.client.session.statements.contains(&folded) {
             return Ok(None);
@@ -161,11 +170,13 @@ impl Link<'_> {
         if matches!(scan.kind, Kind::Deallocate(_)) {
             return Ok(Some(self.deallocate(message, &folded, scan.traits)));
         }
-        let Some(cached) = self.meant(&folded)? else { return Ok(None) };
+        let Some(cached) = meant(&mut self.pipe, &mut self.client.session, &folded)? else {
+            return Ok(None);
+        };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
         if !self.fits_query(&folded, &cached)? {
-            return Ok(Some(self.refuse(message, RequestKind::Query, Refusal::Stale)));
+            return Ok(Some(refuse(&mut self.pipe, message, RequestKind::Query, Refusal::Stale)));
         }
         self.prepare_ahead(&cached)?;
         let range = start..start + span.len();
@@ -193,8 +204,8 @@ impl Link<'_> {
             .is_some_and(|own| own.lent() != ByName::Nothing)
         {
             // The server was lent a statement of this very name (E51): DEALLOCATE drops that there.
-            self.forget_unnamed();
-            self.ends_early();
+            forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
+            ends_early(&mut self.pipe, &mut self.client.session);
             let seq = self.pipe.owe(
                 OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward).with(traits),
             );
@@ -220,7 +231,7 @@ impl Link<'_> {
         message: &Message<'_>,
         traits: Traits,
     ) -> Result<Option<usize>, Stop> {
-        self.wait_until_quiet()?;
+        wait_until_quiet(&self.pipe.server.session.outstanding)?;
         let outstanding = &self.pipe.server.session.outstanding;
         let native = outstanding.status() == Status::Failed || outstanding.is_open();
         if native || self.client.session.pins.has(Pins::PREPARED) {
@@ -231,7 +242,7 @@ impl Link<'_> {
             return Ok(Some(self.answer(message, FakeReply::DeallocateAll)));
         }
         let seq = self.ask_instead(FakeReply::DeallocateAll, traits);
-        self.bar(seq, traits, 1, None);
+        bar(&mut self.client.session.reading, seq, traits, 1, None);
         Ok(Some(message.bytes.len()))
     }
 
@@ -248,7 +259,7 @@ impl Link<'_> {
     /// transaction any query string has side effects: it drops the unnamed portal, takes the
     /// snapshot, and commits what was run without a Sync.
     fn ask_instead(&mut self, made: FakeReply, traits: Traits) -> Seq {
-        self.forget_unnamed();
+        forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
         write::query(self.pipe.out(), b"SELECT ''");
         self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits),
@@ -259,12 +270,12 @@ impl Link<'_> {
     /// Parse found (E67). If that is not known, asks the server, and the query waits.
     fn fits_query(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Result<bool, Stop> {
         if self.pipe.server.session.has(&cached.statement).is_none() {
-            self.wait_for_reading(cached)?;
+            wait_for_reading(&mut self.pipe, &self.client.session, cached)?;
         }
         // SQL needs a name for it, so it is worth one.
         cached.used();
         let open = self.pipe.server.session.outstanding.is_open();
-        let fit = self.fit(name, cached, &Use::Query);
+        let fit = fit(&mut self.pipe, &mut self.client.session, name, cached, &Use::Query);
         if fit.is_err() {
             // A Parse that fails must not make the server skip the query.
             if self.pipe.server.session.outstanding.is_open() && !open {
@@ -281,11 +292,11 @@ impl Link<'_> {
     fn prepare_ahead(&mut self, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
         let lacks = self.pipe.server.session.has(&cached.statement).is_none();
         if lacks {
-            self.wait_for_reading(cached)?;
+            wait_for_reading(&mut self.pipe, &self.client.session, cached)?;
         }
         if lacks && self.pipe.server.session.outstanding.is_open() {
             self.client.session.reading.prepare_ahead();
-            self.ensure_named(cached);
+            ensure_named(&mut self.pipe, &self.client.session.settings, cached);
             return Err(Stop::Replies);
         }
         Ok(())
@@ -297,7 +308,7 @@ impl Link<'_> {
         if self.client.session.reading.ahead() == Ahead::Nothing {
             return Ok(false);
         }
-        self.wait_until_quiet()?;
+        wait_until_quiet(&self.pipe.server.session.outstanding)?;
         Ok(self.client.session.reading.end_ahead())
     }
 
@@ -336,21 +347,21 @@ impl Link<'_> {
     ) -> usize {
         let open = self.pipe.server.session.outstanding.is_open();
         let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
-        self.ensure_named(cached);
+        ensure_named(&mut self.pipe, &self.client.session.settings, cached);
         if self.pipe.server.session.outstanding.is_open() && !open {
             self.pipe.end_segment(Purpose::Prepare);
         }
         let mut called = vec![b'"'];
         cached.statement.write_name(&mut called, cached.statement.generation());
         called.push(b'"');
-        self.forget_unnamed();
-        self.rewritten_header(message, name.len(), called.len());
+        forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
+        rewritten_header(&mut self.pipe, message, name.len(), called.len());
         let body = message.body();
         for part in [&body[..name.start], &called, &body[name.end..]] {
             self.pipe.out().extend_from_slice(part);
         }
         let segment = self.pipe.server.session.outstanding.segment();
-        let first = self.first_settings_of(scan.kind, folded);
+        let first = first_settings_of(&mut self.client.session, scan.kind, folded);
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
         let seq = self.pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action)
@@ -362,7 +373,7 @@ impl Link<'_> {
         if !message.complete {
             watch_rest(&mut self.client.session, message.body(), scan, (seq, segment));
         }
-        self.bar(seq, scan.traits, 1, first);
+        bar(&mut self.client.session.reading, seq, scan.traits, 1, first);
         if self.client.session.reading.unseen.is_some() {
             restore_unseen(&mut self.pipe, &mut self.client.session, seq);
         }

@@ -10,18 +10,19 @@ use refrain_wire::write;
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind, Seq};
 use crate::pipeline::purposes::Done;
 use crate::relay::link::Link;
+use crate::relay::pipe::Pipeline;
 use crate::statements::columns::{Columns, Shape, of_parameters};
 use crate::statements::of_client::mark;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE};
 
-impl Link<'_> {
-    /// Keeps a ParameterDescription, the first half of the answer to a Describe.
-    pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        let hash = self.pipe.core_state.shared.protocol.registry.hash_bytes(body);
-        self.pipe.server.session.front.describe_parameters(body, hash);
-    }
+/// Keeps a ParameterDescription, the first half of the answer to a Describe.
+pub(crate) fn parameters_described(pipe: &mut Pipeline<'_>, body: &[u8]) {
+    let hash = pipe.core_state.shared.protocol.registry.hash_bytes(body);
+    pipe.server.session.front.describe_parameters(body, hash);
+}
 
+impl Link<'_> {
     /// Handles the answer to a Describe: it tells the columns of the copy, and of every client
     /// statement whose columns are those of the same Parse.
     pub(crate) fn described(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
@@ -36,9 +37,11 @@ impl Link<'_> {
                 !body.is_empty(),
             );
         }
-        let types = self.hash_columns(body, RowShape::Types);
+        let types = hash_columns(&mut self.pipe, body, RowShape::Types);
         let columns = Columns::Known(match whole {
-            true => Shape::of_statement(types, self.hash_columns(body, RowShape::Modifiers)),
+            true => {
+                Shape::of_statement(types, hash_columns(&mut self.pipe, body, RowShape::Modifiers))
+            }
             false => Shape::of_portal(types),
         });
         let parameters =
@@ -69,7 +72,7 @@ impl Link<'_> {
             cached.filter(|_| !self.pipe.server.session.transaction.changes_schema())
             && cached.learn_columns(generation, columns)
         {
-            self.differs(&cached, generation);
+            differs(&mut self.pipe, &cached, generation);
         }
     }
 
@@ -88,27 +91,29 @@ impl Link<'_> {
         };
         self.client.session.statements.found_columns(id, known);
     }
+}
 
-    fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
-        let mut rows = std::mem::take(&mut self.pipe.core_state.protocol.scratch);
-        rows.clear();
-        row_shape(&mut rows, body, what);
-        let hash = self.pipe.core_state.shared.protocol.registry.hash_bytes(&rows);
-        self.pipe.core_state.protocol.scratch = rows;
-        hash
+fn hash_columns(pipe: &mut Pipeline<'_>, body: &[u8], what: RowShape) -> u64 {
+    let mut rows = std::mem::take(&mut pipe.core_state.protocol.scratch);
+    rows.clear();
+    row_shape(&mut rows, body, what);
+    let hash = pipe.core_state.shared.protocol.registry.hash_bytes(&rows);
+    pipe.core_state.protocol.scratch = rows;
+    hash
+}
+
+/// Begins a new generation if two copies of one generation differ: the schema has changed
+/// unseen, and other servers may have the older copy.
+pub(crate) fn differs(pipe: &mut Pipeline<'_>, cached: &CachedStatement, generation: u32) {
+    let schema_version = pipe.pool().shared.protocol.schema_version();
+    if cached.statement.generation() == generation
+        && cached.statement.begin_generation(generation, schema_version)
+    {
+        pipe.pool().counters.protocol.statements_renewed += 1;
     }
+}
 
-    /// Begins a new generation if two copies of one generation differ: the schema has changed
-    /// unseen, and other servers may have the older copy.
-    pub(crate) fn differs(&mut self, cached: &CachedStatement, generation: u32) {
-        let schema_version = self.pipe.pool().shared.protocol.schema_version();
-        if cached.statement.generation() == generation
-            && cached.statement.begin_generation(generation, schema_version)
-        {
-            self.pipe.pool().counters.protocol.statements_renewed += 1;
-        }
-    }
-
+impl Link<'_> {
     /// Gives the client the error of a stale plan in place of the replies to the rest of its
     /// segment.
     #[cold]
@@ -116,7 +121,7 @@ impl Link<'_> {
         let seen = self.pipe.server.session.expected.generation;
         let own = self.client.session.statements.by_id(entry.statement);
         if let Some(cached) = own.map(|own| own.held.cached().clone()) {
-            self.differs(&cached, seen);
+            differs(&mut self.pipe, &cached, seen);
         }
         if !self.pipe.server.session.outstanding.discard_segment() {
             self.client.session.reading.skip_to_sync();

@@ -23,9 +23,10 @@ use crate::pipeline::outstanding::{
 use crate::pipeline::purposes::{OwnError, Unasked};
 use crate::relay::beside::role_may_be_back;
 use crate::relay::effects::{passed_barrier, pin};
-use crate::relay::link::Link;
+use crate::relay::link::{Link, for_client_statement};
 use crate::relay::look::looks_again;
 use crate::relay::reader::Halt;
+use crate::relay::run::gives_way;
 use crate::relay::words::Words;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::Ahead;
@@ -134,7 +135,7 @@ impl Link<'_> {
     /// it was sent, so that nobody gets the error.
     fn text_runs_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
         let entry = &failed.entry;
-        if self.pipe.server.is_shared() && self.gives_way(entry, fields) {
+        if self.pipe.server.is_shared() && gives_way(&mut self.pipe, entry, fields) {
             return Err(Halt::Elsewhere);
         }
         let own = entry.action.own();
@@ -281,7 +282,9 @@ impl Link<'_> {
             let prefix = self.pipe.core_state.shared.protocol.registry.prefix();
             let ours = message.windows(prefix.len()).any(|part| part == prefix);
             let mut names = false;
-            self.for_client_statement(id, |it| names = it.held.cached().statement.names);
+            for_client_statement(&mut self.client.session.statements, id, |it| {
+                names = it.held.cached().statement.names
+            });
             if names && !ours {
                 return;
             }
@@ -297,7 +300,7 @@ impl Link<'_> {
             let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
             let schema_version = self.pipe.pool().shared.protocol.schema_version();
             let mut begun = false;
-            self.for_client_statement(id, |statement| {
+            for_client_statement(&mut self.client.session.statements, id, |statement| {
                 let shared = &statement.held.cached().statement;
                 begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
             });

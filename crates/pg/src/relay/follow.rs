@@ -14,6 +14,7 @@ use refrain_wire::write;
 
 use crate::ground::server_state::READ_ONLY;
 use crate::relay::link::Link;
+use crate::relay::pipe::Pipeline;
 use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
 use crate::settings::value;
@@ -41,7 +42,7 @@ impl Link<'_> {
         let (client, server) =
             (self.client.session.settings.defaults(), self.pipe.server.session.settings.defaults());
         if client.since.max(server.since) < changed {
-            if let Some(newest) = self.newest_defaults(changed) {
+            if let Some(newest) = newest_defaults(&mut self.pipe, changed) {
                 self.follow(newest);
             }
         } else if !client.are(server) && client.since <= server.since {
@@ -85,14 +86,16 @@ impl Link<'_> {
         pool.counters.protocol.defaults_learned += 1;
         self.follow(self.pipe.server.session.settings.defaults().clone());
     }
+}
 
-    /// Returns the defaults that servers of the pool have since `changed`.
-    fn newest_defaults(&mut self, changed: Now) -> Option<Defaults> {
-        let parameters = self.pipe.pool().shared.protocol.server_parameters()?;
-        let settings = intern_settings(self.pipe.core_state, SettingsMut::settable(&parameters));
-        Some(Defaults { settings, since: changed })
-    }
+/// Returns the defaults that servers of the pool have since `changed`.
+fn newest_defaults(pipe: &mut Pipeline<'_>, changed: Now) -> Option<Defaults> {
+    let parameters = pipe.pool().shared.protocol.server_parameters()?;
+    let settings = intern_settings(pipe.core_state, SettingsMut::settable(&parameters));
+    Some(Defaults { settings, since: changed })
+}
 
+impl Link<'_> {
     /// Gives the client these defaults for all settings that are not its own, and reports the
     /// changes to it.
     fn follow(&mut self, defaults: Defaults) {

@@ -10,6 +10,7 @@ use crate::relay::learn::keeps_settings;
 use crate::relay::link::Link;
 use crate::relay::look::{look_row, looked};
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
+use crate::relay::run::held_notices;
 use crate::results::filling::reported_age;
 use crate::results::of_client::tells_age;
 use crate::settings::guard::GUARDED;
@@ -158,7 +159,7 @@ impl Link<'_> {
     /// now, so the query string will not be run again, which would raise them a second time.
     #[inline]
     pub(crate) fn release_notices(&mut self, run: &mut ServerInput<'_>) {
-        if let Some(notices) = self.held_notices() {
+        if let Some(notices) = held_notices(&mut self.pipe.server.session) {
             self.flush(run);
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
         }

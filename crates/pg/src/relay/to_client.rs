@@ -16,13 +16,16 @@ use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
 use crate::pipeline::purposes::{Done, Rows, Unasked};
+use crate::relay::described::parameters_described;
 use crate::relay::effects::{completed, completed_specially, function_called};
 use crate::relay::knowledge::settings_are_reported;
-use crate::relay::link::{Link, write_fake};
+use crate::relay::link::{Link, for_client_statement, write_fake};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
 use crate::relay::reports::restores;
 use crate::relay::restore::{restored, restores_again, restores_behind};
+use crate::relay::run::{held_replies, holds_back, holds_notice, run_ends, run_is_bound};
+use crate::relay::unnamed_run::{holds_parameters, run_is_described};
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
@@ -100,7 +103,10 @@ impl<'a> Reader<'a> for Link<'a> {
         length: usize,
         body: &[u8],
     ) -> Result<(), Halt> {
-        if tag == back::NOTICE_RESPONSE && self.is_binding() && self.holds_notice(body) {
+        if tag == back::NOTICE_RESPONSE
+            && self.is_binding()
+            && holds_notice(&mut self.pipe.server.session, body)
+        {
             self.advance(run, length, Goes::Nowhere);
             return Ok(());
         }
@@ -177,7 +183,7 @@ impl<'a> Reader<'a> for Link<'a> {
             _ => {
                 let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
-                self.run_ends(took);
+                run_ends(&mut self.pipe, took);
                 self.unnamed_ends(took);
                 if let Some(read) = self.client.session.read.take() {
                     read.learn_cost(took, self.client.session.read_bytes + run.at as u64);
@@ -202,12 +208,17 @@ impl<'a> Reader<'a> for Link<'a> {
         // Replies to an extended query that a query string would not bring, or would bring later.
         let unsaid = match tag {
             back::NO_DATA => settled.entry.action == ReplyAction::Rows,
-            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
-                self.holds_back(&settled.entry, &run.input[run.at..], length)
-            }
-            back::PARAMETER_DESCRIPTION => {
-                self.holds_parameters(&settled.entry, &run.input[run.at..][..length])
-            }
+            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => holds_back(
+                &mut self.pipe.server.session,
+                &settled.entry,
+                &run.input[run.at..],
+                length,
+            ),
+            back::PARAMETER_DESCRIPTION => holds_parameters(
+                &mut self.pipe.server.session,
+                &settled.entry,
+                &run.input[run.at..][..length],
+            ),
             _ => false,
         };
         let described = settled.entry.kind == RequestKind::DescribeStatement && settled.done;
@@ -298,7 +309,7 @@ impl Link<'_> {
 
     #[inline(never)]
     fn release_held(&mut self, run: &mut ServerInput<'_>) {
-        if let Some(held) = self.held_replies() {
+        if let Some(held) = held_replies(&mut self.pipe.server.session) {
             self.flush(run);
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);
         }
@@ -341,12 +352,14 @@ impl Link<'_> {
             }
             (back::PARSE_COMPLETE, _) => {
                 let id = settled.entry.statement;
-                self.for_client_statement(id, |statement| statement.held.cached().accept());
+                for_client_statement(&mut self.client.session.statements, id, |statement| {
+                    statement.held.cached().accept()
+                });
             }
-            (back::BIND_COMPLETE, _) => self.run_is_bound(),
-            (back::PARAMETER_DESCRIPTION, _) => self.parameters_described(body),
+            (back::BIND_COMPLETE, _) => run_is_bound(&mut self.pipe.server.session),
+            (back::PARAMETER_DESCRIPTION, _) => parameters_described(&mut self.pipe, body),
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
-                self.run_is_described();
+                run_is_described(&mut self.pipe.server.session);
                 self.described(&settled.entry, settled.seq, body);
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribePortal) => {
