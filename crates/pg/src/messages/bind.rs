@@ -10,6 +10,7 @@ use std::rc::Rc;
 use refrain_wire::front::Bind;
 use refrain_wire::write;
 
+use crate::autoprepare::unnamed::begin_expected;
 use crate::messages::check::Use;
 use crate::messages::fits::{Fit, fit};
 use crate::messages::meaning::statement_of;
@@ -23,8 +24,10 @@ use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
 use crate::relay::look::{suspect, suspect_prepared};
 use crate::relay::message::{Message, Next};
+use crate::relay::pipe::Pipeline;
 use crate::relay::to_server::rewritten_header;
 use crate::relay::writes::sends_statement;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
@@ -63,9 +66,9 @@ impl Link<'_> {
         let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
         self.client.session.evidence.bind(bind.portal, calls);
         let alone = self.pipe.server.session.outstanding.syncs_settings();
-        let called = self.called(bind.statement, &cached, fit);
+        let called = called(&mut self.pipe, &mut self.client.session, bind.statement, &cached, fit);
         if bind.statement.is_empty() {
-            self.begin_expected(called, alone);
+            begin_expected(&mut self.pipe, &mut self.client.session, called, alone);
         }
         let from = called.generation();
         let of_unnamed = (from.is_none() || bind.statement.is_empty()).then_some(bind.portal);
@@ -81,28 +84,36 @@ impl Link<'_> {
         );
         Ok(self.pass_missing(message))
     }
+}
 
-    /// Returns the server's name of a statement that the client calls `name`. Sends a Parse first
-    /// if the server lacks the statement.
-    #[inline]
-    fn called(&mut self, name: &[u8], cached: &Rc<CachedStatement>, fit: Fit) -> Called {
-        cached.count_use();
-        let called = match fit {
-            Fit::Has(called) => called,
-            Fit::Checked(called) => return called,
-            Fit::Lacks | Fit::Stale(_) => {
-                return prepare_for(&mut self.pipe, &self.client.session.settings, name, cached);
-            }
-        };
-        // A second use makes the statement worth a name on servers (E88), also where this server
-        // still has it unnamed.
-        if called == Called::Unnamed && !name.is_empty() {
-            cached.used();
+/// Returns the server's name of a statement that the client calls `name`. Sends a Parse first
+/// if the server lacks the statement.
+#[inline]
+fn called(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    name: &[u8],
+    cached: &Rc<CachedStatement>,
+    fit: Fit,
+) -> Called {
+    cached.count_use();
+    let called = match fit {
+        Fit::Has(called) => called,
+        Fit::Checked(called) => return called,
+        Fit::Lacks | Fit::Stale(_) => {
+            return prepare_for(pipe, &session.settings, name, cached);
         }
-        self.pipe.count_hit();
-        called
+    };
+    // A second use makes the statement worth a name on servers (E88), also where this server
+    // still has it unnamed.
+    if called == Called::Unnamed && !name.is_empty() {
+        cached.used();
     }
+    pipe.count_hit();
+    called
+}
 
+impl Link<'_> {
     /// Sends the Bind with the server's name of the statement. All bytes behind the names stay as
     /// they are.
     #[inline]
@@ -131,7 +142,7 @@ impl Link<'_> {
     /// Passes on a Bind of a statement that the client has not prepared. The server answers it with
     /// its own error (E34), so that the transaction fails as it would without Refrain.
     fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
-        self.hide_unnamed(bind.statement);
+        hide_unnamed(&mut self.pipe, bind.statement);
         self.pipe.sends_unknown();
         if self.client.session.pins.has(Pins::PREPARED) {
             suspect_prepared(&mut self.pipe, &mut self.client.session);
@@ -151,23 +162,24 @@ impl Link<'_> {
         );
         self.pass_missing(message)
     }
+}
 
-    /// Closes the server's unnamed statement if the message names the unnamed statement. The client
-    /// has none, so the server's belongs to another client, whose statement would run otherwise
-    /// (E16).
-    pub(crate) fn hide_unnamed(&mut self, name: &[u8]) {
-        let unnamed = self.pipe.server.session.statements.unnamed();
-        // An earlier Close of it may still be skipped, behind an error.
-        let may_be =
-            unnamed.id != 0 || self.pipe.server.session.outstanding.is_unsettled(unnamed.segment);
-        if name.is_empty() && may_be {
-            write::close_statement(self.pipe.out(), b"");
-            let seq = self.pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
-            let none = Unnamed::none_since(self.pipe.server.session.outstanding.segment());
-            self.pipe.server.session.statements.replace_unnamed(seq, none);
-        }
+/// Closes the server's unnamed statement if the message names the unnamed statement. The client
+/// has none, so the server's belongs to another client, whose statement would run otherwise
+/// (E16).
+pub(crate) fn hide_unnamed(pipe: &mut Pipeline<'_>, name: &[u8]) {
+    let unnamed = pipe.server.session.statements.unnamed();
+    // An earlier Close of it may still be skipped, behind an error.
+    let may_be = unnamed.id != 0 || pipe.server.session.outstanding.is_unsettled(unnamed.segment);
+    if name.is_empty() && may_be {
+        write::close_statement(pipe.out(), b"");
+        let seq = pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+        let none = Unnamed::none_since(pipe.server.session.outstanding.segment());
+        pipe.server.session.statements.replace_unnamed(seq, none);
     }
+}
 
+impl Link<'_> {
     /// Makes a Bind of a stale statement fail on the server. PostgreSQL reads the parameters before
     /// it sees that the columns have changed (`exec_bind_message`). So the Bind goes to a copy that
     /// takes the same parameters, if there is one, and the refusal stands behind that: an error of

@@ -18,11 +18,12 @@ use refrain_wire::tag::front;
 
 use crate::ground::name::Name;
 use crate::messages::fits::describe_portal;
+use crate::messages::malformed::refused;
 use crate::messages::named::{first_settings_by_name, lend_name};
 use crate::messages::simple_query::ends_early;
 use crate::messages::unmanaged::close_unmanaged;
 use crate::pipeline::outstanding::{
-    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
+    Copying, Outstanding, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop};
@@ -68,6 +69,22 @@ impl Link<'_> {
             self.client.inbox.expect(message.missing(), Rest::Nowhere);
         }
         Ok(used)
+    }
+
+    /// Passes on a message for which a handler would end the session, if PostgreSQL refuses it.
+    #[cold]
+    pub(crate) fn pass_malformed(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let outstanding = &self.pipe.server.session.outstanding;
+        match refused(message) {
+            Some(kind) if outstanding.copying() == Copying::No => {
+                if kind == RequestKind::Query {
+                    ends_early(&mut self.pipe, &mut self.client.session);
+                }
+                self.pipe.owe(OutstandingRequest::new(kind, ReplyAction::Forward));
+                Ok(self.pass(message))
+            }
+            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
+        }
     }
 
     /// Sends a message to its handler, unless the message has to wait or is ignored. `next` is the
@@ -171,7 +188,7 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         if message.header.body > 0 {
-            self.check_sync_with_body()?;
+            check_sync_with_body(&self.pipe.server.session.outstanding)?;
         }
         let seq = self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         if self.client.session.reading.unseen.is_some() {
@@ -179,19 +196,20 @@ impl Link<'_> {
         }
         Ok(self.pass(message))
     }
+}
 
-    /// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come
-    /// tell whether a COPY is under way.
-    #[cold]
-    fn check_sync_with_body(&self) -> Result<(), Stop> {
-        let outstanding = &self.pipe.server.session.outstanding;
-        match outstanding.copying() {
-            _ if !outstanding.is_empty() => Err(Stop::Replies),
-            Copying::No => Ok(()),
-            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
-        }
+/// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come
+/// tell whether a COPY is under way.
+#[cold]
+fn check_sync_with_body(outstanding: &Outstanding) -> Result<(), Stop> {
+    match outstanding.copying() {
+        _ if !outstanding.is_empty() => Err(Stop::Replies),
+        Copying::No => Ok(()),
+        _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
     }
+}
 
+impl Link<'_> {
     /// Handles Execute.
     pub(crate) fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;

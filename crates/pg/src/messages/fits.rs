@@ -10,16 +10,15 @@
 use std::rc::Rc;
 
 use refrain_wire::front::{Bind, Target};
-use refrain_wire::tag::{back, front};
-use refrain_wire::write;
+use refrain_wire::tag::front;
 
 use crate::messages::check::{Use, check_behind, may_check_behind};
 use crate::messages::prepare::prepare_for;
 use crate::messages::wait::{is_foreign, unnamed_is};
-use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind};
+use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
 use crate::relay::described::differs;
-use crate::relay::link::{Link, Stop};
+use crate::relay::link::Stop;
 use crate::relay::message::Message;
 use crate::relay::pipe::Pipeline;
 use crate::state::client::ClientSession;
@@ -256,28 +255,6 @@ pub(crate) fn ask_of_copy(pipe: &mut Pipeline<'_>, statement: &Statement) {
     if let Some(slot) = slot.filter(|slot| unknown(&slot.found)) {
         let called = Called::Named(slot.generation);
         pipe.ask_columns(called, statement);
-    }
-}
-
-impl Link<'_> {
-    /// Answers a Describe in a failed transaction, of a statement that the server lacks. PostgreSQL
-    /// answers it for a statement without rows: the parameters take no look at the catalogue. The
-    /// server cannot answer, since it would refuse the Parse. True if Refrain has answered.
-    pub(crate) fn describe_in_failed_transaction(
-        &mut self,
-        cached: &CachedStatement,
-    ) -> Result<bool, Stop> {
-        let Some(parameters) = cached.parameters() else { return Ok(false) };
-        let outstanding = &self.pipe.server.session.outstanding;
-        if !outstanding.has_failed() {
-            return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
-        }
-        // Nothing is outstanding, so the reply may go at once.
-        let out = self.pipe.ports.out(self.client.conn());
-        write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
-        self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
-        cached.count_use();
-        Ok(true)
     }
 }
 

@@ -19,6 +19,7 @@ use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
 
+use crate::autoprepare::unnamed::parse_way;
 use crate::ground::name::Name;
 use crate::messages::fits::{ask_behind_parse, ask_of_copy};
 use crate::messages::named::{intern_parse, parse_by_name};
@@ -33,7 +34,9 @@ use crate::relay::copies::Called;
 use crate::relay::learn::know_settings;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
+use crate::relay::pipe::Pipeline;
 use crate::relay::unread::watch_parse;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::of_core::CachedStatement;
@@ -68,7 +71,7 @@ impl Link<'_> {
         }
         // `get` notes a long name, which an error repeats in full.
         if self.client.session.statements.get(parse.name).is_some() {
-            return self.parse_again(message, &parse);
+            return parse_again(&mut self.pipe, &mut self.client.session, message, &parse);
         }
         // An earlier segment may still undo a Close: the name may be taken after all.
         let outstanding = &self.pipe.server.session.outstanding;
@@ -87,7 +90,7 @@ impl Link<'_> {
             parse_by_name(&mut self.pipe, &mut self.client.session, &parse, &cached, next);
             return Ok(message.bytes.len());
         }
-        let known = self.parse_is_known(&cached)?;
+        let known = parse_is_known(&mut self.pipe, &cached)?;
         let seq = if known {
             self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
@@ -124,7 +127,14 @@ impl Link<'_> {
         next: &[u8],
     ) -> Result<usize, Stop> {
         let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
-        let way = self.parse_way(message, &cached, next)?;
+        let way = parse_way(
+            self.client.conn(),
+            &mut self.pipe,
+            &mut self.client.session,
+            message,
+            &cached,
+            next,
+        )?;
         self.pipe.pool().counters.protocol.client_parses += 1;
         let outstanding = &self.pipe.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
@@ -156,44 +166,47 @@ impl Link<'_> {
         }
         Ok(message.bytes.len())
     }
+}
 
-    /// Handles Parse of a name that the client has already given. PostgreSQL first analyses the
-    /// text and then refuses the name (42P05). Refrain makes the server do just that: it sends the
-    /// new text under an internal name that is taken (E4).
-    fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
-        wait_until_settled(&self.pipe.server.session.outstanding, &self.client.session.statements)?;
-        let Some(old) = self.client.session.statements.named(parse.name) else {
-            return Err(Stop::Replies);
-        };
-        let id = old.held.cached().statement.id;
-        let name = self.pipe.core_state.shared.protocol.registry.internal();
-        self.pipe.take_name(&name);
-        write::parse(self.pipe.out(), &name, parse.tail);
-        self.pipe.owe(
-            OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
-                .about(id)
-                .called(parse.name),
-        );
-        Ok(message.bytes.len())
+/// Handles Parse of a name that the client has already given. PostgreSQL first analyses the
+/// text and then refuses the name (42P05). Refrain makes the server do just that: it sends the
+/// new text under an internal name that is taken (E4).
+fn parse_again(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    message: &Message<'_>,
+    parse: &Parse<'_>,
+) -> Result<usize, Stop> {
+    wait_until_settled(&pipe.server.session.outstanding, &session.statements)?;
+    let Some(old) = session.statements.named(parse.name) else {
+        return Err(Stop::Replies);
+    };
+    let id = old.held.cached().statement.id;
+    let name = pipe.core_state.shared.protocol.registry.internal();
+    pipe.take_name(&name);
+    write::parse(pipe.out(), &name, parse.tail);
+    pipe.owe(
+        OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
+            .about(id)
+            .called(parse.name),
+    );
+    Ok(message.bytes.len())
+}
+
+/// Whether Refrain can answer a Parse of this statement by a fake reply: the server has it, and
+/// would accept a Parse.
+fn parse_is_known(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> Result<bool, Stop> {
+    let statement = &cached.statement;
+    if pipe.server.session.has(statement).is_none() {
+        return Ok(false);
     }
-
-    /// Whether Refrain can answer a Parse of this statement by a fake reply: the server has it, and
-    /// would accept a Parse.
-    fn parse_is_known(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
-        let statement = &cached.statement;
-        if self.pipe.server.session.has(statement).is_none() {
-            return Ok(false);
-        }
-        let outstanding = &self.pipe.server.session.outstanding;
-        // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
-        // the transaction (E3).
-        match outstanding.status() {
-            Status::Idle if !outstanding.may_have_failed() => Ok(true),
-            Status::Transaction if !outstanding.has_unsettled() => Ok(true),
-            Status::Failed if outstanding.is_empty() => {
-                Ok(statement.scan.kind == Kind::TransactionEnd)
-            }
-            Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Replies),
-        }
+    let outstanding = &pipe.server.session.outstanding;
+    // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
+    // the transaction (E3).
+    match outstanding.status() {
+        Status::Idle if !outstanding.may_have_failed() => Ok(true),
+        Status::Transaction if !outstanding.has_unsettled() => Ok(true),
+        Status::Failed if outstanding.is_empty() => Ok(statement.scan.kind == Kind::TransactionEnd),
+        Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Replies),
     }
 }

@@ -7,13 +7,10 @@ use std::sync::Arc;
 use crate::ground::ids::EnvId;
 use crate::ground::name::Name;
 use crate::messages::wait::is_foreign;
-use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::pipeline::outstanding::{Purpose, ReplyAction};
 use crate::relay::copies::Called;
-use crate::relay::link::Link;
-use crate::relay::message::Message;
 use crate::relay::pipe::Pipeline;
 use crate::settings::session::{self, Settings};
-use crate::state::client::pins::Pins;
 use crate::state::client::settings::ClientSettings;
 use crate::state::client::statements::ClientStatements;
 use crate::statements::of_core::CachedStatement;
@@ -124,25 +121,6 @@ pub(crate) fn is_over_quota(
     let options = &pipe.core_state.pool_in_use(pipe.server.pool()).settings.options;
     let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
     !statements.have_room(bytes, bounds)
-}
-
-impl Link<'_> {
-    /// Passes a Parse on unchanged: the client's statements are not managed, or the text is too
-    /// large to be kept (E13).
-    pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
-        if self.client.session.statements.are_managed() {
-            // The statement exists on this server alone, so the client keeps the server.
-            self.client.session.pins.pin(Pins::PREPARED);
-            self.client.session.suspicion.prepare_anything();
-            self.client.session.statements.drop_unnamed();
-            self.pipe.server.session.statements.forget_unnamed();
-            self.pipe.pool().counters.protocol.statements_not_kept += 1;
-        }
-        self.pipe.server.session.soil();
-        self.pipe.pool().counters.protocol.server_parses += 1;
-        self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
-        self.pass(message)
-    }
 }
 
 /// Prepares a statement under the settings of its Parse, which decide what its text means

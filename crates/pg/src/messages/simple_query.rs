@@ -11,6 +11,7 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
+use crate::autoprepare::send::autoprepare;
 use crate::ground::name::Name;
 use crate::messages::check::Use;
 use crate::messages::fits::{Fit, fit};
@@ -46,7 +47,7 @@ impl Link<'_> {
         }
         // Refrain has put a Parse in front of this very query, and the server has refused it.
         // PostgreSQL would have refused the query in its place (E33).
-        if self.is_refused_ahead()? {
+        if is_refused_ahead(&mut self.pipe, &mut self.client.session)? {
             return Ok(self.end_refused(message));
         }
         let text = match message.complete {
@@ -65,7 +66,7 @@ impl Link<'_> {
         if !self.client.session.statements.are_managed() {
             self.query_unmanaged(text, &scan);
         }
-        if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
+        if scan.traits.contains(Traits::PREPARE) && refuses_prepare(&mut self.pipe) {
             return Ok(refuse(&mut self.pipe, message, RequestKind::Query, Refusal::Prepare));
         }
         let mut lent = match self.client.session.statements.are_managed() {
@@ -73,7 +74,14 @@ impl Link<'_> {
             false => Lent::default(),
         };
         let first_entry = self.pipe.server.session.outstanding.next_seq();
-        let autoprepared = self.autoprepare(message, text, &scan)?;
+        let autoprepared = autoprepare(
+            self.client.conn(),
+            &mut self.pipe,
+            &mut self.client.session,
+            message,
+            text,
+            &scan,
+        )?;
         let calls = suspect(&mut self.pipe, &mut self.client.session, &scan);
         if let Some(used) = autoprepared {
             let sent = first_entry..self.pipe.server.session.outstanding.next_seq();
@@ -175,10 +183,10 @@ impl Link<'_> {
         };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
-        if !self.fits_query(&folded, &cached)? {
+        if !fits_query(&mut self.pipe, &mut self.client.session, &folded, &cached)? {
             return Ok(Some(refuse(&mut self.pipe, message, RequestKind::Query, Refusal::Stale)));
         }
-        self.prepare_ahead(&cached)?;
+        prepare_ahead(&mut self.pipe, &mut self.client.session, &cached)?;
         let range = start..start + span.len();
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
             note_settings(
@@ -218,7 +226,8 @@ impl Link<'_> {
             drop(self.client.session.statements.remove(name));
             return self.answer(message, FakeReply::Deallocate);
         }
-        let seq = self.ask_instead(FakeReply::Deallocate, traits);
+        let seq =
+            ask_instead(&mut self.pipe, &mut self.client.session, FakeReply::Deallocate, traits);
         self.close_name(name, seq);
         message.bytes.len()
     }
@@ -241,7 +250,8 @@ impl Link<'_> {
             self.client.session.statements.forget_named();
             return Ok(Some(self.answer(message, FakeReply::DeallocateAll)));
         }
-        let seq = self.ask_instead(FakeReply::DeallocateAll, traits);
+        let seq =
+            ask_instead(&mut self.pipe, &mut self.client.session, FakeReply::DeallocateAll, traits);
         bar(&mut self.client.session.reading, seq, traits, 1, None);
         Ok(Some(message.bytes.len()))
     }
@@ -254,64 +264,78 @@ impl Link<'_> {
         write::ready(out, self.pipe.server.session.outstanding.status());
         message.bytes.len()
     }
+}
 
-    /// Makes the server run `SELECT ''` in place of a query that Refrain answers. Within a
-    /// transaction any query string has side effects: it drops the unnamed portal, takes the
-    /// snapshot, and commits what was run without a Sync.
-    fn ask_instead(&mut self, made: FakeReply, traits: Traits) -> Seq {
-        forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
-        write::query(self.pipe.out(), b"SELECT ''");
-        self.pipe.owe(
-            OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits),
-        )
+/// Makes the server run `SELECT ''` in place of a query that Refrain answers. Within a
+/// transaction any query string has side effects: it drops the unnamed portal, takes the
+/// snapshot, and commits what was run without a Sync.
+fn ask_instead(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    made: FakeReply,
+    traits: Traits,
+) -> Seq {
+    forget_unnamed(pipe, &mut session.statements);
+    write::query(pipe.out(), b"SELECT ''");
+    pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits))
+}
+
+/// Whether the statement that a query runs by this name returns the columns that the client's
+/// Parse found (E67). If that is not known, asks the server, and the query waits.
+fn fits_query(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    name: &[u8],
+    cached: &Rc<CachedStatement>,
+) -> Result<bool, Stop> {
+    if pipe.server.session.has(&cached.statement).is_none() {
+        wait_for_reading(pipe, session, cached)?;
     }
-
-    /// Whether the statement that a query runs by this name returns the columns that the client's
-    /// Parse found (E67). If that is not known, asks the server, and the query waits.
-    fn fits_query(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Result<bool, Stop> {
-        if self.pipe.server.session.has(&cached.statement).is_none() {
-            wait_for_reading(&mut self.pipe, &self.client.session, cached)?;
+    // SQL needs a name for it, so it is worth one.
+    cached.used();
+    let open = pipe.server.session.outstanding.is_open();
+    let fit = fit(pipe, session, name, cached, &Use::Query);
+    if fit.is_err() {
+        // A Parse that fails must not make the server skip the query.
+        if pipe.server.session.outstanding.is_open() && !open {
+            pipe.end_segment(Purpose::Prepare);
         }
-        // SQL needs a name for it, so it is worth one.
-        cached.used();
-        let open = self.pipe.server.session.outstanding.is_open();
-        let fit = fit(&mut self.pipe, &mut self.client.session, name, cached, &Use::Query);
-        if fit.is_err() {
-            // A Parse that fails must not make the server skip the query.
-            if self.pipe.server.session.outstanding.is_open() && !open {
-                self.pipe.end_segment(Purpose::Prepare);
-            }
-            self.client.session.reading.prepare_ahead();
-        }
-        Ok(!matches!(fit?, Fit::Stale(_)))
+        session.reading.prepare_ahead();
     }
+    Ok(!matches!(fit?, Fit::Stale(_)))
+}
 
-    /// Prepares a statement that the query names, and waits for the reply if a segment is open. If
-    /// that Parse failed amid a segment, PostgreSQL would skip the query and everything behind it
-    /// up to a Sync, which it does not do for the client's query alone.
-    fn prepare_ahead(&mut self, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
-        let lacks = self.pipe.server.session.has(&cached.statement).is_none();
-        if lacks {
-            wait_for_reading(&mut self.pipe, &self.client.session, cached)?;
-        }
-        if lacks && self.pipe.server.session.outstanding.is_open() {
-            self.client.session.reading.prepare_ahead();
-            ensure_named(&mut self.pipe, &self.client.session.settings, cached);
-            return Err(Stop::Replies);
-        }
-        Ok(())
+/// Prepares a statement that the query names, and waits for the reply if a segment is open. If
+/// that Parse failed amid a segment, PostgreSQL would skip the query and everything behind it
+/// up to a Sync, which it does not do for the client's query alone.
+fn prepare_ahead(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    cached: &Rc<CachedStatement>,
+) -> Result<(), Stop> {
+    let lacks = pipe.server.session.has(&cached.statement).is_none();
+    if lacks {
+        wait_for_reading(pipe, session, cached)?;
     }
-
-    /// Whether the server has refused the Parse that Refrain put in front of this query. Waits
-    /// while that is not known.
-    fn is_refused_ahead(&mut self) -> Result<bool, Stop> {
-        if self.client.session.reading.ahead() == Ahead::Nothing {
-            return Ok(false);
-        }
-        wait_until_quiet(&self.pipe.server.session.outstanding)?;
-        Ok(self.client.session.reading.end_ahead())
+    if lacks && pipe.server.session.outstanding.is_open() {
+        session.reading.prepare_ahead();
+        ensure_named(pipe, &session.settings, cached);
+        return Err(Stop::Replies);
     }
+    Ok(())
+}
 
+/// Whether the server has refused the Parse that Refrain put in front of this query. Waits
+/// while that is not known.
+fn is_refused_ahead(pipe: &mut Pipeline<'_>, session: &mut ClientSession) -> Result<bool, Stop> {
+    if session.reading.ahead() == Ahead::Nothing {
+        return Ok(false);
+    }
+    wait_until_quiet(&pipe.server.session.outstanding)?;
+    Ok(session.reading.end_ahead())
+}
+
+impl Link<'_> {
     /// Ends a query whose Parse, in a segment of its own, the server has refused. The client has
     /// got that error; now it gets ReadyForQuery.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
@@ -388,12 +412,12 @@ impl Link<'_> {
             statements.closed(seq, name.clone(), old, outstanding);
         }
     }
+}
 
-    /// Whether the option `sql_prepare` refuses PREPARE (E50). A session pool allows it: there the
-    /// client keeps its server.
-    fn refuses_prepare(&mut self) -> bool {
-        let options = &self.pipe.pool().settings.options;
-        options.sql_prepare == refrain_config::SqlPrepare::Error
-            && options.pool_mode != refrain_config::PoolMode::Session
-    }
+/// Whether the option `sql_prepare` refuses PREPARE (E50). A session pool allows it: there the
+/// client keeps its server.
+fn refuses_prepare(pipe: &mut Pipeline<'_>) -> bool {
+    let options = &pipe.pool().settings.options;
+    options.sql_prepare == refrain_config::SqlPrepare::Error
+        && options.pool_mode != refrain_config::PoolMode::Session
 }

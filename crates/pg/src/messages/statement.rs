@@ -1,8 +1,10 @@
 //! Describe and Close of a prepared statement, and Close of a portal that a DEALLOCATE names.
 
+use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::ground::name::Name;
+use crate::messages::bind::hide_unnamed;
 use crate::messages::check::Use;
 use crate::messages::fits::{Fit, fit};
 use crate::messages::meaning::statement_of;
@@ -11,12 +13,35 @@ use crate::messages::prepare::{not_ours, prepare_for};
 use crate::messages::refuse::refuse;
 use crate::messages::unmanaged::close_unmanaged;
 use crate::messages::wait::wait_until_settled;
-use crate::pipeline::outstanding::{OutstandingRequest, Refusal, ReplyAction, RequestKind};
+use crate::pipeline::outstanding::{
+    FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
+};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::statements::of_client::ByName;
+use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {
+    /// Answers a Describe in a failed transaction, of a statement that the server lacks. PostgreSQL
+    /// answers it for a statement without rows: the parameters take no look at the catalogue. The
+    /// server cannot answer, since it would refuse the Parse. True if Refrain has answered.
+    pub(crate) fn describe_in_failed_transaction(
+        &mut self,
+        cached: &CachedStatement,
+    ) -> Result<bool, Stop> {
+        let Some(parameters) = cached.parameters() else { return Ok(false) };
+        let outstanding = &self.pipe.server.session.outstanding;
+        if !outstanding.has_failed() {
+            return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
+        }
+        // Nothing is outstanding, so the reply may go at once.
+        let out = self.pipe.ports.out(self.client.conn());
+        write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
+        self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
+        cached.count_use();
+        Ok(true)
+    }
+
     /// Handles Describe of a statement.
     pub(crate) fn describe_statement(
         &mut self,
@@ -29,7 +54,7 @@ impl Link<'_> {
             return Ok(self.pass(message));
         }
         let Some(cached) = statement_of(&mut self.pipe, &mut self.client.session, name)? else {
-            self.hide_unnamed(name);
+            hide_unnamed(&mut self.pipe, name);
             let safe = not_ours(&self.pipe, name);
             write::describe_statement(self.pipe.out(), &safe);
             self.pipe

@@ -28,6 +28,23 @@ use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {
+    /// Passes a Parse on unchanged: the client's statements are not managed, or the text is too
+    /// large to be kept (E13).
+    pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
+        if self.client.session.statements.are_managed() {
+            // The statement exists on this server alone, so the client keeps the server.
+            self.client.session.pins.pin(Pins::PREPARED);
+            self.client.session.suspicion.prepare_anything();
+            self.client.session.statements.drop_unnamed();
+            self.pipe.server.session.statements.forget_unnamed();
+            self.pipe.pool().counters.protocol.statements_not_kept += 1;
+        }
+        self.pipe.server.session.soil();
+        self.pipe.pool().counters.protocol.server_parses += 1;
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
+        self.pass(message)
+    }
+
     /// Passes a Parse on, and remembers its text unless it is too long.
     pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let most = self.pipe.pool().settings.options.max_client_statement_bytes;

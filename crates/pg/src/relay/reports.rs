@@ -6,9 +6,11 @@ use refrain_wire::back as read;
 
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::pipeline::purposes::Reports;
+use crate::relay::follow::{explains_settings, learn_defaults, suspect_defaults};
 use crate::relay::learn::keeps_settings;
 use crate::relay::link::Link;
 use crate::relay::look::{look_row, looked};
+use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
 use crate::relay::run::held_notices;
 use crate::results::filling::reported_age;
@@ -17,6 +19,7 @@ use crate::settings::guard::GUARDED;
 use crate::settings::queries::UNSET;
 use crate::settings::session::{AGE_REPORT, is_settable};
 use crate::settings::value;
+use crate::state::client::ClientSession;
 use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -43,9 +46,10 @@ impl Link<'_> {
         // A new default does not change a setting that the client has made itself, though the
         // server may have had its default in place of the client's value.
         let by_default = self.pipe.server.session.settings.is_default(name);
-        let follows =
-            by_default && self.client.session.settings.owns(name) && !self.explains_settings();
-        let held = self.is_held(name) || follows;
+        let follows = by_default
+            && self.client.session.settings.owns(name)
+            && !explains_settings(&self.pipe.server.session, &self.client.session);
+        let held = is_held(&self.pipe, &self.client.session, name) || follows;
         let client = (!held).then_some(&**self.client.session.settings.expected());
         match self.pipe.server.session.settings.report(name, value, client) {
             Some(true) => Ok(Goes::On),
@@ -65,7 +69,12 @@ impl Link<'_> {
     #[inline(never)]
     fn record_reported(&mut self) {
         let Some(reported) = self.pipe.server.session.settings.take_reported() else { return };
-        self.suspect_defaults(reported.by_server());
+        suspect_defaults(
+            self.client.conn(),
+            &mut self.pipe,
+            &mut self.client.session,
+            reported.by_server(),
+        );
         let settings = &mut self.pipe.server.session.settings;
         settings.were_reported(&reported, |edit| intern_settings(self.pipe.core_state, edit));
         let database = self.pipe.server.session.settings.encoding();
@@ -76,18 +85,19 @@ impl Link<'_> {
             keeps_settings(&mut self.pipe, &mut self.client.session);
         }
     }
+}
 
-    /// Whether the client hears of this setting later: a RESET is under way, behind which Refrain
-    /// restores it.
-    fn is_held(&self, name: &[u8]) -> bool {
-        let later = |entry: &OutstandingRequest| {
-            let own = entry.action.own().is_some_and(|own| own.reports == Reports::Later);
-            own || entry.action == ReplyAction::Held || restores(entry)
-        };
-        self.pipe.server.session.outstanding.front().is_some_and(later)
-            && self.client.session.settings.begin_with(name)
-    }
+/// Whether the client hears of this setting later: a RESET is under way, behind which Refrain
+/// restores it.
+fn is_held(pipe: &Pipeline<'_>, session: &ClientSession, name: &[u8]) -> bool {
+    let later = |entry: &OutstandingRequest| {
+        let own = entry.action.own().is_some_and(|own| own.reports == Reports::Later);
+        own || entry.action == ReplyAction::Held || restores(entry)
+    };
+    pipe.server.session.outstanding.front().is_some_and(later) && session.settings.begin_with(name)
+}
 
+impl Link<'_> {
     /// Reads a row that answers the query for settings: a setting that was set in the session, and
     /// its value.
     pub(crate) fn read_settings_row(&mut self, body: &[u8]) {
@@ -130,7 +140,7 @@ impl Link<'_> {
         }
         let intern = |edit| intern_settings(self.pipe.core_state, edit);
         let before = self.client.session.settings.were_read(edit, intern);
-        self.learn_defaults(unset.iter());
+        learn_defaults(self.client.conn(), &mut self.pipe, &mut self.client.session, unset.iter());
         looked(&mut self.pipe, &mut self.client.session, Some(&before));
         self.client.session.settings.reading_ends(settled);
     }

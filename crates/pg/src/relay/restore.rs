@@ -7,12 +7,12 @@
 //! rest of a long text. Behind such code the query restores all startup settings that the session
 //! does not have as its own, at the end of the segment.
 
+use refrain_pool::Conn;
 use refrain_sql::{ANY_PARAMETER, Kind, Scan, Traits};
 use refrain_wire::back::{self as read, Status};
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
-use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::settings::queries::Restores;
 use crate::settings::value;
@@ -151,26 +151,23 @@ pub(crate) fn restores_again(
     true
 }
 
-impl Link<'_> {
-    /// Sends ParameterStatus for the client's startup settings whose values have changed.
-    pub(crate) fn tell_settings(&mut self) {
-        let Some(server_parameters) = self.pipe.pool().shared.protocol.server_parameters() else {
-            return;
-        };
-        let settings = &self.client.session.settings;
-        if !settings.have_startup() {
-            return;
-        }
-        let mut edit = settings.expected().edit();
-        // The names of PostgreSQL's reports, since `Settings` has them in lower case.
-        for (name, _) in server_parameters.iter().filter(|(name, _)| settings.begin_with(name)) {
-            let value = self.pipe.server.session.settings.current().get(name);
-            if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
-                let out = self.pipe.ports.out(self.client.conn());
-                write::parameter_status(out, name, value::bytes(value));
-                edit.set(name, value);
-            }
-        }
-        self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
+/// Sends ParameterStatus for the client's startup settings whose values have changed.
+pub(crate) fn tell_settings(conn: Conn, pipe: &mut Pipeline<'_>, settings: &mut ClientSettings) {
+    let Some(server_parameters) = pipe.pool().shared.protocol.server_parameters() else {
+        return;
+    };
+    if !settings.have_startup() {
+        return;
     }
+    let mut edit = settings.expected().edit();
+    // The names of PostgreSQL's reports, since `Settings` has them in lower case.
+    for (name, _) in server_parameters.iter().filter(|(name, _)| settings.begin_with(name)) {
+        let value = pipe.server.session.settings.current().get(name);
+        if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
+            let out = pipe.ports.out(conn);
+            write::parameter_status(out, name, value::bytes(value));
+            edit.set(name, value);
+        }
+    }
+    settings.expect(intern_settings(pipe.core_state, edit));
 }

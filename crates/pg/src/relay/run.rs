@@ -5,6 +5,7 @@
 //! error, or none. Within a transaction the error stands, and its position is that in the client's
 //! text.
 
+use refrain_pool::Conn;
 use refrain_sql::normalize::{Plan, Span};
 use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
@@ -14,10 +15,11 @@ use crate::normalized::compare_times::Turn;
 use crate::normalized::query::{Place, Refused};
 use crate::normalized::run::{Again, Run};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
-use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::relay::resend::{is_refused, may_be_repeated};
 use crate::relay::to_server::forget_unnamed;
+use crate::state::client::ClientSession;
+use crate::state::client::settings::ClientSettings;
 use crate::state::server::ServerSession;
 use crate::statements::statement::is_stale;
 
@@ -87,34 +89,37 @@ pub(crate) fn held_notices(server: &mut ServerSession) -> Option<Vec<u8>> {
     server.front.run.take_notices()
 }
 
-impl Link<'_> {
-    /// Handles an error of a statement that ran in place of a text. True if the text now runs by
-    /// the simple protocol.
-    pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
-        let Some(run) = self.pipe.server.session.front.run.under_way() else { return false };
-        let repeated = run.may_be_repeated(fields);
-        let (place, unbound, amid) = (run.place(), run.is_unbound(), run.is_in_transaction());
-        let changed = unbound && refutes(&mut self.pipe, place, fields, !amid);
-        let notices =
-            held_notices(&mut self.pipe.server.session).filter(|_| !repeated).unwrap_or_default();
-        self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
-        if !repeated {
-            self.pipe.server.session.front.run.fail();
-            return false;
-        }
-        debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
-        let sqlstate = fields.sqlstate().first_chunk().copied();
-        let again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
-        self.pipe.server.session.front.run.repeat(again);
-        self.pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
-        forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
-        let out = self.pipe.ports.out(self.pipe.server.conn());
-        write::query(out, self.pipe.server.session.front.run.text());
-        self.pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
-        self.client.session.evidence.send_again();
-        self.pipe.pool().counters.protocol.auto_fallbacks += 1;
-        true
+/// Handles an error of a statement that ran in place of a text. True if the text now runs by
+/// the simple protocol.
+pub(crate) fn runs_again(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    entry: &OutstandingRequest,
+    fields: &Fields<'_>,
+) -> bool {
+    let Some(run) = pipe.server.session.front.run.under_way() else { return false };
+    let repeated = run.may_be_repeated(fields);
+    let (place, unbound, amid) = (run.place(), run.is_unbound(), run.is_in_transaction());
+    let changed = unbound && refutes(pipe, place, fields, !amid);
+    let notices = held_notices(&mut pipe.server.session).filter(|_| !repeated).unwrap_or_default();
+    pipe.ports.out(conn).extend_from_slice(&notices);
+    if !repeated {
+        pipe.server.session.front.run.fail();
+        return false;
     }
+    debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
+    let sqlstate = fields.sqlstate().first_chunk().copied();
+    let again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
+    pipe.server.session.front.run.repeat(again);
+    pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
+    forget_unnamed(pipe, &mut session.statements);
+    let out = pipe.ports.out(pipe.server.conn());
+    write::query(out, pipe.server.session.front.run.text());
+    pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
+    session.evidence.send_again();
+    pipe.pool().counters.protocol.auto_fallbacks += 1;
+    true
 }
 
 /// Whether the statement in place of a text has failed before it did anything. On a shared
@@ -192,37 +197,34 @@ pub(crate) fn ran(pipe: &mut Pipeline<'_>, ran: &Ran, took: u64) {
     }
 }
 
-impl Link<'_> {
-    /// Returns the fields of an error as they would be for the text that the client sent.
-    pub(crate) fn as_sent<'a>(
-        &self,
-        entry: &OutstandingRequest,
-        fields: &Fields<'a>,
-    ) -> Vec<(u8, Vec<u8>)> {
-        let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
-        let fields: Vec<_> = fields.iter().map(own).collect();
-        let front = &self.pipe.server.session.front;
-        let Some(run) = front.run.under_way().filter(|run| run.turn() == Turn::Prepared) else {
-            return fields;
-        };
-        let (text, utf8) =
-            (front.run.text(), self.client.session.settings.current().reads.encoding.is_utf8());
-        let plan = self
-            .pipe
-            .core_state
-            .peek_pool(self.pipe.server.pool())
-            .and_then(|pool| pool.protocol.normalized_queries.plan(run.place().key));
-        let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
-        as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
-    }
+/// Returns the fields of an error as they would be for the text that the client sent.
+pub(crate) fn as_client_sent<'a>(
+    pipe: &Pipeline<'_>,
+    settings: &ClientSettings,
+    entry: &OutstandingRequest,
+    fields: &Fields<'a>,
+) -> Vec<(u8, Vec<u8>)> {
+    let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
+    let fields: Vec<_> = fields.iter().map(own).collect();
+    let front = &pipe.server.session.front;
+    let Some(run) = front.run.under_way().filter(|run| run.turn() == Turn::Prepared) else {
+        return fields;
+    };
+    let (text, utf8) = (front.run.text(), settings.current().reads.encoding.is_utf8());
+    let plan = pipe
+        .core_state
+        .peek_pool(pipe.server.pool())
+        .and_then(|pool| pool.protocol.normalized_queries.plan(run.place().key));
+    let Some((plan, spans)) = plan.zip(spans(pipe, text)) else { return fields };
+    as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
+}
 
-    /// Returns the literals of a text of a normalized query.
-    fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
-        let mut spans = Vec::new();
-        let seed = self.pipe.core_state.shared.protocol.registry.seed();
-        refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
-        Some(spans)
-    }
+/// Returns the literals of a text of a normalized query.
+fn spans(pipe: &Pipeline<'_>, text: &[u8]) -> Option<Vec<Span>> {
+    let mut spans = Vec::new();
+    let seed = pipe.core_state.shared.protocol.registry.seed();
+    refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
+    Some(spans)
 }
 
 /// Returns the fields of an error about a statement, as they would be about the text. `bind` says

@@ -16,16 +16,17 @@ use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
 use crate::pipeline::purposes::{Done, Rows, Unasked};
-use crate::relay::described::parameters_described;
+use crate::relay::described::{described, parameters_described, refuse_behind};
 use crate::relay::effects::{completed, completed_specially, function_called};
+use crate::relay::follow::sync_settings_row;
 use crate::relay::knowledge::settings_are_reported;
 use crate::relay::link::{Link, for_client_statement, write_fake};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
 use crate::relay::reports::restores;
-use crate::relay::restore::{restored, restores_again, restores_behind};
+use crate::relay::restore::{restored, restores_again, restores_behind, tell_settings};
 use crate::relay::run::{held_replies, holds_back, holds_notice, run_ends, run_is_bound};
-use crate::relay::unnamed_run::{holds_parameters, run_is_described};
+use crate::relay::unnamed_run::{holds_parameters, run_is_described, unnamed_ends};
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
@@ -70,7 +71,9 @@ impl<'a> Reader<'a> for Link<'a> {
             self.release(run);
         }
         let goes = match header.tag {
-            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.may_pass(tag),
+            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => {
+                may_pass(&self.pipe, tag)
+            }
             tag => action(&self.pipe.server.session.outstanding.settle(tag)?.entry, tag),
         };
         let missing = header.message_bytes() - (run.input.len() - run.at);
@@ -90,7 +93,12 @@ impl<'a> Reader<'a> for Link<'a> {
         self.advance(run, length, action(&settled.entry, back::DATA_ROW));
         match settled.entry.action.own().map(|own| own.rows) {
             Some(Rows::Settings) => self.read_settings_row(body),
-            Some(Rows::Synced) => self.sync_settings_row(body),
+            Some(Rows::Synced) => sync_settings_row(
+                self.client.conn(),
+                &mut self.pipe,
+                &mut self.client.session,
+                body,
+            ),
             Some(Rows::Nothing) | None => {}
         }
         Ok(())
@@ -104,7 +112,7 @@ impl<'a> Reader<'a> for Link<'a> {
         body: &[u8],
     ) -> Result<(), Halt> {
         if tag == back::NOTICE_RESPONSE
-            && self.is_binding()
+            && is_binding(&self.pipe)
             && holds_notice(&mut self.pipe.server.session, body)
         {
             self.advance(run, length, Goes::Nowhere);
@@ -116,7 +124,7 @@ impl<'a> Reader<'a> for Link<'a> {
             // back.
             self.release(run);
         }
-        let goes = self.may_pass(tag);
+        let goes = may_pass(&self.pipe, tag);
         let end = run.at + length;
         if tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
             self.name_sender(run)?;
@@ -166,7 +174,7 @@ impl<'a> Reader<'a> for Link<'a> {
                 );
         if (restored || behind) && !held {
             self.flush(run);
-            self.tell_settings();
+            tell_settings(self.client.conn(), &mut self.pipe, &mut self.client.session.settings);
         }
         if self.client.session.settings.have_changed() {
             settings_are_reported(&self.pipe, &mut self.client.session.settings);
@@ -184,7 +192,7 @@ impl<'a> Reader<'a> for Link<'a> {
                 let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
                 run_ends(&mut self.pipe, took);
-                self.unnamed_ends(took);
+                unnamed_ends(&mut self.pipe, &mut self.client.session, took);
                 if let Some(read) = self.client.session.read.take() {
                     read.learn_cost(took, self.client.session.read_bytes + run.at as u64);
                 }
@@ -229,7 +237,12 @@ impl<'a> Reader<'a> for Link<'a> {
         if described && !self.pipe.server.session.expected.met {
             self.pipe.server.session.expected = Expected::ANYTHING;
             self.flush(run);
-            self.refuse_behind(&settled.entry);
+            refuse_behind(
+                self.client.conn(),
+                &mut self.pipe,
+                &mut self.client.session,
+                &settled.entry,
+            );
         }
         if let (ReplyAction::Instead(made), back::COMMAND_COMPLETE) = (settled.entry.action, tag) {
             self.flush(run);
@@ -292,12 +305,14 @@ impl Link<'_> {
             Done::Nothing | Done::Compared | Done::Reset => {}
         }
     }
+}
 
-    /// Decides whether the client gets a notice or a notification that comes now.
-    fn may_pass(&self, tag: u8) -> Goes {
-        self.pipe.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
-    }
+/// Decides whether the client gets a notice or a notification that comes now.
+fn may_pass(pipe: &Pipeline<'_>, tag: u8) -> Goes {
+    pipe.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
+}
 
+impl Link<'_> {
     /// Sends the replies of an autoprepared statement that were held back until it was known that
     /// no error follows.
     #[inline]
@@ -314,18 +329,19 @@ impl Link<'_> {
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);
         }
     }
+}
 
-    /// Whether the server is binding the values of an autoprepared statement.
-    fn is_binding(&self) -> bool {
-        let ours = ReplyAction::Skip(Purpose::Autoprepare);
-        self.pipe
-            .server
-            .session
-            .outstanding
-            .front()
-            .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
-    }
+/// Whether the server is binding the values of an autoprepared statement.
+fn is_binding(pipe: &Pipeline<'_>) -> bool {
+    let ours = ReplyAction::Skip(Purpose::Autoprepare);
+    pipe.server
+        .session
+        .outstanding
+        .front()
+        .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
+}
 
+impl Link<'_> {
     /// Learns from the contents of a reply: what a command did, what a statement returns.
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
@@ -360,10 +376,22 @@ impl Link<'_> {
             (back::PARAMETER_DESCRIPTION, _) => parameters_described(&mut self.pipe, body),
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
                 run_is_described(&mut self.pipe.server.session);
-                self.described(&settled.entry, settled.seq, body);
+                described(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    &settled.entry,
+                    settled.seq,
+                    body,
+                );
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribePortal) => {
-                self.described(&settled.entry, settled.seq, body);
+                described(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    &settled.entry,
+                    settled.seq,
+                    body,
+                );
             }
             _ => {}
         }

@@ -5,13 +5,13 @@
 //! again: PostgreSQL may have refused the plan of an older schema, which a new Parse would not
 //! have had. Within a transaction the error stands.
 
+use refrain_pool::Conn;
 use refrain_wire::back::Fields;
 use refrain_wire::front;
 
 use crate::normalized::run::Again;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
-use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
 use crate::relay::run::{Ran, held_replies, ran, refutes};
@@ -19,40 +19,35 @@ use crate::state::client::ClientSession;
 use crate::state::server::ServerSession;
 use crate::statements::statement::Statement;
 
-impl Link<'_> {
-    /// Handles an error while an unnamed statement runs. True if the client's messages now run as
-    /// they were sent.
-    pub(crate) fn unnamed_runs_again(
-        &mut self,
-        entry: &OutstandingRequest,
-        fields: &Fields<'_>,
-    ) -> bool {
-        let session = &self.pipe.server.session;
-        let Some(run) = session.front.unnamed.under_way() else { return false };
-        let place = run.place;
-        let alone = run.repeats.is_some();
-        let refused = is_refused(run, entry);
-        let repeats = run
-            .repeats
-            .clone()
-            .filter(|_| refused && may_be_repeated(run, &session.outstanding, fields));
-        let changed = refused && refutes(&mut self.pipe, place, fields, alone);
-        let sqlstate = fields.sqlstate().first_chunk().copied();
-        if let (Some(statement), Some(sqlstate)) = (repeats, sqlstate)
-            && repeat(
-                &mut self.pipe,
-                &mut self.client.session,
-                &statement,
-                Again { sqlstate, changed },
-            )
-        {
-            return true;
-        }
-        let held = held_replies(&mut self.pipe.server.session).unwrap_or_default();
-        self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);
-        self.pipe.server.session.front.unnamed.fail();
-        false
+/// Handles an error while an unnamed statement runs. True if the client's messages now run as
+/// they were sent.
+pub(crate) fn unnamed_runs_again(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    entry: &OutstandingRequest,
+    fields: &Fields<'_>,
+) -> bool {
+    let server = &pipe.server.session;
+    let Some(run) = server.front.unnamed.under_way() else { return false };
+    let place = run.place;
+    let alone = run.repeats.is_some();
+    let refused = is_refused(run, entry);
+    let repeats = run
+        .repeats
+        .clone()
+        .filter(|_| refused && may_be_repeated(run, &server.outstanding, fields));
+    let changed = refused && refutes(pipe, place, fields, alone);
+    let sqlstate = fields.sqlstate().first_chunk().copied();
+    if let (Some(statement), Some(sqlstate)) = (repeats, sqlstate)
+        && repeat(pipe, session, &statement, Again { sqlstate, changed })
+    {
+        return true;
     }
+    let held = held_replies(&mut pipe.server.session).unwrap_or_default();
+    pipe.ports.out(conn).extend_from_slice(&held);
+    pipe.server.session.front.unnamed.fail();
+    false
 }
 
 /// Notes that the server has described a statement: from now on the client has replies.
@@ -107,21 +102,15 @@ fn repeat(
     true
 }
 
-impl Link<'_> {
-    /// Ends an unnamed statement that autoprepare has looked at. If the client only asked what it
-    /// returns, the time of its next Bind will count.
-    #[inline]
-    pub(crate) fn unnamed_ends(&mut self, took: u64) {
-        let run = self.pipe.server.session.front.unnamed.end();
-        let Some(run) = run.filter(|run| !run.failed) else { return };
-        if run.executes || run.again.is_some() {
-            ran(
-                &mut self.pipe,
-                &Ran { place: run.place, turn: run.turn, again: run.again, unnamed: true },
-                took,
-            );
-        } else {
-            self.client.session.expected_run = Some((run.place, run.turn));
-        }
+/// Ends an unnamed statement that autoprepare has looked at. If the client only asked what it
+/// returns, the time of its next Bind will count.
+#[inline]
+pub(crate) fn unnamed_ends(pipe: &mut Pipeline<'_>, session: &mut ClientSession, took: u64) {
+    let run = pipe.server.session.front.unnamed.end();
+    let Some(run) = run.filter(|run| !run.failed) else { return };
+    if run.executes || run.again.is_some() {
+        ran(pipe, &Ran { place: run.place, turn: run.turn, again: run.again, unnamed: true }, took);
+    } else {
+        session.expected_run = Some((run.place, run.turn));
     }
 }

@@ -124,7 +124,6 @@ fn may_hide_writes(pipe: &mut Pipeline<'_>, hidden: impl FnOnce(&Words) -> Hides
 
 /// Returns what a statement of the client may change.
 fn changes(pipe: &mut Pipeline<'_>, session: &ClientSession, statement: &Statement) -> Changes {
-    let session = session;
     if statement.env != session.settings.env() || !session.names_are_certain() {
         return Changes::Anything;
     }

@@ -31,6 +31,8 @@ use crate::normalized::query::{Refused, Stage};
 use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
+use crate::relay::follow::sync_settings_if_needed;
+use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::settings::session::Settings;
 use crate::state::options::{autoprepares, bounds, has_jobs};
@@ -210,7 +212,8 @@ impl Step<'_, '_> {
         match back {
             Some(client) => {
                 // The client has not got what the server reported during the job.
-                self.linked(client, conn).sync_settings_if_needed();
+                let Link { mut pipe, client: c } = self.linked(client, conn);
+                sync_settings_if_needed(client, &mut pipe, &mut c.session);
                 self.step.unblock(client);
             }
             None => self.step.make_fit(conn),

@@ -19,6 +19,7 @@ use crate::engine::Step;
 use crate::ground::reports::{logged_sqlstate, report};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
+use crate::relay::follow::sync_settings_if_needed;
 use crate::relay::link::Link;
 use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
@@ -245,7 +246,9 @@ impl Protocol for Pg {
 
     #[inline]
     fn lent(linked: Linked<'_, Self>) {
-        Link::from(linked).begin_use();
+        let Link { mut pipe, client } = Link::from(linked);
+        client.session.begin_use();
+        sync_settings_if_needed(client.conn(), &mut pipe, &mut client.session);
     }
 
     fn share(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> bool {
@@ -254,9 +257,8 @@ impl Protocol for Pg {
 
     #[inline]
     fn joined(linked: Linked<'_, Self>) {
-        let mut link = Link::from(linked);
-        link.pipe.server.session.begin_behind();
-        link.begin_sharing();
+        linked.server.session.begin_behind();
+        linked.client.session.begin_use();
     }
 
     fn turn_begins(linked: Linked<'_, Self>) {

@@ -20,23 +20,6 @@ use crate::state::parts::Engine;
 use crate::step::answer::{Answered, looks_at_requests};
 use crate::step::local::{Need, serve_alone};
 
-impl Link<'_> {
-    /// Begins to use a server for a client, and syncs the server's settings in front of the
-    /// client's first message.
-    #[inline]
-    pub(crate) fn begin_use(&mut self) {
-        self.begin_sharing();
-        self.sync_settings_if_needed();
-    }
-
-    /// Begins to use a server that works for other clients, and that has the client's settings.
-    #[inline]
-    pub(crate) fn begin_sharing(&mut self) {
-        self.client.session.statements.begin_use();
-        self.client.session.reading.begin_use();
-    }
-}
-
 impl Step<'_, '_> {
     /// Serves the client's next segment from the cache, or else by a server. Returns the number of
     /// bytes handled, and whether to go on behind them.
