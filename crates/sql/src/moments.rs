@@ -5,10 +5,10 @@
 //! [`names_moment`] looks at a value ([`crate::normalize::Span::names_moment`] at a literal), and
 //! [`Suspects`] says which parameters of a statement have to be looked at.
 //!
-//! What always holds: no moment is missed. PostgreSQL's reader of dates (`ParseDateTime`) takes
-//! the longest run of letters as a word, and looks up whole words; so these four count wherever
-//! they stand as a run of ASCII letters of their own. `epoch`, `infinity` and `allballs` do not
-//! depend on the present.
+//! What always holds: no moment is missed. PostgreSQL's reader of dates (`ParseDateTime`) takes the
+//! longest run of letters as a word, and looks up whole words; so these four count wherever they
+//! stand as a run of ASCII letters of their own. `epoch`, `infinity` and `allballs` do not depend
+//! on the present.
 
 /// The words.
 const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];

@@ -44,8 +44,7 @@ use crate::statements::of_core::CachedStatement;
 /// Effects on the session that do not keep a text from being prepared.
 const HARMLESS: Traits = Traits::SEQUENCE_STATE;
 
-/// Runs a simple query as a prepared statement, if that is known to be right; `None` for any
-/// other.
+/// Runs a simple query as a prepared statement, if that is known to be right; `None` for any other.
 #[inline]
 pub(crate) fn autoprepare(
     conn: Conn,
@@ -85,17 +84,20 @@ fn look_at(
         most,
         &mut spans,
     );
-    let done = match key {
-        Ok(key) => advised(conn, pipe, session, message, text, &spans, key, scan.traits),
-        Err(_) => Ok(None),
+    let runs = match key {
+        Ok(key) => {
+            let seen = Seen { text, spans: &spans, key, tail: None, values: text };
+            advised(conn, pipe, session, &seen, scan.traits)
+        }
+        Err(_) => Ok(false),
     };
     pipe.core_state.protocol.spans = spans;
-    done
+    Ok(runs?.then_some(message.bytes.len()))
 }
 
-/// Whether a message has arrived in full, no request of the client is outstanding before it,
-/// and the transaction has not failed. If the server has requests behind that of its holder,
-/// they are those of other clients: the client has just joined them.
+/// Whether a message has arrived in full, no request of the client is outstanding before it, and
+/// the transaction has not failed. If the server has requests behind that of its holder, they are
+/// those of other clients: the client has just joined them.
 pub(crate) fn stands_alone(pipe: &Pipeline<'_>, message: &Message<'_>) -> bool {
     let outstanding = &pipe.server.session.outstanding;
     message.complete
@@ -106,9 +108,9 @@ pub(crate) fn stands_alone(pipe: &Pipeline<'_>, message: &Message<'_>) -> bool {
         && pipe.server.session.last().unnamed.under_way().is_none()
 }
 
-/// Whether each byte of a text means what it looks like, and the text means the same as outside
-/// its transaction: no settings end with the transaction, and no transaction under way may
-/// change the schema.
+/// Whether each byte of a text means what it looks like, and the text means the same as outside its
+/// transaction: no settings end with the transaction, and no transaction under way may change the
+/// schema.
 pub(crate) fn is_read_plainly(pipe: &mut Pipeline<'_>, settings: &ClientSettings) -> bool {
     let plain = settings.current().reads.is_plain(pipe.server.session.settings.encoding());
     if !plain || settings.have_changed_locally() {
@@ -118,32 +120,27 @@ pub(crate) fn is_read_plainly(pipe: &mut Pipeline<'_>, settings: &ClientSettings
     free || !settings.are_queried() && !pipe.pool().shared.protocol.is_being_defined()
 }
 
-/// Handles a text as its normalized query advises.
+/// Handles a text as its normalized query advises. True if a statement runs in its place.
 fn advised(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
-    message: &Message<'_>,
-    text: &[u8],
-    spans: &[Span],
-    key: normalize::Key,
+    seen: &Seen<'_>,
     traits: Traits,
-) -> Result<Option<usize>, Stop> {
+) -> Result<bool, Stop> {
     if !knows_settings(pipe, session)? {
-        return Ok(None);
+        return Ok(false);
     }
-    let seen = Seen { text, spans, key, tail: None, values: text };
-    match advice(conn, pipe, session, &seen)? {
+    match advice(conn, pipe, session, seen)? {
         Advice::Watch(place) => {
             watch(&mut pipe.server.session, place);
-            Ok(None)
+            Ok(false)
         }
         Advice::Run(place, plan, cached) => {
             let run = Prepared { place, plan: &plan, cached: &cached };
-            let done = run_prepared(pipe, session, &run, text, spans, traits)?;
-            Ok(done.then_some(message.bytes.len()))
+            run_prepared(pipe, session, &run, seen.text, seen.spans, traits)
         }
-        _ => Ok(None),
+        _ => Ok(false),
     }
 }
 
@@ -196,8 +193,8 @@ fn knows_settings(pipe: &mut Pipeline<'_>, session: &ClientSession) -> Result<bo
     Err(Stop::Replies)
 }
 
-/// Whether the client's texts mean what they mean to any other with its settings. What a
-/// session has of its own, a temporary table for one, says nothing of another client's text.
+/// Whether the client's texts mean what they mean to any other with its settings. What a session
+/// has of its own, a temporary table for one, says nothing of another client's text.
 fn is_like_any(session: &ClientSession) -> bool {
     session.settings.are_known() && !session.suspicion.is_due() && session.pins.is_empty()
 }
@@ -228,8 +225,8 @@ fn watch(server: &mut ServerSession, place: Place) {
     server.last_mut().run.watch(place);
 }
 
-/// Runs a statement in place of a text. False if the server lacks the statement, or a value
-/// cannot be read.
+/// Runs a statement in place of a text. False if the server lacks the statement, or a value cannot
+/// be read.
 fn run_prepared(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -261,8 +258,8 @@ fn run_prepared(
     Ok(bindable)
 }
 
-/// Notes a statement that the server lacks, to be prepared once no client holds the server, if
-/// it is used often enough.
+/// Notes a statement that the server lacks, to be prepared once no client holds the server, if it
+/// is used often enough.
 #[cold]
 pub(crate) fn lacks(
     pipe: &mut Pipeline<'_>,
@@ -325,8 +322,7 @@ fn send_run(
         pipe.owe(OutstandingRequest::new(RequestKind::Close, ours));
     }
     pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
-    // Any query string drops the unnamed statement. The server still has it: see
-    // `hide_unnamed`.
+    // Any query string drops the unnamed statement. The server still has it: see `hide_unnamed`.
     statements.drop_unnamed_now(&pipe.server.session.outstanding);
     pipe.pool().counters.protocol.auto_hits += 1;
 }

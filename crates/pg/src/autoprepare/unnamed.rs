@@ -69,7 +69,7 @@ pub(crate) fn parse_way(
 fn way_of_known(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
-    session: &mut ClientSession,
+    session: &ClientSession,
     message: &Message<'_>,
     cached: &Rc<CachedStatement>,
     next: &[u8],
@@ -125,8 +125,8 @@ fn run_unnamed(
     Ok(ParseWay::Named)
 }
 
-/// Notes that the client's messages run or describe its unnamed statement, as the `named` one
-/// if there is one.
+/// Notes that the client's messages run or describe its unnamed statement, as the `named` one if
+/// there is one.
 fn begin_unnamed(
     server: &mut ServerSession,
     place: Place,
@@ -148,8 +148,8 @@ fn begin_unnamed(
     server.last_mut().unnamed.begin(run, if named.is_some() { next } else { &[] });
 }
 
-/// Notes that a Bind runs the client's unnamed statement, which an earlier segment has parsed
-/// and described.
+/// Notes that a Bind runs the client's unnamed statement, which an earlier segment has parsed and
+/// described.
 #[inline]
 pub(crate) fn begin_expected(
     pipe: &mut Pipeline<'_>,

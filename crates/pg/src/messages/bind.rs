@@ -66,7 +66,7 @@ impl Link<'_> {
         let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
         self.client.session.evidence.bind(bind.portal, calls);
         let alone = self.pipe.server.session.outstanding.syncs_settings();
-        let called = called(&mut self.pipe, &mut self.client.session, bind.statement, &cached, fit);
+        let called = called(&mut self.pipe, &self.client.session, bind.statement, &cached, fit);
         if bind.statement.is_empty() {
             begin_expected(&mut self.pipe, &mut self.client.session, called, alone);
         }
@@ -86,12 +86,12 @@ impl Link<'_> {
     }
 }
 
-/// Returns the server's name of a statement that the client calls `name`. Sends a Parse first
-/// if the server lacks the statement.
+/// Returns the server's name of a statement that the client calls `name`. Sends a Parse first if
+/// the server lacks the statement.
 #[inline]
 fn called(
     pipe: &mut Pipeline<'_>,
-    session: &mut ClientSession,
+    session: &ClientSession,
     name: &[u8],
     cached: &Rc<CachedStatement>,
     fit: Fit,
@@ -104,8 +104,8 @@ fn called(
             return prepare_for(pipe, &session.settings, name, cached);
         }
     };
-    // A second use makes the statement worth a name on servers (E88), also where this server
-    // still has it unnamed.
+    // A second use makes the statement worth a name on servers (E88), also where this server still
+    // has it unnamed.
     if called == Called::Unnamed && !name.is_empty() {
         cached.used();
     }
@@ -164,9 +164,8 @@ impl Link<'_> {
     }
 }
 
-/// Closes the server's unnamed statement if the message names the unnamed statement. The client
-/// has none, so the server's belongs to another client, whose statement would run otherwise
-/// (E16).
+/// Closes the server's unnamed statement if the message names the unnamed statement. The client has
+/// none, so the server's belongs to another client, whose statement would run otherwise (E16).
 pub(crate) fn hide_unnamed(pipe: &mut Pipeline<'_>, name: &[u8]) {
     let unnamed = pipe.server.session.statements.unnamed();
     // An earlier Close of it may still be skipped, behind an error.

@@ -20,7 +20,7 @@ use crate::ground::name::Name;
 use crate::messages::fits::describe_portal;
 use crate::messages::malformed::refused;
 use crate::messages::named::{first_settings_by_name, lend_name};
-use crate::messages::simple_query::ends_early;
+use crate::messages::simple_query::{ends_early, note_drained};
 use crate::messages::unmanaged::close_unmanaged;
 use crate::pipeline::outstanding::{
     Copying, Outstanding, OutstandingRequest, Purpose, ReplyAction, RequestKind,
@@ -198,8 +198,8 @@ impl Link<'_> {
     }
 }
 
-/// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come
-/// tell whether a COPY is under way.
+/// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come tell
+/// whether a COPY is under way.
 #[cold]
 fn check_sync_with_body(outstanding: &Outstanding) -> Result<(), Stop> {
     match outstanding.copying() {
@@ -237,7 +237,7 @@ impl Link<'_> {
         }
         let named = lend_name(&mut self.pipe, &mut self.client.session, statement)?;
         note_settings(&mut self.pipe, &mut self.client.session, text, scan);
-        self.note_drained(text, scan);
+        note_drained(self.client.conn(), &mut self.pipe, text, scan);
         if refrain_sql::writes::may_commit(scan) {
             self.pipe.may_commit();
         }

@@ -71,7 +71,7 @@ pub(crate) fn fit(
 #[inline]
 fn copy(
     pipe: &mut Pipeline<'_>,
-    session: &mut ClientSession,
+    session: &ClientSession,
     name: &[u8],
     cached: &Rc<CachedStatement>,
     to: &Use<'_>,
@@ -91,8 +91,8 @@ fn copy(
             return None;
         }
         // A Parse amid a segment counts as a command there: a portal before it that is not done
-        // would be done. And Describe is no use: a statement that is only looked at is not
-        // worth a name yet.
+        // would be done. And Describe is no use: a statement that is only looked at is not worth a
+        // name yet.
         let looks = matches!(to, Use::Describe);
         let goes_on =
             looks || pipe.server.session.outstanding.is_open() || !cached.is_worth_a_name();
@@ -104,7 +104,7 @@ fn copy(
         .then_some((Called::Unnamed, pipe.server.session.statements.unnamed().found))
 }
 
-/// Does the work of [`Self::fit`] if the columns are not known to be the same.
+/// Does the work of [`fit`] if the columns are not known to be the same.
 fn fit_slowly(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -116,15 +116,15 @@ fn fit_slowly(
     let current = cached.statement.generation();
     let failed = pipe.server.session.outstanding.has_failed();
     if !failed && pipe.server.session.outstanding.is_in_doubt() {
-        // A failed transaction would refuse a Describe by Refrain, with an error that the
-        // client's own message would not get.
+        // A failed transaction would refuse a Describe by Refrain, with an error that the client's
+        // own message would not get.
         return Err(Stop::Replies);
     }
     let Some(own) = session.statements.get(name) else { return Ok(Fit::Lacks) };
     let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
     let Some((called, found)) = copy else {
-        // A failed transaction refuses the statement in any case. The columns that the client's
-        // own Parse has just found will be found again: nothing has run since.
+        // A failed transaction refuses the statement in any case. The columns that the client's own
+        // Parse has just found will be found again: nothing has run since.
         let told = parameters != 0 && generation != current;
         let known = matches!(columns, Columns::Known(_)) || told;
         if failed || !known {
@@ -138,8 +138,8 @@ fn fit_slowly(
         check_behind(pipe, called, cached, expects);
         return Ok(Fit::Checked(called));
     };
-    // The parameters of a copy are unknown until it is described: the client's Parse may have
-    // named all of them.
+    // The parameters of a copy are unknown until it is described: the client's Parse may have named
+    // all of them.
     let other = parameters != 0 && found.parameters != 0 && parameters != found.parameters;
     let blind = parameters != 0 && found.parameters == 0 && generation != current;
     match columns.agree(found.columns) {
@@ -149,8 +149,8 @@ fn fit_slowly(
             adopts(&mut session.statements, name, found);
             Ok(Fit::Has(called))
         }
-        // The client has not prepared this copy: its own role or path has changed since. It may
-        // be older than the schema, as which PostgreSQL would analyse the statement now.
+        // The client has not prepared this copy: its own role or path has changed since. It may be
+        // older than the schema, as which PostgreSQL would analyse the statement now.
         Some(_) if generation == UNSEEN && renews_older(pipe, cached) => {
             Err(await_copy(pipe, &session.settings, name, cached, to))
         }
@@ -230,9 +230,9 @@ fn await_found(
     Stop::Replies
 }
 
-/// Asks for the columns behind a Parse of the client's, unless the client's next message asks
-/// for them. A statement whose columns never change is asked about once, for
-/// [`Self::describe_in_failed_transaction`].
+/// Asks for the columns behind a Parse of the client's, unless the client's next message asks for
+/// them. A statement whose columns never change is asked about once, for
+/// `describe_in_failed_transaction`.
 pub(crate) fn ask_behind_parse(
     pipe: &mut Pipeline<'_>,
     called: Called,
@@ -247,8 +247,7 @@ pub(crate) fn ask_behind_parse(
     }
 }
 
-/// Asks for the columns of a copy that a client's Parse did not make: autoprepare asks for
-/// none.
+/// Asks for the columns of a copy that a client's Parse did not make: autoprepare asks for none.
 pub(crate) fn ask_of_copy(pipe: &mut Pipeline<'_>, statement: &Statement) {
     let slot = pipe.server.session.statements.peek(statement.id);
     let unknown = |found: &Found| found.asked == 0 && found.columns.parse().is_some();

@@ -60,8 +60,8 @@ pub(crate) fn statement_of(
     Ok(cached)
 }
 
-/// Returns the statement that the client's statement of this name is in the client's
-/// environment of now. Waits while that may depend on replies to come.
+/// Returns the statement that the client's statement of this name is in the client's environment of
+/// now. Waits while that may depend on replies to come.
 #[inline]
 pub(crate) fn meant(
     pipe: &mut Pipeline<'_>,
@@ -76,7 +76,7 @@ pub(crate) fn meant(
     }
 }
 
-/// Does the work of [`Self::meant`] if the environment is not the one of the last use.
+/// Does the work of [`meant`] if the environment is not the one of the last use.
 #[cold]
 fn meant_elsewhere(
     pipe: &mut Pipeline<'_>,

@@ -89,8 +89,8 @@ pub(crate) struct Lent {
     drops: Vec<(u32, Name)>,
 }
 
-/// Returns the statement of a Parse. A text that names something of the session (EXECUTE,
-/// FETCH) gets a statement that it shares with no other Parse.
+/// Returns the statement of a Parse. A text that names something of the session (EXECUTE, FETCH)
+/// gets a statement that it shares with no other Parse.
 pub(crate) fn intern_parse(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -105,14 +105,14 @@ pub(crate) fn intern_parse(
     let statement = pipe.core_state.shared.protocol.registry.make(identity);
     statement.start_schema_version(cached.statement.schema_version());
     let own = Rc::new(CachedStatement::new(statement, session.settings.current()));
-    // The statement gets a name on this server at once, and so stays there: on another server
-    // the name may mean another statement.
+    // The statement gets a name on this server at once, and so stays there: on another server the
+    // name may mean another statement.
     own.used();
     Ok(own)
 }
 
-/// Lends the server the client's statement that `statement` names, before `statement` is
-/// parsed, bound or run. Returns what the lent one may do to the session.
+/// Lends the server the client's statement that `statement` names, before `statement` is parsed,
+/// bound or run. Returns what the lent one may do to the session.
 pub(crate) fn lend_name(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -198,8 +198,8 @@ pub(crate) fn lacked(
     (!there).then(|| own.held.cached().clone())
 }
 
-/// Waits, if a statement must be lent, until the settings are known under which the server
-/// would parse it.
+/// Waits, if a statement must be lent, until the settings are known under which the server would
+/// parse it.
 fn wait_for_lent(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -220,8 +220,8 @@ fn wait_for_lent(
     }
 }
 
-/// Lends the server what a command needs of the client's statement of this name, if there is
-/// such a statement and the server lacks it. True if it was lent now.
+/// Lends the server what a command needs of the client's statement of this name, if there is such a
+/// statement and the server lacks it. True if it was lent now.
 fn lend_if_need_be(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -241,10 +241,10 @@ fn lend_if_need_be(
     true
 }
 
-/// Lends the server the statements that a query string names, if the string is passed on
-/// unchanged. Ends their segment with a Sync unless a segment of the client's is open. The
-/// string waits for the statements that it runs: if the server cannot parse one of them again,
-/// the string is not run. An empty statement can always be parsed.
+/// Lends the server the statements that a query string names, if the string is passed on unchanged.
+/// Ends their segment with a Sync unless a segment of the client's is open. The string waits for
+/// the statements that it runs: if the server cannot parse one of them again, the string is not
+/// run. An empty statement can always be parsed.
 pub(crate) fn lend_named(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -317,8 +317,8 @@ fn named_by(session: &ClientSession, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
     (lent, named)
 }
 
-/// Makes the client's next message wait for the reply to such a query string, if the string
-/// drops statements.
+/// Makes the client's next message wait for the reply to such a query string, if the string drops
+/// statements.
 pub(crate) fn bar_drops(reading: &mut Reading, seq: Seq, lent: Lent) {
     let Lent { commands, drops, .. } = lent;
     if drops.is_empty() {
@@ -327,8 +327,8 @@ pub(crate) fn bar_drops(reading: &mut Reading, seq: Seq, lent: Lent) {
     reading.bar_drops(seq, commands, drops);
 }
 
-/// Sends a Parse by the client's name first, and then by the internal name. The client may have
-/// a statement of the same name by SQL PREPARE: then the server reports that the name is taken.
+/// Sends a Parse by the client's name first, and then by the internal name. The client may have a
+/// statement of the same name by SQL PREPARE: then the server reports that the name is taken.
 pub(crate) fn parse_by_name(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,

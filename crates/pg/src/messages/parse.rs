@@ -168,9 +168,9 @@ impl Link<'_> {
     }
 }
 
-/// Handles Parse of a name that the client has already given. PostgreSQL first analyses the
-/// text and then refuses the name (42P05). Refrain makes the server do just that: it sends the
-/// new text under an internal name that is taken (E4).
+/// Handles Parse of a name that the client has already given. PostgreSQL first analyses the text
+/// and then refuses the name (42P05). Refrain makes the server do just that: it sends the new text
+/// under an internal name that is taken (E4).
 fn parse_again(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -201,8 +201,8 @@ fn parse_is_known(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> Result<b
         return Ok(false);
     }
     let outstanding = &pipe.server.session.outstanding;
-    // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
-    // the transaction (E3).
+    // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends the
+    // transaction (E3).
     match outstanding.status() {
         Status::Idle if !outstanding.may_have_failed() => Ok(true),
         Status::Transaction if !outstanding.has_unsettled() => Ok(true),

@@ -16,8 +16,8 @@ use crate::state::client::statements::ClientStatements;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Identity;
 
-/// Prepares a statement that the server lacks and that the client calls `name`. Returns the
-/// name it got on the server.
+/// Prepares a statement that the server lacks and that the client calls `name`. Returns the name it
+/// got on the server.
 pub(crate) fn prepare_for(
     pipe: &mut Pipeline<'_>,
     settings: &ClientSettings,
@@ -29,8 +29,8 @@ pub(crate) fn prepare_for(
     if is_foreign(&pipe.server.session.outstanding, settings, cached) {
         return prepare_foreign(pipe, settings, cached);
     }
-    // The client's unnamed statement stays unnamed: PostgreSQL plans it for the values at hand,
-    // and drops it with the next one (E19).
+    // The client's unnamed statement stays unnamed: PostgreSQL plans it for the values at hand, and
+    // drops it with the next one (E19).
     if !name.is_empty() && cached.used() {
         pipe.send_parse_named(&cached.statement, action);
         Called::Named(cached.statement.generation())
@@ -57,9 +57,9 @@ pub(crate) fn ensure_named(
     }
 }
 
-/// Returns the statement with this text and these parameter types, in the client's environment:
-/// the shared one, unless the text is too large, the registry is full, or the client's settings
-/// are unknown.
+/// Returns the statement with this text and these parameter types, in the client's environment: the
+/// shared one, unless the text is too large, the registry is full, or the client's settings are
+/// unknown.
 pub(crate) fn intern(
     pipe: &mut Pipeline<'_>,
     settings: &ClientSettings,
@@ -68,8 +68,8 @@ pub(crate) fn intern(
     intern_in(pipe, settings, settings.env(), settings.current(), tail)
 }
 
-/// Returns the statement with this text and these parameter types that is analysed under
-/// `analysed` and runs in this environment.
+/// Returns the statement with this text and these parameter types that is analysed under `analysed`
+/// and runs in this environment.
 pub(crate) fn intern_in(
     pipe: &mut Pipeline<'_>,
     settings: &ClientSettings,
@@ -89,8 +89,8 @@ pub(crate) fn intern_in(
         let statement = shared.protocol.registry.make(identity);
         let cached = Rc::new(CachedStatement::new(statement, analysed));
         if unsure {
-            // The statement gets a name on this server at once, and so stays there: Refrain
-            // does not know under which settings to parse it again.
+            // The statement gets a name on this server at once, and so stays there: Refrain does
+            // not know under which settings to parse it again.
             cached.used();
         }
         cached.statement.start_schema_version(schema_version);
@@ -100,9 +100,9 @@ pub(crate) fn intern_in(
         pipe.core_state.protocol.statements.intern(&shared.protocol.registry, identity, analysed);
     let statement = &cached.statement;
     if statement.schema_version() < schema_version {
-        // The schema may have changed since this generation of the statement began. A new
-        // client must not get a plan for the old schema (E65), nor a fake ParseComplete for a
-        // text that the server would refuse now.
+        // The schema may have changed since this generation of the statement began. A new client
+        // must not get a plan for the old schema (E65), nor a fake ParseComplete for a text that
+        // the server would refuse now.
         if statement.is_new() {
             statement.start_schema_version(schema_version);
         } else if statement.begin_generation(statement.generation(), schema_version) {
@@ -123,9 +123,9 @@ pub(crate) fn is_over_quota(
     !statements.have_room(bytes, bounds)
 }
 
-/// Prepares a statement under the settings of its Parse, which decide what its text means
-/// (E57), and then goes back to the client's settings. If no segment is open, this gets a
-/// segment of its own: PostgreSQL must not count it among the client's commands.
+/// Prepares a statement under the settings of its Parse, which decide what its text means (E57),
+/// and then goes back to the client's settings. If no segment is open, this gets a segment of its
+/// own: PostgreSQL must not count it among the client's commands.
 pub(crate) fn prepare_foreign(
     pipe: &mut Pipeline<'_>,
     settings: &ClientSettings,
@@ -143,8 +143,8 @@ pub(crate) fn prepare_foreign(
     Called::Named(cached.statement.generation())
 }
 
-/// Sends a Parse: under the internal name if the statement is worth one (E88), else as the
-/// unnamed statement.
+/// Sends a Parse: under the internal name if the statement is worth one (E88), else as the unnamed
+/// statement.
 pub(crate) fn send_parse(
     pipe: &mut Pipeline<'_>,
     cached: &Rc<CachedStatement>,
@@ -157,8 +157,8 @@ pub(crate) fn send_parse(
     }
 }
 
-/// Returns the client's name, changed if it begins as internal names do: a client must not
-/// reach statements that Refrain keeps for others (E9).
+/// Returns the client's name, changed if it begins as internal names do: a client must not reach
+/// statements that Refrain keeps for others (E9).
 pub(crate) fn not_ours(pipe: &Pipeline<'_>, name: &[u8]) -> Name {
     let mut safe = Name::from_slice(name);
     if name.starts_with(pipe.core_state.shared.protocol.registry.prefix()) {

@@ -10,9 +10,9 @@ use crate::relay::pipe::Pipeline;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::portals::Portals;
 
-/// Makes the server fail in place of a message that is not passed on, by the name of a
-/// statement that never exists. So the transaction fails with it. The error gets the words for
-/// `why` on its way back.
+/// Makes the server fail in place of a message that is not passed on, by the name of a statement
+/// that never exists. So the transaction fails with it. The error gets the words for `why` on its
+/// way back.
 pub(crate) fn refuse(
     pipe: &mut Pipeline<'_>,
     message: &Message<'_>,
@@ -33,8 +33,8 @@ pub(crate) fn refuse(
     message.bytes.len()
 }
 
-/// Whether the client's limits allow one more portal. Waits for replies before it refuses: some
-/// of the portals may end with transactions that are under way.
+/// Whether the client's limits allow one more portal. Waits for replies before it refuses: some of
+/// the portals may end with transactions that are under way.
 pub(crate) fn has_room_for(
     pipe: &mut Pipeline<'_>,
     portals: &Portals,

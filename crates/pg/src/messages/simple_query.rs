@@ -5,6 +5,7 @@
 //! that a text may have on the session is noted with its outstanding request ([`Traits`]). Refrain
 //! acts on it once the server has reported success: a text that failed did nothing.
 
+use refrain_pool::Conn;
 use std::rc::Rc;
 
 use refrain_sql::{Kind, Scan, Traits};
@@ -21,7 +22,7 @@ use crate::messages::prepare::ensure_named;
 use crate::messages::refuse::refuse;
 use crate::messages::wait::{wait_for_reading, wait_until_quiet};
 use crate::pipeline::outstanding::{
-    FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
+    FakeReply, Outstanding, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
 };
 use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop, write_fake};
@@ -35,7 +36,7 @@ use crate::relay::writes::sends_text;
 use crate::settings::queries::Restores;
 use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
-use crate::state::client::reading::Ahead;
+use crate::state::client::reading::{Ahead, Reading};
 use crate::statements::of_client::ByName;
 use crate::statements::of_core::CachedStatement;
 
@@ -47,7 +48,10 @@ impl Link<'_> {
         }
         // Refrain has put a Parse in front of this very query, and the server has refused it.
         // PostgreSQL would have refused the query in its place (E33).
-        if is_refused_ahead(&mut self.pipe, &mut self.client.session)? {
+        if is_refused_ahead(
+            &self.pipe.server.session.outstanding,
+            &mut self.client.session.reading,
+        )? {
             return Ok(self.end_refused(message));
         }
         let text = match message.complete {
@@ -73,52 +77,44 @@ impl Link<'_> {
             true => lend_named(&mut self.pipe, &mut self.client.session, message, text, &scan)?,
             false => Lent::default(),
         };
-        let first_entry = self.pipe.server.session.outstanding.next_seq();
-        let autoprepared = autoprepare(
-            self.client.conn(),
-            &mut self.pipe,
-            &mut self.client.session,
-            message,
-            text,
-            &scan,
-        )?;
-        let calls = suspect(&mut self.pipe, &mut self.client.session, &scan);
+        let conn = self.client.conn();
+        let (pipe, session) = (&mut self.pipe, &mut self.client.session);
+        let first_entry = pipe.server.session.outstanding.next_seq();
+        let autoprepared = autoprepare(conn, pipe, session, message, text, &scan)?;
+        let calls = suspect(pipe, session, &scan);
         if let Some(used) = autoprepared {
-            let sent = first_entry..self.pipe.server.session.outstanding.next_seq();
-            self.client.session.evidence.send(calls, sent);
+            let sent = first_entry..pipe.server.session.outstanding.next_seq();
+            session.evidence.send(calls, sent);
             return Ok(used);
         }
-        let first = Restores::both(
-            first_settings(&self.client.session.settings, text, &scan),
-            lent.first.take(),
-        );
-        forget_unnamed(&mut self.pipe, &mut self.client.session.statements);
-        note_settings(&mut self.pipe, &mut self.client.session, text, &scan);
-        self.note_drained(text, &scan);
-        ends_early(&mut self.pipe, &mut self.client.session);
+        let first =
+            Restores::both(first_settings(&session.settings, text, &scan), lent.first.take());
+        forget_unnamed(pipe, &mut session.statements);
+        note_settings(pipe, session, text, &scan);
+        note_drained(conn, pipe, text, &scan);
+        ends_early(pipe, session);
         let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
-        let segment = self.pipe.server.session.outstanding.segment();
-        let seq = self.pipe.owe(
+        let segment = pipe.server.session.outstanding.segment();
+        let seq = pipe.owe(
             OutstandingRequest::new(RequestKind::Query, action).with(scan.traits | lent.traits),
         );
-        self.client.session.evidence.send(calls, seq..seq + 1);
+        session.evidence.send(calls, seq..seq + 1);
         if !message.complete {
-            watch_rest(&mut self.client.session, text, &scan, (seq, segment));
+            watch_rest(session, text, &scan, (seq, segment));
         }
-        bar(&mut self.client.session.reading, seq, scan.traits, scan.statements, first);
-        bar_drops(&mut self.client.session.reading, seq, lent);
-        if self.client.session.reading.unseen.is_some() {
-            restore_unseen(&mut self.pipe, &mut self.client.session, seq);
+        bar(&mut session.reading, seq, scan.traits, scan.statements, first);
+        bar_drops(&mut session.reading, seq, lent);
+        if session.reading.unseen.is_some() {
+            restore_unseen(pipe, session, seq);
         }
-        let used = self.pass(message);
-        Ok(used)
+        Ok(self.pass(message))
     }
 }
 
-/// Marks the server to be closed after a Query or FunctionCall behind extended messages without
-/// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
-/// next command with XX000. That command must not be another client's (E38). Nor is it a query
-/// that restores settings: the status of its ReadyForQuery would be another.
+/// Marks the server to be closed after a Query or FunctionCall behind extended messages without a
+/// Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the next
+/// command with XX000. That command must not be another client's (E38). Nor is it a query that
+/// restores settings: the status of its ReadyForQuery would be another.
 pub(crate) fn ends_early(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
     if pipe.server.session.outstanding.is_open() {
         pipe.server.close_later();
@@ -126,22 +122,18 @@ pub(crate) fn ends_early(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
     }
 }
 
-impl Link<'_> {
-    /// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other
-    /// sessions are connected to them (DROP DATABASE): idle servers disconnect. PostgreSQL waits
-    /// five seconds for them, and then fails with 55006 (`CountOtherDBBackends`).
-    pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
-        if scan.traits.contains(Traits::DRAINS) {
-            for database in refrain_sql::databases_to_drain(text) {
-                self.pipe.core_state.database_drain.ask(
-                    &database,
-                    self.client.conn(),
-                    self.pipe.now,
-                );
-            }
+/// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other
+/// sessions are connected to them (DROP DATABASE): idle servers disconnect. PostgreSQL waits
+/// five seconds for them, and then fails with 55006 (`CountOtherDBBackends`).
+pub(crate) fn note_drained(conn: Conn, pipe: &mut Pipeline<'_>, text: &[u8], scan: &Scan) {
+    if scan.traits.contains(Traits::DRAINS) {
+        for database in refrain_sql::databases_to_drain(text) {
+            pipe.core_state.database_drain.ask(&database, conn, pipe.now);
         }
     }
+}
 
+impl Link<'_> {
     /// Handles a query that names a statement of the client: DEALLOCATE or EXECUTE. Returns `None`
     /// for any other query.
     fn speaks_of_statements(
@@ -202,7 +194,7 @@ impl Link<'_> {
     /// Handles `DEALLOCATE name` for a statement of the client. The server keeps the statement:
     /// other clients may have it too (E48). Within a transaction block, or behind extended messages
     /// without a Sync, the server runs another query in its place, since a query string has side
-    /// effects there ([`Self::ask_instead`]).
+    /// effects there ([`ask_instead`]).
     fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
         if self
             .client
@@ -266,9 +258,9 @@ impl Link<'_> {
     }
 }
 
-/// Makes the server run `SELECT ''` in place of a query that Refrain answers. Within a
-/// transaction any query string has side effects: it drops the unnamed portal, takes the
-/// snapshot, and commits what was run without a Sync.
+/// Makes the server run `SELECT ''` in place of a query that Refrain answers. Within a transaction
+/// any query string has side effects: it drops the unnamed portal, takes the snapshot, and commits
+/// what was run without a Sync.
 fn ask_instead(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -280,8 +272,8 @@ fn ask_instead(
     pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits))
 }
 
-/// Whether the statement that a query runs by this name returns the columns that the client's
-/// Parse found (E67). If that is not known, asks the server, and the query waits.
+/// Whether the statement that a query runs by this name returns the columns that the client's Parse
+/// found (E67). If that is not known, asks the server, and the query waits.
 fn fits_query(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -305,9 +297,9 @@ fn fits_query(
     Ok(!matches!(fit?, Fit::Stale(_)))
 }
 
-/// Prepares a statement that the query names, and waits for the reply if a segment is open. If
-/// that Parse failed amid a segment, PostgreSQL would skip the query and everything behind it
-/// up to a Sync, which it does not do for the client's query alone.
+/// Prepares a statement that the query names, and waits for the reply if a segment is open. If that
+/// Parse failed amid a segment, PostgreSQL would skip the query and everything behind it up to a
+/// Sync, which it does not do for the client's query alone.
 fn prepare_ahead(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -325,14 +317,14 @@ fn prepare_ahead(
     Ok(())
 }
 
-/// Whether the server has refused the Parse that Refrain put in front of this query. Waits
-/// while that is not known.
-fn is_refused_ahead(pipe: &mut Pipeline<'_>, session: &mut ClientSession) -> Result<bool, Stop> {
-    if session.reading.ahead() == Ahead::Nothing {
+/// Whether the server has refused the Parse that Refrain put in front of this query. Waits while
+/// that is not known.
+fn is_refused_ahead(outstanding: &Outstanding, reading: &mut Reading) -> Result<bool, Stop> {
+    if reading.ahead() == Ahead::Nothing {
         return Ok(false);
     }
-    wait_until_quiet(&pipe.server.session.outstanding)?;
-    Ok(session.reading.end_ahead())
+    wait_until_quiet(outstanding)?;
+    Ok(reading.end_ahead())
 }
 
 impl Link<'_> {

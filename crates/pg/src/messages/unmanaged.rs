@@ -14,7 +14,7 @@ use refrain_wire::front::{Bind, Parse};
 use crate::ground::name::Name;
 use crate::messages::prepare::{intern, is_over_quota};
 use crate::messages::refuse::has_room_for;
-use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
+use crate::pipeline::outstanding::{Outstanding, OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
 use crate::relay::look::{suspect, suspect_anything};
 use crate::relay::message::Message;
@@ -22,7 +22,7 @@ use crate::relay::pipe::Pipeline;
 use crate::relay::unread::watch_parse;
 use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
-use crate::state::client::statements::Parsed;
+use crate::state::client::statements::{ClientStatements, Parsed};
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
@@ -62,7 +62,12 @@ impl Link<'_> {
         let used = self.parse_unkept(message);
         let cached = intern(&mut self.pipe, &self.client.session.settings, parse.tail);
         match parse.name {
-            b"" => remember_unnamed(&mut self.pipe, &mut self.client.session, seq, cached),
+            b"" => remember_unnamed(
+                &self.pipe.server.session.outstanding,
+                &mut self.client.session.statements,
+                seq,
+                cached,
+            ),
             name => remember(&mut self.pipe, &mut self.client.session, seq, name, cached),
         }
         Ok(used)
@@ -70,13 +75,12 @@ impl Link<'_> {
 }
 
 fn remember_unnamed(
-    pipe: &mut Pipeline<'_>,
-    session: &mut ClientSession,
+    outstanding: &Outstanding,
+    statements: &mut ClientStatements,
     seq: u64,
     cached: Rc<CachedStatement>,
 ) {
-    let outstanding = &pipe.server.session.outstanding;
-    session.statements.replace_unnamed(seq, Some(known(cached)), outstanding);
+    statements.replace_unnamed(seq, Some(known(cached)), outstanding);
 }
 
 fn remember(
@@ -104,7 +108,11 @@ impl Link<'_> {
         bind: &Bind<'_>,
     ) -> Result<usize, Stop> {
         self.pipe.sends_unknown();
-        let cached = find_unmanaged(&mut self.pipe, &mut self.client.session, bind.statement)?;
+        let cached = find_unmanaged(
+            &self.pipe.server.session.outstanding,
+            &mut self.client.session.statements,
+            bind.statement,
+        )?;
         let mut portal = None;
         if let Some(cached) = cached {
             let acts = cached.statement.acts();
@@ -138,19 +146,18 @@ impl Link<'_> {
 /// Returns the statement under a name, if its text is known. Waits while an earlier segment may
 /// still undo a change to the names.
 fn find_unmanaged(
-    pipe: &mut Pipeline<'_>,
-    session: &mut ClientSession,
+    outstanding: &Outstanding,
+    statements: &mut ClientStatements,
     name: &[u8],
 ) -> Result<Option<Rc<CachedStatement>>, Stop> {
-    let statements = &mut session.statements;
-    if statements.is_unsettled(name, &pipe.server.session.outstanding) {
+    if statements.is_unsettled(name, outstanding) {
         return Err(Stop::Replies);
     }
     Ok(statements.get(name).map(|statement| statement.held.cached().clone()))
 }
 
-/// Forgets the statement under a name, because the client closes it. If the server skips the
-/// Close, the name keeps its statement there, but Refrain no longer knows its text.
+/// Forgets the statement under a name, because the client closes it. If the server skips the Close,
+/// the name keeps its statement there, but Refrain no longer knows its text.
 pub(crate) fn close_unmanaged(session: &mut ClientSession, name: &[u8]) {
     match name.is_empty() {
         true => session.statements.drop_unnamed(),

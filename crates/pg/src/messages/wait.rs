@@ -23,15 +23,15 @@ pub(crate) fn wait_until_settled(
     }
 }
 
-/// Waits until nothing is outstanding: a query that Refrain answers itself depends on the state
-/// of the transaction.
+/// Waits until nothing is outstanding: a query that Refrain answers itself depends on the state of
+/// the transaction.
 pub(crate) fn wait_until_quiet(outstanding: &Outstanding) -> Result<(), Stop> {
     if outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
 }
 
-/// Waits until it is known whether the server still has a statement that Refrain closed there
-/// to make room. An error before the Close would skip it, and the statement would still be
-/// there (E24).
+/// Waits until it is known whether the server still has a statement that Refrain closed there to
+/// make room. An error before the Close would skip it, and the statement would still be there
+/// (E24).
 pub(crate) fn wait_in_doubt(server: &ServerSession, cached: &CachedStatement) -> Result<(), Stop> {
     if server.statements.is_closing(cached.statement.id) {
         return Err(Stop::Replies);
@@ -39,8 +39,8 @@ pub(crate) fn wait_in_doubt(server: &ServerSession, cached: &CachedStatement) ->
     Ok(())
 }
 
-/// Whether a statement was parsed under other settings than the client has now, and these
-/// decide how the server reads its constants (E57).
+/// Whether a statement was parsed under other settings than the client has now, and these decide
+/// how the server reads its constants (E57).
 pub(crate) fn is_foreign(
     outstanding: &Outstanding,
     settings: &ClientSettings,
@@ -52,7 +52,7 @@ pub(crate) fn is_foreign(
         && !outstanding.has_failed()
 }
 
-/// Waits as [`Self::wait_for_reading`] does, if the server lacks the statement.
+/// Waits as [`wait_for_reading`] does, if the server lacks the statement.
 #[inline]
 pub(crate) fn wait_for_foreign(
     pipe: &mut Pipeline<'_>,
@@ -70,9 +70,9 @@ pub(crate) fn wait_for_foreign(
     if there { Ok(()) } else { wait_for_reading(pipe, session, cached) }
 }
 
-/// Waits until the client's settings are known, if the statement's constants depend on them
-/// (E57). Requests under way may change the settings, or take a change back. Then Refrain knows
-/// whether to prepare it under other settings.
+/// Waits until the client's settings are known, if the statement's constants depend on them (E57).
+/// Requests under way may change the settings, or take a change back. Then Refrain knows whether to
+/// prepare it under other settings.
 pub(crate) fn wait_for_reading(
     pipe: &mut Pipeline<'_>,
     session: &ClientSession,
@@ -87,8 +87,8 @@ pub(crate) fn wait_for_reading(
     if ready { Ok(()) } else { Err(Stop::Replies) }
 }
 
-/// Whether a statement has constants that the server may read in another way than at the
-/// client's Parse.
+/// Whether a statement has constants that the server may read in another way than at the client's
+/// Parse.
 #[inline]
 fn may_be_read_otherwise(
     outstanding: &Outstanding,

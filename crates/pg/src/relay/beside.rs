@@ -51,8 +51,8 @@ pub(crate) fn note_beside(
     }
 }
 
-/// Notes a text that may change the role. Within a transaction, an error or a rollback would
-/// take that back.
+/// Notes a text that may change the role. Within a transaction, an error or a rollback would take
+/// that back.
 fn note_role(pipe: &Pipeline<'_>, settings: &mut ClientSettings, text: &[u8], scan: &Scan) {
     let outstanding = &pipe.server.session.outstanding;
     let alone = outstanding.status() == Status::Idle && !outstanding.has_unsettled();
@@ -79,8 +79,8 @@ pub(crate) fn has_temporary_objects(pipe: &Pipeline<'_>, settings: &mut ClientSe
     put_beside(pipe, settings, Part::Temporary, Some(lease));
 }
 
-/// Notes that a command has made an object, which is temporary if the path begins with
-/// `pg_temp`. A look finds out, unless the path is known to have no such schema.
+/// Notes that a command has made an object, which is temporary if the path begins with `pg_temp`. A
+/// look finds out, unless the path is known to have no such schema.
 pub(crate) fn may_be_temporary(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
     let settings = &session.settings;
     let local = settings.beside().is_some_and(Beside::has_local);
@@ -118,8 +118,8 @@ pub(crate) fn role_may_be_back(
     }
 }
 
-/// Returns the number of what a command makes: clients for which the same stands beneath, and
-/// that say the same, are alike.
+/// Returns the number of what a command makes: clients for which the same stands beneath, and that
+/// say the same, are alike.
 fn said(pipe: &Pipeline<'_>, settings: &ClientSettings, part: Part, text: &[u8]) -> Lease {
     let below = settings.beside().map_or(0, |beside| beside.below(part));
     let what = [b"said\0", &below.to_le_bytes()[..], text].concat();

@@ -87,9 +87,9 @@ pub(crate) fn described(
     }
 }
 
-/// Records the columns that a Parse found: for all client statements with the same ID, for the
-/// copy that it made, and for copies that an undo would bring back; for a copy with a name only
-/// a `whole` description.
+/// Records the columns that a Parse found: for all client statements with the same ID, for the copy
+/// that it made, and for copies that an undo would bring back; for a copy with a name only a
+/// `whole` description.
 fn found_columns(
     server: &mut ServerSession,
     statements: &mut ClientStatements,
@@ -119,8 +119,8 @@ fn hash_columns(pipe: &mut Pipeline<'_>, body: &[u8], what: RowShape) -> u64 {
     hash
 }
 
-/// Begins a new generation if two copies of one generation differ: the schema has changed
-/// unseen, and other servers may have the older copy.
+/// Begins a new generation if two copies of one generation differ: the schema has changed unseen,
+/// and other servers may have the older copy.
 pub(crate) fn differs(pipe: &mut Pipeline<'_>, cached: &CachedStatement, generation: u32) {
     let schema_version = pipe.pool().shared.protocol.schema_version();
     if cached.statement.generation() == generation
@@ -130,8 +130,7 @@ pub(crate) fn differs(pipe: &mut Pipeline<'_>, cached: &CachedStatement, generat
     }
 }
 
-/// Gives the client the error of a stale plan in place of the replies to the rest of its
-/// segment.
+/// Gives the client the error of a stale plan in place of the replies to the rest of its segment.
 #[cold]
 pub(crate) fn refuse_behind(
     conn: Conn,

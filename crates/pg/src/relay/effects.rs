@@ -180,8 +180,8 @@ fn deallocated_all(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
     unpin(&mut session.pins, Pins::PREPARED);
 }
 
-/// Resets the record of the session, because DISCARD ALL has run: the server is as after its
-/// login, except for its unnamed statement.
+/// Resets the record of the session, because DISCARD ALL has run: the server is as after its login,
+/// except for its unnamed statement.
 fn discarded_all(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
     deallocated_all(pipe, session);
     session.pins.clear();

@@ -79,9 +79,9 @@ impl Link<'_> {
     }
 }
 
-/// Asks the server how many of the client's Syncs a failed COPY has not skipped (E42): the
-/// server answers each of them, then Refrain's own Sync, and in any case the Close behind it.
-/// The client waits for the result.
+/// Asks the server how many of the client's Syncs a failed COPY has not skipped (E42): the server
+/// answers each of them, then Refrain's own Sync, and in any case the Close behind it. The client
+/// waits for the result.
 #[cold]
 fn count_syncs(pipe: &mut Pipeline<'_>) {
     let name = pipe.core_state.shared.protocol.registry.no_statement();
@@ -181,7 +181,7 @@ impl Link<'_> {
         match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
             OwnError::RefuseSettings => return Err(self.settings_refused(failed, fields)),
             OwnError::ReadAgain
-                if looks_again(&mut self.pipe, &mut self.client.session, fields)
+                if looks_again(&self.pipe, &mut self.client.session, fields)
                     || reads_again(&self.pipe, &mut self.client.session.settings, fields) => {}
             OwnError::ReadAgain => {
                 self.client.session.pins.pin(Pins::SETTINGS);
@@ -210,9 +210,8 @@ impl Link<'_> {
     }
 }
 
-/// Handles the error of a query for the client's settings. True if the query is sent again,
-/// with short timeouts switched off: one of them has ended it, or a cancel request that came
-/// late.
+/// Handles the error of a query for the client's settings. True if the query is sent again, with
+/// short timeouts switched off: one of them has ended it, or a cancel request that came late.
 fn reads_again(pipe: &Pipeline<'_>, settings: &mut ClientSettings, fields: &Fields<'_>) -> bool {
     let next = pipe.server.session.outstanding.front();
     let apart = next.is_some_and(|next| {
@@ -246,10 +245,10 @@ impl Link<'_> {
 }
 
 /// Whether the client must not get an error, because it got the one that caused it. Refrain
-/// prepares a statement in a segment of its own (E51). If the server refuses it, the client
-/// gets that error, and not the error of the query that uses the statement. A query string that
-/// waits for it is not run. In a transaction block, going back to the client's settings belongs
-/// to that: if a cancel request hits it, the block has failed.
+/// prepares a statement in a segment of its own (E51). If the server refuses it, the client gets
+/// that error, and not the error of the query that uses the statement. A query string that waits
+/// for it is not run. In a transaction block, going back to the client's settings belongs to that:
+/// if a cancel request hits it, the block has failed.
 fn skips_error_in(pipe: &mut Pipeline<'_>, reading: &mut Reading, failed: &Failed) -> bool {
     if pipe.server.session.front.skips_error(failed) {
         return true;
@@ -306,8 +305,8 @@ fn learn(
     }
     let id = entry.statement;
     if fields.sqlstate() == b"26000" {
-        // The error may be about the statement that an EXECUTE names: then the one that was
-        // used is still there.
+        // The error may be about the statement that an EXECUTE names: then the one that was used is
+        // still there.
         let message = fields.get(field::MESSAGE).unwrap_or_default();
         let prefix = pipe.core_state.shared.protocol.registry.prefix();
         let ours = message.windows(prefix.len()).any(|part| part == prefix);
@@ -316,8 +315,8 @@ fn learn(
         if names && !ours {
             return;
         }
-        // The server does not know an internal name: something that Refrain cannot see, such as
-        // a function, has dropped all statements (E47).
+        // The server does not know an internal name: something that Refrain cannot see, such as a
+        // function, has dropped all statements (E47).
         pipe.pool().counters.protocol.lost_statements += 1;
         pipe.server.session.statements.clear();
         pipe.server.close_later();
@@ -356,8 +355,8 @@ fn leaves(pipe: &mut Pipeline<'_>, session: &mut ClientSession, entry: &Outstand
     }
 }
 
-/// Notes statements that a query has dropped though it failed: a deferred constraint failed as
-/// its transaction ended. The last command ran, but the server does not report its completion.
+/// Notes statements that a query has dropped though it failed: a deferred constraint failed as its
+/// transaction ended. The last command ran, but the server does not report its completion.
 fn learn_end(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,

@@ -2,10 +2,10 @@
 //! changed during a session.
 //!
 //! Refrain syncs the settings of a lent server by one query in front of the client's first message.
-//! If the query resets a setting, the answer tells its default ([`Link::sync_settings_row`]). If a
-//! server reports a setting that no client has set, Refrain asks for the defaults when the
-//! transaction is over ([`Link::take_reported`](crate::relay::reports)). The client gets a
-//! ParameterStatus for each default that changed, unless the setting is its own.
+//! If the query resets a setting, the answer tells its default ([`sync_settings_row`]). If a server
+//! reports a setting that no client has set, Refrain asks for the defaults when the transaction is
+//! over ([`crate::relay::reports`]). The client gets a ParameterStatus for each default that
+//! changed, unless the setting is its own.
 
 use refrain_config::PoolMode;
 use refrain_pool::{Conn, Now};
@@ -38,8 +38,8 @@ pub(crate) fn sync_settings_if_needed(
     }
 }
 
-/// Sends the query that syncs the settings. The newest defaults hold for both: the client's,
-/// the server's, or those that another server of the pool reported since.
+/// Sends the query that syncs the settings. The newest defaults hold for both: the client's, the
+/// server's, or those that another server of the pool reported since.
 #[cold]
 fn sync_settings(conn: Conn, pipe: &mut Pipeline<'_>, session: &mut ClientSession, changed: Now) {
     let (client, server) = (session.settings.defaults(), pipe.server.session.settings.defaults());
@@ -105,8 +105,8 @@ fn newest_defaults(pipe: &mut Pipeline<'_>, changed: Now) -> Option<Defaults> {
     Some(Defaults { settings, since: changed })
 }
 
-/// Gives the client these defaults for all settings that are not its own, and reports the
-/// changes to it.
+/// Gives the client these defaults for all settings that are not its own, and reports the changes
+/// to it.
 fn follow(conn: Conn, pipe: &mut Pipeline<'_>, session: &mut ClientSession, defaults: Defaults) {
     let own = &session.settings;
     let is_own = |name: &[u8]| own.owns(name);
@@ -129,8 +129,8 @@ fn follow(conn: Conn, pipe: &mut Pipeline<'_>, session: &mut ClientSession, defa
     }
 }
 
-/// Checks whether reported settings mean changed defaults: a setting had its default and the
-/// client has not set it. Then Refrain asks for the defaults when the transaction is over.
+/// Checks whether reported settings mean changed defaults: a setting had its default and the client
+/// has not set it. Then Refrain asks for the defaults when the transaction is over.
 pub(crate) fn suspect_defaults(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
@@ -165,11 +165,10 @@ pub(crate) fn explains_settings(server: &ServerSession, session: &ClientSession)
         || !session.suspicion.is_clear()
 }
 
-/// Notes the reported settings that a text sets: they are the client's own, even with the
-/// default value. A text that resets a setting ends that.
+/// Notes the reported settings that a text sets: they are the client's own, even with the default
+/// value. A text that resets a setting ends that.
 pub(crate) fn claim(settings: &mut ClientSettings, text: &[u8], traits: Traits) {
     let backslash = settings.reads_backslash();
-    let settings = settings;
     match traits.contains(Traits::RESET) {
         true => settings.disclaim(refrain_sql::set_names(text, backslash)),
         false => refrain_sql::set_names(text, backslash).for_each(|name| settings.claim(&name)),

@@ -96,8 +96,8 @@ fn note_resets(pipe: &mut Pipeline<'_>, session: &mut ClientSession, text: &[u8]
     }
 }
 
-/// Notes a text that sets something for its transaction. True if that may decide how constants
-/// are read.
+/// Notes a text that sets something for its transaction. True if that may decide how constants are
+/// read.
 #[cold]
 fn note_local(pipe: &mut Pipeline<'_>, settings: &mut ClientSettings, text: &[u8]) -> bool {
     if text.contains(&b'.') {

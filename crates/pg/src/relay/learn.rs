@@ -14,9 +14,9 @@ use crate::state::client::settings::ClientSettings;
 
 /// Asks the server which settings the client has made.
 pub(crate) fn read_settings(pipe: &mut Pipeline<'_>, settings: &ClientSettings) {
-    // The server counts an internal query among the commands of an open segment: it refuses
-    // DISCARD ALL behind it, and PostgreSQL 18 makes a block of what follows. So as long as the
-    // client's transaction has run nothing, the question stands in a segment of its own.
+    // The server counts an internal query among the commands of an open segment: it refuses DISCARD
+    // ALL behind it, and PostgreSQL 18 makes a block of what follows. So as long as the client's
+    // transaction has run nothing, the question stands in a segment of its own.
     if pipe.server.session.outstanding.is_barely_open() {
         pipe.end_segment(Purpose::ReadSettings);
     }
@@ -25,16 +25,16 @@ pub(crate) fn read_settings(pipe: &mut Pipeline<'_>, settings: &ClientSettings) 
     pipe.run_reading(&text, settings.are_hurried());
 }
 
-/// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).
-/// The server reports changed settings at the end of the segment; before that Refrain asks it.
+/// Waits until Refrain knows how the server reads the constants of the next text (E57, E58). The
+/// server reports changed settings at the end of the segment; before that Refrain asks it.
 pub(crate) fn know_settings(pipe: &mut Pipeline<'_>, session: &ClientSession) -> Result<(), Stop> {
     let outstanding = &pipe.server.session.outstanding;
     let Some(since) = session.settings.unknown_since() else { return Ok(()) };
     if session.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
         return Ok(());
     }
-    // Without the settings the statement could not be shared. A reply on its way is worth
-    // waiting for.
+    // Without the settings the statement could not be shared. A reply on its way is worth waiting
+    // for.
     if !since.reads && !outstanding.reads_settings() {
         return Ok(());
     }

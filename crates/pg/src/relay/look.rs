@@ -1,14 +1,14 @@
 //! The look at a session: a query for the state that functions, triggers, procedures and DO have
 //! left there.
 //!
-//! A text that may run users' code is noted when it is sent ([`Link::suspect`]). When its
-//! transaction is over, and before another client gets the server, one query asks for settings,
-//! role, temporary objects, locks, subscriptions, prepared statements and cursors, and for the
-//! newest objects of the schema. State that it finds counts as if the text had set it openly: it
-//! pins the client to its server, or is a setting of the client's own. The client's next message
-//! waits for the answer, since it is not known before under which settings the server would read
-//! it. Calls that leave nothing become known as harmless ([`crate::pipeline::calls`]), and no look
-//! follows them from then on.
+//! A text that may run users' code is noted when it is sent ([`suspect`]). When its transaction is
+//! over, and before another client gets the server, one query asks for settings, role, temporary
+//! objects, locks, subscriptions, prepared statements and cursors, and for the newest objects of
+//! the schema. State that it finds counts as if the text had set it openly: it pins the client to
+//! its server, or is a setting of the client's own. The client's next message waits for the answer,
+//! since it is not known before under which settings the server would read it. Calls that leave
+//! nothing become known as harmless ([`crate::pipeline::calls`]), and no look follows them from
+//! then on.
 
 use std::sync::Arc;
 
@@ -101,9 +101,9 @@ const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lo
     WHERE p.prolang OPERATOR(pg_catalog.<>) 12 AND p.prolang OPERATOR(pg_catalog.<>) 13
     AND p.prosrc OPERATOR(pg_catalog.~*) E'set_config|\\mset\\s'";
 
-/// Notes a text that may run users' code: unless its calls are known as harmless, a look
-/// follows when the transaction is over. Returns the hash under which the calls are learned, if
-/// there is something to learn.
+/// Notes a text that may run users' code: unless its calls are known as harmless, a look follows
+/// when the transaction is over. Returns the hash under which the calls are learned, if there is
+/// something to learn.
 #[inline]
 pub(crate) fn suspect(
     pipe: &mut Pipeline<'_>,
@@ -139,8 +139,8 @@ fn suspect_call(pipe: &mut Pipeline<'_>, session: &mut ClientSession, scan: &Sca
     }
     let hidden = scan.traits.contains(Traits::PROCEDURAL);
     match repute(pipe, session, calls) {
-        // A text that hides what it calls, such as DO, is never known as harmless, unless it is
-        // a single CALL.
+        // A text that hides what it calls, such as DO, is never known as harmless, unless it is a
+        // single CALL.
         Repute::Harmless if !hidden || is_harmless(pipe, session, scan) => return None,
         _ if calls == 0 && !hidden => return None,
         Repute::Loud => hide_settings(pipe, &mut session.settings),
@@ -219,9 +219,9 @@ fn repute(pipe: &mut Pipeline<'_>, session: &ClientSession, calls: u64) -> Reput
     pool.protocol.calls.repute(calls, pool.shared.protocol.code(), now)
 }
 
-/// Returns the hash of these calls in a session like this one. Calls that leave nothing new
-/// here may leave something in another session, so a finding is only valid for sessions with
-/// the same beginning, unreported settings and pins.
+/// Returns the hash of these calls in a session like this one. Calls that leave nothing new here
+/// may leave something in another session, so a finding is only valid for sessions with the same
+/// beginning, unreported settings and pins.
 fn here(session: &ClientSession, calls: u64) -> u64 {
     calls
         ^ session.settings.expected().hidden
@@ -295,8 +295,8 @@ pub(crate) fn look_row(
     }
 }
 
-/// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain
-/// knew them before the look; `None` if the answer has more of them than is kept.
+/// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain knew
+/// them before the look; `None` if the answer has more of them than is kept.
 pub(crate) fn looked(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -311,8 +311,8 @@ pub(crate) fn looked(
         true => Vec::new(),
         false => session.evidence.take(),
     };
-    // Custom parameters that have a value are asked for whenever this client's settings are
-    // read from now on.
+    // Custom parameters that have a value are asked for whenever this client's settings are read
+    // from now on.
     let settings = session.settings.expected().clone();
     let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
     own.for_each(|name| note_name(pipe, session, name));
@@ -339,7 +339,7 @@ pub(crate) fn looked(
 /// Handles the error of a look. True if the error has no further consequence: a look that was
 /// merely interrupted is repeated once, and a server about to be closed is let go.
 pub(crate) fn looks_again(
-    pipe: &mut Pipeline<'_>,
+    pipe: &Pipeline<'_>,
     session: &mut ClientSession,
     fields: &Fields<'_>,
 ) -> bool {

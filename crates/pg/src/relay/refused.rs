@@ -30,8 +30,8 @@ const REFUSALS_MAX: u8 = 100;
 /// The number of the first request to a server.
 const FIRST: Seq = 0;
 
-/// Whether the client's request waits for the answer to a query that syncs settings, so that
-/// the server has got nothing of it.
+/// Whether the client's request waits for the answer to a query that syncs settings, so that the
+/// server has got nothing of it.
 pub(crate) fn is_unused(pipe: &Pipeline<'_>, session: &ClientSession) -> bool {
     let (client, outstanding) = (session, &pipe.server.session.outstanding);
     let syncs = ReplyAction::Skip(Purpose::SyncSettings);

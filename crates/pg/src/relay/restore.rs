@@ -21,8 +21,8 @@ use crate::state::client::reading::{Reading, Restoring, Unseen};
 use crate::state::client::settings::ClientSettings;
 use crate::state::parts::intern_settings;
 
-/// Returns the client's startup settings that a text may reset. The server would go back to its
-/// own defaults, since it was connected without the client's startup packet.
+/// Returns the client's startup settings that a text may reset. The server would go back to its own
+/// defaults, since it was connected without the client's startup packet.
 pub(crate) fn first_settings(
     settings: &ClientSettings,
     text: &[u8],
@@ -63,8 +63,8 @@ pub(crate) fn may_reset_unseen<'n>(
     }
 }
 
-/// Has the startup settings restored behind request `seq`, which ends a segment with a request
-/// that may have reset any out of sight.
+/// Has the startup settings restored behind request `seq`, which ends a segment with a request that
+/// may have reset any out of sight.
 #[cold]
 pub(crate) fn restore_unseen(pipe: &mut Pipeline<'_>, session: &mut ClientSession, seq: Seq) {
     // Amid COPY data the server ignores a Sync, and the next request comes behind the data.
@@ -78,9 +78,9 @@ pub(crate) fn restore_unseen(pipe: &mut Pipeline<'_>, session: &mut ClientSessio
     }
 }
 
-/// Returns the startup settings that may have been reset out of sight. The role is not among
-/// them: SET ROLE NONE would be taken for a RESET. Nor is a setting to which the client has
-/// given the server's default, unless it is named: servers have it as if it were reset.
+/// Returns the startup settings that may have been reset out of sight. The role is not among them:
+/// SET ROLE NONE would be taken for a RESET. Nor is a setting to which the client has given the
+/// server's default, unless it is named: servers have it as if it were reset.
 fn reset_unseen(settings: &ClientSettings, unseen: &Unseen) -> Option<Box<Restores>> {
     let own = settings;
     let mut settings = own.startup()?;
@@ -97,9 +97,8 @@ fn reset_unseen(settings: &ClientSettings, unseen: &Unseen) -> Option<Box<Restor
     (!restores.settings.is_empty()).then(|| Box::new(restores))
 }
 
-/// Restores the startup settings behind a Query, unless it has failed; true if it does. The
-/// client gets ParameterStatus and ReadyForQuery once that is done: see
-/// [`Self::tell_settings`].
+/// Restores the startup settings behind a Query, unless it has failed; true if it does. The client
+/// gets ParameterStatus and ReadyForQuery once that is done: see [`tell_settings`].
 pub(crate) fn restores_behind(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -114,8 +113,8 @@ pub(crate) fn restores_behind(
     true
 }
 
-/// Restores the startup settings in a separate transaction, so that an error in the client's
-/// next message cannot roll them back. The message waits for it.
+/// Restores the startup settings in a separate transaction, so that an error in the client's next
+/// message cannot roll them back. The message waits for it.
 pub(crate) fn restore_apart(pipe: &mut Pipeline<'_>, reading: &mut Reading, first: Box<Restores>) {
     if pipe.server.session.outstanding.is_open() {
         pipe.end_segment(Purpose::Restore);
@@ -128,8 +127,8 @@ fn restore(pipe: &mut Pipeline<'_>, reading: &mut Reading, restoring: Restoring,
     reading.bar_restoring(seq, restoring);
 }
 
-/// Notes the end of a query that restores settings. If it restored any that code had reset out
-/// of sight, the code is not harmless, though a look finds nothing behind it.
+/// Notes the end of a query that restores settings. If it restored any that code had reset out of
+/// sight, the code is not harmless, though a look finds nothing behind it.
 pub(crate) fn restored(session: &mut ClientSession, body: &[u8]) {
     let restored = read::command_tag(body) != b"SELECT 0";
     if restored && session.reading.is_restoring_unseen() {
@@ -137,8 +136,8 @@ pub(crate) fn restored(session: &mut ClientSession, body: &[u8]) {
     }
 }
 
-/// Ends the restoring of settings up to a Sync, or begins it again if a cancel request has hit
-/// it; true if so.
+/// Ends the restoring of settings up to a Sync, or begins it again if a cancel request has hit it;
+/// true if so.
 pub(crate) fn restores_again(
     pipe: &mut Pipeline<'_>,
     reading: &mut Reading,

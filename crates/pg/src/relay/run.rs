@@ -38,8 +38,7 @@ pub(crate) struct Ran {
     pub(crate) unnamed: bool,
 }
 
-/// Notes that the server has bound the values of an autoprepared statement: from now on it
-/// runs.
+/// Notes that the server has bound the values of an autoprepared statement: from now on it runs.
 pub(crate) fn run_is_bound(server: &mut ServerSession) {
     server.front.run.bind();
     server.front.unnamed.answer();
@@ -63,9 +62,8 @@ pub(crate) fn held_replies(server: &mut ServerSession) -> Option<Vec<u8>> {
     front.run.take_replies().or_else(|| front.unnamed.take_reply())
 }
 
-/// Holds a notice back that came before the values of an autoprepared statement were bound;
-/// true if it does. Leaves the parameter out of the notice's context: the client's text has
-/// none.
+/// Holds a notice back that came before the values of an autoprepared statement were bound; true if
+/// it does. Leaves the parameter out of the notice's context: the client's text has none.
 pub(crate) fn holds_notice(server: &mut ServerSession, body: &[u8]) -> bool {
     let Some(notices) = server.front.run.hold_notice() else { return false };
     write::message(notices, back::NOTICE_RESPONSE, |out| {
@@ -89,8 +87,8 @@ pub(crate) fn held_notices(server: &mut ServerSession) -> Option<Vec<u8>> {
     server.front.run.take_notices()
 }
 
-/// Handles an error of a statement that ran in place of a text. True if the text now runs by
-/// the simple protocol.
+/// Handles an error of a statement that ran in place of a text. True if the text now runs by the
+/// simple protocol.
 pub(crate) fn runs_again(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
@@ -122,8 +120,8 @@ pub(crate) fn runs_again(
     true
 }
 
-/// Whether the statement in place of a text has failed before it did anything. On a shared
-/// server the text cannot run in its place: those behind it would get its replies.
+/// Whether the statement in place of a text has failed before it did anything. On a shared server
+/// the text cannot run in its place: those behind it would get its replies.
 #[cold]
 pub(crate) fn gives_way(
     pipe: &mut Pipeline<'_>,
@@ -159,8 +157,8 @@ pub(crate) fn refutes(
     let pool = pipe.pool();
     let again = pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
     if again < CHANGES_MAX {
-        // Other statements that were planned before the change may be refused as well. None of
-        // them runs before it is verified again.
+        // Other statements that were planned before the change may be refused as well. None of them
+        // runs before it is verified again.
         pool.shared.protocol.schema_change();
     }
     pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);

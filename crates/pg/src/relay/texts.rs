@@ -21,8 +21,7 @@ use crate::statements::statement::Identity;
 /// Most literals of a text for which no replies are kept.
 const LITERALS_MAX: usize = 4096;
 
-/// Calls `run` with the rules for a pool, which it makes if there are none of its
-/// settings.
+/// Calls `run` with the rules for a pool, which it makes if there are none of its settings.
 #[inline]
 pub(crate) fn with_results<T>(
     core_state: &mut CoreState,
@@ -84,8 +83,8 @@ fn add_text(
     Ok(results.add_text(seen, cached))
 }
 
-/// Returns the statement that stands for a client's text, and counts a use of it: for texts that may change
-/// rows, and for those that a rule of the cache could be for.
+/// Returns the statement that stands for a client's text, and counts a use of it: for texts that
+/// may change rows, and for those that a rule of the cache could be for.
 #[cold]
 pub(crate) fn statement_of_text(
     core_state: &mut CoreState,

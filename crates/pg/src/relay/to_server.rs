@@ -74,9 +74,9 @@ impl Link<'_> {
 
     /// Whether the client's next message has to wait for a request of Refrain's own. Autoprepare
     /// may run a statement in place of a query string and then have to run the string itself; the
-    /// same holds for an unnamed statement, once its Sync is sent. While
-    /// Refrain asks the server what the client's code left in the session ([`crate::relay::look`]),
-    /// the session may have other settings than the client's.
+    /// same holds for an unnamed statement, once its Sync is sent. While Refrain asks the server
+    /// what the client's code left in the session ([`crate::relay::look`]), the session may have
+    /// other settings than the client's.
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
         let session = &self.pipe.server.session;
@@ -87,9 +87,9 @@ impl Link<'_> {
     }
 }
 
-/// Makes the client's next message wait for the reply to request `seq`, if that request may
-/// drop all statements or make one, or if the settings `restores` are to be restored once it
-/// has succeeded.
+/// Makes the client's next message wait for the reply to request `seq`, if that request may drop
+/// all statements or make one, or if the settings `restores` are to be restored once it has
+/// succeeded.
 #[inline]
 pub(crate) fn bar(
     reading: &mut Reading,
@@ -98,8 +98,8 @@ pub(crate) fn bar(
     commands: u8,
     restores: Option<Box<Restores>>,
 ) {
-    // PREPARE is among them: a Parse behind it may give the same name, which fails if the
-    // PREPARE succeeds.
+    // PREPARE is among them: a Parse behind it may give the same name, which fails if the PREPARE
+    // succeeds.
     let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
     if traits.intersects(all) || restores.is_some() {
         reading.bar(seq, u32::from(commands), restores);

@@ -2,8 +2,8 @@
 //!
 //! A named statement that is refused before its values are bound has done nothing. Outside a
 //! transaction Refrain then parses the text as the client sent it, and sends the client's messages
-//! again: PostgreSQL may have refused the plan of an older schema, which a new Parse would not
-//! have had. Within a transaction the error stands.
+//! again: PostgreSQL may have refused the plan of an older schema, which a new Parse would not have
+//! had. Within a transaction the error stands.
 
 use refrain_pool::Conn;
 use refrain_wire::back::Fields;
@@ -19,8 +19,8 @@ use crate::state::client::ClientSession;
 use crate::state::server::ServerSession;
 use crate::statements::statement::Statement;
 
-/// Handles an error while an unnamed statement runs. True if the client's messages now run as
-/// they were sent.
+/// Handles an error while an unnamed statement runs. True if the client's messages now run as they
+/// were sent.
 pub(crate) fn unnamed_runs_again(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
@@ -64,8 +64,8 @@ pub(crate) fn holds_parameters(
     entry.action.is_for_client() && server.front.unnamed.hold_reply(reply)
 }
 
-/// Sends the client's messages again, behind a Parse of the text as the client sent it. False
-/// if the client's unnamed statement is another one.
+/// Sends the client's messages again, behind a Parse of the text as the client sent it. False if
+/// the client's unnamed statement is another one.
 fn repeat(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,

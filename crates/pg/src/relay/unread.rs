@@ -1,11 +1,11 @@
 //! Texts that are longer than what Refrain reads before it sends them on.
 //!
-//! The rest of such a text streams through, and is looked at as it passes
-//! ([`refrain_sql::Rest`]). A server does nothing before it has the whole string, so the
-//! conclusions are drawn once the last byte has passed. A query string that is more than one long
-//! list of values may do anything: Refrain looks at the session behind it, and the client's next
-//! message waits for its end. Of a Parse that is too long to be kept, Refrain learns which custom
-//! parameters it may set. A parameter whose name cannot be read ties the client to the server.
+//! The rest of such a text streams through, and is looked at as it passes ([`refrain_sql::Rest`]).
+//! A server does nothing before it has the whole string, so the conclusions are drawn once the last
+//! byte has passed. A query string that is more than one long list of values may do anything:
+//! Refrain looks at the session behind it, and the client's next message waits for its end. Of a
+//! Parse that is too long to be kept, Refrain learns which custom parameters it may set. A
+//! parameter whose name cannot be read ties the client to the server.
 
 use refrain_sql::{Behind, Rest, Scan, Traits};
 

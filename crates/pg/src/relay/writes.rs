@@ -104,8 +104,8 @@ fn hides_nothing(pipe: &mut Pipeline<'_>) -> bool {
     pipe.pool().shared.protocol.place().hides_nothing()
 }
 
-/// Notes that a text is sent that does not write as far as it shows, unless it is certain that
-/// it hides no function that does.
+/// Notes that a text is sent that does not write as far as it shows, unless it is certain that it
+/// hides no function that does.
 fn may_hide_writes(pipe: &mut Pipeline<'_>, hidden: impl FnOnce(&Words) -> Hides) {
     let pool = pipe.pool();
     let shared = pool.shared.clone();

@@ -28,6 +28,7 @@ use crate::state::parts::{Client, CoreState, Engine, Ports, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::step::refresh;
+use crate::step::repeats::watch;
 use crate::step::wanted::{Wanted, wanted};
 
 /// Whether a segment was answered from the cache.
@@ -209,7 +210,10 @@ impl Step<'_, '_> {
             }
             Err(bypass) => self.count_bypass(conn, bypass),
         }
-        self.watch(conn, input);
+        let Engine { connections, core_state, .. } = &mut *self.step.engine;
+        if let Some(client) = connections.client(conn) {
+            watch(now, core_state, client, input);
+        }
         Answered::No
     }
 
@@ -235,8 +239,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Notes that a server has confirmed a client's login. If none has, tries another
-    /// login there.
+    /// Notes that a server has confirmed a client's login. If none has, tries another login there.
     fn confirm_login(&mut self, conn: Conn) {
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return };

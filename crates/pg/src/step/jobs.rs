@@ -31,8 +31,6 @@ use crate::normalized::query::{Refused, Stage};
 use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
-use crate::relay::follow::sync_settings_if_needed;
-use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::settings::session::Settings;
 use crate::state::options::{autoprepares, bounds, has_jobs};
@@ -212,8 +210,7 @@ impl Step<'_, '_> {
         match back {
             Some(client) => {
                 // The client has not got what the server reported during the job.
-                let Link { mut pipe, client: c } = self.linked(client, conn);
-                sync_settings_if_needed(client, &mut pipe, &mut c.session);
+                self.sync_settings(client, conn);
                 self.step.unblock(client);
             }
             None => self.step.make_fit(conn),
@@ -347,8 +344,8 @@ fn conclude_verification(
 }
 
 impl Pipeline<'_> {
-    /// Prepares those statements that the server lacks. All of one job have the same
-    /// environment: `keeps`, if the server must keep the one of its client.
+    /// Prepares those statements that the server lacks. All of one job have the same environment:
+    /// `keeps`, if the server must keep the one of its client.
     fn give(&mut self, wishes: Vec<Wish>, keeps: Option<EnvId>) -> Option<Job> {
         let lacks = |wish: &Wish, server: &mut Server| {
             let statement = &wish.statement;

@@ -118,9 +118,9 @@ pub(crate) fn serve_alone(
     }
 }
 
-/// Answers a Parse without a server, if a server has accepted the statement under the schema of
-/// now (E85). True if it did. So a driver that prepares all its statements on all its
-/// connections at start does not wait for servers that its other connections hold.
+/// Answers a Parse without a server, if a server has accepted the statement under the schema of now
+/// (E85). True if it did. So a driver that prepares all its statements on all its connections at
+/// start does not wait for servers that its other connections hold.
 fn parse_alone(
     client: &mut Client,
     core_state: &mut CoreState,

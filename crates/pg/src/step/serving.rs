@@ -163,9 +163,9 @@ impl Step<'_, '_> {
         let waits = link.client.waiting_for() == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
-        // gets in line: a client with one such call after the other would never let others in.
-        // In a shutdown there is no next. A server that has to leave, because it became read-only
-        // for example, would refuse it.
+        // gets in line: a client with one such call after the other would never let others in. In a
+        // shutdown there is no next. A server that has to leave, because it became read-only for
+        // example, would refuse it.
         let stays = || {
             let looked = asked && !link.client.session.suspicion.is_asked();
             let ends = link.pipe.core_state.is_shutting_down();

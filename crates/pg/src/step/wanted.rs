@@ -79,7 +79,7 @@ fn about<'a>(results: &PoolResults, client: &'a Client, scope: Scope) -> About<'
 }
 
 /// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
-#[inline]
+#[inline(always)]
 fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
     let numbers = [scope.number, plan.rule.whose, plan.number];
     key.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
