@@ -59,11 +59,13 @@ pub(crate) const USES_MAX: u8 = 3;
 
 impl Entry {
     /// Returns the key.
+    #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         &self.data[..self.key_bytes as usize]
     }
 
     /// Returns the reply.
+    #[inline(always)]
     pub(crate) fn reply(&self) -> &[u8] {
         &self.data[self.key_bytes as usize..]
     }

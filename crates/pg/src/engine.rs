@@ -4,6 +4,7 @@
 
 use refrain_pool::Conn;
 
+use crate::relay::follow::sync_settings_if_needed;
 use crate::relay::link::Link;
 use crate::state::parts::Pg;
 
@@ -18,5 +19,11 @@ impl Step<'_, '_> {
     #[inline]
     pub(crate) fn linked(&mut self, client: Conn, server: Conn) -> Link<'_> {
         self.step.linked(client, server).into()
+    }
+
+    /// Gives a client's server the client's settings, unless the server has them.
+    pub(crate) fn sync_settings(&mut self, client: Conn, server: Conn) {
+        let mut link = self.linked(client, server);
+        sync_settings_if_needed(client, &mut link.pipe, &mut link.client.session);
     }
 }

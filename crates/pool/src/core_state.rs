@@ -149,6 +149,18 @@ impl<P: Parts> CoreState<P> {
         pool.filter(|pool| pool.shared.id == id).expect("a pool in use is open")
     }
 
+    /// Returns this core's part of a pool like [`Self::pool_in_use`], and beside it the protocol's
+    /// parts of the core and of all cores.
+    ///
+    /// # Panics
+    /// If this core has no such pool open.
+    #[inline]
+    pub fn pool_beside(&mut self, id: PoolId) -> (&mut Pool<P>, &mut P::Core, &P::Shared) {
+        let pool = self.pools.get_mut(id.place()).and_then(|pool| pool.as_deref_mut());
+        let pool = pool.filter(|pool| pool.shared.id == id).expect("a pool in use is open");
+        (pool, &mut self.protocol, &self.shared.protocol)
+    }
+
     /// Returns this core's part of a pool, or `None` if this core does not have the pool open. The
     /// next tick visits the pool: whoever asks may change it.
     #[inline]

@@ -5,18 +5,22 @@
 //! [`names_moment`] looks at a value ([`crate::normalize::Span::names_moment`] at a literal), and
 //! [`Suspects`] says which parameters of a statement have to be looked at.
 //!
-//! What always holds: no moment is missed. PostgreSQL's reader of dates (`ParseDateTime`) takes
-//! the longest run of letters as a word, and looks up whole words; so these four count wherever
-//! they stand as a run of ASCII letters of their own. `epoch`, `infinity` and `allballs` do not
-//! depend on the present.
+//! What always holds: no moment is missed. PostgreSQL's reader of dates (`ParseDateTime`) takes the
+//! longest run of letters as a word, and looks up whole words; so these four count wherever they
+//! stand as a run of ASCII letters of their own. `epoch`, `infinity` and `allballs` do not depend
+//! on the present.
 
 /// The words.
 const MOMENTS: &[&[u8]] = &[b"now", b"today", b"tomorrow", b"yesterday"];
 
+/// The bit that all ASCII letters have, and no digit.
+const LETTER: u8 = 0x40;
+
 /// True if a value may name a moment that depends on the present.
 #[inline]
 pub fn names_moment(value: &[u8]) -> bool {
-    value.iter().any(u8::is_ascii_alphabetic) && has_moment(value)
+    // Most values are numbers: no branch for each byte of theirs.
+    value.iter().fold(0, |bits, byte| bits | byte) & LETTER != 0 && has_moment(value)
 }
 
 fn has_moment(value: &[u8]) -> bool {
@@ -93,6 +97,12 @@ impl Suspects {
             count += 1;
         }
         Self(if count <= REST { bits | u64::MAX << count } else { bits })
+    }
+
+    /// True if one of the first `count` parameters is among them.
+    #[inline]
+    pub fn has_any(self, count: usize) -> bool {
+        count > REST || self.0 & ((1 << count) - 1) != 0
     }
 
     /// True if the parameter at this place, counted from 0, is among them.

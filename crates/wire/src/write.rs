@@ -120,8 +120,9 @@ pub fn password(out: &mut Vec<u8>, body: &[u8]) {
 }
 
 /// Appends a ReadyForQuery.
+#[inline]
 pub fn ready(out: &mut Vec<u8>, status: Status) {
-    message(out, back::READY_FOR_QUERY, |out| out.push(status.letter()));
+    out.extend_from_slice(&[back::READY_FOR_QUERY, 0, 0, 0, 5, status.letter()]);
 }
 
 /// Appends a CommandComplete.

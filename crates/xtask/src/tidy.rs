@@ -1,8 +1,8 @@
 //! House rules that the compiler does not check.
 //!
 //! Each rule reads the same [`Tree`] and returns its findings, one line each with the place. A rule
-//! that is wrong is changed here. One rule has a list of places that still break it (`CIRCLES` in
-//! `calls.rs`), which must not grow.
+//! that is wrong is changed here. Two rules have lists of places that still break the rule
+//! (`CIRCLES` in `calls.rs`, `SPREAD` in `spread.rs`), which must not grow.
 
 mod tree;
 mod words;
@@ -11,6 +11,7 @@ mod prose;
 mod manifests;
 mod modules;
 mod calls;
+mod spread;
 mod code;
 mod conversations;
 mod pages;
@@ -44,6 +45,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "crates forbid unsafe code", find: manifests::unsafe_code },
     Rule { name: "modules use only earlier modules", find: modules::order },
     Rule { name: "files form no circles", find: calls::circles },
+    Rule { name: "types have their methods in few files", find: spread::files },
     Rule { name: "no async where decisions are made", find: code::async_functions },
     Rule { name: "only wire spells message tags", find: code::tags },
     Rule { name: "files that decide have conversations", find: conversations::modules },

@@ -12,6 +12,7 @@
 //! statement, or they ask what it returns and run it in a segment of their own. Their replies:
 //! [`crate::relay::unnamed_run`].
 
+use refrain_pool::Conn;
 use std::rc::Rc;
 
 use refrain_sql::normalize::{self, Key};
@@ -19,15 +20,18 @@ use refrain_wire::back::Status;
 use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::front as tag;
 
-use crate::autoprepare::send::{Seen, is_plain};
+use crate::autoprepare::send::{Seen, advice, is_plain, is_read_plainly, lacks, stands_alone};
 use crate::normalized::compare_times::{Draw, Turn};
 use crate::normalized::queries::Advice;
 use crate::normalized::query::Place;
 use crate::normalized::unnamed_run::{ParseWay, UnnamedRun};
 use crate::relay::copies::Called;
-use crate::relay::link::{Link, Stop};
+use crate::relay::link::Stop;
 use crate::relay::message::{Message, Next};
+use crate::relay::pipe::Pipeline;
+use crate::state::client::ClientSession;
 use crate::state::options::autoprepares;
+use crate::state::server::ServerSession;
 use crate::statements::of_core::CachedStatement;
 
 /// Most bytes of the messages behind a Parse: Refrain keeps a copy of them while they run.
@@ -42,127 +46,133 @@ pub(crate) enum Behind {
     Asks,
 }
 
-impl Link<'_> {
-    /// Decides how a Parse of the client's unnamed statement goes. `next` is the input behind it.
-    #[inline]
-    pub(crate) fn parse_way(
-        &mut self,
-        message: &Message<'_>,
-        cached: &Rc<CachedStatement>,
-        next: &[u8],
-    ) -> Result<ParseWay, Stop> {
-        if !autoprepares(self.pipe.pool()) {
-            return Ok(ParseWay::Usual);
-        }
-        self.client.session.expected_run = None;
-        match behind(next) {
-            Some(behind) => self.way_of_known(message, cached, next, behind),
-            None => Ok(ParseWay::Usual),
-        }
+/// Decides how a Parse of the client's unnamed statement goes. `next` is the input behind it.
+#[inline]
+pub(crate) fn parse_way(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    message: &Message<'_>,
+    cached: &Rc<CachedStatement>,
+    next: &[u8],
+) -> Result<ParseWay, Stop> {
+    if !autoprepares(pipe.pool()) {
+        return Ok(ParseWay::Usual);
     }
+    session.expected_run = None;
+    match behind(next) {
+        Some(behind) => way_of_known(conn, pipe, session, message, cached, next, behind),
+        None => Ok(ParseWay::Usual),
+    }
+}
 
-    fn way_of_known(
-        &mut self,
-        message: &Message<'_>,
-        cached: &Rc<CachedStatement>,
-        next: &[u8],
-        behind: Behind,
-    ) -> Result<ParseWay, Stop> {
-        let statement = &cached.statement;
-        let unknown = self.client.session.settings.unknown_since().is_some();
-        if unknown
-            || !self.stands_alone(message)
-            || !is_plain(&statement.scan)
-            || !normalize::has_plan(statement.text())
-            || !self.is_read_plainly()
-        {
-            return Ok(ParseWay::Usual);
-        }
-        let seen = Seen {
-            text: statement.text(),
-            spans: &[],
-            key: Key(statement.id),
-            tail: Some(statement.tail()),
-            values: if behind == Behind::Runs { next } else { &[] },
-        };
-        match self.advice(&seen)? {
-            Advice::Watch(place) => {
-                self.begin_unnamed(place, None, behind, next);
-                // Its time stands for those of statements that are planned for their values.
-                Ok(if place.draw == Draw::None { ParseWay::Usual } else { ParseWay::Sent })
-            }
-            Advice::Sent => Ok(ParseWay::Sent),
-            Advice::Run(place, _, found) if found.statement.id == statement.id => {
-                self.run_unnamed(place, cached, behind, next)
-            }
-            _ => Ok(ParseWay::Usual),
-        }
+fn way_of_known(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &ClientSession,
+    message: &Message<'_>,
+    cached: &Rc<CachedStatement>,
+    next: &[u8],
+    behind: Behind,
+) -> Result<ParseWay, Stop> {
+    let statement = &cached.statement;
+    let unknown = session.settings.unknown_since().is_some();
+    if unknown
+        || !stands_alone(pipe, message)
+        || !is_plain(&statement.scan)
+        || !normalize::has_plan(statement.text())
+        || !is_read_plainly(pipe, &session.settings)
+    {
+        return Ok(ParseWay::Usual);
     }
+    let seen = Seen {
+        text: statement.text(),
+        spans: &[],
+        key: Key(statement.id),
+        tail: Some(statement.tail()),
+        values: if behind == Behind::Runs { next } else { &[] },
+    };
+    match advice(conn, pipe, session, &seen)? {
+        Advice::Watch(place) => {
+            begin_unnamed(&mut pipe.server.session, place, None, behind, next);
+            // Its time stands for those of statements that are planned for their values.
+            Ok(if place.draw == Draw::None { ParseWay::Usual } else { ParseWay::Sent })
+        }
+        Advice::Sent => Ok(ParseWay::Sent),
+        Advice::Run(place, _, found) if found.statement.id == statement.id => {
+            run_unnamed(pipe, session, place, cached, behind, next)
+        }
+        _ => Ok(ParseWay::Usual),
+    }
+}
 
-    /// Runs the client's unnamed statement under its name, if the server has it.
-    fn run_unnamed(
-        &mut self,
-        place: Place,
-        cached: &Rc<CachedStatement>,
-        behind: Behind,
-        next: &[u8],
-    ) -> Result<ParseWay, Stop> {
-        if self.pipe.server.session.has(&cached.statement).is_none() {
-            self.lacks(place, cached)?;
-            self.begin_unnamed(place.without_choice(), None, behind, next);
-            return Ok(ParseWay::Usual);
-        }
-        self.begin_unnamed(place, Some(cached), behind, next);
-        self.pipe.pool().counters.protocol.auto_unnamed += 1;
-        Ok(ParseWay::Named)
+/// Runs the client's unnamed statement under its name, if the server has it.
+fn run_unnamed(
+    pipe: &mut Pipeline<'_>,
+    session: &ClientSession,
+    place: Place,
+    cached: &Rc<CachedStatement>,
+    behind: Behind,
+    next: &[u8],
+) -> Result<ParseWay, Stop> {
+    if pipe.server.session.has(&cached.statement).is_none() {
+        lacks(pipe, session, place, cached)?;
+        begin_unnamed(&mut pipe.server.session, place.without_choice(), None, behind, next);
+        return Ok(ParseWay::Usual);
     }
+    begin_unnamed(&mut pipe.server.session, place, Some(cached), behind, next);
+    pipe.pool().counters.protocol.auto_unnamed += 1;
+    Ok(ParseWay::Named)
+}
 
-    /// Notes that the client's messages run or describe its unnamed statement, as the `named` one
-    /// if there is one.
-    fn begin_unnamed(
-        &mut self,
-        place: Place,
-        named: Option<&Rc<CachedStatement>>,
-        behind: Behind,
-        next: &[u8],
-    ) {
-        let session = &mut self.pipe.server.session;
-        let executes = behind == Behind::Runs;
-        let run = match named {
-            None => UnnamedRun::new(place, Turn::Simple, executes),
-            Some(cached) => {
-                let planned = executes && session.statements.is_planned(cached.statement.id);
-                let place = if planned { place.on_new_server() } else { place };
-                let alone = session.outstanding.status() == Status::Idle;
-                let repeats = alone.then(|| cached.statement.clone());
-                UnnamedRun { repeats, ..UnnamedRun::new(place, Turn::Prepared, executes) }
-            }
-        };
-        session.last_mut().unnamed.begin(run, if named.is_some() { next } else { &[] });
-    }
-
-    /// Notes that a Bind runs the client's unnamed statement, which an earlier segment has parsed
-    /// and described.
-    #[inline]
-    pub(crate) fn begin_expected(&mut self, called: Called, alone: bool) {
-        if let Some((place, turn)) = self.client.session.expected_run.take() {
-            self.begin_run(place, turn, called, alone);
+/// Notes that the client's messages run or describe its unnamed statement, as the `named` one if
+/// there is one.
+fn begin_unnamed(
+    server: &mut ServerSession,
+    place: Place,
+    named: Option<&Rc<CachedStatement>>,
+    behind: Behind,
+    next: &[u8],
+) {
+    let executes = behind == Behind::Runs;
+    let run = match named {
+        None => UnnamedRun::new(place, Turn::Simple, executes),
+        Some(cached) => {
+            let planned = executes && server.statements.is_planned(cached.statement.id);
+            let place = if planned { place.on_new_server() } else { place };
+            let alone = server.outstanding.status() == Status::Idle;
+            let repeats = alone.then(|| cached.statement.clone());
+            UnnamedRun { repeats, ..UnnamedRun::new(place, Turn::Prepared, executes) }
         }
-    }
+    };
+    server.last_mut().unnamed.begin(run, if named.is_some() { next } else { &[] });
+}
 
-    fn begin_run(&mut self, place: Place, turn: Turn, called: Called, alone: bool) {
-        let named = matches!(called, Called::Named(_));
-        // If the client's server is another one than at the Parse, the statement may go another way
-        // than was drawn.
-        let session = &mut self.pipe.server.session;
-        let busy = session.last().unnamed.under_way().is_some();
-        if !alone || busy || named != (turn == Turn::Prepared) {
-            return;
-        }
-        let planned = named && session.statements.is_planned(place.key.0);
-        let place = if planned { place.on_new_server() } else { place };
-        session.last_mut().unnamed.begin(UnnamedRun::new(place, turn, true), &[]);
+/// Notes that a Bind runs the client's unnamed statement, which an earlier segment has parsed and
+/// described.
+#[inline]
+pub(crate) fn begin_expected(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    called: Called,
+    alone: bool,
+) {
+    if let Some((place, turn)) = session.expected_run.take() {
+        begin_run(&mut pipe.server.session, place, turn, called, alone);
     }
+}
+
+fn begin_run(server: &mut ServerSession, place: Place, turn: Turn, called: Called, alone: bool) {
+    let named = matches!(called, Called::Named(_));
+    // If the client's server is another one than at the Parse, the statement may go another way
+    // than was drawn.
+    let busy = server.last().unnamed.under_way().is_some();
+    if !alone || busy || named != (turn == Turn::Prepared) {
+        return;
+    }
+    let planned = named && server.statements.is_planned(place.key.0);
+    let place = if planned { place.on_new_server() } else { place };
+    server.last_mut().unnamed.begin(UnnamedRun::new(place, turn, true), &[]);
 }
 
 /// Returns what the messages behind a Parse of the unnamed statement do, if they go on to a Sync,

@@ -10,14 +10,24 @@ use std::rc::Rc;
 use refrain_wire::front::Bind;
 use refrain_wire::write;
 
+use crate::autoprepare::unnamed::begin_expected;
 use crate::messages::check::Use;
-use crate::messages::fits::Fit;
+use crate::messages::fits::{Fit, fit};
+use crate::messages::meaning::statement_of;
+use crate::messages::named::lend_name;
+use crate::messages::prepare::{not_ours, prepare_for};
+use crate::messages::refuse::{has_room_for, refuse};
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
 };
 use crate::relay::copies::Called;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::{suspect, suspect_prepared};
 use crate::relay::message::{Message, Next};
+use crate::relay::pipe::Pipeline;
+use crate::relay::to_server::rewritten_header;
+use crate::relay::writes::sends_statement;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
@@ -32,30 +42,33 @@ impl Link<'_> {
         if !self.client.session.statements.are_managed() {
             return self.bind_unmanaged(message, &bind);
         }
-        let Some(cached) = self.find(bind.statement)? else {
+        let Some(cached) = statement_of(&mut self.pipe, &mut self.client.session, bind.statement)?
+        else {
             return Ok(self.bind_unknown(message, &bind));
         };
-        self.sends_statement(&cached.statement);
+        sends_statement(&mut self.pipe, &self.client.session, &cached.statement);
         // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
         // each Bind. That one must exist under the client's name (E51).
-        self.lend_name(&cached.statement)?;
+        lend_name(&mut self.pipe, &mut self.client.session, &cached.statement)?;
         let to = Use::Bind { portal: bind.portal, next: Next(next) };
-        let fit = self.fit(bind.statement, &cached, &to)?;
+        let fit = fit(&mut self.pipe, &mut self.client.session, bind.statement, &cached, &to)?;
         if let Fit::Stale(copy) = fit {
             return Ok(self.refuse_stale(message, &bind, &cached, copy));
         }
         // An Execute needs to know its portal's statement only if running that may change the
         // session.
         let portal = cached.statement.acts().then(|| cached.clone());
-        if portal.is_some() && !self.has_room_for(bind.portal, &cached)? {
+        if portal.is_some()
+            && !has_room_for(&mut self.pipe, &self.client.session.portals, bind.portal, &cached)?
+        {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
         }
-        let calls = self.suspect(&cached.statement.scan);
+        let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
         self.client.session.evidence.bind(bind.portal, calls);
         let alone = self.pipe.server.session.outstanding.syncs_settings();
-        let called = self.called(bind.statement, &cached, fit);
+        let called = called(&mut self.pipe, &self.client.session, bind.statement, &cached, fit);
         if bind.statement.is_empty() {
-            self.begin_expected(called, alone);
+            begin_expected(&mut self.pipe, &mut self.client.session, called, alone);
         }
         let from = called.generation();
         let of_unnamed = (from.is_none() || bind.statement.is_empty()).then_some(bind.portal);
@@ -71,26 +84,36 @@ impl Link<'_> {
         );
         Ok(self.pass_missing(message))
     }
+}
 
-    /// Returns the server's name of a statement that the client calls `name`. Sends a Parse first
-    /// if the server lacks the statement.
-    #[inline]
-    fn called(&mut self, name: &[u8], cached: &Rc<CachedStatement>, fit: Fit) -> Called {
-        cached.count_use();
-        let called = match fit {
-            Fit::Has(called) => called,
-            Fit::Checked(called) => return called,
-            Fit::Lacks | Fit::Stale(_) => return self.prepare_for(name, cached),
-        };
-        // A second use makes the statement worth a name on servers (E88), also where this server
-        // still has it unnamed.
-        if called == Called::Unnamed && !name.is_empty() {
-            cached.used();
+/// Returns the server's name of a statement that the client calls `name`. Sends a Parse first if
+/// the server lacks the statement.
+#[inline]
+fn called(
+    pipe: &mut Pipeline<'_>,
+    session: &ClientSession,
+    name: &[u8],
+    cached: &Rc<CachedStatement>,
+    fit: Fit,
+) -> Called {
+    cached.count_use();
+    let called = match fit {
+        Fit::Has(called) => called,
+        Fit::Checked(called) => return called,
+        Fit::Lacks | Fit::Stale(_) => {
+            return prepare_for(pipe, &session.settings, name, cached);
         }
-        self.pipe.count_hit();
-        called
+    };
+    // A second use makes the statement worth a name on servers (E88), also where this server still
+    // has it unnamed.
+    if called == Called::Unnamed && !name.is_empty() {
+        cached.used();
     }
+    pipe.count_hit();
+    called
+}
 
+impl Link<'_> {
     /// Sends the Bind with the server's name of the statement. All bytes behind the names stay as
     /// they are.
     #[inline]
@@ -106,7 +129,7 @@ impl Link<'_> {
             Called::Named(generation) => cached.statement.name_bytes(generation),
             Called::Unnamed => 0,
         };
-        self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
+        rewritten_header(&mut self.pipe, message, old, bind.portal.len() + name_bytes + 2);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         if let Called::Named(generation) = called {
@@ -119,14 +142,14 @@ impl Link<'_> {
     /// Passes on a Bind of a statement that the client has not prepared. The server answers it with
     /// its own error (E34), so that the transaction fails as it would without Refrain.
     fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
-        self.hide_unnamed(bind.statement);
+        hide_unnamed(&mut self.pipe, bind.statement);
         self.pipe.sends_unknown();
         if self.client.session.pins.has(Pins::PREPARED) {
-            self.suspect_prepared();
+            suspect_prepared(&mut self.pipe, &mut self.client.session);
         }
         let old = bind.names_bytes();
-        self.rewritten_header(message, old, old);
-        let safe = self.not_ours(bind.statement);
+        rewritten_header(&mut self.pipe, message, old, old);
+        let safe = not_ours(&self.pipe, bind.statement);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         write::string(out, &safe);
@@ -139,23 +162,23 @@ impl Link<'_> {
         );
         self.pass_missing(message)
     }
+}
 
-    /// Closes the server's unnamed statement if the message names the unnamed statement. The client
-    /// has none, so the server's belongs to another client, whose statement would run otherwise
-    /// (E16).
-    pub(crate) fn hide_unnamed(&mut self, name: &[u8]) {
-        let unnamed = self.pipe.server.session.statements.unnamed();
-        // An earlier Close of it may still be skipped, behind an error.
-        let may_be =
-            unnamed.id != 0 || self.pipe.server.session.outstanding.is_unsettled(unnamed.segment);
-        if name.is_empty() && may_be {
-            write::close_statement(self.pipe.out(), b"");
-            let seq = self.pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
-            let none = Unnamed::none_since(self.pipe.server.session.outstanding.segment());
-            self.pipe.server.session.statements.replace_unnamed(seq, none);
-        }
+/// Closes the server's unnamed statement if the message names the unnamed statement. The client has
+/// none, so the server's belongs to another client, whose statement would run otherwise (E16).
+pub(crate) fn hide_unnamed(pipe: &mut Pipeline<'_>, name: &[u8]) {
+    let unnamed = pipe.server.session.statements.unnamed();
+    // An earlier Close of it may still be skipped, behind an error.
+    let may_be = unnamed.id != 0 || pipe.server.session.outstanding.is_unsettled(unnamed.segment);
+    if name.is_empty() && may_be {
+        write::close_statement(pipe.out(), b"");
+        let seq = pipe.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+        let none = Unnamed::none_since(pipe.server.session.outstanding.segment());
+        pipe.server.session.statements.replace_unnamed(seq, none);
     }
+}
 
+impl Link<'_> {
     /// Makes a Bind of a stale statement fail on the server. PostgreSQL reads the parameters before
     /// it sees that the columns have changed (`exec_bind_message`). So the Bind goes to a copy that
     /// takes the same parameters, if there is one, and the refusal stands behind that: an error of
@@ -177,7 +200,7 @@ impl Link<'_> {
         let action = ReplyAction::Skip(Purpose::Shape);
         let entry = OutstandingRequest::new(RequestKind::Bind, action).about(id);
         self.pipe.owe(entry.called(bind.statement));
-        self.refuse(message, RequestKind::Bind, Refusal::Stale)
+        refuse(&mut self.pipe, message, RequestKind::Bind, Refusal::Stale)
     }
 
     /// Makes a Bind fail on the server, by the name of a statement that never exists. So the
@@ -192,7 +215,7 @@ impl Link<'_> {
     ) -> usize {
         let old = bind.names_bytes();
         let name = self.pipe.core_state.shared.protocol.registry.no_statement();
-        self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
+        rewritten_header(&mut self.pipe, message, old, bind.portal.len() + name.len() + 2);
         let out = self.pipe.ports.out(self.pipe.server.conn());
         write::string(out, bind.portal);
         write::string(out, &name);

@@ -13,10 +13,12 @@
 
 use refrain_wire::back::Status;
 
+use crate::messages::wait::is_foreign;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::copies::Called;
-use crate::relay::link::Link;
 use crate::relay::message::Next;
+use crate::relay::pipe::Pipeline;
+use crate::state::client::ClientSession;
 use crate::statements::columns::{Columns, Expected};
 use crate::statements::of_core::CachedStatement;
 
@@ -31,46 +33,45 @@ pub(crate) enum Use<'a> {
     Query,
 }
 
-impl Link<'_> {
-    /// Whether a server that lacks a statement may run it before its columns are known, though the
-    /// client `expects` these.
-    pub(crate) fn may_check_behind(
-        &mut self,
-        cached: &CachedStatement,
-        expects: &Expected,
-        to: &Use<'_>,
-    ) -> bool {
-        let Use::Bind { portal, next } = *to else { return false };
-        let statement = &cached.statement;
-        let shared = &self.pipe.pool().shared.protocol;
-        let same_schema = expects.generation == statement.generation()
-            && statement.schema_version() >= shared.schema_version()
-            && !shared.is_being_defined();
-        // What `*` stands for changes with each column that a table gets past Refrain.
-        let reads = !statement.writes && !statement.acts() && !statement.text().contains(&b'*');
-        let outstanding = &self.pipe.server.session.outstanding;
-        let alone = outstanding.status() == Status::Idle
-            && !outstanding.is_open()
-            && outstanding.syncs_settings()
-            && !self.pipe.server.is_shared();
-        let plain = self.client.session.pins.is_empty()
-            && !self.client.session.results.is_awaited()
-            && !self.is_foreign(cached);
-        let known = matches!(expects.columns, Columns::Known(_));
-        known && same_schema && reads && alone && plain && next.runs_at_once(portal)
-    }
+/// Whether a server that lacks a statement may run it before its columns are known, though the
+/// client `expects` these.
+pub(crate) fn may_check_behind(
+    pipe: &mut Pipeline<'_>,
+    session: &ClientSession,
+    cached: &CachedStatement,
+    expects: &Expected,
+    to: &Use<'_>,
+) -> bool {
+    let Use::Bind { portal, next } = *to else { return false };
+    let statement = &cached.statement;
+    let shared = &pipe.pool().shared.protocol;
+    let same_schema = expects.generation == statement.generation()
+        && statement.schema_version() >= shared.schema_version()
+        && !shared.is_being_defined();
+    // What `*` stands for changes with each column that a table gets past Refrain.
+    let reads = !statement.writes && !statement.acts() && !statement.text().contains(&b'*');
+    let outstanding = &pipe.server.session.outstanding;
+    let alone = outstanding.status() == Status::Idle
+        && !outstanding.is_open()
+        && outstanding.syncs_settings()
+        && !pipe.server.is_shared();
+    let plain = session.pins.is_empty()
+        && !session.results.is_awaited()
+        && !is_foreign(&pipe.server.session.outstanding, &session.settings, cached);
+    let known = matches!(expects.columns, Columns::Known(_));
+    known && same_schema && reads && alone && plain && next.runs_at_once(portal)
+}
 
-    /// Asks for the columns of a copy that the server runs already.
-    pub(crate) fn check_behind(
-        &mut self,
-        called: Called,
-        cached: &CachedStatement,
-        expects: Expected,
-    ) {
-        self.pipe.server.session.expected = expects;
-        self.pipe.describe_copy(called, &cached.statement);
-        let action = ReplyAction::Skip(Purpose::Check);
-        let entry = OutstandingRequest::new(RequestKind::DescribeStatement, action);
-        self.pipe.asks(called, entry.about(cached.statement.id));
-    }
+/// Asks for the columns of a copy that the server runs already.
+pub(crate) fn check_behind(
+    pipe: &mut Pipeline<'_>,
+    called: Called,
+    cached: &CachedStatement,
+    expects: Expected,
+) {
+    pipe.server.session.expected = expects;
+    pipe.describe_copy(called, &cached.statement);
+    let action = ReplyAction::Skip(Purpose::Check);
+    let entry = OutstandingRequest::new(RequestKind::DescribeStatement, action);
+    pipe.asks(called, entry.about(cached.statement.id));
 }

@@ -17,11 +17,20 @@ use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 
 use crate::ground::name::Name;
+use crate::messages::fits::describe_portal;
+use crate::messages::malformed::refused;
+use crate::messages::named::{first_settings_by_name, lend_name};
+use crate::messages::simple_query::{ends_early, note_drained};
+use crate::messages::unmanaged::close_unmanaged;
 use crate::pipeline::outstanding::{
-    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
+    Copying, Outstanding, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
+use crate::relay::knowledge::note_settings;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::suspect_function;
 use crate::relay::message::Message;
+use crate::relay::restore::{first_settings, restore_unseen};
+use crate::relay::to_server::bar;
 use crate::state::client::reading::Ahead;
 use crate::statements::statement::Statement;
 
@@ -60,6 +69,22 @@ impl Link<'_> {
             self.client.inbox.expect(message.missing(), Rest::Nowhere);
         }
         Ok(used)
+    }
+
+    /// Passes on a message for which a handler would end the session, if PostgreSQL refuses it.
+    #[cold]
+    pub(crate) fn pass_malformed(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let outstanding = &self.pipe.server.session.outstanding;
+        match refused(message) {
+            Some(kind) if outstanding.copying() == Copying::No => {
+                if kind == RequestKind::Query {
+                    ends_early(&mut self.pipe, &mut self.client.session);
+                }
+                self.pipe.owe(OutstandingRequest::new(kind, ReplyAction::Forward));
+                Ok(self.pass(message))
+            }
+            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
+        }
     }
 
     /// Sends a message to its handler, unless the message has to wait or is ignored. `next` is the
@@ -121,15 +146,16 @@ impl Link<'_> {
             }
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
-                let calls = self.suspect_function(message.body());
-                self.ends_early();
+                let calls =
+                    suspect_function(&mut self.pipe, &mut self.client.session, message.body());
+                ends_early(&mut self.pipe, &mut self.client.session);
                 self.pipe.sends_unknown();
                 let seq = self.pipe.server.session.outstanding.next_seq();
                 self.client.session.evidence.send(calls, seq..seq + 1);
                 self.pipe
                     .owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 if self.client.session.reading.unseen.is_some() {
-                    self.restore_unseen(seq);
+                    restore_unseen(&mut self.pipe, &mut self.client.session, seq);
                 }
                 Ok(self.pass(message))
             }
@@ -162,27 +188,28 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         if message.header.body > 0 {
-            self.check_sync_with_body()?;
+            check_sync_with_body(&self.pipe.server.session.outstanding)?;
         }
         let seq = self.pipe.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         if self.client.session.reading.unseen.is_some() {
-            self.restore_unseen(seq);
+            restore_unseen(&mut self.pipe, &mut self.client.session, seq);
         }
         Ok(self.pass(message))
     }
+}
 
-    /// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come
-    /// tell whether a COPY is under way.
-    #[cold]
-    fn check_sync_with_body(&self) -> Result<(), Stop> {
-        let outstanding = &self.pipe.server.session.outstanding;
-        match outstanding.copying() {
-            _ if !outstanding.is_empty() => Err(Stop::Replies),
-            Copying::No => Ok(()),
-            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
-        }
+/// Checks a Sync with a body, which PostgreSQL refuses, except amid a COPY. Replies to come tell
+/// whether a COPY is under way.
+#[cold]
+fn check_sync_with_body(outstanding: &Outstanding) -> Result<(), Stop> {
+    match outstanding.copying() {
+        _ if !outstanding.is_empty() => Err(Stop::Replies),
+        Copying::No => Ok(()),
+        _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
     }
+}
 
+impl Link<'_> {
     /// Handles Execute.
     pub(crate) fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
@@ -208,9 +235,9 @@ impl Link<'_> {
         if let Kind::Deallocate(name) = scan.kind {
             self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
         }
-        let named = self.lend_name(statement)?;
-        self.note_settings(text, scan);
-        self.note_drained(text, scan);
+        let named = lend_name(&mut self.pipe, &mut self.client.session, statement)?;
+        note_settings(&mut self.pipe, &mut self.client.session, text, scan);
+        note_drained(self.client.conn(), &mut self.pipe, text, scan);
         if refrain_sql::writes::may_commit(scan) {
             self.pipe.may_commit();
         }
@@ -221,9 +248,11 @@ impl Link<'_> {
         if scan.kind == Kind::TransactionEnd || scan.traits.contains(Traits::DISCARD_ALL) {
             self.pipe.server.session.outstanding.ends_transaction(seq);
         }
-        self.bar(seq, scan.traits, 1, None);
+        bar(&mut self.client.session.reading, seq, scan.traits, 1, None);
         let used = self.pass(message);
-        match self.first_settings(text, scan).or_else(|| self.first_settings_by_name(statement)) {
+        match first_settings(&self.client.session.settings, text, scan)
+            .or_else(|| first_settings_by_name(&mut self.client.session, statement))
+        {
             // A statement that runs outside of transaction blocks ends its own transaction. The
             // settings are restored behind it, in a transaction of their own, and the client's next
             // message waits for that.
@@ -244,7 +273,7 @@ impl Link<'_> {
         match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
             Target::Statement(name) => self.describe_statement(message, name),
             Target::Portal(name) => {
-                self.describe_portal(name);
+                describe_portal(&mut self.pipe, name);
                 Ok(self.pass(message))
             }
             Target::Unknown => {
@@ -264,7 +293,7 @@ impl Link<'_> {
                 self.close_statement(message, name)
             }
             Target::Statement(name) => {
-                self.close_unmanaged(name);
+                close_unmanaged(&mut self.client.session, name);
                 self.pipe.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
                 Ok(self.pass(message))
             }

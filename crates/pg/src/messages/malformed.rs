@@ -6,17 +6,15 @@
 //! Not here: bodies that Refrain cannot take although they are well-formed, like a name of 8 KiB.
 //! Those end the session.
 
-use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::front::{self as read, Parse, Target};
 use refrain_wire::tag::front;
 
-use crate::pipeline::outstanding::{Copying, OutstandingRequest, ReplyAction, RequestKind};
-use crate::relay::link::{Link, Stop};
+use crate::pipeline::outstanding::RequestKind;
 use crate::relay::message::Message;
 
 /// Returns the kind of request as which PostgreSQL refuses a message whose body is malformed;
 /// `None` if the body is sound, or if PostgreSQL looks something up before it sees what is wrong.
-fn refused(message: &Message<'_>) -> Option<RequestKind> {
+pub(crate) fn refused(message: &Message<'_>) -> Option<RequestKind> {
     let body = message.body();
     let (kind, is_bad) = match message.header.tag {
         front::PARSE => (RequestKind::Parse, Parse::read(body).is_err()),
@@ -29,22 +27,4 @@ fn refused(message: &Message<'_>) -> Option<RequestKind> {
         _ => return None,
     };
     (message.complete && is_bad).then_some(kind)
-}
-
-impl Link<'_> {
-    /// Passes on a message for which a handler would end the session, if PostgreSQL refuses it.
-    #[cold]
-    pub(crate) fn pass_malformed(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        let outstanding = &self.pipe.server.session.outstanding;
-        match refused(message) {
-            Some(kind) if outstanding.copying() == Copying::No => {
-                if kind == RequestKind::Query {
-                    self.ends_early();
-                }
-                self.pipe.owe(OutstandingRequest::new(kind, ReplyAction::Forward));
-                Ok(self.pass(message))
-            }
-            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
-        }
-    }
 }

@@ -16,8 +16,14 @@
 use std::rc::Rc;
 
 use crate::ground::ids::EnvId;
-use crate::relay::link::{Link, Stop};
+use crate::messages::prepare::{intern, intern_in};
+use crate::messages::wait::{wait_for_foreign, wait_in_doubt};
+use crate::relay::learn::know_settings;
+use crate::relay::link::Stop;
+use crate::relay::pipe::Pipeline;
 use crate::settings::session;
+use crate::state::client::ClientSession;
+use crate::state::client::settings::ClientSettings;
 use crate::statements::of_client::{ClientRef, UNSEEN};
 use crate::statements::of_core::CachedStatement;
 
@@ -34,115 +40,129 @@ enum Change {
     Anew,
 }
 
-impl Link<'_> {
-    /// Returns the client's statement of this name, `None` if it has none. Waits while an earlier
-    /// segment may undo a change to it.
-    #[inline]
-    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let statements = &mut self.client.session.statements;
-        if statements.is_unsettled(name, &self.pipe.server.session.outstanding) {
-            return Err(Stop::Replies);
-        }
-        let cached = self.meant(name)?;
-        if let Some(cached) = &cached {
-            self.wait_in_doubt(cached)?;
-            self.wait_for_foreign(name, cached)?;
-        }
-        Ok(cached)
+/// Returns the client's statement of this name, `None` if it has none. Waits while an earlier
+/// segment may undo a change to it.
+#[inline]
+pub(crate) fn statement_of(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    name: &[u8],
+) -> Result<Option<Rc<CachedStatement>>, Stop> {
+    let statements = &mut session.statements;
+    if statements.is_unsettled(name, &pipe.server.session.outstanding) {
+        return Err(Stop::Replies);
     }
-
-    /// Returns the statement that the client's statement of this name is in the client's
-    /// environment of now. Waits while that may depend on replies to come.
-    #[inline]
-    pub(crate) fn meant(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let env = self.client.session.settings.env();
-        match self.client.session.statements.get(name) {
-            Some(own) if own.env() == env => Ok(Some(own.held.cached().clone())),
-            Some(_) => self.meant_elsewhere(name),
-            None => Ok(None),
-        }
+    let cached = meant(pipe, session, name)?;
+    if let Some(cached) = &cached {
+        wait_in_doubt(&pipe.server.session, cached)?;
+        wait_for_foreign(pipe, session, name, cached)?;
     }
+    Ok(cached)
+}
 
-    /// Does the work of [`Self::meant`] if the environment is not the one of the last use.
-    #[cold]
-    fn meant_elsewhere(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let Some(own) = self.client.session.statements.get(name) else { return Ok(None) };
-        let (cached, before) = (own.held.cached().clone(), own.env());
-        // No other client runs a statement that is in no table. A failed transaction refuses it.
-        let alone = !cached.is_in_table() || self.pipe.server.session.outstanding.has_failed();
-        if alone || !cached.statement.has_constants() {
+/// Returns the statement that the client's statement of this name is in the client's environment of
+/// now. Waits while that may depend on replies to come.
+#[inline]
+pub(crate) fn meant(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    name: &[u8],
+) -> Result<Option<Rc<CachedStatement>>, Stop> {
+    let env = session.settings.env();
+    match session.statements.get(name) {
+        Some(own) if own.env() == env => Ok(Some(own.held.cached().clone())),
+        Some(_) => meant_elsewhere(pipe, session, name),
+        None => Ok(None),
+    }
+}
+
+/// Does the work of [`meant`] if the environment is not the one of the last use.
+#[cold]
+fn meant_elsewhere(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    name: &[u8],
+) -> Result<Option<Rc<CachedStatement>>, Stop> {
+    let Some(own) = session.statements.get(name) else { return Ok(None) };
+    let (cached, before) = (own.held.cached().clone(), own.env());
+    // No other client runs a statement that is in no table. A failed transaction refuses it.
+    let alone = !cached.is_in_table() || pipe.server.session.outstanding.has_failed();
+    if alone || !cached.statement.has_constants() {
+        return Ok(Some(cached));
+    }
+    let unknown = session.settings.unknown_since();
+    if let Some(since) = unknown {
+        if !since.decides && before.beside == session.settings.env().beside {
             return Ok(Some(cached));
         }
-        let unknown = self.client.session.settings.unknown_since();
-        if let Some(since) = unknown {
-            if !since.decides && before.beside == self.client.session.settings.env().beside {
-                return Ok(Some(cached));
-            }
-            self.know_settings()?;
-        }
-        let env = self.client.session.settings.env();
-        let settings = &self.client.session.settings;
-        let change = match settings.unknown_since() {
-            // PostgreSQL reports by what it scans.
-            Some(_) if !session::scanned_alike(&cached.settings, settings.current()) => {
-                Change::Kept
-            }
-            Some(_) => Change::Anew,
-            None => self.change(&cached, before, env),
+        know_settings(pipe, session)?;
+    }
+    let env = session.settings.env();
+    let settings = &session.settings;
+    let change = match settings.unknown_since() {
+        // PostgreSQL reports by what it scans.
+        Some(_) if !session::scanned_alike(&cached.settings, settings.current()) => Change::Kept,
+        Some(_) => Change::Anew,
+        None => change(&session.settings, &cached, before, env),
+    };
+    if change != Change::Nothing && !pipe.server.session.outstanding.is_empty() {
+        return Err(Stop::Replies);
+    }
+    let made = made_by(pipe, &session.settings, change, cached, env);
+    let Some(own) = session.statements.get(name) else { return Ok(None) };
+    own.is_right_in(env);
+    if change != Change::Nothing {
+        let is_current = own.generation == own.held.cached().statement.generation();
+        own.generation = match is_current && change != Change::Anew {
+            true => made.statement.generation(),
+            false => UNSEEN,
         };
-        if change != Change::Nothing && !self.pipe.server.session.outstanding.is_empty() {
-            return Err(Stop::Replies);
-        }
-        let made = self.made_by(change, cached, env);
-        let Some(own) = self.client.session.statements.get(name) else { return Ok(None) };
-        own.is_right_in(env);
-        if change != Change::Nothing {
-            let is_current = own.generation == own.held.cached().statement.generation();
-            own.generation = match is_current && change != Change::Anew {
-                true => made.statement.generation(),
-                false => UNSEEN,
-            };
-            self.client.session.statements.replace(name, ClientRef::new(made.clone()));
-        }
-        Ok(Some(made))
+        session.statements.replace(name, ClientRef::new(made.clone()));
     }
+    Ok(Some(made))
+}
 
-    /// Returns the statement that a change makes of another.
-    fn made_by(
-        &mut self,
-        change: Change,
-        cached: Rc<CachedStatement>,
-        env: EnvId,
-    ) -> Rc<CachedStatement> {
-        let tail = cached.statement.tail();
-        match change {
-            Change::Nothing => cached,
-            Change::Kept => {
-                let analysed = cached.settings.env.settings.to_le_bytes();
-                let what = [&b"kept\0"[..], &env.beside.to_le_bytes(), &analysed].concat();
-                let kept = self.pipe.core_state.shared.protocol.beside(&what);
-                let both = EnvId { beside: kept.beside, ..env };
-                self.intern_in(both, &cached.settings, tail)
-            }
-            Change::Other | Change::Anew => self.intern(tail),
+/// Returns the statement that a change makes of another.
+fn made_by(
+    pipe: &mut Pipeline<'_>,
+    settings: &ClientSettings,
+    change: Change,
+    cached: Rc<CachedStatement>,
+    env: EnvId,
+) -> Rc<CachedStatement> {
+    let tail = cached.statement.tail();
+    match change {
+        Change::Nothing => cached,
+        Change::Kept => {
+            let analysed = cached.settings.env.settings.to_le_bytes();
+            let what = [&b"kept\0"[..], &env.beside.to_le_bytes(), &analysed].concat();
+            let kept = pipe.core_state.shared.protocol.beside(&what);
+            let both = EnvId { beside: kept.beside, ..env };
+            intern_in(pipe, settings, both, &cached.settings, tail)
         }
+        Change::Other | Change::Anew => intern(pipe, settings, tail),
     }
+}
 
-    /// Returns what a change makes of a statement, where all settings are known.
-    fn change(&self, cached: &CachedStatement, before: EnvId, now: EnvId) -> Change {
-        let settings = self.client.session.settings.current().reading();
-        let (then, same_role) = (&cached.settings, before.beside == now.beside);
-        if then == settings && cached.statement.env.beside == now.beside {
-            // Parameters of the user's own differ. Functions alone read these.
-            let reads = cached.statement.scan.calls != 0;
-            return if reads { Change::Other } else { Change::Nothing };
-        }
-        match same_role && !session::is_analysed_again(then, settings) {
-            true if session::read_alike(then, settings) => Change::Other,
-            true => Change::Kept,
-            // PostgreSQL analyses again what it has scanned at Parse, not the text.
-            false if !session::scanned_alike(then, settings) => Change::Kept,
-            false => Change::Anew,
-        }
+/// Returns what a change makes of a statement, where all settings are known.
+fn change(
+    settings: &ClientSettings,
+    cached: &CachedStatement,
+    before: EnvId,
+    now: EnvId,
+) -> Change {
+    let settings = settings.current().reading();
+    let (then, same_role) = (&cached.settings, before.beside == now.beside);
+    if then == settings && cached.statement.env.beside == now.beside {
+        // Parameters of the user's own differ. Functions alone read these.
+        let reads = cached.statement.scan.calls != 0;
+        return if reads { Change::Other } else { Change::Nothing };
+    }
+    match same_role && !session::is_analysed_again(then, settings) {
+        true if session::read_alike(then, settings) => Change::Other,
+        true => Change::Kept,
+        // PostgreSQL analyses again what it has scanned at Parse, not the text.
+        false if !session::scanned_alike(then, settings) => Change::Kept,
+        false => Change::Anew,
     }
 }

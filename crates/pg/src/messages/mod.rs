@@ -2,8 +2,8 @@
 
 pub(crate) mod wait;
 pub(crate) mod refuse;
-pub(crate) mod meaning;
 pub(crate) mod prepare;
+pub(crate) mod meaning;
 pub(crate) mod check;
 pub(crate) mod fits;
 pub(crate) mod named;

@@ -19,14 +19,24 @@ use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
 
+use crate::autoprepare::unnamed::parse_way;
 use crate::ground::name::Name;
+use crate::messages::fits::{ask_behind_parse, ask_of_copy};
+use crate::messages::named::{intern_parse, parse_by_name};
+use crate::messages::prepare::{is_over_quota, send_parse};
+use crate::messages::refuse::refuse;
+use crate::messages::wait::{unnamed_is, wait_in_doubt, wait_until_settled};
 use crate::normalized::unnamed_run::ParseWay;
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Refusal, ReplyAction, RequestKind,
 };
 use crate::relay::copies::Called;
+use crate::relay::learn::know_settings;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
+use crate::relay::pipe::Pipeline;
+use crate::relay::unread::watch_parse;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::of_core::CachedStatement;
@@ -43,7 +53,7 @@ impl Link<'_> {
         // instead.
         if message.header.body as usize > most {
             let used = self.parse_unkept(message);
-            self.watch_parse(message);
+            watch_parse(&mut self.pipe, &mut self.client.session, message);
             return Ok(used);
         }
         let parse = Parse::read(message.whole(most)?)?;
@@ -53,7 +63,7 @@ impl Link<'_> {
         if self.client.session.settings.unknown_since().is_some() {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {
-                self.know_settings()?;
+                know_settings(&mut self.pipe, &self.client.session)?;
             }
         }
         if parse.name.is_empty() {
@@ -61,7 +71,7 @@ impl Link<'_> {
         }
         // `get` notes a long name, which an error repeats in full.
         if self.client.session.statements.get(parse.name).is_some() {
-            return self.parse_again(message, &parse);
+            return parse_again(&mut self.pipe, &mut self.client.session, message, &parse);
         }
         // An earlier segment may still undo a Close: the name may be taken after all.
         let outstanding = &self.pipe.server.session.outstanding;
@@ -69,23 +79,23 @@ impl Link<'_> {
             return Err(Stop::Replies);
         }
         self.pipe.pool().counters.protocol.client_parses += 1;
-        if self.is_over_quota(parse.tail.len()) {
-            return Ok(self.refuse(message, RequestKind::Parse, Refusal::Quota));
+        if is_over_quota(&mut self.pipe, &self.client.session.statements, parse.tail.len()) {
+            return Ok(refuse(&mut self.pipe, message, RequestKind::Parse, Refusal::Quota));
         }
-        let cached = self.intern_parse(parse.tail)?;
-        self.wait_in_doubt(&cached)?;
+        let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
+        wait_in_doubt(&self.pipe.server.session, &cached)?;
         // The client may also have prepared statements by SQL on this server, and one of these may
         // have the name: the server has to decide (E50).
         if self.client.session.pins.has(Pins::PREPARED) {
-            self.parse_by_name(&parse, &cached, next);
+            parse_by_name(&mut self.pipe, &mut self.client.session, &parse, &cached, next);
             return Ok(message.bytes.len());
         }
-        let known = self.parse_is_known(&cached)?;
+        let known = parse_is_known(&mut self.pipe, &cached)?;
         let seq = if known {
             self.pipe.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.send_parse(&cached, ReplyAction::Forward)
+            send_parse(&mut self.pipe, &cached, ReplyAction::Forward)
         };
         let called = match known || cached.is_worth_a_name() {
             true => Called::Named(cached.statement.generation()),
@@ -100,9 +110,9 @@ impl Link<'_> {
             &self.pipe.server.session.outstanding,
         );
         if known {
-            self.ask_of_copy(&cached.statement);
+            ask_of_copy(&mut self.pipe, &cached.statement);
         } else {
-            self.ask_behind_parse(called, &cached, parse.name, next);
+            ask_behind_parse(&mut self.pipe, called, &cached, parse.name, next);
         }
         Ok(message.bytes.len())
     }
@@ -116,14 +126,21 @@ impl Link<'_> {
         parse: &Parse<'_>,
         next: &[u8],
     ) -> Result<usize, Stop> {
-        let cached = self.intern_parse(parse.tail)?;
-        let way = self.parse_way(message, &cached, next)?;
+        let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
+        let way = parse_way(
+            self.client.conn(),
+            &mut self.pipe,
+            &mut self.client.session,
+            message,
+            &cached,
+            next,
+        )?;
         self.pipe.pool().counters.protocol.client_parses += 1;
         let outstanding = &self.pipe.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
         let known = match way {
-            ParseWay::Usual => !fails && self.unnamed_is(&cached),
+            ParseWay::Usual => !fails && unnamed_is(&self.pipe.server.session, &cached),
             ParseWay::Sent => false,
             ParseWay::Named => true,
         };
@@ -145,48 +162,51 @@ impl Link<'_> {
             self.client.session.statements.run_unnamed_as_named();
         }
         if !known {
-            self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
+            ask_behind_parse(&mut self.pipe, Called::Unnamed, &cached, b"", next);
         }
         Ok(message.bytes.len())
     }
+}
 
-    /// Handles Parse of a name that the client has already given. PostgreSQL first analyses the
-    /// text and then refuses the name (42P05). Refrain makes the server do just that: it sends the
-    /// new text under an internal name that is taken (E4).
-    fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
-        self.wait_until_settled()?;
-        let Some(old) = self.client.session.statements.named(parse.name) else {
-            return Err(Stop::Replies);
-        };
-        let id = old.held.cached().statement.id;
-        let name = self.pipe.core_state.shared.protocol.registry.internal();
-        self.pipe.take_name(&name);
-        write::parse(self.pipe.out(), &name, parse.tail);
-        self.pipe.owe(
-            OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
-                .about(id)
-                .called(parse.name),
-        );
-        Ok(message.bytes.len())
+/// Handles Parse of a name that the client has already given. PostgreSQL first analyses the text
+/// and then refuses the name (42P05). Refrain makes the server do just that: it sends the new text
+/// under an internal name that is taken (E4).
+fn parse_again(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    message: &Message<'_>,
+    parse: &Parse<'_>,
+) -> Result<usize, Stop> {
+    wait_until_settled(&pipe.server.session.outstanding, &session.statements)?;
+    let Some(old) = session.statements.named(parse.name) else {
+        return Err(Stop::Replies);
+    };
+    let id = old.held.cached().statement.id;
+    let name = pipe.core_state.shared.protocol.registry.internal();
+    pipe.take_name(&name);
+    write::parse(pipe.out(), &name, parse.tail);
+    pipe.owe(
+        OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
+            .about(id)
+            .called(parse.name),
+    );
+    Ok(message.bytes.len())
+}
+
+/// Whether Refrain can answer a Parse of this statement by a fake reply: the server has it, and
+/// would accept a Parse.
+fn parse_is_known(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> Result<bool, Stop> {
+    let statement = &cached.statement;
+    if pipe.server.session.has(statement).is_none() {
+        return Ok(false);
     }
-
-    /// Whether Refrain can answer a Parse of this statement by a fake reply: the server has it, and
-    /// would accept a Parse.
-    fn parse_is_known(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
-        let statement = &cached.statement;
-        if self.pipe.server.session.has(statement).is_none() {
-            return Ok(false);
-        }
-        let outstanding = &self.pipe.server.session.outstanding;
-        // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
-        // the transaction (E3).
-        match outstanding.status() {
-            Status::Idle if !outstanding.may_have_failed() => Ok(true),
-            Status::Transaction if !outstanding.has_unsettled() => Ok(true),
-            Status::Failed if outstanding.is_empty() => {
-                Ok(statement.scan.kind == Kind::TransactionEnd)
-            }
-            Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Replies),
-        }
+    let outstanding = &pipe.server.session.outstanding;
+    // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends the
+    // transaction (E3).
+    match outstanding.status() {
+        Status::Idle if !outstanding.may_have_failed() => Ok(true),
+        Status::Transaction if !outstanding.has_unsettled() => Ok(true),
+        Status::Failed if outstanding.is_empty() => Ok(statement.scan.kind == Kind::TransactionEnd),
+        Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Replies),
     }
 }

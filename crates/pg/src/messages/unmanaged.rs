@@ -12,16 +12,39 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::front::{Bind, Parse};
 
 use crate::ground::name::Name;
-use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
+use crate::messages::prepare::{intern, is_over_quota};
+use crate::messages::refuse::has_room_for;
+use crate::pipeline::outstanding::{Outstanding, OutstandingRequest, ReplyAction, RequestKind};
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::{suspect, suspect_anything};
 use crate::relay::message::Message;
+use crate::relay::pipe::Pipeline;
+use crate::relay::unread::watch_parse;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
-use crate::state::client::statements::Parsed;
+use crate::state::client::statements::{ClientStatements, Parsed};
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {
+    /// Passes a Parse on unchanged: the client's statements are not managed, or the text is too
+    /// large to be kept (E13).
+    pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
+        if self.client.session.statements.are_managed() {
+            // The statement exists on this server alone, so the client keeps the server.
+            self.client.session.pins.pin(Pins::PREPARED);
+            self.client.session.suspicion.prepare_anything();
+            self.client.session.statements.drop_unnamed();
+            self.pipe.server.session.statements.forget_unnamed();
+            self.pipe.pool().counters.protocol.statements_not_kept += 1;
+        }
+        self.pipe.server.session.soil();
+        self.pipe.pool().counters.protocol.server_parses += 1;
+        self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
+        self.pass(message)
+    }
+
     /// Passes a Parse on, and remembers its text unless it is too long.
     pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let most = self.pipe.pool().settings.options.max_client_statement_bytes;
@@ -31,35 +54,52 @@ impl Link<'_> {
             // the names.
             self.client.session.statements.forget_all();
             let used = self.parse_unkept(message);
-            self.watch_parse(message);
+            watch_parse(&mut self.pipe, &mut self.client.session, message);
             return Ok(used);
         }
         let parse = Parse::read(message.whole(most)?)?;
         let seq = self.pipe.server.session.outstanding.next_seq();
         let used = self.parse_unkept(message);
-        let cached = self.intern(parse.tail);
+        let cached = intern(&mut self.pipe, &self.client.session.settings, parse.tail);
         match parse.name {
-            b"" => self.remember_unnamed(seq, cached),
-            name => self.remember(seq, name, cached),
+            b"" => remember_unnamed(
+                &self.pipe.server.session.outstanding,
+                &mut self.client.session.statements,
+                seq,
+                cached,
+            ),
+            name => remember(&mut self.pipe, &mut self.client.session, seq, name, cached),
         }
         Ok(used)
     }
+}
 
-    fn remember_unnamed(&mut self, seq: u64, cached: Rc<CachedStatement>) {
-        let outstanding = &self.pipe.server.session.outstanding;
-        self.client.session.statements.replace_unnamed(seq, Some(known(cached)), outstanding);
+fn remember_unnamed(
+    outstanding: &Outstanding,
+    statements: &mut ClientStatements,
+    seq: u64,
+    cached: Rc<CachedStatement>,
+) {
+    statements.replace_unnamed(seq, Some(known(cached)), outstanding);
+}
+
+fn remember(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    seq: u64,
+    name: &[u8],
+    cached: Rc<CachedStatement>,
+) {
+    let again = session.statements.remove(name).is_some();
+    if again || is_over_quota(pipe, &session.statements, cached.statement.tail().len()) {
+        return;
     }
+    let (name, outstanding) = (Name::from_slice(name), &pipe.server.session.outstanding);
+    let parse = (seq, Parsed::There);
+    session.statements.parse(name, known(cached), parse, outstanding);
+}
 
-    fn remember(&mut self, seq: u64, name: &[u8], cached: Rc<CachedStatement>) {
-        let again = self.client.session.statements.remove(name).is_some();
-        if again || self.is_over_quota(cached.statement.tail().len()) {
-            return;
-        }
-        let (name, outstanding) = (Name::from_slice(name), &self.pipe.server.session.outstanding);
-        let parse = (seq, Parsed::There);
-        self.client.session.statements.parse(name, known(cached), parse, outstanding);
-    }
-
+impl Link<'_> {
     /// Passes a Bind on, and records the effects of its portal. If the text is unknown, a look at
     /// the session follows.
     pub(crate) fn bind_unmanaged(
@@ -68,20 +108,30 @@ impl Link<'_> {
         bind: &Bind<'_>,
     ) -> Result<usize, Stop> {
         self.pipe.sends_unknown();
-        let cached = self.find_unmanaged(bind.statement)?;
+        let cached = find_unmanaged(
+            &self.pipe.server.session.outstanding,
+            &mut self.client.session.statements,
+            bind.statement,
+        )?;
         let mut portal = None;
         if let Some(cached) = cached {
             let acts = cached.statement.acts();
-            let room = !acts || self.has_room_for(bind.portal, &cached)?;
-            let calls = self.suspect(&cached.statement.scan);
+            let room = !acts
+                || has_room_for(
+                    &mut self.pipe,
+                    &self.client.session.portals,
+                    bind.portal,
+                    &cached,
+                )?;
+            let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
             self.client.session.evidence.bind(bind.portal, calls);
             portal = Some(cached).filter(|_| acts && room);
             if !room {
-                self.suspect_anything();
+                suspect_anything(&mut self.pipe, &mut self.client.session);
             }
         } else {
             self.client.session.evidence.bind(bind.portal, None);
-            self.suspect_anything();
+            suspect_anything(&mut self.pipe, &mut self.client.session);
         }
         self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
         self.client.session.portals.set(
@@ -91,35 +141,40 @@ impl Link<'_> {
         );
         Ok(self.pass(message))
     }
+}
 
-    /// Returns the statement under a name, if its text is known. Waits while an earlier segment may
-    /// still undo a change to the names.
-    fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let statements = &mut self.client.session.statements;
-        if statements.is_unsettled(name, &self.pipe.server.session.outstanding) {
-            return Err(Stop::Replies);
-        }
-        Ok(statements.get(name).map(|statement| statement.held.cached().clone()))
+/// Returns the statement under a name, if its text is known. Waits while an earlier segment may
+/// still undo a change to the names.
+fn find_unmanaged(
+    outstanding: &Outstanding,
+    statements: &mut ClientStatements,
+    name: &[u8],
+) -> Result<Option<Rc<CachedStatement>>, Stop> {
+    if statements.is_unsettled(name, outstanding) {
+        return Err(Stop::Replies);
     }
+    Ok(statements.get(name).map(|statement| statement.held.cached().clone()))
+}
 
-    /// Forgets the statement under a name, because the client closes it. If the server skips the
-    /// Close, the name keeps its statement there, but Refrain no longer knows its text.
-    pub(crate) fn close_unmanaged(&mut self, name: &[u8]) {
-        match name.is_empty() {
-            true => self.client.session.statements.drop_unnamed(),
-            false => drop(self.client.session.statements.remove(name)),
-        }
+/// Forgets the statement under a name, because the client closes it. If the server skips the Close,
+/// the name keeps its statement there, but Refrain no longer knows its text.
+pub(crate) fn close_unmanaged(session: &mut ClientSession, name: &[u8]) {
+    match name.is_empty() {
+        true => session.statements.drop_unnamed(),
+        false => drop(session.statements.remove(name)),
     }
+}
 
+impl Link<'_> {
     /// Records the effects of a query string on the statements that it names.
     pub(crate) fn query_unmanaged(&mut self, text: &[u8], scan: &Scan) {
         match scan.kind {
-            Kind::Deallocate(name) => self.close_unmanaged(&name.fold(text)),
+            Kind::Deallocate(name) => close_unmanaged(&mut self.client.session, &name.fold(text)),
             // The calls of statements that were prepared by SQL are known.
             _ if scan.traits.contains(Traits::EXECUTE)
                 && !self.client.session.pins.has(Pins::PREPARED) =>
             {
-                self.suspect_anything();
+                suspect_anything(&mut self.pipe, &mut self.client.session);
             }
             _ => {}
         }

@@ -9,171 +9,182 @@ use refrain_wire::back as read;
 
 use crate::pipeline::evidence::{self, Outcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};
-use crate::relay::link::Link;
-use crate::state::client::pins::Pins;
+use crate::relay::beside::{may_be_temporary, stands_apart};
+use crate::relay::pipe::Pipeline;
+use crate::state::client::ClientSession;
+use crate::state::client::pins::{ClientPins, Pins};
 use crate::state::options::tracks;
 
 /// Effects of a prepared statement that neither the tag of its EXECUTE shows nor its calls.
 const HIDDEN_IN_PREPARED: Traits = Traits::UNREAD.union(Traits::ROLE);
 
-impl Link<'_> {
-    /// Notes the effects of a command that is complete.
-    #[inline]
-    pub(crate) fn completed(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
-        let tag = refrain_sql::tag(read::command_tag(body));
-        let evidence = &mut self.client.session.evidence;
-        evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
-        if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
-            self.pipe.pool().shared.protocol.change_code();
-        }
-        if self.client.session.reading.is_barred_by(seq) {
-            self.passed_barrier();
-        }
-        let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
-        if !(plain && entry.traits.is_empty()) && entry.action.is_for_client() {
-            self.completed_specially(tag, entry.traits);
-            self.pipe.server.session.outstanding.may_end_transaction(seq);
-        }
+/// Notes the effects of a command that is complete.
+#[inline]
+pub(crate) fn completed(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    entry: &OutstandingRequest,
+    seq: Seq,
+    body: &[u8],
+) {
+    let tag = refrain_sql::tag(read::command_tag(body));
+    let evidence = &mut session.evidence;
+    evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
+    if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
+        pipe.pool().shared.protocol.change_code();
     }
+    if session.reading.is_barred_by(seq) {
+        passed_barrier(session);
+    }
+    let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
+    if !(plain && entry.traits.is_empty()) && entry.action.is_for_client() {
+        completed_specially(pipe, session, tag, entry.traits);
+        pipe.server.session.outstanding.may_end_transaction(seq);
+    }
+}
 
-    /// Notes that a command of a text that drops statements is complete. No rollback brings the
-    /// statements back (E55).
-    #[cold]
-    pub(crate) fn passed_barrier(&mut self) {
-        if let Some(name) = self.client.session.reading.command_completed() {
-            drop(self.client.session.statements.remove(&name));
+/// Notes that a command of a text that drops statements is complete. No rollback brings the
+/// statements back (E55).
+#[cold]
+pub(crate) fn passed_barrier(session: &mut ClientSession) {
+    if let Some(name) = session.reading.command_completed() {
+        drop(session.statements.remove(&name));
+    }
+}
+
+/// Notes that a function called by FunctionCall has run.
+pub(crate) fn function_called(session: &mut ClientSession, seq: Seq, body: &[u8]) {
+    // PostgreSQL does not call a strict function for a null, and answers null.
+    let null = body.first_chunk() == Some(&[0xff; 4]);
+    let outcome = if null { Outcome::Vain } else { Outcome::Ran };
+    session.evidence.completed(seq, || outcome);
+}
+
+/// Notes the effects of a command that may change the session or the schema.
+pub(crate) fn completed_specially(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    tag: Tag,
+    traits: Traits,
+) {
+    let free = session.pins.is_empty();
+    match tag {
+        Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
+            session.settings.read_later();
         }
-    }
-
-    /// Notes that a function called by FunctionCall has run.
-    pub(crate) fn function_called(&mut self, seq: Seq, body: &[u8]) {
-        // PostgreSQL does not call a strict function for a null, and answers null.
-        let null = body.first_chunk() == Some(&[0xff; 4]);
-        let outcome = if null { Outcome::Vain } else { Outcome::Ran };
-        self.client.session.evidence.completed(seq, || outcome);
-    }
-
-    /// Notes the effects of a command that may change the session or the schema.
-    pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
-        let free = self.client.session.pins.is_empty();
-        match tag {
-            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
-                self.client.session.settings.read_later();
+        Tag::Prepare => {
+            pin(pipe, session, Pins::PREPARED);
+            if traits.intersects(HIDDEN_IN_PREPARED) {
+                session.suspicion.prepare_anything();
             }
-            Tag::Prepare => {
-                self.pin(Pins::PREPARED);
-                if traits.intersects(HIDDEN_IN_PREPARED) {
-                    self.client.session.suspicion.prepare_anything();
-                }
-            }
-            Tag::Listen => self.pin(Pins::LISTEN),
-            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
-                self.unpin_at_commit(Pins::LISTEN);
-            }
-            Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
-            Tag::CloseCursorAll => self.unpin(Pins::HOLD),
-            Tag::Load => self.pin(Pins::LOAD),
-            Tag::DiscardTemp => {
-                self.unpin_at_commit(Pins::TEMP);
-                self.schema_change();
-            }
-            Tag::Rollback => {
-                self.client.session.pins.rolled_back();
-                self.pipe.server.session.outstanding.recovers();
-                // The rollback took back what the calls left, so Refrain cannot learn from this
-                // transaction what they leave.
-                self.client.session.evidence.undo();
-                self.client.session.settings.rolled_back();
-            }
-            Tag::DeallocateAll => self.deallocated_all(),
-            Tag::DiscardAll => {
-                self.discarded_all();
-                self.schema_change();
-            }
-            Tag::Ddl => {
-                self.pipe.server.session.transaction.change_schema();
-                self.pipe.pool().shared.protocol.begin_schema_version();
-                self.may_be_temporary();
-            }
-            Tag::Commit => self.pipe.server.session.outstanding.recovers(),
-            Tag::Do => {
-                self.client.session.settings.read_later();
-                self.schema_change();
-            }
-            Tag::Call if tracks(self.pipe.pool()) == TrackFunctions::Off => self.schema_change(),
-            // CREATE TABLE AS and the like complete with the tag of their query.
-            _ if traits.contains(Traits::DDL) => {
-                self.schema_change();
-                self.may_be_temporary();
-            }
-            Tag::Select | Tag::Other if traits.contains(Traits::UNREAD) => self.schema_change(),
-            _ => {}
         }
-        if traits.contains(Traits::LOCAL) {
-            self.client.session.settings.change_locally();
+        Tag::Listen => pin(pipe, session, Pins::LISTEN),
+        Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
+            unpin_at_commit(&mut session.pins, Pins::LISTEN);
         }
-        if tag == Tag::Defaults && traits.intersects(Traits::DEFAULTS | Traits::UNREAD) {
-            self.pipe.server.session.transaction.change_defaults();
+        Tag::DeclareCursor if traits.contains(Traits::HOLD) => pin(pipe, session, Pins::HOLD),
+        Tag::CloseCursorAll => unpin(&mut session.pins, Pins::HOLD),
+        Tag::Load => pin(pipe, session, Pins::LOAD),
+        Tag::DiscardTemp => {
+            unpin_at_commit(&mut session.pins, Pins::TEMP);
+            schema_change(pipe);
         }
-        self.pin_for(tag, traits);
-        if traits.contains(Traits::ADVISORY_FREE) {
-            self.unpin(Pins::ADVISORY);
+        Tag::Rollback => {
+            session.pins.rolled_back();
+            pipe.server.session.outstanding.recovers();
+            // The rollback took back what the calls left, so Refrain cannot learn from this
+            // transaction what they leave.
+            session.evidence.undo();
+            session.settings.rolled_back();
         }
-        if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
-            self.client.session.settings.read_later();
+        Tag::DeallocateAll => deallocated_all(pipe, session),
+        Tag::DiscardAll => {
+            discarded_all(pipe, session);
+            schema_change(pipe);
         }
-        if free && !self.client.session.pins.is_empty() {
-            self.pipe.pool().counters.protocol.pins += 1;
+        Tag::Ddl => {
+            pipe.server.session.transaction.change_schema();
+            pipe.pool().shared.protocol.begin_schema_version();
+            may_be_temporary(pipe, session);
         }
-    }
-
-    /// Pins the client for what a command has left.
-    fn pin_for(&mut self, tag: Tag, traits: Traits) {
-        let may = [
-            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
-            (Traits::ADVISORY, Pins::ADVISORY, true),
-            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
-        ];
-        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
-            self.pin(*pin);
+        Tag::Commit => pipe.server.session.outstanding.recovers(),
+        Tag::Do => {
+            session.settings.read_later();
+            schema_change(pipe);
         }
+        Tag::Call if tracks(pipe.pool()) == TrackFunctions::Off => schema_change(pipe),
+        // CREATE TABLE AS and the like complete with the tag of their query.
+        _ if traits.contains(Traits::DDL) => {
+            schema_change(pipe);
+            may_be_temporary(pipe, session);
+        }
+        Tag::Select | Tag::Other if traits.contains(Traits::UNREAD) => schema_change(pipe),
+        _ => {}
     }
+    if traits.contains(Traits::LOCAL) {
+        session.settings.change_locally();
+    }
+    if tag == Tag::Defaults && traits.intersects(Traits::DEFAULTS | Traits::UNREAD) {
+        pipe.server.session.transaction.change_defaults();
+    }
+    pin_for(pipe, session, tag, traits);
+    if traits.contains(Traits::ADVISORY_FREE) {
+        unpin(&mut session.pins, Pins::ADVISORY);
+    }
+    if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
+        session.settings.read_later();
+    }
+    if free && !session.pins.is_empty() {
+        pipe.pool().counters.protocol.pins += 1;
+    }
+}
 
-    /// Notes that a command may have changed the schema, though its tag does not say so.
-    fn schema_change(&mut self) {
-        self.pipe.server.session.transaction.change_schema();
-        self.pipe.pool().shared.protocol.schema_change();
+/// Pins the client for what a command has left.
+fn pin_for(pipe: &mut Pipeline<'_>, session: &mut ClientSession, tag: Tag, traits: Traits) {
+    let may = [
+        (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
+        (Traits::ADVISORY, Pins::ADVISORY, true),
+        (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
+    ];
+    for (_, left, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
+        pin(pipe, session, *left);
     }
+}
 
-    pub(crate) fn pin(&mut self, pin: Pins) {
-        self.stands_apart(pin);
-        self.client.session.pins.pin(pin);
-        self.pipe.server.session.soil();
-    }
+/// Notes that a command may have changed the schema, though its tag does not say so.
+fn schema_change(pipe: &mut Pipeline<'_>) {
+    pipe.server.session.transaction.change_schema();
+    pipe.pool().shared.protocol.schema_change();
+}
 
-    pub(crate) fn unpin(&mut self, pin: Pins) {
-        self.client.session.pins.unpin(pin);
-    }
+pub(crate) fn pin(pipe: &mut Pipeline<'_>, session: &mut ClientSession, pin: Pins) {
+    stands_apart(pipe, session, pin);
+    session.pins.pin(pin);
+    pipe.server.session.soil();
+}
 
-    /// Removes a pin when the transaction commits: a rollback would bring back what it stands for.
-    fn unpin_at_commit(&mut self, pin: Pins) {
-        self.client.session.pins.unpin_at_commit(pin);
-    }
+pub(crate) fn unpin(pins: &mut ClientPins, pin: Pins) {
+    pins.unpin(pin);
+}
 
-    /// Drops all statements of the server and of the client, because DEALLOCATE ALL has run.
-    fn deallocated_all(&mut self) {
-        self.pipe.server.session.statements.clear_named();
-        self.client.session.statements.forget_named();
-        self.client.session.suspicion.deallocate_all();
-        self.unpin(Pins::PREPARED);
-    }
+/// Removes a pin when the transaction commits: a rollback would bring back what it stands for.
+fn unpin_at_commit(pins: &mut ClientPins, pin: Pins) {
+    pins.unpin_at_commit(pin);
+}
 
-    /// Resets the record of the session, because DISCARD ALL has run: the server is as after its
-    /// login, except for its unnamed statement.
-    fn discarded_all(&mut self) {
-        self.deallocated_all();
-        self.client.session.pins.clear();
-        self.client.session.settings.discarded_all();
-        self.pipe.server.session.discarded();
-    }
+/// Drops all statements of the server and of the client, because DEALLOCATE ALL has run.
+fn deallocated_all(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    pipe.server.session.statements.clear_named();
+    session.statements.forget_named();
+    session.suspicion.deallocate_all();
+    unpin(&mut session.pins, Pins::PREPARED);
+}
+
+/// Resets the record of the session, because DISCARD ALL has run: the server is as after its login,
+/// except for its unnamed statement.
+fn discarded_all(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    deallocated_all(pipe, session);
+    session.pins.clear();
+    session.settings.discarded_all();
+    pipe.server.session.discarded();
 }

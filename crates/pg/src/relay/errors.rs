@@ -21,11 +21,21 @@ use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
 use crate::pipeline::purposes::{OwnError, Unasked};
-use crate::relay::link::Link;
+use crate::relay::beside::role_may_be_back;
+use crate::relay::effects::{passed_barrier, pin};
+use crate::relay::link::{Link, for_client_statement};
+use crate::relay::look::looks_again;
+use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
+use crate::relay::refused::{is_unused, leaves_unused};
+use crate::relay::run::{as_client_sent, gives_way, runs_again};
+use crate::relay::unnamed_run::unnamed_runs_again;
 use crate::relay::words::Words;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
-use crate::state::client::reading::Ahead;
+use crate::state::client::reading::{Ahead, Reading};
+use crate::state::client::settings::ClientSettings;
+use crate::state::client::statements::ClientStatements;
 use crate::statements::statement::{STALE_FILE, STALE_MESSAGE, STALE_ROUTINE, is_stale};
 
 /// SQLSTATE of a write in a transaction that may not write.
@@ -45,7 +55,9 @@ impl Link<'_> {
             if self.client.may_go_elsewhere(self.pipe.server) {
                 return Err(Halt::Fatal);
             }
-            if self.is_unused() && self.leaves_unused() {
+            if is_unused(&self.pipe, &self.client.session)
+                && leaves_unused(&mut self.pipe, &mut self.client.session.reading)
+            {
                 return Err(Halt::Unused);
             }
             self.tell(&words.cut());
@@ -60,26 +72,28 @@ impl Link<'_> {
         let goes = self.settle_error(&failed, words)?;
         match failed.syncs {
             Syncs::Sure | Syncs::Bounded => {}
-            Syncs::Countable => self.count_syncs(),
+            Syncs::Countable => count_syncs(&mut self.pipe),
             Syncs::Lost => return Err(Halt::Intruded),
         }
         Ok(goes)
     }
+}
 
-    /// Asks the server how many of the client's Syncs a failed COPY has not skipped (E42): the
-    /// server answers each of them, then Refrain's own Sync, and in any case the Close behind it.
-    /// The client waits for the result.
-    #[cold]
-    fn count_syncs(&mut self) {
-        let name = self.pipe.core_state.shared.protocol.registry.no_statement();
-        let out = self.pipe.out();
-        write::sync(out);
-        write::close_statement(out, &name);
-        self.pipe.owe_us(RequestKind::Syncs, Purpose::Count, 0);
-        write::sync(self.pipe.out());
-        self.pipe.owe_us(RequestKind::Sync, Purpose::Count, 0);
-    }
+/// Asks the server how many of the client's Syncs a failed COPY has not skipped (E42): the server
+/// answers each of them, then Refrain's own Sync, and in any case the Close behind it. The client
+/// waits for the result.
+#[cold]
+fn count_syncs(pipe: &mut Pipeline<'_>) {
+    let name = pipe.core_state.shared.protocol.registry.no_statement();
+    let out = pipe.out();
+    write::sync(out);
+    write::close_statement(out, &name);
+    pipe.owe_us(RequestKind::Syncs, Purpose::Count, 0);
+    write::sync(pipe.out());
+    pipe.owe_us(RequestKind::Sync, Purpose::Count, 0);
+}
 
+impl Link<'_> {
     /// Sends the client a ReadyForQuery for each Sync that was counted. If there was none, its
     /// messages are ignored up to its next Sync.
     #[cold]
@@ -106,24 +120,24 @@ impl Link<'_> {
             // No rollback brings the statement back.
             self.client.session.statements.confirm(failed.seq);
         }
-        self.undo(failed);
-        self.role_may_be_back(failed);
+        undo(&mut self.pipe, &mut self.client.session, failed);
+        role_may_be_back(&self.pipe, &mut self.client.session.settings, failed);
         self.client.session.reading.failed(failed);
-        if self.skips_error_in(failed) {
+        if skips_error_in(&mut self.pipe, &mut self.client.session.reading, failed) {
             self.client.session.evidence.undo();
             return Ok(false);
         }
         if self.pipe.server.session.front.is_watched() && self.text_runs_again(failed, fields)? {
             return Ok(false);
         }
-        self.leaves(&failed.entry);
+        leaves(&mut self.pipe, &mut self.client.session, &failed.entry);
         self.client.session.settings.rolled_back();
         if !self.client.session.suspicion.is_asked() {
             // Calls that failed prove nothing about the state that they would leave.
             self.client.session.evidence.undo();
         }
-        self.learn(&failed.entry, fields);
-        self.learn_end(failed, fields, name.as_ref());
+        learn(&mut self.pipe, &mut self.client.session.statements, &failed.entry, fields);
+        learn_end(&mut self.pipe, &mut self.client.session, failed, fields, name.as_ref());
         self.answer_error(failed, words, name.as_deref())
     }
 
@@ -131,12 +145,25 @@ impl Link<'_> {
     /// it was sent, so that nobody gets the error.
     fn text_runs_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
         let entry = &failed.entry;
-        if self.pipe.server.is_shared() && self.gives_way(entry, fields) {
+        if self.pipe.server.is_shared() && gives_way(&mut self.pipe, entry, fields) {
             return Err(Halt::Elsewhere);
         }
         let own = entry.action.own();
         let before = own.is_some_and(|own| own.error == OwnError::RefuseSettings);
-        Ok(!before && (self.runs_again(entry, fields) || self.unnamed_runs_again(entry, fields)))
+        Ok(!before
+            && (runs_again(
+                self.client.conn(),
+                &mut self.pipe,
+                &mut self.client.session,
+                entry,
+                fields,
+            ) || unnamed_runs_again(
+                self.client.conn(),
+                &mut self.pipe,
+                &mut self.client.session,
+                entry,
+                fields,
+            )))
     }
 
     /// Sends the client an error, or keeps it back, as the request says. True if the client gets
@@ -153,7 +180,9 @@ impl Link<'_> {
         }
         match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
             OwnError::RefuseSettings => return Err(self.settings_refused(failed, fields)),
-            OwnError::ReadAgain if self.looks_again(fields) || self.reads_again(fields) => {}
+            OwnError::ReadAgain
+                if looks_again(&self.pipe, &mut self.client.session, fields)
+                    || reads_again(&self.pipe, &mut self.client.session.settings, fields) => {}
             OwnError::ReadAgain => {
                 self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.settings.give_up_reading();
@@ -162,7 +191,7 @@ impl Link<'_> {
             }
             // Going back to the client's settings has failed (E57). The statement is prepared, and
             // the end of Refrain's own segment goes back to the settings all the same.
-            OwnError::TellInBlock if self.is_ours_alone() && !self.fails_block() => {}
+            OwnError::TellInBlock if is_ours_alone(&self.pipe) && !fails_block(&self.pipe) => {}
             OwnError::RestoreAgain => return Ok(self.fails_to_restore(failed, words)),
             OwnError::Close => self.pipe.server.close_later(),
             OwnError::Stale
@@ -179,20 +208,20 @@ impl Link<'_> {
         }
         Ok(false)
     }
+}
 
-    /// Handles the error of a query for the client's settings. True if the query is sent again,
-    /// with short timeouts switched off: one of them has ended it, or a cancel request that came
-    /// late.
-    fn reads_again(&mut self, fields: &Fields<'_>) -> bool {
-        let next = self.pipe.server.session.outstanding.front();
-        let apart = next.is_some_and(|next| {
-            next.kind == RequestKind::Sync
-                && next.action == ReplyAction::Skip(Purpose::ReadSettings)
-        });
-        let cancelled = matches!(fields.sqlstate(), b"57014" | b"55P03");
-        apart && cancelled && self.client.session.settings.reads_again()
-    }
+/// Handles the error of a query for the client's settings. True if the query is sent again, with
+/// short timeouts switched off: one of them has ended it, or a cancel request that came late.
+fn reads_again(pipe: &Pipeline<'_>, settings: &mut ClientSettings, fields: &Fields<'_>) -> bool {
+    let next = pipe.server.session.outstanding.front();
+    let apart = next.is_some_and(|next| {
+        next.kind == RequestKind::Sync && next.action == ReplyAction::Skip(Purpose::ReadSettings)
+    });
+    let cancelled = matches!(fields.sqlstate(), b"57014" | b"55P03");
+    apart && cancelled && settings.reads_again()
+}
 
+impl Link<'_> {
     /// Handles the error of a query that restores settings behind a RESET. Outside of a transaction
     /// block, a cancel request that hits the query comes too late for the RESET: PostgreSQL would
     /// ignore it, and Refrain sends the query again. Otherwise the client gets the error: its block
@@ -213,93 +242,99 @@ impl Link<'_> {
         self.forward(&failed.entry, words, None);
         true
     }
+}
 
-    /// Whether the client must not get an error, because it got the one that caused it. Refrain
-    /// prepares a statement in a segment of its own (E51). If the server refuses it, the client
-    /// gets that error, and not the error of the query that uses the statement. A query string that
-    /// waits for it is not run. In a transaction block, going back to the client's settings belongs
-    /// to that: if a cancel request hits it, the block has failed.
-    fn skips_error_in(&mut self, failed: &Failed) -> bool {
-        if self.pipe.server.session.front.skips_error(failed) {
-            return true;
-        }
-        let ours = match failed.entry.action.own().map(|own| own.error) {
-            Some(OwnError::TellOnce) => true,
-            Some(OwnError::TellInBlock) => self.fails_block(),
-            // A cancel request may hit the Describe behind the Parse.
-            Some(OwnError::Stale) => self.client.session.reading.ahead() != Ahead::Nothing,
-            _ => false,
-        };
-        if ours && self.is_ours_alone() && !self.client.session.reading.refuse_ahead() {
-            self.pipe.server.session.front.skip_next_error(failed);
-        }
-        false
+/// Whether the client must not get an error, because it got the one that caused it. Refrain
+/// prepares a statement in a segment of its own (E51). If the server refuses it, the client gets
+/// that error, and not the error of the query that uses the statement. A query string that waits
+/// for it is not run. In a transaction block, going back to the client's settings belongs to that:
+/// if a cancel request hits it, the block has failed.
+fn skips_error_in(pipe: &mut Pipeline<'_>, reading: &mut Reading, failed: &Failed) -> bool {
+    if pipe.server.session.front.skips_error(failed) {
+        return true;
     }
-
-    /// Whether the error stands in a segment of Refrain's own, in which a statement is prepared.
-    fn is_ours_alone(&self) -> bool {
-        let ours = ReplyAction::Skip(Purpose::Prepare);
-        let next = self.pipe.server.session.outstanding.front();
-        next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
+    let ours = match failed.entry.action.own().map(|own| own.error) {
+        Some(OwnError::TellOnce) => true,
+        Some(OwnError::TellInBlock) => fails_block(pipe),
+        // A cancel request may hit the Describe behind the Parse.
+        Some(OwnError::Stale) => reading.ahead() != Ahead::Nothing,
+        _ => false,
+    };
+    if ours && is_ours_alone(pipe) && !reading.refuse_ahead() {
+        pipe.server.session.front.skip_next_error(failed);
     }
+    false
+}
 
-    /// Whether the error under way stands in a transaction block, which has failed by it or before.
-    fn fails_block(&self) -> bool {
-        self.pipe.server.session.outstanding.status() == Status::Failed
+/// Whether the error stands in a segment of Refrain's own, in which a statement is prepared.
+fn is_ours_alone(pipe: &Pipeline<'_>) -> bool {
+    let ours = ReplyAction::Skip(Purpose::Prepare);
+    let next = pipe.server.session.outstanding.front();
+    next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
+}
+
+/// Whether the error under way stands in a transaction block, which has failed by it or before.
+fn fails_block(pipe: &Pipeline<'_>) -> bool {
+    pipe.server.session.outstanding.status() == Status::Failed
+}
+
+/// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
+fn undo(pipe: &mut Pipeline<'_>, session: &mut ClientSession, failed: &Failed) {
+    let undone = session.statements.undo(failed);
+    pipe.pool().counters.protocol.changes_undone += undone.changes;
+    if undone.lent {
+        // A statement that was lent to be dropped stays on this server.
+        pin(pipe, session, Pins::PREPARED);
     }
+    pipe.server.session.statements.undo(failed);
+}
 
-    /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
-    fn undo(&mut self, failed: &Failed) {
-        let undone = self.client.session.statements.undo(failed);
-        self.pipe.pool().counters.protocol.changes_undone += undone.changes;
-        if undone.lent {
-            // A statement that was lent to be dropped stays on this server.
-            self.pin(Pins::PREPARED);
-        }
-        self.pipe.server.session.statements.undo(failed);
+/// Learns from an error that the server lacks a statement, or that its columns have changed.
+fn learn(
+    pipe: &mut Pipeline<'_>,
+    statements: &mut ClientStatements,
+    entry: &OutstandingRequest,
+    fields: &Fields<'_>,
+) {
+    let uses = matches!(
+        entry.kind,
+        RequestKind::Bind | RequestKind::DescribeStatement | RequestKind::Execute
+    );
+    if !uses || entry.statement == 0 || matches!(entry.action, ReplyAction::Refuse(_)) {
+        return;
     }
-
-    /// Learns from an error that the server lacks a statement, or that its columns have changed.
-    fn learn(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
-        let uses = matches!(
-            entry.kind,
-            RequestKind::Bind | RequestKind::DescribeStatement | RequestKind::Execute
-        );
-        if !uses || entry.statement == 0 || matches!(entry.action, ReplyAction::Refuse(_)) {
+    let id = entry.statement;
+    if fields.sqlstate() == b"26000" {
+        // The error may be about the statement that an EXECUTE names: then the one that was used is
+        // still there.
+        let message = fields.get(field::MESSAGE).unwrap_or_default();
+        let prefix = pipe.core_state.shared.protocol.registry.prefix();
+        let ours = message.windows(prefix.len()).any(|part| part == prefix);
+        let mut names = false;
+        for_client_statement(statements, id, |it| names = it.held.cached().statement.names);
+        if names && !ours {
             return;
         }
-        let id = entry.statement;
-        if fields.sqlstate() == b"26000" {
-            // The error may be about the statement that an EXECUTE names: then the one that was
-            // used is still there.
-            let message = fields.get(field::MESSAGE).unwrap_or_default();
-            let prefix = self.pipe.core_state.shared.protocol.registry.prefix();
-            let ours = message.windows(prefix.len()).any(|part| part == prefix);
-            let mut names = false;
-            self.for_client_statement(id, |it| names = it.held.cached().statement.names);
-            if names && !ours {
-                return;
-            }
-            // The server does not know an internal name: something that Refrain cannot see, such as
-            // a function, has dropped all statements (E47).
-            self.pipe.pool().counters.protocol.lost_statements += 1;
-            self.pipe.server.session.statements.clear();
-            self.pipe.server.close_later();
-        } else if is_stale(fields) {
-            let generation =
-                self.pipe.server.session.statements.peek(id).map(|slot| slot.generation);
-            let unnamed = self.pipe.server.session.statements.unnamed();
-            let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
-            let schema_version = self.pipe.pool().shared.protocol.schema_version();
-            let mut begun = false;
-            self.for_client_statement(id, |statement| {
-                let shared = &statement.held.cached().statement;
-                begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
-            });
-            self.pipe.pool().counters.protocol.statements_renewed += u64::from(begun);
-        }
+        // The server does not know an internal name: something that Refrain cannot see, such as a
+        // function, has dropped all statements (E47).
+        pipe.pool().counters.protocol.lost_statements += 1;
+        pipe.server.session.statements.clear();
+        pipe.server.close_later();
+    } else if is_stale(fields) {
+        let generation = pipe.server.session.statements.peek(id).map(|slot| slot.generation);
+        let unnamed = pipe.server.session.statements.unnamed();
+        let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
+        let schema_version = pipe.pool().shared.protocol.schema_version();
+        let mut begun = false;
+        for_client_statement(statements, id, |statement| {
+            let shared = &statement.held.cached().statement;
+            begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
+        });
+        pipe.pool().counters.protocol.statements_renewed += u64::from(begun);
     }
+}
 
+impl Link<'_> {
     /// Handles the error of an internal query. The client gets it if its own messages failed with
     /// it.
     fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
@@ -310,43 +345,52 @@ impl Link<'_> {
         }
         hears
     }
+}
 
-    /// Notes what a statement leaves in the session though it failed.
-    fn leaves(&mut self, entry: &OutstandingRequest) {
-        // Locks of the session outlive the transaction in which they were taken.
-        if entry.traits.contains(Traits::ADVISORY) {
-            self.pin(Pins::ADVISORY);
-        }
+/// Notes what a statement leaves in the session though it failed.
+fn leaves(pipe: &mut Pipeline<'_>, session: &mut ClientSession, entry: &OutstandingRequest) {
+    // Locks of the session outlive the transaction in which they were taken.
+    if entry.traits.contains(Traits::ADVISORY) {
+        pin(pipe, session, Pins::ADVISORY);
     }
+}
 
-    /// Notes statements that a query has dropped though it failed: a deferred constraint failed as
-    /// its transaction ended. The last command ran, but the server does not report its completion.
-    fn learn_end(&mut self, failed: &Failed, fields: &Fields<'_>, name: Option<&Name>) {
-        let entry = &failed.entry;
-        if !failed_at_commit(entry, fields) {
-            return;
-        }
-        let last = self.client.session.reading.is_barred_by_end_of(failed.seq);
-        if last {
-            self.passed_barrier();
-        }
-        let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
-        if drops && last {
-            self.pipe.server.session.statements.doubt_all();
-            self.client.session.statements.forget_named();
-        }
-        if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
-            self.pipe.server.session.statements.doubt(entry.statement);
-            drop(self.client.session.statements.remove(name));
-        }
+/// Notes statements that a query has dropped though it failed: a deferred constraint failed as its
+/// transaction ended. The last command ran, but the server does not report its completion.
+fn learn_end(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    failed: &Failed,
+    fields: &Fields<'_>,
+    name: Option<&Name>,
+) {
+    let entry = &failed.entry;
+    if !failed_at_commit(entry, fields) {
+        return;
     }
+    let last = session.reading.is_barred_by_end_of(failed.seq);
+    if last {
+        passed_barrier(session);
+    }
+    let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
+    if drops && last {
+        pipe.server.session.statements.doubt_all();
+        session.statements.forget_named();
+    }
+    if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
+        pipe.server.session.statements.doubt(entry.statement);
+        drop(session.statements.remove(name));
+    }
+}
 
+impl Link<'_> {
     /// Passes an error on, with the client's name of the statement in it.
     fn forward(&mut self, entry: &OutstandingRequest, words: &Words<'_>, name: Option<&[u8]>) {
         // The client did not send the text of an internal Parse just now, so a position in it would
         // mislead (E33).
         let ours = entry.action.own().is_some_and(|own| own.unasked != Unasked::All);
-        let fields = self.as_sent(entry, &words.fields);
+        let fields =
+            as_client_sent(&self.pipe, &self.client.session.settings, entry, &words.fields);
         let prefix = self.pipe.core_state.shared.protocol.registry.prefix();
         let out = self.pipe.ports.out(self.client.conn());
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {

@@ -10,6 +10,7 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
 use crate::relay::pipe::Pipeline;
+use crate::state::client::statements::ClientStatements;
 use crate::state::parts::{Client, Pg};
 use crate::statements::of_client::ClientStatement;
 
@@ -69,16 +70,16 @@ impl Link<'_> {
         self.client.session.statements.settle(seq);
         self.pipe.server.session.statements.settle(seq);
     }
+}
 
-    /// Calls `change` for a statement of the client, named or unnamed, found by its ID.
-    pub(crate) fn for_client_statement(
-        &mut self,
-        id: u64,
-        change: impl FnOnce(&mut ClientStatement),
-    ) {
-        if let Some(statement) = self.client.session.statements.by_id(id) {
-            change(statement);
-        }
+/// Calls `change` for a statement of the client, named or unnamed, found by its ID.
+pub(crate) fn for_client_statement(
+    statements: &mut ClientStatements,
+    id: u64,
+    change: impl FnOnce(&mut ClientStatement),
+) {
+    if let Some(statement) = statements.by_id(id) {
+        change(statement);
     }
 }
 

@@ -1,14 +1,14 @@
 //! The look at a session: a query for the state that functions, triggers, procedures and DO have
 //! left there.
 //!
-//! A text that may run users' code is noted when it is sent ([`Link::suspect`]). When its
-//! transaction is over, and before another client gets the server, one query asks for settings,
-//! role, temporary objects, locks, subscriptions, prepared statements and cursors, and for the
-//! newest objects of the schema. State that it finds counts as if the text had set it openly: it
-//! pins the client to its server, or is a setting of the client's own. The client's next message
-//! waits for the answer, since it is not known before under which settings the server would read
-//! it. Calls that leave nothing become known as harmless ([`crate::pipeline::calls`]), and no look
-//! follows them from then on.
+//! A text that may run users' code is noted when it is sent ([`suspect`]). When its transaction is
+//! over, and before another client gets the server, one query asks for settings, role, temporary
+//! objects, locks, subscriptions, prepared statements and cursors, and for the newest objects of
+//! the schema. State that it finds counts as if the text had set it openly: it pins the client to
+//! its server, or is a setting of the client's own. The client's next message waits for the answer,
+//! since it is not known before under which settings the server would read it. Calls that leave
+//! nothing become known as harmless ([`crate::pipeline::calls`]), and no look follows them from
+//! then on.
 
 use std::sync::Arc;
 
@@ -17,9 +17,14 @@ use refrain_sql::{Kind, Scan, Traits, VAGUE};
 use refrain_wire::back::Fields;
 
 use crate::pipeline::calls::Repute;
-use crate::relay::link::Link;
+use crate::relay::beside::has_hidden_role;
+use crate::relay::effects::pin;
+use crate::relay::learn::{hide_settings, may_change_settings, note_name};
+use crate::relay::pipe::Pipeline;
+use crate::relay::restore::may_reset_unseen;
 use crate::settings::session::Settings;
 use crate::settings::value::write_literal;
+use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::options::tracks;
 use crate::state::pool_shared::CATALOGS;
@@ -96,236 +101,258 @@ const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lo
     WHERE p.prolang OPERATOR(pg_catalog.<>) 12 AND p.prolang OPERATOR(pg_catalog.<>) 13
     AND p.prosrc OPERATOR(pg_catalog.~*) E'set_config|\\mset\\s'";
 
-impl Link<'_> {
-    /// Notes a text that may run users' code: unless its calls are known as harmless, a look
-    /// follows when the transaction is over. Returns the hash under which the calls are learned, if
-    /// there is something to learn.
-    #[inline]
-    pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
-        let tracks = tracks(self.pipe.pool());
-        let runs = scan.calls != 0
-            || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE | Traits::EXECUTE);
-        match tracks {
-            TrackFunctions::On if runs => self.suspect_call(scan),
-            TrackFunctions::Off | TrackFunctions::On => None,
-            TrackFunctions::Strict => self.suspect_strictly(scan),
-        }
+/// Notes a text that may run users' code: unless its calls are known as harmless, a look follows
+/// when the transaction is over. Returns the hash under which the calls are learned, if there is
+/// something to learn.
+#[inline]
+pub(crate) fn suspect(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    scan: &Scan,
+) -> Option<u64> {
+    let tracks = tracks(pipe.pool());
+    let runs = scan.calls != 0
+        || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE | Traits::EXECUTE);
+    match tracks {
+        TrackFunctions::On if runs => suspect_call(pipe, session, scan),
+        TrackFunctions::Off | TrackFunctions::On => None,
+        TrackFunctions::Strict => suspect_strictly(pipe, session, scan),
     }
+}
 
-    fn suspect_call(&mut self, scan: &Scan) -> Option<u64> {
-        let suspicion = &mut self.client.session.suspicion;
-        let mut calls = scan.calls;
-        if scan.traits.contains(Traits::PREPARE) {
-            suspicion.prepare(calls);
-            if calls != 0 && scan.kind == Kind::Many {
-                suspicion.look_later();
-            }
-            return None;
+fn suspect_call(pipe: &mut Pipeline<'_>, session: &mut ClientSession, scan: &Scan) -> Option<u64> {
+    let suspicion = &mut session.suspicion;
+    let mut calls = scan.calls;
+    if scan.traits.contains(Traits::PREPARE) {
+        suspicion.prepare(calls);
+        if calls != 0 && scan.kind == Kind::Many {
+            suspicion.look_later();
         }
-        if scan.traits.contains(Traits::EXECUTE) {
-            if suspicion.has_prepared_anything() {
-                self.may_change_settings();
-                return self.look_later(VAGUE);
-            }
-            calls ^= suspicion.prepared();
-        }
-        let hidden = scan.traits.contains(Traits::PROCEDURAL);
-        match self.repute(calls) {
-            // A text that hides what it calls, such as DO, is never known as harmless, unless it is
-            // a single CALL.
-            Repute::Harmless if !hidden || self.is_harmless(scan) => return None,
-            _ if calls == 0 && !hidden => return None,
-            Repute::Loud => self.hide_settings(),
-            Repute::Harmless | Repute::Unknown => {}
-        }
-        // The newest objects do not show that hidden code has renamed something.
-        if hidden {
-            self.pipe.server.session.transaction.change_schema();
-        }
-        self.look_later(calls)
+        return None;
     }
-
-    fn suspect_strictly(&mut self, scan: &Scan) -> Option<u64> {
-        let own = matches!(
-            scan.kind,
-            Kind::Empty | Kind::Begin | Kind::TransactionEnd | Kind::Chain | Kind::Deallocate(_)
-        );
-        if own {
-            return None;
-        }
-        self.client.session.suspicion.look_later();
-        self.suspect_call(scan)
-    }
-
-    /// Notes a FunctionCall. Its `body` begins with the function's OID.
-    pub(crate) fn suspect_function(&mut self, body: &[u8]) -> Option<u64> {
-        if tracks(self.pipe.pool()) == TrackFunctions::Off {
-            return None;
-        }
-        let oid = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        let calls = u64::from(oid) ^ BY_OID;
-        if self.repute(calls) == Repute::Harmless {
-            return None;
-        }
-        self.look_later(calls)
-    }
-
-    /// Notes that a statement runs which the client has prepared on this server alone.
-    pub(crate) fn suspect_prepared(&mut self) {
-        let suspicion = &self.client.session.suspicion;
+    if scan.traits.contains(Traits::EXECUTE) {
         if suspicion.has_prepared_anything() {
-            self.may_change_settings();
-        } else if suspicion.prepared() == 0 {
-            return;
+            may_change_settings(pipe, &mut session.settings);
+            return look_later(session, VAGUE);
         }
-        self.suspect_anything();
+        calls ^= suspicion.prepared();
     }
+    let hidden = scan.traits.contains(Traits::PROCEDURAL);
+    match repute(pipe, session, calls) {
+        // A text that hides what it calls, such as DO, is never known as harmless, unless it is a
+        // single CALL.
+        Repute::Harmless if !hidden || is_harmless(pipe, session, scan) => return None,
+        _ if calls == 0 && !hidden => return None,
+        Repute::Loud => hide_settings(pipe, &mut session.settings),
+        Repute::Harmless | Repute::Unknown => {}
+    }
+    // The newest objects do not show that hidden code has renamed something.
+    if hidden {
+        pipe.server.session.transaction.change_schema();
+    }
+    look_later(session, calls)
+}
 
-    /// Has a look at the session follow, since a statement runs whose text is not known.
-    pub(crate) fn suspect_anything(&mut self) {
-        if tracks(self.pipe.pool()) != TrackFunctions::Off {
-            self.client.session.suspicion.look_later();
-            self.may_reset_unseen([]);
+fn suspect_strictly(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    scan: &Scan,
+) -> Option<u64> {
+    let own = matches!(
+        scan.kind,
+        Kind::Empty | Kind::Begin | Kind::TransactionEnd | Kind::Chain | Kind::Deallocate(_)
+    );
+    if own {
+        return None;
+    }
+    session.suspicion.look_later();
+    suspect_call(pipe, session, scan)
+}
+
+/// Notes a FunctionCall. Its `body` begins with the function's OID.
+pub(crate) fn suspect_function(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    body: &[u8],
+) -> Option<u64> {
+    if tracks(pipe.pool()) == TrackFunctions::Off {
+        return None;
+    }
+    let oid = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let calls = u64::from(oid) ^ BY_OID;
+    if repute(pipe, session, calls) == Repute::Harmless {
+        return None;
+    }
+    look_later(session, calls)
+}
+
+/// Notes that a statement runs which the client has prepared on this server alone.
+pub(crate) fn suspect_prepared(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    let suspicion = &session.suspicion;
+    if suspicion.has_prepared_anything() {
+        may_change_settings(pipe, &mut session.settings);
+    } else if suspicion.prepared() == 0 {
+        return;
+    }
+    suspect_anything(pipe, session);
+}
+
+/// Has a look at the session follow, since a statement runs whose text is not known.
+pub(crate) fn suspect_anything(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    if tracks(pipe.pool()) != TrackFunctions::Off {
+        session.suspicion.look_later();
+        may_reset_unseen(session, []);
+    }
+}
+
+fn look_later(session: &mut ClientSession, calls: u64) -> Option<u64> {
+    session.suspicion.look_later();
+    may_reset_unseen(session, []);
+    let vague = calls == 0 || calls == VAGUE;
+    (!vague).then(|| here(session, calls))
+}
+
+#[inline]
+fn repute(pipe: &mut Pipeline<'_>, session: &ClientSession, calls: u64) -> Repute {
+    let (calls, now) = (here(session, calls), pipe.now);
+    let pool = pipe.pool();
+    pool.protocol.calls.repute(calls, pool.shared.protocol.code(), now)
+}
+
+/// Returns the hash of these calls in a session like this one. Calls that leave nothing new here
+/// may leave something in another session, so a finding is only valid for sessions with the same
+/// beginning, unreported settings and pins.
+fn here(session: &ClientSession, calls: u64) -> u64 {
+    calls
+        ^ session.settings.expected().hidden
+        ^ u64::from(session.pins.bits()) << 48
+        ^ session.settings.beginning()
+}
+
+/// Whether a text may run code that leaves something in the session.
+pub(crate) fn is_suspect(pipe: &mut Pipeline<'_>, session: &ClientSession, scan: &Scan) -> bool {
+    scan.calls != 0
+        && tracks(pipe.pool()) != TrackFunctions::Off
+        && repute(pipe, session, scan.calls) != Repute::Harmless
+}
+
+/// Whether a single command that hides what it does (CALL) is known to leave nothing.
+pub(crate) fn is_harmless(pipe: &mut Pipeline<'_>, session: &ClientSession, scan: &Scan) -> bool {
+    scan.statements == 1
+        && scan.calls != 0
+        && tracks(pipe.pool()) == TrackFunctions::On
+        && repute(pipe, session, scan.calls) == Repute::Harmless
+}
+
+/// Sends the query of a look.
+pub(crate) fn look(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    let names = session.settings.names();
+    let mut text = pipe.server.session.settings.read(names);
+    for (name, _, there) in LEFT {
+        let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
+        text.extend_from_slice(row.as_bytes());
+    }
+    let pool = pipe.core_state.pool(pipe.server.pool());
+    text.extend_from_slice(
+        b" UNION ALL SELECT '=role','' WHERE SESSION_USER OPERATOR(pg_catalog.<>) ",
+    );
+    let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
+    write_literal(&mut text, user.as_bytes());
+    text.extend_from_slice(NEWEST.as_bytes());
+    let code = pool.shared.protocol.code();
+    let known = pool.protocol.calls.parameters(code);
+    match known {
+        None => text.extend_from_slice(PARAMETERS.as_bytes()),
+        Some(names) => names.iter().for_each(|name| ask_parameter(&mut text, name)),
+    }
+    session.suspicion.ask(code, known.is_none());
+    pool.counters.protocol.session_checks += 1;
+    pipe.run_reading(&text, session.settings.are_hurried());
+}
+
+/// Handles a row of the answer that is not a setting.
+pub(crate) fn look_row(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    what: &[u8],
+    value: &[u8],
+) {
+    let suspicion = &mut session.suspicion;
+    if let Some((_, pin, _)) = LEFT.iter().find(|(name, ..)| name.as_bytes() == what) {
+        suspicion.found(*pin);
+    } else if what == b"newest" {
+        let mut newest = [0; CATALOGS];
+        let numbers = value.split(|byte| *byte == b' ');
+        for (newest, number) in newest.iter_mut().zip(numbers) {
+            *newest = std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
         }
+        let shared = &pipe.core_state.pool(pipe.server.pool()).shared.protocol;
+        let before = shared.code();
+        shared.see(newest);
+        suspicion.found_code(newest[FUNCTIONS] >= FIRST_OWN_OID, before, shared.code());
+    } else if value.len() <= PARAMETER_BYTES_MAX {
+        suspicion.found_parameter(value, PARAMETERS_MAX);
     }
+}
 
-    fn look_later(&mut self, calls: u64) -> Option<u64> {
-        self.client.session.suspicion.look_later();
-        self.may_reset_unseen([]);
-        let vague = calls == 0 || calls == VAGUE;
-        (!vague).then(|| self.here(calls))
+/// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain knew
+/// them before the look; `None` if the answer has more of them than is kept.
+pub(crate) fn looked(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    before: Option<&Arc<Settings>>,
+) {
+    let now = pipe.now;
+    let code = pipe.core_state.pool(pipe.server.pool()).shared.protocol.code();
+    let Some(answer) = session.suspicion.answered(code) else { return };
+    let news = session.pins.missing(answer.found);
+    // If another look follows, it judges the calls.
+    let calls = match session.suspicion.is_due() {
+        true => Vec::new(),
+        false => session.evidence.take(),
+    };
+    // Custom parameters that have a value are asked for whenever this client's settings are read
+    // from now on.
+    let settings = session.settings.expected().clone();
+    let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
+    own.for_each(|name| note_name(pipe, session, name));
+    let said = session.settings.are_to_be_read();
+    let expected = session.settings.expected();
+    let changed =
+        !said && before.is_none_or(|before| !Arc::ptr_eq(before, expected)) || answer.restored;
+    let pool = pipe.core_state.pool(pipe.server.pool());
+    if let Some((parameters, code)) = answer.parameters {
+        pool.protocol.calls.learn_parameters(parameters, code, now);
     }
-
-    #[inline]
-    fn repute(&mut self, calls: u64) -> Repute {
-        let (calls, now) = (self.here(calls), self.pipe.now);
-        let pool = self.pipe.pool();
-        pool.protocol.calls.repute(calls, pool.shared.protocol.code(), now)
+    if !said || !news.is_empty() {
+        pool.protocol.calls.found(&calls, answer.has_code, changed || !news.is_empty());
     }
-
-    /// Returns the hash of these calls in a session like this one. Calls that leave nothing new
-    /// here may leave something in another session, so a finding is only valid for sessions with
-    /// the same beginning, unreported settings and pins.
-    fn here(&self, calls: u64) -> u64 {
-        calls
-            ^ self.client.session.settings.expected().hidden
-            ^ u64::from(self.client.session.pins.bits()) << 48
-            ^ self.client.session.settings.beginning()
-    }
-
-    /// Whether a text may run code that leaves something in the session.
-    pub(crate) fn is_suspect(&mut self, scan: &Scan) -> bool {
-        scan.calls != 0
-            && tracks(self.pipe.pool()) != TrackFunctions::Off
-            && self.repute(scan.calls) != Repute::Harmless
-    }
-
-    /// Whether a single command that hides what it does (CALL) is known to leave nothing.
-    pub(crate) fn is_harmless(&mut self, scan: &Scan) -> bool {
-        scan.statements == 1
-            && scan.calls != 0
-            && tracks(self.pipe.pool()) == TrackFunctions::On
-            && self.repute(scan.calls) == Repute::Harmless
-    }
-
-    /// Sends the query of a look.
-    pub(crate) fn look(&mut self) {
-        let names = self.client.session.settings.names();
-        let mut text = self.pipe.server.session.settings.read(names);
-        for (name, _, there) in LEFT {
-            let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
-            text.extend_from_slice(row.as_bytes());
+    if !news.is_empty() {
+        pool.counters.protocol.pins += u64::from(session.pins.is_empty());
+        if news.has(Pins::ROLE) {
+            has_hidden_role(pipe, &mut session.settings);
         }
-        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
-        text.extend_from_slice(
-            b" UNION ALL SELECT '=role','' WHERE SESSION_USER OPERATOR(pg_catalog.<>) ",
-        );
-        let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
-        write_literal(&mut text, user.as_bytes());
-        text.extend_from_slice(NEWEST.as_bytes());
-        let code = pool.shared.protocol.code();
-        let known = pool.protocol.calls.parameters(code);
-        match known {
-            None => text.extend_from_slice(PARAMETERS.as_bytes()),
-            Some(names) => names.iter().for_each(|name| ask_parameter(&mut text, name)),
-        }
-        self.client.session.suspicion.ask(code, known.is_none());
-        pool.counters.protocol.session_checks += 1;
-        self.pipe.run_reading(&text, self.client.session.settings.are_hurried());
+        pin(pipe, session, news);
     }
+}
 
-    /// Handles a row of the answer that is not a setting.
-    pub(crate) fn look_row(&mut self, what: &[u8], value: &[u8]) {
-        let suspicion = &mut self.client.session.suspicion;
-        if let Some((_, pin, _)) = LEFT.iter().find(|(name, ..)| name.as_bytes() == what) {
-            suspicion.found(*pin);
-        } else if what == b"newest" {
-            let mut newest = [0; CATALOGS];
-            let numbers = value.split(|byte| *byte == b' ');
-            for (newest, number) in newest.iter_mut().zip(numbers) {
-                *newest =
-                    std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-            }
-            let shared = &self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol;
-            let before = shared.code();
-            shared.see(newest);
-            suspicion.found_code(newest[FUNCTIONS] >= FIRST_OWN_OID, before, shared.code());
-        } else if value.len() <= PARAMETER_BYTES_MAX {
-            suspicion.found_parameter(value, PARAMETERS_MAX);
-        }
+/// Handles the error of a look. True if the error has no further consequence: a look that was
+/// merely interrupted is repeated once, and a server about to be closed is let go.
+pub(crate) fn looks_again(
+    pipe: &Pipeline<'_>,
+    session: &mut ClientSession,
+    fields: &Fields<'_>,
+) -> bool {
+    if !session.suspicion.is_asked() {
+        return false;
     }
-
-    /// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain
-    /// knew them before the look; `None` if the answer has more of them than is kept.
-    pub(crate) fn looked(&mut self, before: Option<&Arc<Settings>>) {
-        let now = self.pipe.now;
-        let code = self.pipe.core_state.pool(self.pipe.server.pool()).shared.protocol.code();
-        let Some(answer) = self.client.session.suspicion.answered(code) else { return };
-        let news = self.client.session.pins.missing(answer.found);
-        // If another look follows, it judges the calls.
-        let calls = match self.client.session.suspicion.is_due() {
-            true => Vec::new(),
-            false => self.client.session.evidence.take(),
-        };
-        // Custom parameters that have a value are asked for whenever this client's settings are
-        // read from now on.
-        let settings = self.client.session.settings.expected().clone();
-        let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
-        own.for_each(|name| self.note_name(name));
-        let said = self.client.session.settings.are_to_be_read();
-        let expected = self.client.session.settings.expected();
-        let changed =
-            !said && before.is_none_or(|before| !Arc::ptr_eq(before, expected)) || answer.restored;
-        let pool = self.pipe.core_state.pool(self.pipe.server.pool());
-        if let Some((parameters, code)) = answer.parameters {
-            pool.protocol.calls.learn_parameters(parameters, code, now);
-        }
-        if !said || !news.is_empty() {
-            pool.protocol.calls.found(&calls, answer.has_code, changed || !news.is_empty());
-        }
-        if !news.is_empty() {
-            pool.counters.protocol.pins += u64::from(self.client.session.pins.is_empty());
-            if news.has(Pins::ROLE) {
-                self.has_hidden_role();
-            }
-            self.pin(news);
-        }
+    let again = session.suspicion.failed(fields.sqlstate().starts_with(b"57"));
+    // A server that is about to be closed may fail for the very reason that closes it (E38).
+    let goes = pipe.server.is_close_needed() && session.pins.is_empty();
+    if !again {
+        session.evidence.take();
     }
-
-    /// Handles the error of a look. True if the error has no further consequence: a look that was
-    /// merely interrupted is repeated once, and a server about to be closed is let go.
-    pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
-        if !self.client.session.suspicion.is_asked() {
-            return false;
-        }
-        let again = self.client.session.suspicion.failed(fields.sqlstate().starts_with(b"57"));
-        // A server that is about to be closed may fail for the very reason that closes it (E38).
-        let goes = self.pipe.server.is_close_needed() && self.client.session.pins.is_empty();
-        if !again {
-            self.client.session.evidence.take();
-        }
-        again || goes
-    }
+    again || goes
 }
 
 fn ask_parameter(text: &mut Vec<u8>, name: &[u8]) {

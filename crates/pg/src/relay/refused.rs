@@ -14,10 +14,14 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Failed, Purpose, ReplyAction, Seq};
 use crate::relay::link::Link;
+use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
 use crate::relay::words::logged;
 use crate::settings::session::differences;
 use crate::settings::{guard, refusals};
+use crate::state::client::ClientSession;
+use crate::state::client::reading::Reading;
+use crate::state::client::settings::ClientSettings;
 use crate::state::parts::intern_settings;
 
 /// Servers that may refuse a client's settings one after the other until its request fails.
@@ -26,23 +30,23 @@ const REFUSALS_MAX: u8 = 100;
 /// The number of the first request to a server.
 const FIRST: Seq = 0;
 
+/// Whether the client's request waits for the answer to a query that syncs settings, so that the
+/// server has got nothing of it.
+pub(crate) fn is_unused(pipe: &Pipeline<'_>, session: &ClientSession) -> bool {
+    let (client, outstanding) = (session, &pipe.server.session.outstanding);
+    let syncs = ReplyAction::Skip(Purpose::SyncSettings);
+    client.pins.is_empty()
+        && client.reading.is_barred_by(outstanding.oldest())
+        && outstanding.front().is_some_and(|oldest| oldest.action == syncs)
+}
+
+/// Has the client go to another server, since this one ends. False if too many did so before.
+pub(crate) fn leaves_unused(pipe: &mut Pipeline<'_>, reading: &mut Reading) -> bool {
+    pipe.server.close_later();
+    reading.misses(REFUSALS_MAX)
+}
+
 impl Link<'_> {
-    /// Whether the client's request waits for the answer to a query that syncs settings, so that
-    /// the server has got nothing of it.
-    pub(crate) fn is_unused(&self) -> bool {
-        let (client, outstanding) = (&self.client.session, &self.pipe.server.session.outstanding);
-        let syncs = ReplyAction::Skip(Purpose::SyncSettings);
-        client.pins.is_empty()
-            && client.reading.is_barred_by(outstanding.oldest())
-            && outstanding.front().is_some_and(|oldest| oldest.action == syncs)
-    }
-
-    /// Has the client go to another server, since this one ends. False if too many did so before.
-    pub(crate) fn leaves_unused(&mut self) -> bool {
-        self.pipe.server.close_later();
-        self.client.session.reading.misses(REFUSALS_MAX)
-    }
-
     /// Handles the error of the query that syncs settings. Returns what is to become of the client.
     pub(crate) fn settings_refused(&mut self, failed: &Failed, fields: &Fields<'_>) -> Halt {
         let checks = self.client.session.login.is_checking();
@@ -71,25 +75,26 @@ impl Link<'_> {
             return Halt::Refused;
         }
         if !cancelled {
-            self.give_up(&given_up);
+            give_up(&mut self.pipe, &mut self.client.session.settings, &given_up);
         }
         Halt::Failed
     }
+}
 
-    /// Has the session go on with the defaults of these settings.
-    fn give_up(&mut self, names: &[Box<[u8]>]) {
-        let settings = &mut self.client.session.settings;
-        settings.disclaim(names.iter());
-        let mut edit = settings.expected().edit();
-        for name in names {
-            match settings.defaults().get(name) {
-                Some(value) => edit.set(name, value),
-                None => edit.remove(name),
-            }
+/// Has the session go on with the defaults of these settings.
+fn give_up(pipe: &mut Pipeline<'_>, settings: &mut ClientSettings, names: &[Box<[u8]>]) {
+    settings.disclaim(names.iter());
+    let mut edit = settings.expected().edit();
+    for name in names {
+        match settings.defaults().get(name) {
+            Some(value) => edit.set(name, value),
+            None => edit.remove(name),
         }
-        self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
     }
+    settings.expect(intern_settings(pipe.core_state, edit));
+}
 
+impl Link<'_> {
     /// Sends the client the error of a server that has refused its settings; `ends` says whether
     /// the session ends with it.
     fn tell_settings_error(&mut self, fields: &Fields<'_>, ends: bool) {

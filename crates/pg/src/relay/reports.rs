@@ -6,13 +6,20 @@ use refrain_wire::back as read;
 
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::pipeline::purposes::Reports;
+use crate::relay::follow::{explains_settings, learn_defaults, suspect_defaults};
+use crate::relay::learn::keeps_settings;
 use crate::relay::link::Link;
+use crate::relay::look::{look_row, looked};
+use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput};
+use crate::relay::run::held_notices;
 use crate::results::filling::reported_age;
 use crate::results::of_client::tells_age;
 use crate::settings::guard::GUARDED;
 use crate::settings::queries::UNSET;
 use crate::settings::session::{AGE_REPORT, is_settable};
+use crate::settings::value;
+use crate::state::client::ClientSession;
 use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -39,9 +46,10 @@ impl Link<'_> {
         // A new default does not change a setting that the client has made itself, though the
         // server may have had its default in place of the client's value.
         let by_default = self.pipe.server.session.settings.is_default(name);
-        let follows =
-            by_default && self.client.session.settings.owns(name) && !self.explains_settings();
-        let held = self.is_held(name) || follows;
+        let follows = by_default
+            && self.client.session.settings.owns(name)
+            && !explains_settings(&self.pipe.server.session, &self.client.session);
+        let held = is_held(&self.pipe, &self.client.session, name) || follows;
         let client = (!held).then_some(&**self.client.session.settings.expected());
         match self.pipe.server.session.settings.report(name, value, client) {
             Some(true) => Ok(Goes::On),
@@ -61,7 +69,12 @@ impl Link<'_> {
     #[inline(never)]
     fn record_reported(&mut self) {
         let Some(reported) = self.pipe.server.session.settings.take_reported() else { return };
-        self.suspect_defaults(reported.by_server());
+        suspect_defaults(
+            self.client.conn(),
+            &mut self.pipe,
+            &mut self.client.session,
+            reported.by_server(),
+        );
         let settings = &mut self.pipe.server.session.settings;
         settings.were_reported(&reported, |edit| intern_settings(self.pipe.core_state, edit));
         let database = self.pipe.server.session.settings.encoding();
@@ -69,34 +82,67 @@ impl Link<'_> {
             self.client.session.settings.expect(intern_settings(self.pipe.core_state, edit));
         }
         if reported.has_lost() {
-            self.keeps_settings();
+            keeps_settings(&mut self.pipe, &mut self.client.session);
         }
     }
+}
 
-    /// Whether the client hears of this setting later: a RESET is under way, behind which Refrain
-    /// restores it.
-    fn is_held(&self, name: &[u8]) -> bool {
-        let later = |entry: &OutstandingRequest| {
-            let own = entry.action.own().is_some_and(|own| own.reports == Reports::Later);
-            own || entry.action == ReplyAction::Held || restores(entry)
-        };
-        self.pipe.server.session.outstanding.front().is_some_and(later)
-            && self.client.session.settings.begin_with(name)
-    }
+/// Whether the client hears of this setting later: a RESET is under way, behind which Refrain
+/// restores it.
+fn is_held(pipe: &Pipeline<'_>, session: &ClientSession, name: &[u8]) -> bool {
+    let later = |entry: &OutstandingRequest| {
+        let own = entry.action.own().is_some_and(|own| own.reports == Reports::Later);
+        own || entry.action == ReplyAction::Held || restores(entry)
+    };
+    pipe.server.session.outstanding.front().is_some_and(later) && session.settings.begin_with(name)
+}
 
+impl Link<'_> {
     /// Reads a row that answers the query for settings: a setting that was set in the session, and
     /// its value.
     pub(crate) fn read_settings_row(&mut self, body: &[u8]) {
         let mut columns = read::columns(body);
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
             if let Some(what) = name.strip_prefix(b"=") {
-                return self.look_row(what, value);
+                return look_row(&mut self.pipe, &mut self.client.session, what, value);
             }
             let name = name.strip_prefix(GUARDED).unwrap_or(name);
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
             self.pipe.server.session.settings.read_row(name, unset.is_some(), value);
         }
+    }
+
+    /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
+    /// settings.
+    pub(crate) fn read_settings_ends(&mut self) {
+        let Some((mut edit, unset)) = self.pipe.server.session.settings.take_read() else {
+            looked(&mut self.pipe, &mut self.client.session, None);
+            return keeps_settings(&mut self.pipe, &mut self.client.session);
+        };
+        let outstanding = &self.pipe.server.session.outstanding;
+        // A reading amid the client's segment holds for that transaction. One in a segment of its
+        // own says nothing of a segment that the client has begun behind it.
+        if outstanding.is_open() && !outstanding.reads_settings_apart() {
+            let intern = |edit| intern_settings(self.pipe.core_state, edit);
+            let segment = outstanding.segment();
+            return self.client.session.settings.were_queried(segment, edit, intern);
+        }
+        let settled = self.client.session.settings.are_settled(outstanding);
+        let settings = &mut self.pipe.server.session.settings;
+        settings.were_read(edit.clone(), |has| intern_settings(self.pipe.core_state, has));
+        self.pipe.close_if_brief();
+        // Reported values take precedence over the rows, for the client as for the server.
+        for (name, _) in self.pipe.server.session.settings.defaults().settings.iter() {
+            let value = self.client.session.settings.expected().get(name);
+            let value = value.filter(|value| !value::is_foreign(value));
+            value.into_iter().for_each(|value| edit.set(name, value));
+        }
+        let intern = |edit| intern_settings(self.pipe.core_state, edit);
+        let before = self.client.session.settings.were_read(edit, intern);
+        learn_defaults(self.client.conn(), &mut self.pipe, &mut self.client.session, unset.iter());
+        looked(&mut self.pipe, &mut self.client.session, Some(&before));
+        self.client.session.settings.reading_ends(settled);
     }
 
     /// Replaces the process ID in a notification that the client's own session has sent. The client
@@ -123,7 +169,7 @@ impl Link<'_> {
     /// now, so the query string will not be run again, which would raise them a second time.
     #[inline]
     pub(crate) fn release_notices(&mut self, run: &mut ServerInput<'_>) {
-        if let Some(notices) = self.held_notices() {
+        if let Some(notices) = held_notices(&mut self.pipe.server.session) {
             self.flush(run);
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
         }

@@ -5,6 +5,7 @@
 //! error, or none. Within a transaction the error stands, and its position is that in the client's
 //! text.
 
+use refrain_pool::Conn;
 use refrain_sql::normalize::{Plan, Span};
 use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
@@ -14,8 +15,12 @@ use crate::normalized::compare_times::Turn;
 use crate::normalized::query::{Place, Refused};
 use crate::normalized::run::{Again, Run};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
-use crate::relay::link::Link;
+use crate::relay::pipe::Pipeline;
 use crate::relay::resend::{is_refused, may_be_repeated};
+use crate::relay::to_server::forget_unnamed;
+use crate::state::client::ClientSession;
+use crate::state::client::settings::ClientSettings;
+use crate::state::server::ServerSession;
 use crate::statements::statement::is_stale;
 
 /// Number of successful reruns after which a variant is refused.
@@ -33,182 +38,191 @@ pub(crate) struct Ran {
     pub(crate) unnamed: bool,
 }
 
-impl Link<'_> {
-    /// Notes that the server has bound the values of an autoprepared statement: from now on it
-    /// runs.
-    pub(crate) fn run_is_bound(&mut self) {
-        self.pipe.server.session.front.run.bind();
-        self.pipe.server.session.front.unnamed.answer();
-    }
+/// Notes that the server has bound the values of an autoprepared statement: from now on it runs.
+pub(crate) fn run_is_bound(server: &mut ServerSession) {
+    server.front.run.bind();
+    server.front.unnamed.answer();
+}
 
-    /// Whether to hold a reply back until it is known that no error follows. The reply is the first
-    /// `length` bytes of `input`.
-    pub(crate) fn holds_back(
-        &mut self,
-        entry: &OutstandingRequest,
-        input: &[u8],
-        length: usize,
-    ) -> bool {
-        entry.action.is_for_client() && self.pipe.server.session.front.run.hold_reply(input, length)
-    }
+/// Whether to hold a reply back until it is known that no error follows. The reply is the first
+/// `length` bytes of `input`.
+pub(crate) fn holds_back(
+    server: &mut ServerSession,
+    entry: &OutstandingRequest,
+    input: &[u8],
+    length: usize,
+) -> bool {
+    entry.action.is_for_client() && server.front.run.hold_reply(input, length)
+}
 
-    /// Takes the replies that were held back, for the client.
-    #[inline]
-    pub(crate) fn held_replies(&mut self) -> Option<Vec<u8>> {
-        let front = &mut self.pipe.server.session.front;
-        front.run.take_replies().or_else(|| front.unnamed.take_reply())
-    }
+/// Takes the replies that were held back, for the client.
+#[inline]
+pub(crate) fn held_replies(server: &mut ServerSession) -> Option<Vec<u8>> {
+    let front = &mut server.front;
+    front.run.take_replies().or_else(|| front.unnamed.take_reply())
+}
 
-    /// Holds a notice back that came before the values of an autoprepared statement were bound;
-    /// true if it does. Leaves the parameter out of the notice's context: the client's text has
-    /// none.
-    pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
-        let Some(notices) = self.pipe.server.session.front.run.hold_notice() else { return false };
-        write::message(notices, back::NOTICE_RESPONSE, |out| {
-            for (code, value) in Fields(body).iter() {
-                let value = match parameter(value).filter(|_| code == field::CONTEXT) {
-                    Some((_, b"")) => continue,
-                    Some((_, before)) => before,
-                    None => value,
-                };
-                out.push(code);
-                write::string(out, value);
-            }
-            out.push(0);
-        });
-        true
-    }
-
-    /// Takes the notices that were held back.
-    #[inline]
-    pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
-        self.pipe.server.session.front.run.take_notices()
-    }
-
-    /// Handles an error of a statement that ran in place of a text. True if the text now runs by
-    /// the simple protocol.
-    pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
-        let Some(run) = self.pipe.server.session.front.run.under_way() else { return false };
-        let repeated = run.may_be_repeated(fields);
-        let (place, unbound, amid) = (run.place(), run.is_unbound(), run.is_in_transaction());
-        let changed = unbound && self.refutes(place, fields, !amid);
-        let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
-        self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
-        if !repeated {
-            self.pipe.server.session.front.run.fail();
-            return false;
+/// Holds a notice back that came before the values of an autoprepared statement were bound; true if
+/// it does. Leaves the parameter out of the notice's context: the client's text has none.
+pub(crate) fn holds_notice(server: &mut ServerSession, body: &[u8]) -> bool {
+    let Some(notices) = server.front.run.hold_notice() else { return false };
+    write::message(notices, back::NOTICE_RESPONSE, |out| {
+        for (code, value) in Fields(body).iter() {
+            let value = match parameter(value).filter(|_| code == field::CONTEXT) {
+                Some((_, b"")) => continue,
+                Some((_, before)) => before,
+                None => value,
+            };
+            out.push(code);
+            write::string(out, value);
         }
-        debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
-        let sqlstate = fields.sqlstate().first_chunk().copied();
-        let again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
-        self.pipe.server.session.front.run.repeat(again);
-        self.pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
-        self.forget_unnamed();
-        let out = self.pipe.ports.out(self.pipe.server.conn());
-        write::query(out, self.pipe.server.session.front.run.text());
-        self.pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
-        self.client.session.evidence.send_again();
-        self.pipe.pool().counters.protocol.auto_fallbacks += 1;
-        true
-    }
+        out.push(0);
+    });
+    true
+}
 
-    /// Whether the statement in place of a text has failed before it did anything. On a shared
-    /// server the text cannot run in its place: those behind it would get its replies.
-    #[cold]
-    pub(crate) fn gives_way(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
-        let session = &self.pipe.server.session;
-        let (query, unnamed) = (session.front.run.under_way(), session.front.unnamed.under_way());
-        let query = query.filter(|run| run.may_be_repeated(fields)).map(Run::place);
-        let unnamed = unnamed.filter(|run| {
-            is_refused(run, entry) && may_be_repeated(run, &session.outstanding, fields)
-        });
-        let Some(place) = query.or(unnamed.map(|run| run.place)) else { return false };
-        self.refutes(place, fields, true);
-        self.pipe.server.session.front.end();
-        true
-    }
+/// Takes the notices that were held back.
+#[inline]
+pub(crate) fn held_notices(server: &mut ServerSession) -> Option<Vec<u8>> {
+    server.front.run.take_notices()
+}
 
-    /// Whether the error of a prepared statement says that the schema has changed since it was
-    /// verified. Then all statements are verified again before they run.
-    pub(crate) fn refutes(&mut self, place: Place, fields: &Fields<'_>, alone: bool) -> bool {
-        // If the error is about a value, such as the name of a table that does not exist, the text
-        // would have failed as well.
-        let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
-        let lost = is_stale(fields) || fields.sqlstate() == b"26000";
-        if !lost || of_value {
-            return false;
+/// Handles an error of a statement that ran in place of a text. True if the text now runs by the
+/// simple protocol.
+pub(crate) fn runs_again(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    entry: &OutstandingRequest,
+    fields: &Fields<'_>,
+) -> bool {
+    let Some(run) = pipe.server.session.front.run.under_way() else { return false };
+    let repeated = run.may_be_repeated(fields);
+    let (place, unbound, amid) = (run.place(), run.is_unbound(), run.is_in_transaction());
+    let changed = unbound && refutes(pipe, place, fields, !amid);
+    let notices = held_notices(&mut pipe.server.session).filter(|_| !repeated).unwrap_or_default();
+    pipe.ports.out(conn).extend_from_slice(&notices);
+    if !repeated {
+        pipe.server.session.front.run.fail();
+        return false;
+    }
+    debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
+    let sqlstate = fields.sqlstate().first_chunk().copied();
+    let again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
+    pipe.server.session.front.run.repeat(again);
+    pipe.server.session.outstanding.skip_first(Purpose::Autoprepare);
+    forget_unnamed(pipe, &mut session.statements);
+    let out = pipe.ports.out(pipe.server.conn());
+    write::query(out, pipe.server.session.front.run.text());
+    pipe.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
+    session.evidence.send_again();
+    pipe.pool().counters.protocol.auto_fallbacks += 1;
+    true
+}
+
+/// Whether the statement in place of a text has failed before it did anything. On a shared server
+/// the text cannot run in its place: those behind it would get its replies.
+#[cold]
+pub(crate) fn gives_way(
+    pipe: &mut Pipeline<'_>,
+    entry: &OutstandingRequest,
+    fields: &Fields<'_>,
+) -> bool {
+    let session = &pipe.server.session;
+    let (query, unnamed) = (session.front.run.under_way(), session.front.unnamed.under_way());
+    let query = query.filter(|run| run.may_be_repeated(fields)).map(Run::place);
+    let unnamed = unnamed
+        .filter(|run| is_refused(run, entry) && may_be_repeated(run, &session.outstanding, fields));
+    let Some(place) = query.or(unnamed.map(|run| run.place)) else { return false };
+    refutes(pipe, place, fields, true);
+    pipe.server.session.front.end();
+    true
+}
+
+/// Whether the error of a prepared statement says that the schema has changed since it was
+/// verified. Then all statements are verified again before they run.
+pub(crate) fn refutes(
+    pipe: &mut Pipeline<'_>,
+    place: Place,
+    fields: &Fields<'_>,
+    alone: bool,
+) -> bool {
+    // If the error is about a value, such as the name of a table that does not exist, the text
+    // would have failed as well.
+    let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
+    let lost = is_stale(fields) || fields.sqlstate() == b"26000";
+    if !lost || of_value {
+        return false;
+    }
+    let pool = pipe.pool();
+    let again = pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
+    if again < CHANGES_MAX {
+        // Other statements that were planned before the change may be refused as well. None of them
+        // runs before it is verified again.
+        pool.shared.protocol.schema_change();
+    }
+    pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
+    true
+}
+
+/// Ends a text that autoprepare has looked at.
+#[inline]
+pub(crate) fn run_ends(pipe: &mut Pipeline<'_>, took: u64) {
+    let run = pipe.server.session.front.run.end();
+    if let Some(run) = run.filter(|run| !run.has_failed()) {
+        let (place, turn, again) = (run.place(), run.turn(), run.again());
+        ran(pipe, &Ran { place, turn, again, unnamed: false }, took);
+    }
+}
+
+/// Records the time of a text that has run without an error.
+pub(crate) fn ran(pipe: &mut Pipeline<'_>, ran: &Ran, took: u64) {
+    let Ran { place, turn, again, unnamed } = *ran;
+    let front = &pipe.server.session.front;
+    let text = if unnamed { front.unnamed.behind() } else { front.run.text() };
+    let now = pipe.now;
+    let pool = pipe.core_state.pool_in_use(pipe.server.pool());
+    let schema_version = pool.shared.protocol.schema_changes();
+    if let Some(Again { sqlstate, changed }) = again {
+        // The statement failed and the text did not: the cause is the preparing.
+        if let Some(variant) = pool.protocol.normalized_queries.at(place) {
+            let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
+            variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
         }
-        let pool = self.pipe.pool();
-        let again = pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
-        if again < CHANGES_MAX {
-            // Other statements that were planned before the change may be refused as well. None of
-            // them runs before it is verified again.
-            pool.shared.protocol.schema_change();
-        }
-        pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
-        true
+    } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
+        pool.protocol.normalized_queries.refuse(place, why, schema_version, now);
+        pool.counters.protocol.auto_too_slow += 1;
     }
+}
 
-    /// Ends a text that autoprepare has looked at.
-    #[inline]
-    pub(crate) fn run_ends(&mut self, took: u64) {
-        let run = self.pipe.server.session.front.run.end();
-        if let Some(run) = run.filter(|run| !run.has_failed()) {
-            let (place, turn, again) = (run.place(), run.turn(), run.again());
-            self.ran(&Ran { place, turn, again, unnamed: false }, took);
-        }
-    }
+/// Returns the fields of an error as they would be for the text that the client sent.
+pub(crate) fn as_client_sent<'a>(
+    pipe: &Pipeline<'_>,
+    settings: &ClientSettings,
+    entry: &OutstandingRequest,
+    fields: &Fields<'a>,
+) -> Vec<(u8, Vec<u8>)> {
+    let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
+    let fields: Vec<_> = fields.iter().map(own).collect();
+    let front = &pipe.server.session.front;
+    let Some(run) = front.run.under_way().filter(|run| run.turn() == Turn::Prepared) else {
+        return fields;
+    };
+    let (text, utf8) = (front.run.text(), settings.current().reads.encoding.is_utf8());
+    let plan = pipe
+        .core_state
+        .peek_pool(pipe.server.pool())
+        .and_then(|pool| pool.protocol.normalized_queries.plan(run.place().key));
+    let Some((plan, spans)) = plan.zip(spans(pipe, text)) else { return fields };
+    as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
+}
 
-    /// Records the time of a text that has run without an error.
-    pub(crate) fn ran(&mut self, ran: &Ran, took: u64) {
-        let Ran { place, turn, again, unnamed } = *ran;
-        let front = &self.pipe.server.session.front;
-        let text = if unnamed { front.unnamed.behind() } else { front.run.text() };
-        let now = self.pipe.now;
-        let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
-        let schema_version = pool.shared.protocol.schema_changes();
-        if let Some(Again { sqlstate, changed }) = again {
-            // The statement failed and the text did not: the cause is the preparing.
-            if let Some(variant) = pool.protocol.normalized_queries.at(place) {
-                let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
-                variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
-            }
-        } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
-            pool.protocol.normalized_queries.refuse(place, why, schema_version, now);
-            pool.counters.protocol.auto_too_slow += 1;
-        }
-    }
-
-    /// Returns the fields of an error as they would be for the text that the client sent.
-    pub(crate) fn as_sent<'a>(
-        &self,
-        entry: &OutstandingRequest,
-        fields: &Fields<'a>,
-    ) -> Vec<(u8, Vec<u8>)> {
-        let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
-        let fields: Vec<_> = fields.iter().map(own).collect();
-        let front = &self.pipe.server.session.front;
-        let Some(run) = front.run.under_way().filter(|run| run.turn() == Turn::Prepared) else {
-            return fields;
-        };
-        let (text, utf8) =
-            (front.run.text(), self.client.session.settings.current().reads.encoding.is_utf8());
-        let plan = self
-            .pipe
-            .core_state
-            .peek_pool(self.pipe.server.pool())
-            .and_then(|pool| pool.protocol.normalized_queries.plan(run.place().key));
-        let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
-        as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
-    }
-
-    /// Returns the literals of a text of a normalized query.
-    fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
-        let mut spans = Vec::new();
-        let seed = self.pipe.core_state.shared.protocol.registry.seed();
-        refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
-        Some(spans)
-    }
+/// Returns the literals of a text of a normalized query.
+fn spans(pipe: &Pipeline<'_>, text: &[u8]) -> Option<Vec<Span>> {
+    let mut spans = Vec::new();
+    let seed = pipe.core_state.shared.protocol.registry.seed();
+    refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
+    Some(spans)
 }
 
 /// Returns the fields of an error about a statement, as they would be about the text. `bind` says

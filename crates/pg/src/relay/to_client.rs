@@ -16,10 +16,17 @@ use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
 use crate::pipeline::purposes::{Done, Rows, Unasked};
-use crate::relay::link::{Link, write_fake};
+use crate::relay::described::{described, parameters_described, refuse_behind};
+use crate::relay::effects::{completed, completed_specially, function_called};
+use crate::relay::follow::sync_settings_row;
+use crate::relay::knowledge::settings_are_reported;
+use crate::relay::link::{Link, for_client_statement, write_fake};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
 use crate::relay::reports::restores;
+use crate::relay::restore::{restored, restores_again, restores_behind, tell_settings};
+use crate::relay::run::{held_replies, holds_back, holds_notice, run_ends, run_is_bound};
+use crate::relay::unnamed_run::{holds_parameters, run_is_described, unnamed_ends};
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
@@ -64,7 +71,9 @@ impl<'a> Reader<'a> for Link<'a> {
             self.release(run);
         }
         let goes = match header.tag {
-            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.may_pass(tag),
+            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => {
+                may_pass(&self.pipe, tag)
+            }
             tag => action(&self.pipe.server.session.outstanding.settle(tag)?.entry, tag),
         };
         let missing = header.message_bytes() - (run.input.len() - run.at);
@@ -84,7 +93,12 @@ impl<'a> Reader<'a> for Link<'a> {
         self.advance(run, length, action(&settled.entry, back::DATA_ROW));
         match settled.entry.action.own().map(|own| own.rows) {
             Some(Rows::Settings) => self.read_settings_row(body),
-            Some(Rows::Synced) => self.sync_settings_row(body),
+            Some(Rows::Synced) => sync_settings_row(
+                self.client.conn(),
+                &mut self.pipe,
+                &mut self.client.session,
+                body,
+            ),
             Some(Rows::Nothing) | None => {}
         }
         Ok(())
@@ -97,7 +111,10 @@ impl<'a> Reader<'a> for Link<'a> {
         length: usize,
         body: &[u8],
     ) -> Result<(), Halt> {
-        if tag == back::NOTICE_RESPONSE && self.is_binding() && self.holds_notice(body) {
+        if tag == back::NOTICE_RESPONSE
+            && is_binding(&self.pipe)
+            && holds_notice(&mut self.pipe.server.session, body)
+        {
             self.advance(run, length, Goes::Nowhere);
             return Ok(());
         }
@@ -107,7 +124,7 @@ impl<'a> Reader<'a> for Link<'a> {
             // back.
             self.release(run);
         }
-        let goes = self.may_pass(tag);
+        let goes = may_pass(&self.pipe, tag);
         let end = run.at + length;
         if tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
             self.name_sender(run)?;
@@ -147,14 +164,20 @@ impl<'a> Reader<'a> for Link<'a> {
         // ReadyForQuery, and hears of settings, once that is done.
         let behind = settled.entry.action == ReplyAction::Held;
         let restored = restores(&settled.entry);
-        let held = behind && self.restores_behind(settled.seq)
-            || restored && self.restores_again(&settled.entry, settled.seq);
+        let held = behind && restores_behind(&mut self.pipe, &mut self.client.session, settled.seq)
+            || restored
+                && restores_again(
+                    &mut self.pipe,
+                    &mut self.client.session.reading,
+                    &settled.entry,
+                    settled.seq,
+                );
         if (restored || behind) && !held {
             self.flush(run);
-            self.tell_settings();
+            tell_settings(self.client.conn(), &mut self.pipe, &mut self.client.session.settings);
         }
         if self.client.session.settings.have_changed() {
-            self.settings_are_reported();
+            settings_are_reported(&self.pipe, &mut self.client.session.settings);
         }
         let goes = action(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
@@ -168,8 +191,8 @@ impl<'a> Reader<'a> for Link<'a> {
             _ => {
                 let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
-                self.run_ends(took);
-                self.unnamed_ends(took);
+                run_ends(&mut self.pipe, took);
+                unnamed_ends(&mut self.pipe, &mut self.client.session, took);
                 if let Some(read) = self.client.session.read.take() {
                     read.learn_cost(took, self.client.session.read_bytes + run.at as u64);
                 }
@@ -193,12 +216,17 @@ impl<'a> Reader<'a> for Link<'a> {
         // Replies to an extended query that a query string would not bring, or would bring later.
         let unsaid = match tag {
             back::NO_DATA => settled.entry.action == ReplyAction::Rows,
-            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
-                self.holds_back(&settled.entry, &run.input[run.at..], length)
-            }
-            back::PARAMETER_DESCRIPTION => {
-                self.holds_parameters(&settled.entry, &run.input[run.at..][..length])
-            }
+            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => holds_back(
+                &mut self.pipe.server.session,
+                &settled.entry,
+                &run.input[run.at..],
+                length,
+            ),
+            back::PARAMETER_DESCRIPTION => holds_parameters(
+                &mut self.pipe.server.session,
+                &settled.entry,
+                &run.input[run.at..][..length],
+            ),
             _ => false,
         };
         let described = settled.entry.kind == RequestKind::DescribeStatement && settled.done;
@@ -209,7 +237,12 @@ impl<'a> Reader<'a> for Link<'a> {
         if described && !self.pipe.server.session.expected.met {
             self.pipe.server.session.expected = Expected::ANYTHING;
             self.flush(run);
-            self.refuse_behind(&settled.entry);
+            refuse_behind(
+                self.client.conn(),
+                &mut self.pipe,
+                &mut self.client.session,
+                &settled.entry,
+            );
         }
         if let (ReplyAction::Instead(made), back::COMMAND_COMPLETE) = (settled.entry.action, tag) {
             self.flush(run);
@@ -268,16 +301,18 @@ impl Link<'_> {
     fn executed(&mut self, purpose: Purpose, body: &[u8]) {
         match purpose.treatment().done {
             Done::Read => self.read_settings_ends(),
-            Done::Restored => self.restored(body),
+            Done::Restored => restored(&mut self.client.session, body),
             Done::Nothing | Done::Compared | Done::Reset => {}
         }
     }
+}
 
-    /// Decides whether the client gets a notice or a notification that comes now.
-    fn may_pass(&self, tag: u8) -> Goes {
-        self.pipe.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
-    }
+/// Decides whether the client gets a notice or a notification that comes now.
+fn may_pass(pipe: &Pipeline<'_>, tag: u8) -> Goes {
+    pipe.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
+}
 
+impl Link<'_> {
     /// Sends the replies of an autoprepared statement that were held back until it was known that
     /// no error follows.
     #[inline]
@@ -289,46 +324,74 @@ impl Link<'_> {
 
     #[inline(never)]
     fn release_held(&mut self, run: &mut ServerInput<'_>) {
-        if let Some(held) = self.held_replies() {
+        if let Some(held) = held_replies(&mut self.pipe.server.session) {
             self.flush(run);
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);
         }
     }
+}
 
-    /// Whether the server is binding the values of an autoprepared statement.
-    fn is_binding(&self) -> bool {
-        let ours = ReplyAction::Skip(Purpose::Autoprepare);
-        self.pipe
-            .server
-            .session
-            .outstanding
-            .front()
-            .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
-    }
+/// Whether the server is binding the values of an autoprepared statement.
+fn is_binding(pipe: &Pipeline<'_>) -> bool {
+    let ours = ReplyAction::Skip(Purpose::Autoprepare);
+    pipe.server
+        .session
+        .outstanding
+        .front()
+        .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
+}
 
+impl Link<'_> {
     /// Learns from the contents of a reply: what a command did, what a statement returns.
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
         match (tag, settled.entry.kind) {
-            (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, settled.seq, body),
-            (back::FUNCTION_CALL_RESPONSE, _) => self.function_called(settled.seq, body),
+            (back::COMMAND_COMPLETE, _) => completed(
+                &mut self.pipe,
+                &mut self.client.session,
+                &settled.entry,
+                settled.seq,
+                body,
+            ),
+            (back::FUNCTION_CALL_RESPONSE, _) => {
+                function_called(&mut self.client.session, settled.seq, body)
+            }
             // The portal is not complete, but calls for its rows so far have taken effect: a lock,
             // a setting.
             (back::PORTAL_SUSPENDED, _) if !settled.entry.traits.is_empty() => {
-                self.completed_specially(Tag::Select, settled.entry.traits);
+                completed_specially(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    Tag::Select,
+                    settled.entry.traits,
+                );
             }
             (back::PARSE_COMPLETE, _) => {
                 let id = settled.entry.statement;
-                self.for_client_statement(id, |statement| statement.held.cached().accept());
+                for_client_statement(&mut self.client.session.statements, id, |statement| {
+                    statement.held.cached().accept()
+                });
             }
-            (back::BIND_COMPLETE, _) => self.run_is_bound(),
-            (back::PARAMETER_DESCRIPTION, _) => self.parameters_described(body),
+            (back::BIND_COMPLETE, _) => run_is_bound(&mut self.pipe.server.session),
+            (back::PARAMETER_DESCRIPTION, _) => parameters_described(&mut self.pipe, body),
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
-                self.run_is_described();
-                self.described(&settled.entry, settled.seq, body);
+                run_is_described(&mut self.pipe.server.session);
+                described(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    &settled.entry,
+                    settled.seq,
+                    body,
+                );
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribePortal) => {
-                self.described(&settled.entry, settled.seq, body);
+                described(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    &settled.entry,
+                    settled.seq,
+                    body,
+                );
             }
             _ => {}
         }

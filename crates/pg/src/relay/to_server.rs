@@ -13,8 +13,12 @@ use refrain_wire::write::{self, Report};
 use crate::pipeline::outstanding::{FakeReply, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
+use crate::relay::pipe::Pipeline;
+use crate::relay::restore::restore_apart;
+use crate::relay::unread::see_rest;
 use crate::settings::queries::Restores;
-use crate::state::client::reading::Barred;
+use crate::state::client::reading::{Barred, Reading};
+use crate::state::client::statements::ClientStatements;
 
 impl Link<'_> {
     /// Passes on the rest of a message whose beginning has been handled. Returns the number of
@@ -29,7 +33,12 @@ impl Link<'_> {
         if inbox.rest_goes == Rest::On {
             self.pipe.out().extend_from_slice(&input[..count]);
             if self.client.session.unread.is_some() {
-                self.see_rest(&input[..count], self.client.inbox.rest == 0);
+                see_rest(
+                    &mut self.pipe,
+                    &mut self.client.session,
+                    &input[..count],
+                    self.client.inbox.rest == 0,
+                );
             }
         }
         count
@@ -56,7 +65,7 @@ impl Link<'_> {
         match reading.lift_barrier(&self.pipe.server.session.outstanding) {
             Barred::Yes => true,
             Barred::Lifted(Some(first)) => {
-                self.restore_apart(first);
+                restore_apart(&mut self.pipe, &mut self.client.session.reading, first);
                 true
             }
             Barred::Lifted(None) => false,
@@ -65,9 +74,9 @@ impl Link<'_> {
 
     /// Whether the client's next message has to wait for a request of Refrain's own. Autoprepare
     /// may run a statement in place of a query string and then have to run the string itself; the
-    /// same holds for an unnamed statement, once its Sync is sent. While
-    /// Refrain asks the server what the client's code left in the session ([`crate::relay::look`]),
-    /// the session may have other settings than the client's.
+    /// same holds for an unnamed statement, once its Sync is sent. While Refrain asks the server
+    /// what the client's code left in the session ([`crate::relay::look`]), the session may have
+    /// other settings than the client's.
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
         let session = &self.pipe.server.session;
@@ -76,26 +85,28 @@ impl Link<'_> {
             || last.is_watched()
                 && (last.run.holds() || last.unnamed.holds() && !session.outstanding.is_open())
     }
+}
 
-    /// Makes the client's next message wait for the reply to request `seq`, if that request may
-    /// drop all statements or make one, or if the settings `restores` are to be restored once it
-    /// has succeeded.
-    #[inline]
-    pub(crate) fn bar(
-        &mut self,
-        seq: Seq,
-        traits: Traits,
-        commands: u8,
-        restores: Option<Box<Restores>>,
-    ) {
-        // PREPARE is among them: a Parse behind it may give the same name, which fails if the
-        // PREPARE succeeds.
-        let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
-        if traits.intersects(all) || restores.is_some() {
-            self.client.session.reading.bar(seq, u32::from(commands), restores);
-        }
+/// Makes the client's next message wait for the reply to request `seq`, if that request may drop
+/// all statements or make one, or if the settings `restores` are to be restored once it has
+/// succeeded.
+#[inline]
+pub(crate) fn bar(
+    reading: &mut Reading,
+    seq: Seq,
+    traits: Traits,
+    commands: u8,
+    restores: Option<Box<Restores>>,
+) {
+    // PREPARE is among them: a Parse behind it may give the same name, which fails if the PREPARE
+    // succeeds.
+    let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
+    if traits.intersects(all) || restores.is_some() {
+        reading.bar(seq, u32::from(commands), restores);
     }
+}
 
+impl Link<'_> {
     /// Passes a message on unchanged. Returns the number of bytes of input that it took.
     #[inline]
     pub(crate) fn pass(&mut self, message: &Message<'_>) -> usize {
@@ -111,29 +122,36 @@ impl Link<'_> {
         }
         message.bytes.len()
     }
+}
 
-    /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
-    /// string, even one that fails (E17). An error before the query may skip that.
-    pub(crate) fn forget_unnamed(&mut self) {
-        let outstanding = &self.pipe.server.session.outstanding;
-        let (seq, skippable) = (outstanding.next_seq(), outstanding.is_open());
-        let segment = outstanding.segment();
-        self.client.session.statements.query_drops_unnamed(outstanding);
-        let statements = &mut self.pipe.server.session.statements;
-        statements.drop_unnamed(segment, skippable.then_some(seq));
-    }
+/// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
+/// string, even one that fails (E17). An error before the query may skip that.
+pub(crate) fn forget_unnamed(pipe: &mut Pipeline<'_>, statements: &mut ClientStatements) {
+    let outstanding = &pipe.server.session.outstanding;
+    let (seq, skippable) = (outstanding.next_seq(), outstanding.is_open());
+    let segment = outstanding.segment();
+    statements.query_drops_unnamed(outstanding);
+    let statements = &mut pipe.server.session.statements;
+    statements.drop_unnamed(segment, skippable.then_some(seq));
+}
 
+impl Link<'_> {
     /// Answers a Close without the server. Returns the number of bytes of input that it took.
     pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
         self.pipe.pool().counters.protocol.closes_answered += 1;
         self.fake(RequestKind::Close, FakeReply::Close);
         message.bytes.len()
     }
+}
 
-    /// Appends the header of a message whose first `old` bytes of body become `new` bytes.
-    pub(crate) fn rewritten_header(&mut self, message: &Message<'_>, old: usize, new: usize) {
-        let body = message.header.body as usize - old + new;
-        let body = u32::try_from(body).unwrap_or(u32::MAX - 4);
-        write::header(self.pipe.out(), message.header.tag, body);
-    }
+/// Appends the header of a message whose first `old` bytes of body become `new` bytes.
+pub(crate) fn rewritten_header(
+    pipe: &mut Pipeline<'_>,
+    message: &Message<'_>,
+    old: usize,
+    new: usize,
+) {
+    let body = message.header.body as usize - old + new;
+    let body = u32::try_from(body).unwrap_or(u32::MAX - 4);
+    write::header(pipe.out(), message.header.tag, body);
 }

@@ -20,6 +20,7 @@ use crate::results::rule::{Asks, Rule};
 use crate::results::store::{ResultStore, text_topic};
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
 use crate::results::topics::flush_topic;
+use crate::settings::session::Settings;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 use crate::statements::statement::Statement;
@@ -69,8 +70,10 @@ pub(crate) struct About<'a> {
     /// The number of the text if the statement stands for texts with other literals too, and the
     /// hint of the one that is asked for.
     pub(crate) text: Option<(u64, Option<&'a [u8]>)>,
-    /// The application's name, and its number.
-    pub(crate) application: (&'a [u8], u64),
+    /// The client's settings.
+    pub(crate) settings: &'a Settings,
+    /// The number of the application's name.
+    pub(crate) application: u64,
 }
 
 /// The number of a statement, and what else decides how the replies to it are kept.
@@ -219,7 +222,7 @@ impl PoolResults {
             statement: statement.id,
             is_text: about.text.is_some(),
             trusted: !timeless,
-            application: if self.by_application { about.application.1 } else { 0 },
+            application: if self.by_application { about.application } else { 0 },
             hint: hint.map_or(0, |hint| self.store.numbers.number(&[b"hint ", hint].concat())),
         };
         let readings = statement.readings();
@@ -248,7 +251,7 @@ impl PoolResults {
         let asks = Asks {
             canonical: &canonical,
             reads: Some(&reads),
-            application: Some(about.application.0),
+            application: Some(about.settings.get(b"application_name").unwrap_or_default()),
         };
         let rule = self.rules.iter().find(|rule| rule.conditions().hold(&asks));
         let text = about.text.map_or(Some(statement.text()), |(_, hint)| hint);

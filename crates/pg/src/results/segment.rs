@@ -164,16 +164,24 @@ impl<'a> Messages<'a> {
 }
 
 /// True if a value of a Bind for one of the suspects may be read as a moment that depends on the
-/// present, or the body is malformed. `values` is the body behind the names.
+/// present, or cannot be read since the body is malformed. `values` is the body behind the names.
+#[inline]
 pub(crate) fn binds_moment(values: &[u8], suspects: Suspects) -> bool {
-    binds_no_moment(values, suspects).is_none()
+    let Some((count, rest)) = bound_values(values) else { return true };
+    suspects.has_any(count) && binds_no_moment(count, rest, suspects).is_none()
 }
 
-fn binds_no_moment(values: &[u8], suspects: Suspects) -> Option<()> {
+/// Returns the number of values of a Bind, and the bytes of the values.
+#[inline]
+fn bound_values(values: &[u8]) -> Option<(usize, &[u8])> {
     let (formats, rest) = values.split_first_chunk::<2>()?;
     let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;
-    let (count, mut rest) = rest.split_first_chunk::<2>()?;
-    for place in 0..usize::from(u16::from_be_bytes(*count)) {
+    let (count, rest) = rest.split_first_chunk::<2>()?;
+    Some((usize::from(u16::from_be_bytes(*count)), rest))
+}
+
+fn binds_no_moment(count: usize, mut rest: &[u8], suspects: Suspects) -> Option<()> {
+    for place in 0..count {
         let (length, value) = rest.split_first_chunk::<4>()?;
         rest = value;
         // A null has the length -1.

@@ -84,6 +84,13 @@ impl ClientSession {
         }
     }
 
+    /// Notes that the client begins to use a server.
+    #[inline]
+    pub(crate) fn begin_use(&mut self) {
+        self.statements.begin_use();
+        self.reading.begin_use();
+    }
+
     /// Notes that it runs a read, of which it has got nothing.
     pub(crate) fn begin_read(&mut self, read: Rc<CachedStatement>) {
         (self.read, self.read_bytes) = (Some(read), 0);

@@ -5,10 +5,11 @@
 //! its reply is to be kept, the generations of what the reply depends on are noted here, before
 //! anything is sent.
 
-use refrain_cache::{Asker, Fill, Found, Hit};
+use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
 use refrain_config::PoolMode;
+use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
-use refrain_pool::ids::Conn;
+use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::stats::Counters;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
@@ -23,10 +24,11 @@ use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
-use crate::state::parts::{Client, waiter};
+use crate::state::parts::{Client, CoreState, Engine, Ports, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::step::refresh;
+use crate::step::repeats::watch;
 use crate::step::wanted::{Wanted, wanted};
 
 /// Whether a segment was answered from the cache.
@@ -39,50 +41,53 @@ pub(crate) enum Answered {
     No,
 }
 
-impl Step<'_, '_> {
-    /// Whether there are rules of the cache for a client's pool, or its requests are looked at to
-    /// see what rules would save.
+/// Work that is left behind an answer.
+enum Left {
+    Nothing,
+    /// A job is to fetch a reply for this pool.
+    Fetch(PoolId),
+    /// Clients waited for a reply that nobody fetches.
+    Wake(Vec<Waiter>),
+}
+
+/// A client without a server, and all that an answer from the cache needs.
+struct Asking<'a> {
+    now: Now,
+    client: &'a mut Client,
+    core_state: &'a mut CoreState,
+    ports: &'a mut Ports,
+}
+
+/// Whether there are rules of the cache for a client's pool, or its requests are looked at to see
+/// what rules would save.
+#[inline]
+pub(crate) fn looks_at_requests(client: &Client, core_state: &mut CoreState) -> bool {
+    let pool = core_state.pool_in_use(client.pool());
+    pool.settings.cache.keeps() || pool.protocol.repeats.looks()
+}
+
+impl Asking<'_> {
+    /// Answers the first segment of the client's input, if that is possible.
     #[inline]
-    pub(crate) fn looks_at_requests(&mut self, conn: Conn) -> bool {
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let id = client.pool();
-        let pool = self.step.engine.core_state.pool_in_use(id);
-        pool.settings.cache.keeps() || pool.protocol.repeats.looks()
-    }
-
-    /// Answers the first segment of a client's input from the cache, if it can.
-    pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
-        let answered = self.answer_by_rule(conn, input).unwrap_or_else(|bypass| {
-            self.count_bypass(conn, bypass);
-            Answered::No
-        });
-        if matches!(answered, Answered::No) {
-            self.watch(conn, input);
-        }
-        answered
-    }
-
-    fn answer_by_rule(&mut self, conn: Conn, input: &[u8]) -> Result<Answered, Bypass> {
-        let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
+    fn answer(&mut self, input: &[u8]) -> Result<(Answered, Left), Bypass> {
         // The request is read once more, since its first server has gone.
-        if client.session.results.is_awaited() {
-            return Ok(Answered::No);
+        if self.client.session.results.is_awaited() {
+            return Ok((Answered::No, Left::Nothing));
         }
-        let core_state = &mut self.step.engine.core_state;
-        let segment = Segment::read(input).filter(|_| client.inbox.rest == 0);
+        let segment = Segment::read(input).filter(|_| self.client.inbox.rest == 0);
         let segment = segment.ok_or(Bypass::Form)?;
-        let pool = core_state.pool_in_use(client.pool());
+        let pool = self.core_state.pool_in_use(self.client.pool());
         if !pool.settings.cache.keeps() {
-            return Ok(Answered::No);
+            return Ok((Answered::No, Left::Nothing));
         }
         let session = pool.settings.options.pool_mode;
-        if !client.session.may_share() || session == PoolMode::Session {
+        if !self.client.session.may_share() || session == PoolMode::Session {
             return Err(Bypass::Session);
         }
-        let mut key = std::mem::take(&mut core_state.protocol.result_key);
+        let mut key = std::mem::take(&mut self.core_state.protocol.result_key);
         key.clear();
-        let answered = self.answer_segment(conn, &segment, &mut key);
-        self.step.engine.core_state.protocol.result_key = key;
+        let answered = self.answer_segment(&segment, &mut key);
+        self.core_state.protocol.result_key = key;
         answered
     }
 
@@ -90,20 +95,17 @@ impl Step<'_, '_> {
     #[inline]
     fn answer_segment(
         &mut self,
-        conn: Conn,
         segment: &Segment<'_>,
         key: &mut Vec<u8>,
-    ) -> Result<Answered, Bypass> {
-        let now = self.step.now;
-        let client = self.step.engine.connections.client(conn).ok_or(Bypass::Session)?;
-        let core_state = &mut self.step.engine.core_state;
-        let wanted = wanted(core_state, client, segment.form, key)?;
+    ) -> Result<(Answered, Left), Bypass> {
+        let (now, client) = (self.now, &mut *self.client);
+        let wanted = wanted(self.core_state, client, segment.form, key)?;
         // A reply that another has asked for before is not new.
         let waited = client.session.results.waited(now);
         let until = client.session.results.may_wait(now).filter(|_| !wanted.anew);
-        let own_waiter = waiter(core_state.core(), client);
+        let own_waiter = waiter(self.core_state.core(), client);
         let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
-        let out = self.step.ports.out(conn);
+        let out = self.ports.out(client.conn());
         let before = out.len();
         let terms = refrain_cache::Terms {
             since: if wanted.anew { now.0 + 1 } else { since(&wanted.plan, client) },
@@ -111,107 +113,108 @@ impl Step<'_, '_> {
             ..wanted.plan.rule.terms
         };
         write_heads(out, wanted.form);
-        let store = &core_state.shared.protocol.results;
+        let store = &self.core_state.shared.protocol.results;
         let found = store.cache.look(key, &wanted.plan.topics, &terms, now.0, asker, out);
         if !matches!(found, Found::Hit(_) | Found::Stale(..)) {
             out.truncate(before);
         }
-        let counters = &mut core_state.pool_in_use(client.pool()).counters;
+        let counters = &mut self.core_state.pool_in_use(client.pool()).counters;
         count(&found, &wanted.plan.rule, counters);
         Ok(match found {
-            Found::Hit(had) => self.give(conn, wanted, had, segment.bytes),
-            Found::Miss(fill) => self.fetch(conn, wanted, fill),
-            Found::Wait => self.await_reply(conn),
+            Found::Hit(had) => {
+                give(client, wanted, had, now, out);
+                (Answered::Now(segment.bytes), Left::Nothing)
+            }
+            Found::Miss(fill) => (self.fetch(wanted, fill), Left::Nothing),
+            Found::Wait => (self.await_reply(), Left::Nothing),
             Found::Alone => {
                 client.session.results.waits_no_more();
-                Answered::No
+                (Answered::No, Left::Nothing)
             }
             Found::Stale(had, fill) => {
-                if let Err(fill) = self.fetch_again(conn, &wanted, fill) {
-                    let store = &self.step.engine.core_state.shared.protocol.results;
-                    let waiters = store.cache.abandon(&fill);
-                    self.wake_for_reply(waiters);
-                }
-                self.give(conn, wanted, had, segment.bytes)
+                let left = self.fetch_again(&wanted, fill).unwrap_or_else(|fill| {
+                    let store = &self.core_state.shared.protocol.results;
+                    Left::Wake(store.cache.abandon(&fill))
+                });
+                give(self.client, wanted, had, now, self.ports.out(self.client.conn()));
+                (Answered::Now(segment.bytes), left)
             }
-            Found::Fetch(fill) => match self.fetch_again(conn, &wanted, fill) {
-                Ok(()) => self.await_reply(conn),
-                Err(fill) => self.fetch(conn, wanted, fill),
+            Found::Fetch(fill) => match self.fetch_again(&wanted, fill) {
+                Ok(left) => (self.await_reply(), left),
+                Err(fill) => (self.fetch(wanted, fill), Left::Nothing),
             },
         })
     }
 
-    /// Completes a reply that stands in a client's output but for its end.
-    #[inline]
-    fn give(&mut self, conn: Conn, wanted: Wanted<'_>, had: Hit, bytes: usize) -> Answered {
-        let now = self.step.now;
-        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
-        wanted.plan.rule.count_hit(client.session.results.waited(now));
-        client.session.results.waits_no_more();
-        let out = self.step.ports.out(conn);
-        let tells_age = wanted.tells_age;
-        hit(client, wanted, out);
-        if tells_age {
-            let milliseconds = had.age.div_ceil(1000).to_string();
-            write::parameter_status(out, AGE_REPORT, milliseconds.as_bytes());
-        }
-        write::ready(out, Status::Idle);
-        client.note_reply(now);
-        Answered::Now(bytes)
-    }
-
-    /// Has a client wait for a reply that is being fetched.
-    fn await_reply(&mut self, conn: Conn) -> Answered {
-        let now = self.step.now;
-        let core_state = &mut self.step.engine.core_state;
-        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
-        let until = client.session.results.may_wait(now).unwrap_or(now);
-        core_state.protocol.awaiting_fetch.push((waiter(core_state.core(), client), until));
-        client.await_fetch();
+    /// Has the client wait for a reply that is being fetched.
+    fn await_reply(&mut self) -> Answered {
+        let until = self.client.session.results.may_wait(self.now).unwrap_or(self.now);
+        let own_waiter = waiter(self.core_state.core(), self.client);
+        self.core_state.protocol.awaiting_fetch.push((own_waiter, until));
+        self.client.await_fetch();
         Answered::Later
     }
 
-    /// Has the reply to a client's request kept, which goes to a server.
-    fn fetch(&mut self, conn: Conn, wanted: Wanted<'_>, fill: Box<Fill>) -> Answered {
-        let Some(client) = self.step.engine.connections.client(conn) else { return Answered::No };
-        client.session.results.waits_no_more();
-        let store = &self.step.engine.core_state.shared.protocol.results;
+    /// Has the reply to the client's request kept, which goes to a server.
+    fn fetch(&mut self, wanted: Wanted<'_>, fill: Box<Fill>) -> Answered {
+        let results = &mut self.client.session.results;
+        results.waits_no_more();
+        let store = &self.core_state.shared.protocol.results;
         let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
         let statements = wanted.form.statements();
         let scan = wanted.text.as_ref().map(|text| text.statement.scan);
         let request = Request { rule, parses, statements, text: wanted.text, scan };
-        client.session.results.begin(store, fill, request);
+        results.begin(store, fill, request);
         Answered::No
     }
 
-    /// Has a job fetch the reply to a client's request. Gives the fill back if that is not
+    /// Has a job fetch the reply to the client's request. Gives the fill back if that is not
     /// possible.
     #[cold]
-    fn fetch_again(
-        &mut self,
-        conn: Conn,
-        wanted: &Wanted<'_>,
-        fill: Box<Fill>,
-    ) -> Result<(), Box<Fill>> {
-        let core_state = &mut self.step.engine.core_state;
-        let Some(client) = self.step.engine.connections.client(conn) else { return Err(fill) };
-        let id = client.pool();
-        if core_state.leaves(id, self.step.now) {
+    fn fetch_again(&mut self, wanted: &Wanted<'_>, fill: Box<Fill>) -> Result<Left, Box<Fill>> {
+        let id = self.client.pool();
+        if self.core_state.leaves(id, self.now) {
             return Err(fill);
         }
-        let sent = refresh::sent(client, wanted.form).filter(Sent::is_short);
-        let store = core_state.shared.protocol.results.clone();
-        let pool = core_state.pool_in_use(id);
+        let sent = refresh::sent(self.client, wanted.form).filter(Sent::is_short);
+        let store = self.core_state.shared.protocol.results.clone();
+        let pool = self.core_state.pool_in_use(id);
         let Some(sent) = sent.filter(|_| pool.protocol.refreshes.have_room()) else {
             return Err(fill);
         };
-        let (rule, settings) = (&wanted.plan.rule, &client.session.settings);
+        let (rule, settings) = (&wanted.plan.rule, &self.client.session.settings);
         let filling = Filling::new(&store, fill, rule, (1, wanted.unnamed.is_some()));
         let (settings, defaults) = (settings.expected(), settings.defaults());
         let refresh = Refresh::new(filling, rule, sent, settings, defaults);
         pool.protocol.refreshes.push(Box::new(refresh));
-        self.queue_what_is_due(id);
-        Ok(())
+        Ok(Left::Fetch(id))
+    }
+}
+
+impl Step<'_, '_> {
+    /// Answers the first segment of a client's input from the cache, if it can.
+    #[inline]
+    pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
+        let Engine { connections, core_state, .. } = &mut *self.step.engine;
+        let Some(client) = connections.client(conn) else { return Answered::No };
+        let (now, ports) = (self.step.now, &mut *self.step.ports);
+        match (Asking { now, client, core_state, ports }).answer(input) {
+            Ok((Answered::No, _)) => {}
+            Ok((answered, left)) => {
+                match left {
+                    Left::Nothing => {}
+                    Left::Fetch(pool) => self.queue_what_is_due(pool),
+                    Left::Wake(waiters) => self.wake_for_reply(waiters),
+                }
+                return answered;
+            }
+            Err(bypass) => self.count_bypass(conn, bypass),
+        }
+        let Engine { connections, core_state, .. } = &mut *self.step.engine;
+        if let Some(client) = connections.client(conn) {
+            watch(now, core_state, client, input);
+        }
+        Answered::No
     }
 
     /// Counts a request that the cache has nothing to do with. If its client's login is to be
@@ -236,8 +239,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Notes that a server has confirmed a client's login. If none has, tries another
-    /// login there.
+    /// Notes that a server has confirmed a client's login. If none has, tries another login there.
     fn confirm_login(&mut self, conn: Conn) {
         let now = self.step.now;
         let Some(client) = self.step.engine.connections.client(conn) else { return };
@@ -339,6 +341,21 @@ fn write_heads(out: &mut Vec<u8>, form: Form<'_>) {
         write::bare(out, back::PARSE_COMPLETE);
     }
     write::bare(out, back::BIND_COMPLETE);
+}
+
+/// Completes a reply that stands in a client's output but for its end.
+#[inline]
+fn give(client: &mut Client, wanted: Wanted<'_>, had: Hit, now: Now, out: &mut Vec<u8>) {
+    wanted.plan.rule.count_hit(client.session.results.waited(now));
+    client.session.results.waits_no_more();
+    let tells_age = wanted.tells_age;
+    hit(client, wanted, out);
+    if tells_age {
+        let milliseconds = had.age.div_ceil(1000).to_string();
+        write::parameter_status(out, AGE_REPORT, milliseconds.as_bytes());
+    }
+    write::ready(out, Status::Idle);
+    client.note_reply(now);
 }
 
 /// Changes a client's unnamed statement as the server would have.

@@ -210,7 +210,7 @@ impl Step<'_, '_> {
         match back {
             Some(client) => {
                 // The client has not got what the server reported during the job.
-                self.linked(client, conn).sync_settings_if_needed();
+                self.sync_settings(client, conn);
                 self.step.unblock(client);
             }
             None => self.step.make_fit(conn),
@@ -344,8 +344,8 @@ fn conclude_verification(
 }
 
 impl Pipeline<'_> {
-    /// Prepares those statements that the server lacks. All of one job have the same
-    /// environment: `keeps`, if the server must keep the one of its client.
+    /// Prepares those statements that the server lacks. All of one job have the same environment:
+    /// `keeps`, if the server must keep the one of its client.
     fn give(&mut self, wishes: Vec<Wish>, keeps: Option<EnvId>) -> Option<Job> {
         let lacks = |wish: &Wish, server: &mut Server| {
             let statement = &wish.statement;

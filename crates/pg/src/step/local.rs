@@ -13,6 +13,7 @@ use refrain_wire::{Header, write};
 
 use crate::engine::Step;
 use crate::ground::name::Name;
+use crate::state::parts::{Client, CoreState, Ports};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::statement::Identity;
 
@@ -55,65 +56,107 @@ fn is_request(tag: u8) -> bool {
     )
 }
 
-impl Step<'_, '_> {
-    /// Handles a message that needs no server (E86). A driver that just closes statements must not
-    /// wait for a server, or take one from another client.
-    pub(crate) fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Need {
-        let Some(client) = self.step.engine.connections.client(conn) else { return Need::More };
-        if client.inbox.rest > 0 && !input.is_empty() {
-            return Need::Used(client.inbox.take_rest(input));
-        }
-        let header = match Header::parse(input) {
-            Ok(Some(header)) => header,
-            Ok(None) => return Need::More,
-            Err(_) => return Need::End(DisconnectReason::ClientProtocol),
-        };
-        let length = header.message_bytes();
-        if input.len() < length && length <= AWAITED_MAX && is_request(header.tag) {
-            return Need::More;
-        }
-        match header.tag {
-            front::TERMINATE => Need::End(DisconnectReason::Terminated),
-            // A server has to refuse a Sync with a body.
-            front::SYNC if input.len() >= length && header.body == 0 => {
-                client.session.reading.synced();
-                write::ready(self.step.ports.out(conn), Status::Idle);
-                Need::Used(length)
-            }
-            // A request of the segment was cancelled before the client had a server.
-            tag if client.session.reading.is_skipping() && tag != front::SYNC => {
-                Need::Used(client.inbox.drop_message(length, input.len()))
-            }
-            front::FLUSH if input.len() >= length => Need::Used(length),
-            // Outside COPY, PostgreSQL ignores these.
-            front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
-                Need::Used(client.inbox.drop_message(length, input.len()))
-            }
-            front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
-                match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
-                    Ok(Target::Statement(b"")) => client.session.statements.drop_unnamed(),
-                    Ok(Target::Statement(name)) => drop(client.session.statements.remove(name)),
-                    Ok(Target::Portal(_)) => {}
-                    // A server has to refuse these.
-                    Ok(Target::Unknown) | Err(_) => return Need::Server,
-                }
-                let pool = client.pool();
-                self.step.engine.core_state.pool_in_use(pool).counters.protocol.closes_answered +=
-                    1;
-                write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
-                Need::Used(length)
-            }
-            front::PARSE if input.len() >= length && client.session.statements.are_managed() => {
-                let body = &input[refrain_wire::frame::HEADER_BYTES..length];
-                match self.parse_alone(conn, body) {
-                    true => Need::Used(length),
-                    false => Need::Server,
-                }
-            }
-            _ => Need::Server,
-        }
+/// Handles a message that needs no server (E86). A driver that just closes statements must not wait
+/// for a server, or take one from another client.
+#[inline]
+pub(crate) fn serve_alone(
+    client: &mut Client,
+    core_state: &mut CoreState,
+    ports: &mut Ports,
+    input: &[u8],
+) -> Need {
+    if client.inbox.rest > 0 && !input.is_empty() {
+        return Need::Used(client.inbox.take_rest(input));
     }
+    let header = match Header::parse(input) {
+        Ok(Some(header)) => header,
+        Ok(None) => return Need::More,
+        Err(_) => return Need::End(DisconnectReason::ClientProtocol),
+    };
+    let length = header.message_bytes();
+    if input.len() < length && length <= AWAITED_MAX && is_request(header.tag) {
+        return Need::More;
+    }
+    match header.tag {
+        front::TERMINATE => Need::End(DisconnectReason::Terminated),
+        // A server has to refuse a Sync with a body.
+        front::SYNC if input.len() >= length && header.body == 0 => {
+            client.session.reading.synced();
+            write::ready(ports.out(client.conn()), Status::Idle);
+            Need::Used(length)
+        }
+        // A request of the segment was cancelled before the client had a server.
+        tag if client.session.reading.is_skipping() && tag != front::SYNC => {
+            Need::Used(client.inbox.drop_message(length, input.len()))
+        }
+        front::FLUSH if input.len() >= length => Need::Used(length),
+        // Outside COPY, PostgreSQL ignores these.
+        front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
+            Need::Used(client.inbox.drop_message(length, input.len()))
+        }
+        front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
+            match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
+                Ok(Target::Statement(b"")) => client.session.statements.drop_unnamed(),
+                Ok(Target::Statement(name)) => drop(client.session.statements.remove(name)),
+                Ok(Target::Portal(_)) => {}
+                // A server has to refuse these.
+                Ok(Target::Unknown) | Err(_) => return Need::Server,
+            }
+            let counters = &mut core_state.pool_in_use(client.pool()).counters;
+            counters.protocol.closes_answered += 1;
+            write::bare(ports.out(client.conn()), back::CLOSE_COMPLETE);
+            Need::Used(length)
+        }
+        front::PARSE if input.len() >= length && client.session.statements.are_managed() => {
+            let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+            match parse_alone(client, core_state, ports, body) {
+                true => Need::Used(length),
+                false => Need::Server,
+            }
+        }
+        _ => Need::Server,
+    }
+}
 
+/// Answers a Parse without a server, if a server has accepted the statement under the schema of now
+/// (E85). True if it did. So a driver that prepares all its statements on all its connections at
+/// start does not wait for servers that its other connections hold.
+fn parse_alone(
+    client: &mut Client,
+    core_state: &mut CoreState,
+    ports: &mut Ports,
+    body: &[u8],
+) -> bool {
+    let Ok(parse) = Parse::read(body) else { return false };
+    if parse.name.is_empty() || client.session.statements.contains(parse.name) {
+        return false;
+    }
+    let identity =
+        Identity { pool: client.pool(), env: client.session.settings.env(), tail: parse.tail };
+    let Some(cached) =
+        core_state.protocol.statements.find(&core_state.shared.protocol.registry, identity)
+    else {
+        return false;
+    };
+    let pool = core_state.pool_in_use(client.pool());
+    let options = &pool.settings.options;
+    let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
+    let room = client.session.statements.have_room(parse.tail.len(), bounds);
+    if !room || !cached.is_accepted(pool.shared.protocol.schema_version()) {
+        return false;
+    }
+    let Some(columns) = cached.columns() else { return false };
+    pool.counters.protocol.client_parses += 1;
+    pool.counters.protocol.parses_answered += 1;
+    let generation = cached.statement.generation();
+    let held = ClientRef::new(cached);
+    let statement = ClientStatement::new(held, generation, columns);
+    client.session.statements.insert(Name::from_slice(parse.name), statement);
+    write::bare(ports.out(client.conn()), back::PARSE_COMPLETE);
+    true
+}
+
+impl Step<'_, '_> {
     /// Answers the first request of a client that waits for a server as PostgreSQL answers one that
     /// is cancelled. Returns the number of bytes that were handled; `None` if the rest of a message
     /// may still come: PostgreSQL ignores a cancel request while it reads a message.
@@ -162,40 +205,5 @@ impl Step<'_, '_> {
             self.keep_reply(conn, from, true);
         }
         used
-    }
-
-    /// Answers a Parse without a server, if a server has accepted the statement under the schema of
-    /// now (E85). True if it did. So a driver that prepares all its statements on all its
-    /// connections at start does not wait for servers that its other connections hold.
-    fn parse_alone(&mut self, conn: Conn, body: &[u8]) -> bool {
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let core_state = &mut self.step.engine.core_state;
-        let Ok(parse) = Parse::read(body) else { return false };
-        if parse.name.is_empty() || client.session.statements.contains(parse.name) {
-            return false;
-        }
-        let identity =
-            Identity { pool: client.pool(), env: client.session.settings.env(), tail: parse.tail };
-        let Some(cached) =
-            core_state.protocol.statements.find(&core_state.shared.protocol.registry, identity)
-        else {
-            return false;
-        };
-        let pool = core_state.pool_in_use(client.pool());
-        let options = &pool.settings.options;
-        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
-        let room = client.session.statements.have_room(parse.tail.len(), bounds);
-        if !room || !cached.is_accepted(pool.shared.protocol.schema_version()) {
-            return false;
-        }
-        let Some(columns) = cached.columns() else { return false };
-        pool.counters.protocol.client_parses += 1;
-        pool.counters.protocol.parses_answered += 1;
-        let generation = cached.statement.generation();
-        let held = ClientRef::new(cached);
-        let statement = ClientStatement::new(held, generation, columns);
-        client.session.statements.insert(Name::from_slice(parse.name), statement);
-        write::bare(self.step.ports.out(conn), back::PARSE_COMPLETE);
-        true
     }
 }

@@ -19,6 +19,7 @@ use crate::engine::Step;
 use crate::ground::reports::{logged_sqlstate, report};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
+use crate::relay::follow::sync_settings_if_needed;
 use crate::relay::link::Link;
 use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
@@ -29,6 +30,8 @@ use crate::state::parts::{CoreState, Engine, Pg};
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
+use crate::step::reads::{look_for_reads, text_read};
+use crate::step::repeats::tick_repeats;
 use crate::step::share::is_unanswered;
 use crate::step::{check, jobs, view};
 
@@ -56,23 +59,23 @@ impl Background for Pg {
             Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
             Answer::Read { case, found } => {
-                let (mut step, pool) = (Step { step }, case.statement.pool);
-                step.text_read(*case, *found);
-                step.queue_what_is_due(pool);
+                let pool = case.statement.pool;
+                text_read(step.now, &mut step.engine.core_state, *case, *found);
+                Step { step }.queue_what_is_due(pool);
             }
         }
     }
 
     fn tick_pool(step: &mut PoolStep<'_, Self>, pool: PoolId) {
+        tick_repeats(step.now, &mut step.engine.core_state, pool);
         let mut step = Step { step };
         step.wake_clients(pool);
         step.lose_refreshes_in_vain(pool);
         step.queue_what_is_due(pool);
-        step.tick_repeats(pool);
     }
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
-        if (Step { step }).look_for_reads() {
+        if look_for_reads(step.now, &mut step.engine.core_state, step.ports) {
             Step { step }.look_for_answers();
         }
         Step { step }.tick_results();
@@ -257,7 +260,9 @@ impl Protocol for Pg {
 
     #[inline]
     fn lent(linked: Linked<'_, Self>) {
-        Link::from(linked).begin_use();
+        let Link { mut pipe, client } = Link::from(linked);
+        client.session.begin_use();
+        sync_settings_if_needed(client.conn(), &mut pipe, &mut client.session);
     }
 
     fn share(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> bool {
@@ -266,9 +271,8 @@ impl Protocol for Pg {
 
     #[inline]
     fn joined(linked: Linked<'_, Self>) {
-        let mut link = Link::from(linked);
-        link.pipe.server.session.begin_behind();
-        link.begin_sharing();
+        linked.server.session.begin_behind();
+        linked.client.session.begin_use();
     }
 
     fn turn_begins(linked: Linked<'_, Self>) {

@@ -17,15 +17,15 @@ use refrain_sql::effect::Effect;
 use refrain_sql::hidden::{Hides, Words};
 use refrain_sql::reads::{Objection, Unkept, may_be_read};
 
-use crate::engine::Step;
 use crate::ground::ids::EnvId;
 use crate::pipeline::job::JobError;
 use crate::reads::answers::{Answer, Subject};
 use crate::reads::findings::{Findings, Writes};
 use crate::reads::hidden::hidden_in;
 use crate::reads::queue::{Asked, Candidate};
+use crate::state::core::CorePart;
 use crate::state::options::{finds_changes, finds_reads};
-use crate::state::parts::{Action, Pool};
+use crate::state::parts::{Action, CoreState, Pool, Ports};
 use crate::state::requests::{ReadCase, Request, TextFindings};
 use crate::state::shared::SharedPart;
 use crate::statements::of_core::CachedStatement;
@@ -62,84 +62,85 @@ impl Scope {
     }
 }
 
-impl Step<'_, '_> {
-    /// Looks for statements about which the parser thread or a server is to be asked. True if it
-    /// was a look at all of them, about once a second.
-    pub(crate) fn look_for_reads(&mut self) -> bool {
-        let (now, core_state) = (self.step.now, &mut self.step.engine.core_state);
-        let looked = std::mem::replace(&mut core_state.protocol.looked_for_reads, now);
-        let again = now.0 / LOOK_US != looked.0 / LOOK_US;
-        let mut due = core_state.protocol.statements.take_noticed();
-        if due.is_empty() && !again {
-            return false;
-        }
-        let scopes = core_state.pools().filter_map(Scope::of).map(|it| (it.pool, it));
-        let scopes: HashMap<PoolId, Scope> = scopes.collect();
-        if scopes.is_empty() {
-            return false;
-        }
-        let scope = |it: &Statement| scopes.get(&it.pool).copied();
-        due.retain(|it| {
-            let wanted = |scope: Scope| may_be_read(&it.scan) || scope.wants_changes(it);
-            !it.verdict.was_asked() && scope(it).is_some_and(wanted)
+/// Looks for statements about which the parser thread or a server is to be asked. True if it was a
+/// look at all of them, about once a second.
+pub(crate) fn look_for_reads(now: Now, core_state: &mut CoreState, ports: &mut Ports) -> bool {
+    let looked = std::mem::replace(&mut core_state.protocol.looked_for_reads, now);
+    let again = now.0 / LOOK_US != looked.0 / LOOK_US;
+    let mut due = core_state.protocol.statements.take_noticed();
+    if due.is_empty() && !again {
+        return false;
+    }
+    let scopes = core_state.pools().filter_map(Scope::of).map(|it| (it.pool, it));
+    let scopes: HashMap<PoolId, Scope> = scopes.collect();
+    if scopes.is_empty() {
+        return false;
+    }
+    let scope = |it: &Statement| scopes.get(&it.pool).copied();
+    due.retain(|it| {
+        let wanted = |scope: Scope| may_be_read(&it.scan) || scope.wants_changes(it);
+        !it.verdict.was_asked() && scope(it).is_some_and(wanted)
+    });
+    if again {
+        let found = core_state.protocol.statements.iter().filter(|cached| {
+            scope(&cached.statement).is_some_and(|scope| is_due_again(cached, scope, now))
         });
-        if again {
-            let found = core_state.protocol.statements.iter().filter(|cached| {
-                scope(&cached.statement).is_some_and(|scope| is_due_again(cached, scope, now))
-            });
-            due.extend(found.take(AGAIN_MAX).map(|cached| cached.statement.clone()));
-        }
-        for statement in due {
-            if let Some(scope) = scope(&statement) {
-                self.ask_for_names(statement, scope);
-            }
-        }
-        again
+        due.extend(found.take(AGAIN_MAX).map(|cached| cached.statement.clone()));
     }
-
-    /// Asks the parser thread what the text of a statement mentions.
-    fn ask_for_names(&mut self, statement: Statement, scope: Scope) {
-        let (schema_changes, changes) = (scope.schema_changes, scope.wants_changes(&statement));
-        let (now, core) = (self.step.now, &self.step.engine.core_state.protocol);
-        let Some(settings) = core.settings_of(statement.env) else { return };
-        // The grammar reads UTF-8, and takes a backslash in a string for a backslash.
-        let plain = settings.reads.encoding.is_utf8() || statement.text().is_ascii();
-        if !plain || settings.reads.backslash {
-            statement.verdict.learn(Err(Objection::Encoding), schema_changes, now);
-        } else if statement.begins_question(schema_changes, now) {
-            let case = ReadCase { statement, settings, changes };
-            self.step.ports.act(Action::Ask(Request::Read(Box::new(case))));
+    for statement in due {
+        if let Some(scope) = scope(&statement) {
+            ask_for_names(now, (&core_state.protocol, &mut *ports), statement, scope);
         }
     }
+    again
+}
 
-    /// Takes what the parser thread has found in the text of a statement.
-    pub(crate) fn text_read(&mut self, case: ReadCase, found: TextFindings) {
-        let ReadCase { statement, settings, changes } = case;
-        let Some(pool) = self.step.engine.core_state.find_pool(statement.pool) else { return };
-        let (objection, mentioned, targets) = match found {
-            TextFindings { read: Ok(mentioned), .. } => (None, mentioned, changes.then(Vec::new)),
-            TextFindings { read: Err(objection), effect } => {
-                let schema_changes = pool.shared.protocol.schema_changes();
-                statement.verdict.learn(Err(objection), schema_changes, self.step.now);
-                pool.counters.protocol.reads_refused += 1;
-                match effect {
-                    Some(Effect::Rows { targets, mentioned }) => {
-                        // The question may get lost, or wait where no server is free.
-                        statement.verdict.ask_soon(self.step.now);
-                        (Some(objection), mentioned, Some(targets))
-                    }
-                    Some(Effect::Nothing) => {
-                        return statement.learn_changes(Changes::Nothing, schema_changes);
-                    }
-                    // What is not known may change anything.
-                    Some(Effect::Anything) | None => return,
+/// Asks the parser thread what the text of a statement mentions.
+fn ask_for_names(
+    now: Now,
+    (core, ports): (&CorePart, &mut Ports),
+    statement: Statement,
+    scope: Scope,
+) {
+    let (schema_changes, changes) = (scope.schema_changes, scope.wants_changes(&statement));
+    let Some(settings) = core.settings_of(statement.env) else { return };
+    // The grammar reads UTF-8, and takes a backslash in a string for a backslash.
+    let plain = settings.reads.encoding.is_utf8() || statement.text().is_ascii();
+    if !plain || settings.reads.backslash {
+        statement.verdict.learn(Err(Objection::Encoding), schema_changes, now);
+    } else if statement.begins_question(schema_changes, now) {
+        let case = ReadCase { statement, settings, changes };
+        ports.act(Action::Ask(Request::Read(Box::new(case))));
+    }
+}
+
+/// Takes what the parser thread has found in the text of a statement.
+pub(crate) fn text_read(now: Now, core_state: &mut CoreState, case: ReadCase, found: TextFindings) {
+    let ReadCase { statement, settings, changes } = case;
+    let Some(pool) = core_state.find_pool(statement.pool) else { return };
+    let (objection, mentioned, targets) = match found {
+        TextFindings { read: Ok(mentioned), .. } => (None, mentioned, changes.then(Vec::new)),
+        TextFindings { read: Err(objection), effect } => {
+            let schema_changes = pool.shared.protocol.schema_changes();
+            statement.verdict.learn(Err(objection), schema_changes, now);
+            pool.counters.protocol.reads_refused += 1;
+            match effect {
+                Some(Effect::Rows { targets, mentioned }) => {
+                    // The question may get lost, or wait where no server is free.
+                    statement.verdict.ask_soon(now);
+                    (Some(objection), mentioned, Some(targets))
                 }
+                Some(Effect::Nothing) => {
+                    return statement.learn_changes(Changes::Nothing, schema_changes);
+                }
+                // What is not known may change anything.
+                Some(Effect::Anything) | None => return,
             }
-        };
-        let alone = false;
-        let candidate = Candidate { statement, settings, objection, mentioned, targets, alone };
-        pool.protocol.reads.push(candidate);
-    }
+        }
+    };
+    let alone = false;
+    let candidate = Candidate { statement, settings, objection, mentioned, targets, alone };
+    pool.protocol.reads.push(candidate);
 }
 
 /// Takes what other pools have found about statements, and says whether a server may be asked about

@@ -11,28 +11,14 @@ use refrain_wire::back::Status;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Copying;
+use crate::relay::learn::read_settings;
 use crate::relay::link::{Link, Stop};
+use crate::relay::look::look;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::options::shares_reads;
-use crate::step::answer::Answered;
-use crate::step::local::Need;
-
-impl Link<'_> {
-    /// Begins to use a server for a client, and syncs the server's settings in front of the
-    /// client's first message.
-    #[inline]
-    pub(crate) fn begin_use(&mut self) {
-        self.begin_sharing();
-        self.sync_settings_if_needed();
-    }
-
-    /// Begins to use a server that works for other clients, and that has the client's settings.
-    #[inline]
-    pub(crate) fn begin_sharing(&mut self) {
-        self.client.session.statements.begin_use();
-        self.client.session.reading.begin_use();
-    }
-}
+use crate::state::parts::Engine;
+use crate::step::answer::{Answered, looks_at_requests};
+use crate::step::local::{Need, serve_alone};
 
 impl Step<'_, '_> {
     /// Serves the client's next segment from the cache, or else by a server. Returns the number of
@@ -60,7 +46,9 @@ impl Step<'_, '_> {
             self.leave_if_ended(conn);
             return ControlFlow::Break(0);
         }
-        match self.serve_alone(conn, input) {
+        let Engine { connections, core_state, .. } = &mut *self.step.engine;
+        let Some(client) = connections.client(conn) else { return ControlFlow::Break(0) };
+        match serve_alone(client, core_state, self.step.ports, input) {
             Need::Used(used) => ControlFlow::Continue(used),
             Need::More => {
                 self.leave_if_ended(conn);
@@ -70,7 +58,9 @@ impl Step<'_, '_> {
                 self.step.end_client(conn, cause);
                 ControlFlow::Continue(0)
             }
-            Need::Server if self.looks_at_requests(conn) => self.serve_by_rule(conn, input),
+            Need::Server if looks_at_requests(client, core_state) => {
+                self.serve_by_rule(conn, input)
+            }
             Need::Server if self.share(conn, input) => ControlFlow::Break(input.len()),
             Need::Server if self.step.lend(conn).is_some() => ControlFlow::Continue(0),
             Need::Server => ControlFlow::Break(0),
@@ -173,9 +163,9 @@ impl Step<'_, '_> {
         let waits = link.client.waiting_for() == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that. But if it only had to wait for what the client's last call has left, it
-        // gets in line: a client with one such call after the other would never let others in.
-        // In a shutdown there is no next. A server that has to leave, because it became read-only
-        // for example, would refuse it.
+        // gets in line: a client with one such call after the other would never let others in. In a
+        // shutdown there is no next. A server that has to leave, because it became read-only for
+        // example, would refuse it.
         let stays = || {
             let looked = asked && !link.client.session.suspicion.is_asked();
             let ends = link.pipe.core_state.is_shutting_down();
@@ -239,7 +229,7 @@ impl Step<'_, '_> {
             return;
         }
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
-        let read_settings = c.session.settings.are_hidden();
+        let hidden = c.session.settings.are_hidden();
         let looks = c.session.suspicion.is_due();
         let checking = c.session.login.is_checking();
         let pool = pipe.core_state.pool_in_use(pipe.server.pool());
@@ -262,11 +252,13 @@ impl Step<'_, '_> {
         } else if looks && !partial {
             // The client has called code that may have changed the session: ask before another
             // client gets the server.
-            self.linked(client, server).look();
-        } else if read_settings && !partial && !pinned && mode != PoolMode::Session {
+            let mut link = self.linked(client, server);
+            look(&mut link.pipe, &mut link.client.session);
+        } else if hidden && !partial && !pinned && mode != PoolMode::Session {
             // The client has changed settings that PostgreSQL does not report: ask, so as to sync
             // them at its next server.
-            self.linked(client, server).read_settings();
+            let mut link = self.linked(client, server);
+            read_settings(&mut link.pipe, &link.client.session.settings);
         } else if self.step.transaction_over(client, server, partial || pinned)
             && !partial
             && !pinned

@@ -1,5 +1,5 @@
-//! Reads that share a server with those of other clients: they join a server that works for
-//! others, or let others join.
+//! Reads that share a server with those of other clients: they join a server that works for others,
+//! or let others join.
 //!
 //! The pool has the servers' lines (`share.rs` of `refrain-pool`). Which segments may share a
 //! server: [`crate::step::shared_read`].
@@ -10,8 +10,9 @@ use crate::engine::Step;
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::state::client::ClientSession;
 use crate::state::options::shares_reads;
+use crate::state::parts::Engine;
 use crate::state::server::ServerSession;
-use crate::step::shared_read::{Alone, SharedRead};
+use crate::step::shared_read::{Alone, SharedRead, shared_read};
 
 impl Step<'_, '_> {
     /// Sends a client's input to a server that works for other clients, if the input may share one
@@ -33,7 +34,7 @@ impl Step<'_, '_> {
     /// Sends a client's input to a server that works for other clients, if the input may share one.
     /// True if all of it was sent.
     pub(crate) fn send_shared(&mut self, conn: Conn, input: &[u8]) -> bool {
-        let read = match self.shared_read(conn, input) {
+        let read = match self.read_of(conn, input) {
             Ok(SharedRead { alone: Some(why), .. }) | Err(why) => {
                 return self.count_alone(conn, why);
             }
@@ -54,6 +55,13 @@ impl Step<'_, '_> {
         link.client.session.begin_read(read.cached);
         self.step.await_turn(conn, input);
         true
+    }
+
+    /// Returns a client's input as a read, if it is one segment that may share a server.
+    fn read_of(&mut self, conn: Conn, input: &[u8]) -> Result<SharedRead, Alone> {
+        let Engine { connections, core_state, .. } = &mut *self.step.engine;
+        let client = connections.client(conn).ok_or(Alone::Kind)?;
+        shared_read(self.step.now, core_state, client, input)
     }
 
     /// Counts a request that shares no server. Returns false.
@@ -78,7 +86,7 @@ impl Step<'_, '_> {
         if !self.step.may_open_line(conn, input) {
             return;
         }
-        let Ok(read) = self.shared_read(conn, input) else { return };
+        let Ok(read) = self.read_of(conn, input) else { return };
         let (takes_us, alone) = (read.takes_us(), read.alone);
         self.linked(conn, server).client.session.begin_read(read.cached);
         if alone.is_none() {

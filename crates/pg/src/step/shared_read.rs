@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use refrain_pool::{Conn, Now};
+use refrain_pool::Now;
 use refrain_sql::normalize::{self, Key};
 use refrain_sql::reads::{may_be_read, text_may_be_read};
 use refrain_wire::front::{self as read, Bind, Parse};
@@ -16,7 +16,6 @@ use refrain_wire::tag::front;
 
 use crate::autoprepare::send::is_plain;
 use crate::autoprepare::unnamed::{Behind, behind};
-use crate::engine::Step;
 use crate::normalized::queries::Sight;
 use crate::relay::message::Message;
 use crate::relay::texts::statement_of_text;
@@ -90,46 +89,46 @@ enum Form<'a> {
     Query(&'a [u8]),
 }
 
-impl Step<'_, '_> {
-    /// Returns a client's input as a read, if it is one segment that may share a server.
-    pub(crate) fn shared_read(&mut self, conn: Conn, input: &[u8]) -> Result<SharedRead, Alone> {
-        let form = Form::read(input).ok_or(Alone::Kind)?;
-        let now = self.step.now;
-        let client = self.step.engine.connections.client(conn).ok_or(Alone::Kind)?;
-        if client.inbox.rest > 0 || !client.session.may_share() {
-            return Err(Alone::Kind);
-        }
-        let core_state = &mut self.step.engine.core_state;
-        let (cached, known) = match form {
-            Form::Named(name) => {
-                let own = client.session.statements.get(name).ok_or(Alone::Kind)?;
-                let (columns, parameters) = (own.columns, own.parameters);
-                (own.held.cached().clone(), Known::Statement { columns, parameters })
-            }
-            Form::Unnamed { tail, next } => {
-                let (cached, runs) = unnamed_statement(core_state, client, tail, next, now)?;
-                (cached, Known::Text(runs))
-            }
-            Form::Query(text) => {
-                let (cached, runs) = query_string(core_state, client, text, now)?;
-                (cached, Known::Text(runs))
-            }
-        };
-        let pool = core_state.pool_in_use(client.pool());
-        let statement = &cached.statement;
-        // The label of a function may be wrong: it may change the session all the same.
-        if statement.scan.calls > 0 || statement.env != client.session.settings.env() {
-            return Err(Alone::Kind);
-        }
-        let schema_changes = pool.shared.protocol.schema_changes();
-        if !statement.is_read(schema_changes) {
-            let undecided =
-                may_be_read(&statement.scan) && statement.verdict.known(schema_changes).is_none();
-            return Err(if undecided { Alone::Unknown } else { Alone::Kind });
-        }
-        let alone = why_alone(cached.cost(), pool.settings.options.share_statement_time);
-        Ok(SharedRead { cached, known, alone })
+/// Returns a client's input as a read, if it is one segment that may share a server.
+pub(crate) fn shared_read(
+    now: Now,
+    core_state: &mut CoreState,
+    client: &mut Client,
+    input: &[u8],
+) -> Result<SharedRead, Alone> {
+    let form = Form::read(input).ok_or(Alone::Kind)?;
+    if client.inbox.rest > 0 || !client.session.may_share() {
+        return Err(Alone::Kind);
     }
+    let (cached, known) = match form {
+        Form::Named(name) => {
+            let own = client.session.statements.get(name).ok_or(Alone::Kind)?;
+            let (columns, parameters) = (own.columns, own.parameters);
+            (own.held.cached().clone(), Known::Statement { columns, parameters })
+        }
+        Form::Unnamed { tail, next } => {
+            let (cached, runs) = unnamed_statement(core_state, client, tail, next, now)?;
+            (cached, Known::Text(runs))
+        }
+        Form::Query(text) => {
+            let (cached, runs) = query_string(core_state, client, text, now)?;
+            (cached, Known::Text(runs))
+        }
+    };
+    let pool = core_state.pool_in_use(client.pool());
+    let statement = &cached.statement;
+    // The label of a function may be wrong: it may change the session all the same.
+    if statement.scan.calls > 0 || statement.env != client.session.settings.env() {
+        return Err(Alone::Kind);
+    }
+    let schema_changes = pool.shared.protocol.schema_changes();
+    if !statement.is_read(schema_changes) {
+        let undecided =
+            may_be_read(&statement.scan) && statement.verdict.known(schema_changes).is_none();
+        return Err(if undecided { Alone::Unknown } else { Alone::Kind });
+    }
+    let alone = why_alone(cached.cost(), pool.settings.options.share_statement_time);
+    Ok(SharedRead { cached, known, alone })
 }
 
 /// Returns why a statement of this cost has a server to itself, if it has.
@@ -192,7 +191,7 @@ fn query_string(
         let found = match client.session.results.text() {
             Some(cached) => Some(cached.clone()),
             None if !text_may_be_read(text, backslash) => None,
-            None => statement_of_text(core_state, client, text),
+            None => statement_of_text(core_state, client.pool(), &client.session.settings, text),
         };
         return found.map(|cached| (cached, Runs::Query)).ok_or(Alone::Kind);
     }

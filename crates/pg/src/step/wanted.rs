@@ -6,7 +6,7 @@ use refrain_sql::comments::without_comments;
 use refrain_sql::hint;
 use refrain_sql::normalize;
 
-use crate::relay::texts::{text_statement, with_results};
+use crate::relay::texts::{Known, text_statement, with_results};
 use crate::results::of_client::{Scope, Wish};
 use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Several, binds_moment};
@@ -48,10 +48,10 @@ pub(crate) fn wanted<'a>(
     form: Form<'a>,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
-    with_results(core_state, client, |results, core_state, client| match form {
-        Form::Query(text) => of_query(results, core_state, client, (text, form), key),
-        Form::Extended { .. } => of_statement(results, core_state, client, form, key),
-        Form::Several(several) => of_several(results, core_state, client, several, key),
+    with_results(core_state, client.pool(), |results, mut known| match form {
+        Form::Query(text) => of_query(results, &mut known, client, (text, form), key),
+        Form::Extended { .. } => of_statement(results, &mut known, client, form, key),
+        Form::Several(several) => of_several(results, &mut known, client, several, key),
     })
 }
 
@@ -74,13 +74,12 @@ fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
 #[inline]
 fn about<'a>(results: &PoolResults, client: &'a Client, scope: Scope) -> About<'a> {
     let settings = client.session.settings.expected();
-    let name = settings.get(b"application_name").unwrap_or_default();
     let schema_changes = results.schema_changes();
-    About { schema_changes, text: None, application: (name, scope.application) }
+    About { schema_changes, text: None, settings, application: scope.application }
 }
 
 /// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
-#[inline]
+#[inline(always)]
 fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
     let numbers = [scope.number, plan.rule.whose, plan.number];
     key.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
@@ -91,7 +90,7 @@ fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
 #[inline]
 fn of_query<'a>(
     results: &mut PoolResults,
-    core_state: &mut CoreState,
+    known: &mut Known<'_>,
     client: &mut Client,
     (text, form): (&[u8], Form<'a>),
     key: &mut Vec<u8>,
@@ -102,17 +101,18 @@ fn of_query<'a>(
     }
     let uncommented = without_comments(text, false);
     let text = &*uncommented;
-    let mut spans = std::mem::take(&mut core_state.protocol.spans);
-    let seed = core_state.shared.protocol.registry.seed();
+    let mut spans = std::mem::take(&mut known.core.spans);
+    let seed = known.shared.registry.seed();
     let env = client.session.settings.env();
     let literals = normalize::normalize(text, seed, LITERALS_MAX, &mut spans);
     let planned = literals.map_err(|_| Bypass::Statement).and_then(|hash| {
         let seen = Seen { text, spans: &spans, key: hash, env };
-        let known = text_statement(results, core_state, client, seen)?;
+        let statement =
+            text_statement(results, known, (client.pool(), &client.session.settings), seen)?;
         let scope = scope(results, client)?;
-        let text_of = Some((known.number, hint));
+        let text_of = Some((statement.number, hint));
         let about = About { text: text_of, ..about(results, client, scope) };
-        let plan = results.plan(&known.cached, about)?;
+        let plan = results.plan(&statement.cached, about)?;
         begin_key(scope, &plan, SIMPLE, key);
         for span in &spans {
             let literal = span.of(text);
@@ -123,9 +123,9 @@ fn of_query<'a>(
             key.extend_from_slice(literal);
         }
         let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
-        Ok(Wanted { plan, form, unnamed: None, text: Some(known.cached), anew, tells_age })
+        Ok(Wanted { plan, form, unnamed: None, text: Some(statement.cached), anew, tells_age })
     });
-    core_state.protocol.spans = spans;
+    known.core.spans = spans;
     planned
 }
 
@@ -133,30 +133,29 @@ fn of_query<'a>(
 #[inline]
 fn of_statement<'a>(
     results: &mut PoolResults,
-    core_state: &mut CoreState,
+    known: &mut Known<'_>,
     client: &mut Client,
     form: Form<'a>,
     key: &mut Vec<u8>,
 ) -> Result<Wanted<'a>, Bypass> {
     let Form::Extended { parse, name, values, describes } = form else { return Err(Bypass::Form) };
-    let (cached, known) = match parse {
+    let (cached, seen) = match parse {
         Some(tail) => {
             let (pool, env) = (client.pool(), client.session.settings.env());
             let identity = Identity { pool, env, tail };
-            let registry = &core_state.shared.protocol.registry;
-            let found = core_state.protocol.statements.find(registry, identity);
+            let found = known.core.statements.find(&known.shared.registry, identity);
             (found.ok_or(Bypass::Unknown)?, None)
         }
         None => {
             let own = client.session.statements.get(name).ok_or(Bypass::Statement)?;
-            let known = match own.columns {
+            let seen = match own.columns {
                 Columns::Known(Shape { types, whole }) => {
                     [types, whole.into(), own.parameters.into()]
                 }
                 Columns::Fixed => [0, 0, own.parameters.into()],
                 Columns::Of { .. } => return Err(Bypass::Unknown),
             };
-            (own.held.cached().clone(), Some(known))
+            (own.held.cached().clone(), Some(seen))
         }
     };
     if cached.statement.env != client.session.settings.env() {
@@ -176,7 +175,7 @@ fn of_statement<'a>(
     let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
     begin_key(scope, &plan, kind, key);
     // What the client knows of its statement, which the server compares with what it finds.
-    if let Some(numbers) = known {
+    if let Some(numbers) = seen {
         key.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
     }
     key.extend_from_slice(values);
@@ -188,7 +187,7 @@ fn of_statement<'a>(
 #[cold]
 fn of_several<'a>(
     results: &mut PoolResults,
-    core_state: &mut CoreState,
+    known: &mut Known<'_>,
     client: &mut Client,
     several: Several<'a>,
     key: &mut Vec<u8>,
@@ -198,7 +197,7 @@ fn of_several<'a>(
     for part in several.parts() {
         let begins = key.len();
         key.extend_from_slice(&[0; size_of::<u64>()]);
-        let wanted = of_statement(results, core_state, client, part, key)?;
+        let wanted = of_statement(results, known, client, part, key)?;
         // The length in front keeps the end of one part from being taken for the begin of the next.
         let length = (key.len() - begins) as u64;
         key[begins..begins + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());

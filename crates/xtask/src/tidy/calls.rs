@@ -12,9 +12,9 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use syn::visit::Visit;
 
-use super::Tree;
 use super::modules::{self, ModulePath};
 use super::tree::{Member, attributes, is_for_tests};
+use super::{Source, Tree};
 
 /// The most circles that [`CIRCLES`] may list.
 const CIRCLES_MAX: usize = 3;
@@ -64,7 +64,7 @@ impl Circle {
 }
 
 /// A method: the name of its type and its own name.
-type Method = (String, String);
+pub(super) type Method = (String, String);
 
 /// Pairs of files, each by its module: the first needs the second.
 type Arrows = BTreeSet<(ModulePath, ModulePath)>;
@@ -149,6 +149,14 @@ fn call_arrows(member: &Member) -> Arrows {
         }
     }
     arrows
+}
+
+/// Returns the methods that a file defines outside of tests and of traits' implementations, each
+/// with the name of its type.
+pub(super) fn methods(source: &Source) -> BTreeSet<Method> {
+    let mut walk = Walk::default();
+    walk.visit_file(&source.syntax);
+    walk.defined
 }
 
 /// Collects the methods that one file defines and calls.
