@@ -159,8 +159,8 @@ pub const MASKS: [Mask; 15] = [
     Mask {
         name: "changes-behind-errors",
         reason: "servers report what a failed statement has changed with a later one: MySQL with \
-                 the next, MariaDB with the next that reports anything; the proxy asks before that, \
-                 and has a server report more",
+                 the next, MariaDB with the next that reports anything; the proxy asks before \
+                 that, and has a server report more",
         apply: |packet, answers| {
             if answers.said.changes_late {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 0 | 2));
