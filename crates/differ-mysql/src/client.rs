@@ -5,7 +5,7 @@ use crate::command::{Command, Due, Execute};
 use crate::conn::Conn;
 use crate::greeting::{Greeting, same_greetings};
 use crate::holds::Holds;
-use crate::mask::{Answers, MASKS, same};
+use crate::mask::{Answers, MASKS, Said, same};
 use crate::packet::{Packet, put};
 use crate::passes::{PASSES, Pair, pass};
 use crate::reply::{Reader, Reply, kind};
@@ -67,10 +67,8 @@ pub struct Client {
     was_refused: bool,
     /// Whether the session has been reset.
     was_reset: bool,
-    /// Whether the client has asked to be told of its transactions.
-    tracks: bool,
-    /// Whether a text of the client may have changed something and failed.
-    changes_late: bool,
+    /// The things that the client has said about changes.
+    said: Said,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -111,8 +109,7 @@ impl Client {
             holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
             was_reset: false,
-            tracks: false,
-            changes_late: false,
+            said: Said::default(),
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -180,9 +177,9 @@ impl Client {
                 self.texts.insert(*handle, text.clone());
             }
             let tracks = |text: &str| text.contains("session_track_transaction_info");
-            self.tracks |= command.text().is_some_and(tracks);
+            self.said.tracks |= command.text().is_some_and(tracks);
             let fails = |text: &str| text.contains("_fails(");
-            self.changes_late |= command.text().is_some_and(fails);
+            self.said.changes_late |= command.text().is_some_and(fails);
             let direct = self.direct_reply(&command)?;
             let name = direct.error().map_or_else(String::new, |number| format!(" ERR {number}"));
             *tally.replies.entry(format!("{}{name}", command.name())).or_default() += 1;
@@ -255,8 +252,7 @@ impl Client {
                 command: command.name(),
                 due: command.due(),
                 uses: command.text().is_some_and(|text| text.contains("USE ")),
-                tracks: self.tracks,
-                changes_late: self.changes_late,
+                said: self.said,
                 wishes: command.text().is_some_and(|text| text.contains("session_track_")),
                 is_head,
             };

@@ -17,14 +17,21 @@ pub struct Answers {
     pub due: Due,
     /// Whether the command's text may change the schema.
     pub uses: bool,
-    /// Whether the client has asked to be told of its transactions.
-    pub tracks: bool,
-    /// Whether the client may have changed something that no reply has told at once.
-    pub changes_late: bool,
+    /// The things that the client has said before.
+    pub said: Said,
     /// Whether the command sets what is reported.
     pub wishes: bool,
     /// Whether it is the first packet of the reply, or of a further result.
     pub is_head: bool,
+}
+
+/// The things that a client has said and that matter for what it is told of changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said {
+    /// Whether it has asked to be told of its transactions.
+    pub tracks: bool,
+    /// Whether it may have changed something that no reply has told at once.
+    pub changes_late: bool,
 }
 
 /// One rule.
@@ -144,18 +151,18 @@ pub const MASKS: [Mask; 15] = [
         reason: "questions of the proxy's own are among what a server notes of a transaction, which \
                  it notes before its client wants to know as well",
         apply: |packet, answers| {
-            if answers.tracks {
+            if answers.said.tracks {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 4 | 5));
             }
         },
     },
     Mask {
         name: "changes-behind-errors",
-        reason: "servers report what a failed statement has changed with a later one, MySQL with the \
-                 next, MariaDB with the next that reports anything; the proxy asks before that, and \
-                 has a server report more",
+        reason: "servers report what a failed statement has changed with a later one: MySQL with \
+                 the next, MariaDB with the next that reports anything; the proxy asks before \
+                 that, and has a server report more",
         apply: |packet, answers| {
-            if answers.changes_late {
+            if answers.said.changes_late {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 0 | 2));
             }
         },
@@ -316,8 +323,7 @@ mod tests {
             command,
             due,
             uses: false,
-            tracks: false,
-            changes_late: false,
+            said: Said::default(),
             wishes: false,
             is_head: true,
         };

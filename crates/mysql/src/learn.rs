@@ -22,8 +22,9 @@ pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) 
     match packet.taken.status {
         Some(status) if packet.taken.part == Part::End => {
             let is_ok = packet.payload.len() > EofPacket::BYTES;
+            let tells_none = is_ok && !status.has(Status::SESSION_STATE_CHANGED);
             // In MariaDB there may be changes that the OK packet does not tell.
-            if is_ok && !status.has(Status::SESSION_STATE_CHANGED) && !server.base.is_mariadb() {
+            if server.untold != Untold::Nothing && tells_none && !server.base.is_mariadb() {
                 server.untold = Untold::Nothing;
             }
             let is_open = status.has(Status::IN_TRANS);

@@ -49,7 +49,8 @@ fn asks_status(
     out: &mut Vec<u8>,
 ) -> bool {
     // The next OK packet of a transaction tells it in MySQL.
-    let may_wait = server.transaction == Transaction::Open && !server.base.is_mariadb();
+    let is_open = server.transaction == Transaction::Open;
+    let may_wait = server.untold != Untold::Nothing && is_open && !server.base.is_mariadb();
     !may_wait && asks((client, server), out)
 }
 

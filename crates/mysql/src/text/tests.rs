@@ -1,5 +1,6 @@
 //! Tests of what is read from texts.
 
+use super::words::{WORD_BYTES_MAX, WORDS};
 use super::*;
 
 fn of(text: &str) -> Facts {
@@ -16,6 +17,7 @@ fn the_table_is_in_order() {
 fn what_pins() {
     let cases = [
         ("SELECT get_lock('a', 1)", Pins::USER_LOCK),
+        ("create temporary table t as select 1", Pins::VARIABLES),
         ("SELECT 'get_lock', \"x\\\" get_lock\", `get_lock`", Pins::NONE),
         ("SELECT 1 -- get_lock\n, 2 # get_lock\n /* get_lock */", Pins::NONE),
         ("SELECT /*!50000 GET_LOCK('a', 1) */", Pins::USER_LOCK),
@@ -101,6 +103,12 @@ fn calls_of_functions_of_the_user() {
         ("SELECT f_set /* so */ (5)", true),
         ("SELECT COUNT(*), max( n ) FROM t WHERE a IN (1, 2) AND (b = 1)", false),
         ("SELECT f_set, (5), 'f_set(5)'", false),
+        ("EXECUTE s", true),
+        ("UPDATE t SET a = 1", false),
+        ("SET STATEMENT sql_mode = '' FOR UPDATE t SET a = 1", true),
+        ("SET STATEMENT sql_mode = '' FOR DELETE FROM t", true),
+        ("SET STATEMENT sql_mode = '' FOR INSERT t SELECT 1", true),
+        ("SET STATEMENT sql_mode = '' FOR SELECT 1", false),
         ("(SELECT 1) UNION (SELECT 2)", false),
     ] {
         assert_eq!(of(text).calls == Calls::Any, due, "{text}");

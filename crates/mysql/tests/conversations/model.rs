@@ -312,14 +312,8 @@ impl Model {
                 self.rows(reply, &rows, Status(0));
                 return false;
             }
-            TELL => {
-                self.log.push("TELL".into());
-                self.tell(reply);
-                return false;
-            }
-            TELL_STATE => {
-                self.log.push("TELL_STATE".into());
-                self.ok(reply, &[Change::State(b"1")], Status(0));
+            TELL | TELL_STATE => {
+                self.tell(text == TELL, reply);
                 return false;
             }
             "SHOW COLLATION" => {
@@ -374,8 +368,12 @@ impl Model {
         false
     }
 
-    /// Reports what is untold, with a variable that stays as it is.
-    fn tell(&mut self, reply: &mut Reply<'_>) {
+    /// Reports what is untold, with a variable that stays as it is; or the state alone.
+    fn tell(&mut self, all: bool, reply: &mut Reply<'_>) {
+        self.log.push(if all { "TELL" } else { "TELL_STATE" }.into());
+        if !all {
+            return self.ok(reply, &[Change::State(b"1")], Status(0));
+        }
         let untold = self.untold.as_mut().map(std::mem::take).unwrap_or_default();
         let mut changes: Vec<_> = untold
             .iter()
@@ -389,6 +387,12 @@ impl Model {
         }
         changes.push(Change::SystemVariable { name: b"lock_wait_timeout", value: b"50" });
         self.ok(reply, &changes, Status(0));
+    }
+
+    /// Changes a variable without a word.
+    fn change(&mut self, name: &str, value: &str) {
+        let untold = self.untold.as_mut().expect("it is MariaDB");
+        untold.push((name.to_owned(), value.to_owned()));
     }
 
     /// Inserts a row with this number.
@@ -485,11 +489,7 @@ impl Model {
         }
         let variable = Change::SystemVariable { name: name.as_bytes(), value: set.as_bytes() };
         match word {
-            "untold" => {
-                let untold = self.untold.as_mut().expect("it is MariaDB");
-                untold.push((name.to_owned(), set.to_owned()));
-                self.ok(reply, &[], more);
-            }
+            "untold" => self.change(name, set),
             "set" => self.ok(reply, &[variable, Change::State(b"1")], more),
             "use" => {
                 value.clone_into(&mut self.schema);

@@ -58,7 +58,7 @@ const KEPT: &[&str] = &[
     "CREATE TEMPORARY TABLE tmp AS SELECT 'x' AS a",
 ];
 
-/// Those of MariaDB alone.
+/// Such texts of MariaDB alone.
 const KEPT_OF_MARIADB: &[&str] = &[
     "SET STATEMENT time_zone = '+09:00' FOR CALL p_mode()",
     "SET STATEMENT sql_mode = '' FOR CALL p_variable()",
