@@ -11,7 +11,7 @@ fn two_idle() -> (World, [ClientId; 2], [ServerId; 2]) {
     let mut world = World::new("pool_size = 2\nserver_check_delay = \"10s\"");
     let clients = [world.client(), world.client()];
     clients.into_iter().for_each(|client| world.says(client, "begin"));
-    let servers = clients.map(|client| world.server_of(client).unwrap());
+    let servers = clients.map(|client| world.server_of(client).expect("it has one"));
     clients.into_iter().for_each(|client| {
         world.asks(client, "commit");
     });
