@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn two_files_that_call_each_other_are_a_circle() {
-        let source = |name: &str, text: &str| super::super::Source {
+        let source = |name: &str, text: &str| Source {
             path: format!("crates/x/src/{name}.rs").into(),
             text: text.to_owned(),
             syntax: syn::parse_file(text).unwrap(),
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn two_folders_of_which_each_calls_the_other_are_a_circle_though_no_files_are() {
-        let source = |name: &str, text: &str| super::super::Source {
+        let source = |name: &str, text: &str| Source {
             path: format!("crates/x/src/{name}.rs").into(),
             text: text.to_owned(),
             syntax: syn::parse_file(text).unwrap(),
