@@ -167,6 +167,10 @@ pub const CALLS: &[&str] = &[
     "CALL p_rows()",
     "SELECT f_set({i})",
     "SELECT f_plain({i}), f_set({i})",
+];
+
+/// Routines and a trigger that change the session and fail.
+pub const FAILS: &[&str] = &[
     "CALL p_set_fails({i})",
     "CALL p_names_fails()",
     "CALL p_vars_fails({i})",
