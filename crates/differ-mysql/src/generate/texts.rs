@@ -172,6 +172,7 @@ pub const CALLS: &[&str] = &[
 /// Routines and a trigger that change the session and fail.
 pub const FAILS: &[&str] = &[
     "CALL p_set_fails({i})",
+    "SET STATEMENT time_zone = '+09:00' FOR SELECT nothing FROM shr -- _fails()",
     "CALL p_names_fails()",
     "CALL p_vars_fails({i})",
     "SELECT id, f_set_fails({i}) FROM shr",
