@@ -3,7 +3,7 @@
 use refrain_differ::features::{Feature, feature};
 
 /// All features.
-pub const FEATURES: [Feature; 19] = [
+pub const FEATURES: [Feature; 20] = [
     feature("writes", true, "INSERT, UPDATE, DELETE, REPLACE, TRUNCATE of the client's own tables"),
     feature(
         "transactions",
@@ -16,6 +16,7 @@ pub const FEATURES: [Feature; 19] = [
     feature("prepared", true, "prepared statements of the protocol"),
     feature("cursors", true, "cursors of prepared statements, and values in parts"),
     feature("calls", true, "procedures and functions, some of which change the session"),
+    feature("fails", false, "routines and a trigger that change the session and fail"),
     feature("several", true, "several statements in a text, with errors among them"),
     feature("asks", true, "questions about the statement before"),
     feature("schemas", true, "USE and COM_INIT_DB"),

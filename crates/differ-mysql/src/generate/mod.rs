@@ -82,6 +82,7 @@ impl Generator {
             on("large", 1),
             on("tracking", 2),
             on("huge", 1),
+            on("fails", 4),
         ];
         match self.rng.weighted(&weights) {
             0 => self.text(draft, texts::READS),
@@ -100,7 +101,8 @@ impl Generator {
             13 => self.odd(draft),
             14 => self.large(draft),
             15 => self.text(draft, settings::TRACKING),
-            _ => self.huge(draft),
+            16 => self.huge(draft),
+            _ => self.text(draft, texts::FAILS),
         }
     }
 

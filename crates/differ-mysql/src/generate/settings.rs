@@ -96,7 +96,6 @@ pub const SETTINGS: &[&str] = &[
     "SET auto_increment_increment = 2, auto_increment_offset = {i}",
     "SET auto_increment_increment = DEFAULT, auto_increment_offset = DEFAULT",
     "SET STATEMENT sql_select_limit = 1 FOR SELECT id FROM shr ORDER BY id",
-    "SET STATEMENT sql_mode = 'ANSI_QUOTES', time_zone = '+09:00' FOR SELECT nothing FROM shr",
     "SELECT @@session.sql_mode, @@time_zone, @@lc_time_names, @@completion_type",
     "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
      @@collation_connection, @@character_set_database, @@collation_database",

@@ -167,7 +167,12 @@ pub const CALLS: &[&str] = &[
     "CALL p_rows()",
     "SELECT f_set({i})",
     "SELECT f_plain({i}), f_set({i})",
+];
+
+/// Routines and a trigger that change the session and fail.
+pub const FAILS: &[&str] = &[
     "CALL p_set_fails({i})",
+    "SET STATEMENT time_zone = '+09:00' FOR SELECT nothing FROM shr -- _fails()",
     "CALL p_names_fails()",
     "CALL p_vars_fails({i})",
     "SELECT id, f_set_fails({i}) FROM shr",
