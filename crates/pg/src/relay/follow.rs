@@ -13,6 +13,7 @@ use refrain_sql::Traits;
 use refrain_wire::write;
 
 use crate::ground::server_state::READ_ONLY;
+use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::settings::defaults::{self, Defaults};
 use crate::settings::session::{self, SettingsMut};
@@ -21,6 +22,15 @@ use crate::state::client::ClientSession;
 use crate::state::client::settings::ClientSettings;
 use crate::state::parts::intern_settings;
 use crate::state::server::ServerSession;
+
+/// Begins to use a server for a client, and syncs the server's settings in front of the client's
+/// first message.
+#[inline]
+pub(crate) fn begin_use(link: Link<'_>) {
+    let Link { mut pipe, client } = link;
+    client.session.begin_use();
+    sync_settings_if_needed(client.conn(), &mut pipe, &mut client.session);
+}
 
 /// Gives a server that was just lent the settings of its client, unless it has them.
 #[inline]

@@ -19,7 +19,7 @@ use crate::engine::Step;
 use crate::ground::reports::{logged_sqlstate, report};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
-use crate::relay::follow::sync_settings_if_needed;
+use crate::relay::follow::begin_use;
 use crate::relay::link::Link;
 use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
@@ -260,9 +260,7 @@ impl Protocol for Pg {
 
     #[inline]
     fn lent(linked: Linked<'_, Self>) {
-        let Link { mut pipe, client } = Link::from(linked);
-        client.session.begin_use();
-        sync_settings_if_needed(client.conn(), &mut pipe, &mut client.session);
+        begin_use(linked.into());
     }
 
     fn share(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> bool {
