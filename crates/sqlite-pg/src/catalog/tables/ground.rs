@@ -4,21 +4,14 @@ use super::Relation;
 
 pub(super) const RELATIONS: &[Relation] = &[
     (
-        "refrain_schema",
-        "oid oid, name text",
-        "SELECT CAST(rowid + 16384 AS INTEGER), substr(name, 1, length(name) - 1) FROM \
-         sqlite_schema WHERE type = 'table' AND instr(sql, '/*refrain schema*/')",
-    ),
-    (
         "refrain_object",
         "oid oid, type text, name text, table_name text, sql text, full text, schema text, \
          namespace oid",
-        "SELECT CAST(s.rowid + 16384 AS INTEGER), type, iif(p.oid, substr(s.name, \
-         instr(s.name, '.') + 1), s.name), tbl_name, sql, +s.name, coalesce(p.name, 'public'), \
-         coalesce(p.oid, 2200) FROM sqlite_schema s LEFT JOIN refrain_schema p ON p.name = \
-         substr(s.name, 1, instr(s.name, '.') - 1) AND instr(s.name, '.') WHERE type IN \
-         ('table', 'view', 'index') AND sql IS NOT NULL AND s.name NOT LIKE 'sqlite\\_%' ESCAPE \
-         '\\' AND NOT instr(sql, '/*refrain sequence ') AND NOT instr(sql, '/*refrain schema*/')",
+        "SELECT CAST(rowid + 16384 AS INTEGER), type, refrain_own_name(name), tbl_name, sql, \
+         +name, refrain_schema(name), refrain_namespace(refrain_schema(name)) FROM sqlite_schema \
+         WHERE type IN ('table', 'view', 'index') AND sql IS NOT NULL AND name NOT LIKE \
+         'sqlite\\_%' ESCAPE '\\' AND NOT instr(sql, '/*refrain sequence ') AND NOT instr(sql, \
+         '/*refrain schema*/')",
     ),
     (
         "refrain_column",
@@ -93,15 +86,13 @@ pub(super) const RELATIONS: &[Relation] = &[
          32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END, 1, 0, o.full || '_' || \
          c.attname || '_seq', o.schema, o.namespace, o.full FROM refrain_column c, \
          refrain_object o WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', 'd') UNION ALL \
-         SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', iif(p.oid, \
-         substr(q.name, instr(q.name, '.') + 1), q.name), q.v ->> 1, \
-         q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> 6, q.name, \
-         coalesce(p.name, 'public'), coalesce(p.oid, 2200), t.full FROM (SELECT CAST(rowid + 16384 \
-         AS INTEGER) AS oid, +name AS name, refrain_sequence(sql) AS v FROM sqlite_schema WHERE \
-         type = 'table' AND instr(sql, '/*refrain sequence ')) q LEFT JOIN refrain_schema p ON \
-         p.name = substr(q.name, 1, instr(q.name, '.') - 1) AND instr(q.name, '.') LEFT JOIN \
-         refrain_object t ON t.type = 'table' AND t.full = q.v ->> 7 LEFT JOIN refrain_column c ON c.attrelid = t.oid \
-         AND c.attname = q.v ->> 8",
+         SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', \
+         refrain_own_name(q.name), q.v ->> 1, q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> \
+         6, q.name, refrain_schema(q.name), refrain_namespace(refrain_schema(q.name)), t.full \
+         FROM (SELECT CAST(rowid + 16384 AS INTEGER) AS oid, +name AS name, \
+         refrain_sequence(sql) AS v FROM sqlite_schema WHERE type = 'table' AND instr(sql, \
+         '/*refrain sequence ')) q LEFT JOIN refrain_object t ON t.type = 'table' AND t.full = \
+         q.v ->> 7 LEFT JOIN refrain_column c ON c.attrelid = t.oid AND c.attname = q.v ->> 8",
     ),
     (
         "refrain_views",
