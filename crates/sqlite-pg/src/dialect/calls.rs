@@ -1,7 +1,7 @@
 //! Calls of functions and aggregates.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::FuncCall;
+use refrain_grammar::protobuf::{FuncCall, Node};
 
 use crate::catalog;
 use crate::failure::Failure;
@@ -56,6 +56,16 @@ pub(super) struct Around {
     parts: Vec<Expr>,
 }
 
+/// Refuses calls of functions of other schemas, and of arguments by name.
+fn plain_call(it: &FuncCall, called: &[String]) -> Result<(), Failure> {
+    let foreign = called.len() > 1 && called[0] != "pg_catalog";
+    let is_named = |arg: &Node| matches!(arg.node, Some(NodeEnum::NamedArgExpr(_)));
+    if foreign || it.func_variadic || it.agg_within_group || it.args.iter().any(is_named) {
+        return Err(hints::refuse("such a call"));
+    }
+    Ok(())
+}
+
 impl Translator<'_> {
     pub(super) fn call(&mut self, it: &FuncCall) -> Translated<Expr> {
         let called = names(&it.funcname);
@@ -63,16 +73,7 @@ impl Translator<'_> {
         if super::SQLITE_FUNCTIONS.contains(&function.as_str()) && called.len() == 1 {
             return Err(NotTranslated::Sqlite);
         }
-        let foreign = called.len() > 1 && called[0] != "pg_catalog";
-        if foreign || it.func_variadic || it.agg_within_group {
-            return Err(hints::refuse("such a call").into());
-        }
-        if let Some(NodeEnum::NamedArgExpr(_)) = it.args.iter().find_map(|arg| match &arg.node {
-            Some(named @ NodeEnum::NamedArgExpr(_)) => Some(named),
-            _ => None,
-        }) {
-            return Err(hints::refuse("such a call").into());
-        }
+        plain_call(it, &called)?;
         if it.over.is_none()
             && let Some(made) = self.of_sequence(it)?
         {
