@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::decode;
 use crate::failure::Failure;
 use crate::regexps;
-use crate::standard;
+use crate::sql_text;
 
 type Looked = Result<Any, Failure>;
 
@@ -61,7 +61,7 @@ pub(crate) fn type_oid(call: &Call<'_>) -> Looked {
 /// Returns the name of a relation without its schema; NULL if it is in none that is searched.
 pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
     let written = text(call, 0)?;
-    let Some(words) = standard::name_parts(written) else { return Ok(Any::Null) };
+    let Some(words) = sql_text::name_parts(written) else { return Ok(Any::Null) };
     Ok(match &words[..] {
         [name] => Any::Text(name.clone()),
         [database, schema, name]

@@ -8,7 +8,7 @@ use refrain_grammar::protobuf::{CreateSchemaStmt, DropBehavior, DropStmt};
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::failure::Failure;
-use crate::standard::name_of;
+use crate::sql_text::name_of;
 
 use super::edits::NOTHING;
 use super::value::name;

@@ -6,7 +6,7 @@ use refrain_grammar::protobuf::{AlterSeqStmt, CreateSeqStmt, DefElem, FuncCall, 
 use crate::failure::Failure;
 use crate::key_mark::GivenBy;
 use crate::sequences::Sequence;
-use crate::standard;
+use crate::sql_text;
 use crate::types::Type;
 
 use super::coerce::Wanted;
@@ -110,7 +110,7 @@ impl Translator<'_> {
             return Err(hints::refuse("a sequence by its value").into());
         };
         let missing = || Failure::new("42P01", format!("relation \"{text}\" does not exist"));
-        let called = match &standard::name_parts(&text).unwrap_or_default()[..] {
+        let called = match &sql_text::name_parts(&text).unwrap_or_default()[..] {
             [only] => only.clone(),
             [schema, only] if schema == "public" => only.clone(),
             [schema, only] => format!("{schema}.{only}"),
