@@ -17,7 +17,7 @@ use super::nodes::names as names_of;
 use super::operators::common;
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
-use super::sequences::computed_once;
+use super::sequence_calls::computed_once;
 use super::value::{Bare, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 

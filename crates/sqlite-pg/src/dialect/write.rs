@@ -13,7 +13,7 @@ use super::assignments::missing;
 use super::conflict::once;
 use super::scope::{Attribute, Scope};
 use super::select::{ExpectedColumns, Output};
-use super::sequences::takes_numbers;
+use super::sequence_calls::takes_numbers;
 use super::sets::written_rows;
 use super::target_table::{TargetTable, plain_scope};
 use super::targets::Target;
