@@ -1,7 +1,7 @@
 //! Comments on tables and columns: they are SQLite's comments in the table's definition.
 
 use crate::arrays::json_string;
-use crate::standard::{elements, name_of, within};
+use crate::sql_text::{elements, name_of, within};
 
 /// The beginning of a comment on a table or column in the table's definition.
 pub(crate) const COMMENT: &str = "/*comment: ";

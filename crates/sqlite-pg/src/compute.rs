@@ -72,6 +72,9 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_json_has", 3, json_parts::has_key, true),
     ("refrain_json_length", 2, json_parts::length, true),
     ("refrain_json_kind", 2, json_parts::kind, true),
+    ("refrain_schema", 1, lookups::schema, true),
+    ("refrain_own_name", 1, lookups::own_name, true),
+    ("refrain_namespace", 1, lookups::namespace, true),
     ("refrain_series", 3, lookups::series, true),
     ("refrain_matches", 3, lookups::matches, true),
     // SQLite's operator REGEXP calls it.

@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::sequences::{Numbers, SessionSequences};
 use crate::settings::Settings;
 
-/// What the sessions of one file share.
+/// The state that the sessions of one file share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) advisory: AdvisoryLocks,

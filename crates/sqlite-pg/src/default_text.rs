@@ -1,6 +1,6 @@
 //! Defaults of columns with PostgreSQL's syntax.
 
-use crate::standard::identifier;
+use crate::sql_text::identifier;
 use crate::types::Type;
 
 /// Returns the value inside of the function that makes it fit its column.

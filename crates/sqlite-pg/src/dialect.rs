@@ -29,6 +29,12 @@ mod literals;
 
 mod folding;
 
+mod catalog_functions;
+
+mod function_tables;
+
+mod resolution;
+
 mod operators;
 
 mod constants;
@@ -37,17 +43,13 @@ mod nodes;
 
 mod arrays;
 
-mod sequences;
+mod sequence_calls;
 
-mod schemas;
-
-mod catalog_functions;
+mod schema_names;
 
 mod expr;
 
 mod targets;
-
-mod function_tables;
 
 mod calls;
 
@@ -81,13 +83,17 @@ mod change;
 
 mod references;
 
+mod edits;
+
 mod define;
 
-mod edits;
+mod sequences;
 
 mod defaults;
 
 mod several;
+
+mod schemas;
 
 mod constraints;
 
@@ -215,7 +221,7 @@ pub(crate) fn translate(
     given: &[Option<Type>],
     spans: &[Span],
 ) -> Result<Translation, NotTranslated> {
-    let joined = schemas::joined(text, catalog);
+    let joined = schema_names::joined(text, catalog);
     let moved = joined.is_some();
     let text = joined.as_deref().unwrap_or(text);
     // The places of the literals are those of the other text.

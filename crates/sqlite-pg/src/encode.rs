@@ -9,8 +9,9 @@ use std::io::Write as _;
 use refrain_sqlite::Value;
 
 use crate::arrays;
+use crate::byte_texts::uuid;
 use crate::calendar;
-use crate::decode::{ARRAY_IN, ARRAY_IN_NAME, NAMESPACES, uuid};
+use crate::decode::{ARRAY_IN, ARRAY_IN_NAME, NAMESPACES};
 use crate::failure::{Failure, state};
 use crate::intervals::Interval;
 use crate::types::Type;

@@ -9,11 +9,11 @@ use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::advisory::{Hold, Key, Taken};
 use crate::attributes::limit;
+use crate::byte_texts::uuid_text;
 use crate::calendar;
 use crate::command::Assignment;
 use crate::comments;
 use crate::context::Context;
-use crate::decode::uuid_text;
 use crate::default_text::default_of;
 use crate::dialect::ViewColumn;
 use crate::failure::{Failure, TIMEOUT, state};
@@ -21,6 +21,7 @@ use crate::key_mark::{GivenBy, KeyMark};
 use crate::keywords;
 use crate::sequence_calls;
 use crate::sequences::Sequence;
+use crate::sql_text;
 use crate::standard;
 use crate::types::Type;
 
@@ -79,7 +80,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_identifier", 1, |_, call| {
         let name = call.get::<Option<String>>(0)?;
-        Ok(name.map_or(Any::Null, |name| Any::Text(standard::identifier(&name))))
+        Ok(name.map_or(Any::Null, |name| Any::Text(sql_text::identifier(&name))))
     }),
     ("refrain_index_parts", 1, |_, call| {
         let parts = standard::index_parts(&call.get::<String>(0)?);

@@ -33,6 +33,8 @@ mod arrays;
 
 mod sequences;
 
+mod byte_texts;
+
 mod decode;
 
 mod encode;
@@ -48,6 +50,8 @@ mod catalog;
 mod key_mark;
 
 mod keywords;
+
+mod sql_text;
 
 mod standard;
 

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::decode;
 use crate::failure::Failure;
 use crate::regexps;
-use crate::standard;
+use crate::sql_text;
 
 type Looked = Result<Any, Failure>;
 
@@ -61,7 +61,7 @@ pub(crate) fn type_oid(call: &Call<'_>) -> Looked {
 /// Returns the name of a relation without its schema; NULL if it is in none that is searched.
 pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
     let written = text(call, 0)?;
-    let Some(words) = standard::name_parts(written) else { return Ok(Any::Null) };
+    let Some(words) = sql_text::name_parts(written) else { return Ok(Any::Null) };
     Ok(match &words[..] {
         [name] => Any::Text(name.clone()),
         [database, schema, name]
@@ -76,6 +76,32 @@ pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
         [schema, name] => Any::Text(format!("{schema}.{name}")),
         _ => Any::Null,
     })
+}
+
+/// Returns the schema of a name of the file.
+pub(crate) fn schema(call: &Call<'_>) -> Looked {
+    let schema = text(call, 0)?.split_once('.').map_or("public", |(schema, _)| schema);
+    Ok(Any::Text(schema.to_owned()))
+}
+
+/// Returns a name of the file without its schema.
+pub(crate) fn own_name(call: &Call<'_>) -> Looked {
+    let name = text(call, 0)?;
+    Ok(Any::Text(name.split_once('.').map_or(name, |(_, own)| own).to_owned()))
+}
+
+/// Returns the OID of a schema, which is made of its name: a query that looked it up in the file
+/// would read the file once more for each relation that it names.
+pub(crate) fn namespace(call: &Call<'_>) -> Looked {
+    let schema = text(call, 0)?;
+    if let Some((oid, _)) = decode::NAMESPACES.iter().find(|(_, name)| *name == schema) {
+        return Ok(Any::Integer(*oid));
+    }
+    // FNV-1a: the same in each process.
+    let hashed = schema
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    Ok(Any::Integer(3_000_000_000 + i64::from(hashed % 1_000_000_000)))
 }
 
 /// Returns the OID of a relation; none for a name is an error.

@@ -27,7 +27,7 @@ pub(crate) struct Schemas(Mutex<LruCache<u64, KnownSchema>>);
 struct KnownSchema {
     epoch: u64,
     version: Option<i64>,
-    /// What CREATE SCHEMA has made.
+    /// The schemas that CREATE SCHEMA has made.
     schemas: Option<Vec<String>>,
     /// Tables by schema name and table name.
     tables: HashMap<(Option<String>, String), Option<Vec<Attribute>>>,

@@ -131,7 +131,8 @@ impl Numbers {
     }
 }
 
-/// A sequence: its name, and the number of its row. 0 is a table's own sequence, which SQLite keeps.
+/// A sequence: its name, and the number of its row. 0 is a table's own sequence, which SQLite
+/// keeps.
 pub(crate) type SequenceId = (String, i64);
 
 /// The numbers that a session has got from sequences.

@@ -8,7 +8,7 @@ use refrain_sql::lex::{Lexer, Token, TokenKind};
 use crate::arrays::json_string;
 use crate::failure::{Failure, state};
 use crate::key_mark::KeyMark;
-use crate::keywords::needs_quotes;
+use crate::sql_text::{elements, identifier, name_of, printed, token_text, within};
 
 /// Functions for SQLite's arithmetic operators; those of integers check that the result fits.
 pub(crate) const COMPUTES: &[(&str, &str)] = &[
@@ -128,71 +128,6 @@ fn listed_names(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// Writes a name as an identifier, in quotes if it needs them (`quote_ident`).
-pub(crate) fn identifier(name: &str) -> String {
-    let letter = |letter: char| letter.is_ascii_lowercase() || letter == '_';
-    let plain = name.starts_with(letter)
-        && name.chars().all(|one| letter(one) || one.is_ascii_digit())
-        && !needs_quotes(name);
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-/// Returns the parts of a name that may be qualified, as a `regclass` has it; none if the text is no
-/// name.
-pub(crate) fn name_parts(text: &str) -> Option<Vec<String>> {
-    let mut lexer = Lexer::new(text.as_bytes(), false);
-    let mut parts = Vec::new();
-    while let Some(token) = lexer.significant() {
-        match token.kind {
-            TokenKind::Word => parts.push(token_text(text, &token).to_lowercase()),
-            TokenKind::Quoted => parts.push(name_of(text, &token)),
-            TokenKind::Dot => {}
-            _ => return None,
-        }
-    }
-    Some(parts)
-}
-
-/// Writes SQL of the file with names as PostgreSQL prints them.
-fn printed(sql: &str) -> String {
-    let mut lexer = Lexer::new(sql.as_bytes(), false);
-    let (mut out, mut at) = (String::new(), 0);
-    while let Some(token) = lexer.significant() {
-        let (start, end) = (token.start as usize, token.end as usize);
-        out.push_str(sql.get(at..start).unwrap_or_default());
-        match token.kind {
-            TokenKind::Quoted => out.push_str(&identifier(&name_of(sql, &token))),
-            _ => out.push_str(token_text(sql, &token)),
-        }
-        at = end;
-    }
-    out.push_str(sql.get(at..).unwrap_or_default());
-    out
-}
-
-/// Returns the text within the first parentheses at or behind an offset, and the offset behind.
-pub(crate) fn within(sql: &str, from: usize) -> Option<(&str, usize)> {
-    let mut lexer = Lexer::new(sql.get(from..)?.as_bytes(), false);
-    let (mut depth, mut start) = (0_usize, 0);
-    while let Some(token) = lexer.significant() {
-        match token.kind {
-            TokenKind::Open => {
-                if depth == 0 {
-                    start = token.end as usize;
-                }
-                depth += 1;
-            }
-            TokenKind::Close if depth == 1 => {
-                let inside = sql.get(from + start..from + token.start as usize)?;
-                return Some((inside, from + token.end as usize));
-            }
-            TokenKind::Close => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    None
-}
-
 /// Returns the parts of a CREATE INDEX as PostgreSQL prints them, as JSON: the list of its elements
 /// as a text, its condition or null, and the elements, each with whether it is an expression.
 pub(crate) fn index_parts(sql: &str) -> Option<String> {
@@ -300,26 +235,6 @@ pub(crate) fn constraints(sql: &str, table: &str) -> String {
     format!("[{}]", written.join(","))
 }
 
-/// Splits the parentheses of CREATE TABLE at its commas: tokens with their depth, without closing
-/// parentheses.
-pub(crate) fn elements(sql: &str) -> Vec<Vec<(Token, usize)>> {
-    let mut lexer = Lexer::new(sql.as_bytes(), false);
-    let (mut depth, mut all) = (0_usize, Vec::new());
-    while let Some(token) = lexer.significant() {
-        match token.kind {
-            TokenKind::Close => depth = depth.saturating_sub(1),
-            TokenKind::Open if depth == 0 => all.push(Vec::new()),
-            TokenKind::Comma if depth == 1 => all.push(Vec::new()),
-            _ if depth > 0 => {
-                all.last_mut().into_iter().for_each(|last| last.push((token, depth - 1)))
-            }
-            _ => {}
-        }
-        depth += usize::from(token.kind == TokenKind::Open);
-    }
-    all
-}
-
 fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -> Vec<Constraint> {
     let word = |at: usize| {
         let token = tokens.get(at).filter(|(_, depth)| *depth == 0).map(|(token, _)| token);
@@ -392,8 +307,8 @@ fn end_of(sql: &str, tokens: &[(Token, usize)], at: usize) -> usize {
     closing.take(*depth).last().map_or(end, |(place, _)| end + place + 1)
 }
 
-/// Takes away the constraint of this name; none if the table has none, or SQLite would have to store
-/// the rows in another way: it is the row's number, or the table's only order.
+/// Takes away the constraint of this name; none if the table has none, or SQLite would have to
+/// store the rows in another way: the constraint is the row's number, or the table's only order.
 pub(crate) fn without(sql: &str, table: &str, name: &str) -> Option<String> {
     let found = all(sql, table);
     let it = found.iter().find(|it| it.name == name)?;
@@ -545,17 +460,6 @@ fn listed(sql: &str, tokens: &[(Token, usize)]) -> Vec<String> {
     let inside = outside.take_while(|(_, depth)| *depth > 0);
     let names = inside.filter(|(token, _)| token.kind != TokenKind::Comma);
     names.map(|(token, _)| name_of(sql, token)).collect()
-}
-
-fn token_text<'a>(sql: &'a str, token: &Token) -> &'a str {
-    sql.get(token.start as usize..token.end as usize).unwrap_or_default()
-}
-
-/// Returns a name without its quotes.
-pub(crate) fn name_of(sql: &str, token: &Token) -> String {
-    let text = token_text(sql, token);
-    let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    inside.map_or(text.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use refrain_sqlite::{Connection, Error, Step, Value};
 use crate::attributes::Attributes;
 use crate::dialect::{Attribute, Catalog, WriteTarget, WriteVerb};
 use crate::failure::{About, Failure};
+use crate::sql_text;
 use crate::standard::{self, ForeignKey};
 
 /// The names of a table's unique indexes with their columns.
@@ -271,6 +272,6 @@ fn quoted(name: &str) -> String {
 }
 
 fn listed(columns: &[&str]) -> String {
-    let names: Vec<String> = columns.iter().map(|name| standard::identifier(name)).collect();
+    let names: Vec<String> = columns.iter().map(|name| sql_text::identifier(name)).collect();
     names.join(", ")
 }

@@ -57,6 +57,7 @@ pub const TOOLS: &[Driver] = &[
     Driver { name: "kysely", command: || of("kysely", node_tools()) },
     Driver { name: "sequelize", command: || of("sequelize", node_tools()) },
     Driver { name: "typeorm", command: || of("typeorm", node_tools()) },
+    Driver { name: "drizzle", command: || of("drizzle", node_tools()) },
 ];
 
 impl Driver {

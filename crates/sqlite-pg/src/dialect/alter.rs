@@ -28,6 +28,9 @@ impl Translator<'_> {
         };
         let column =
             matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
+        if alter.missing_ok && self.table(relation).is_err() {
+            return Ok(NOTHING.to_owned());
+        }
         if command.subtype() == AlterTableType::AtDropConstraint {
             return self.drop_constraint(command, relation);
         }
@@ -39,10 +42,7 @@ impl Translator<'_> {
         if !column && !change {
             return Err(hints::alter(command).into());
         }
-        let (table, attributes) = match self.table(relation) {
-            Err(_) if alter.missing_ok => return Ok(NOTHING.to_owned()),
-            found => found?,
-        };
+        let (table, attributes) = self.table(relation)?;
         if change {
             return not_null(command, relation, &table, &attributes);
         }
@@ -154,6 +154,7 @@ impl Translator<'_> {
                 let Some(change) = without_default(&column) else {
                     return Ok(Some(NOTHING.to_owned()));
                 };
+                self.keep_values(&column, relation)?;
                 self.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtColumnDefault, Some(_)) => {
@@ -164,8 +165,9 @@ impl Translator<'_> {
                     Some(SchemaChange::Column { column, from, .. }) => {
                         SchemaChange::Column { column, from, to: part }
                     }
-                    _ => SchemaChange::Append { column: column.name, part },
+                    _ => SchemaChange::Append { column: column.name.clone(), part },
                 };
+                self.keep_values(&column, relation)?;
                 self.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
@@ -174,6 +176,17 @@ impl Translator<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Writes a column's values into the rows: those that are older than the column have none, and
+    /// SQLite reads its default for them, which is about to change.
+    fn keep_values(&mut self, column: &Attribute, relation: &RangeVar) -> Translated<()> {
+        if column.default.is_some() {
+            let ((table, _), called) = (self.table(relation)?, name(&column.name));
+            self.follow_ups
+                .push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {called}")));
+        }
+        Ok(())
     }
 
     /// Returns the column that a command names.

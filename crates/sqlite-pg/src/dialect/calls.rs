@@ -1,51 +1,26 @@
 //! Calls of functions and aggregates.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::FuncCall;
+use refrain_grammar::protobuf::{FuncCall, Node};
 
 use crate::catalog;
 use crate::failure::Failure;
 use crate::types::Type;
 use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Timestamp, Timestamptz, Uuid};
 
-use super::catalog_functions::{CATALOG_FUNCTIONS, FunctionRow};
-use super::coerce::{Wanted, is_implicit};
+use super::catalog_functions::CATALOG_FUNCTIONS;
+use super::coerce::Wanted;
 use super::function_tables::{AGGREGATES, FUNCTIONS};
 use super::nodes::names;
 use super::operators::is_equated;
-use super::value::{Expr, ExprKind};
+use super::resolution::no_function;
+use super::sequence_calls::{is_of_sequences, uncast};
+use super::value::{Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints};
-
-/// Functions that are computed ahead where they are of constants: those that PostgreSQL does
-/// (`provolatile` is `i`), but for what may take longer than its arguments are long.
-const FOLDED: &[&str] = &[
-    "abs",
-    "ceil",
-    "ceiling",
-    "char_length",
-    "character_length",
-    "floor",
-    "left",
-    "length",
-    "lower",
-    "mod",
-    "octet_length",
-    "reverse",
-    "right",
-    "round",
-    "substr",
-    "substring",
-    "trunc",
-    "upper",
-];
 
 /// Units of `extract` whose value has a fraction.
 const FRACTIONS: &[&str] =
     &["milliseconds", "millisecond", "ms", "second", "seconds", "sec", "s", "epoch"];
-
-/// Functions that compute with `numeric` if an argument is a numeric.
-const NUMERIC_TOO: &[&str] =
-    &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
 
 /// SQLite's text for parts of a call: DISTINCT, ORDER BY in the argument list, FILTER, OVER.
 #[derive(Default)]
@@ -56,6 +31,16 @@ pub(super) struct Around {
     parts: Vec<Expr>,
 }
 
+/// Refuses calls of functions of other schemas, and of arguments by name.
+fn plain_call(it: &FuncCall, called: &[String]) -> Result<(), Failure> {
+    let foreign = called.len() > 1 && called[0] != "pg_catalog";
+    let is_named = |arg: &Node| matches!(arg.node, Some(NodeEnum::NamedArgExpr(_)));
+    if foreign || it.func_variadic || it.agg_within_group || it.args.iter().any(is_named) {
+        return Err(hints::refuse("such a call"));
+    }
+    Ok(())
+}
+
 impl Translator<'_> {
     pub(super) fn call(&mut self, it: &FuncCall) -> Translated<Expr> {
         let called = names(&it.funcname);
@@ -63,26 +48,11 @@ impl Translator<'_> {
         if super::SQLITE_FUNCTIONS.contains(&function.as_str()) && called.len() == 1 {
             return Err(NotTranslated::Sqlite);
         }
-        let foreign = called.len() > 1 && called[0] != "pg_catalog";
-        if foreign || it.func_variadic || it.agg_within_group {
-            return Err(hints::refuse("such a call").into());
+        plain_call(it, &called)?;
+        if it.over.is_none() && is_of_sequences(&function, it.args.len()) {
+            return self.of_sequence(it, function);
         }
-        if let Some(NodeEnum::NamedArgExpr(_)) = it.args.iter().find_map(|arg| match &arg.node {
-            Some(named @ NodeEnum::NamedArgExpr(_)) => Some(named),
-            _ => None,
-        }) {
-            return Err(hints::refuse("such a call").into());
-        }
-        if it.over.is_none()
-            && let Some(made) = self.of_sequence(it)?
-        {
-            return Ok(made);
-        }
-        if function == "count"
-            || AGGREGATES.iter().any(|row| row.0 == function)
-            || function == "array_agg"
-            || is_extreme(&function)
-        {
+        if aggregates(&function) {
             return self.aggregate(it, &function);
         }
         let mut arguments = Vec::new();
@@ -117,8 +87,7 @@ impl Translator<'_> {
         let used: Vec<_> = of_catalog.clone().flat_map(|row| catalog::named_in(row.3)).collect();
         if of_catalog.count() > 0 {
             self.relations.extend(used);
-            let made =
-                self.resolved(CATALOG_FUNCTIONS, &function, arguments, &Around::default())?;
+            let made = self.resolved(CATALOG_FUNCTIONS, &function, arguments)?;
             return Ok(made.named(function));
         }
         if function == "date"
@@ -128,8 +97,27 @@ impl Translator<'_> {
             return Ok(self.coerce(only, Date, Wanted::Explicit)?.named(function));
         }
         let whole = function == "extract" && is_whole(&arguments);
-        let made = self.resolved(FUNCTIONS, &function, arguments, &Around::default())?;
+        let made = self.resolved(FUNCTIONS, &function, arguments)?;
         Ok(Expr { whole, ..made.named(function) })
+    }
+
+    /// Translates a call of a function of sequences.
+    fn of_sequence(&mut self, it: &FuncCall, function: String) -> Translated<Expr> {
+        let Some((first, rest)) = it.args.split_first() else {
+            return Ok(Expr::typed("refrain_lastval()", Int8).named(function));
+        };
+        let first = self.expr(uncast(first))?;
+        let sequence = self.sequence_named(&first)?;
+        if function == "currval" {
+            return Ok(sequence.current().named(function));
+        }
+        self.locks.get_or_insert(name(sequence.table()));
+        let mut arguments = Vec::new();
+        for (node, is) in rest.iter().zip([Int8, Bool]) {
+            let value = self.expr(node)?;
+            arguments.push(self.coerce(value, is, Wanted::Implicit)?);
+        }
+        Ok(sequence.call(&function, arguments).named(function))
     }
 
     /// Translates functions that take any type.
@@ -222,64 +210,6 @@ impl Translator<'_> {
         Ok(Expr::made(sql, Type::Json, &all.iter().collect::<Vec<_>>()))
     }
 
-    /// Translates an operator of JSON, which is a function of the table.
-    pub(super) fn of_json(
-        &mut self,
-        operator: &str,
-        left: Expr,
-        right: Expr,
-    ) -> Result<Expr, Failure> {
-        if left.is() == Some(Type::Json) && operator == "?" {
-            return Err(hints::operator(operator));
-        }
-        self.resolved(FUNCTIONS, operator, vec![left, right], &Around::default())
-    }
-
-    /// Calls the function of the table that accepts these arguments.
-    pub(super) fn resolved(
-        &mut self,
-        table: &[FunctionRow],
-        function: &str,
-        arguments: Vec<Expr>,
-        around: &Around,
-    ) -> Result<Expr, Failure> {
-        let number = |expr: &Expr| expr.is() == Some(Type::Numeric);
-        if NUMERIC_TOO.contains(&function) && arguments.iter().any(number) {
-            return Err(hints::refuse("numeric"));
-        }
-        let of_name =
-            || table.iter().filter(|row| row.0 == function && row.1.len() == arguments.len());
-        let exact = |row: &&FunctionRow| {
-            row.1.iter().zip(&arguments).all(|(to, expr)| expr.is().is_none_or(|is| is == *to))
-        };
-        let fits = |row: &&FunctionRow| {
-            row.1
-                .iter()
-                .zip(&arguments)
-                .all(|(to, expr)| expr.is().is_none_or(|is| is_implicit(is, *to)))
-        };
-        let Some(row) = of_name().find(exact).or_else(|| of_name().find(fits)) else {
-            return Err(no_function(function, &arguments));
-        };
-        let mut sql = row.3.to_owned();
-        let mut made = Vec::new();
-        for (place, (argument, to)) in arguments.into_iter().zip(row.1).enumerate() {
-            let argument = self.coerce(argument, *to, Wanted::Implicit)?;
-            sql = sql.replace(&format!("${}", place + 1), &format!("\u{1}{place}\u{1}"));
-            made.push(argument);
-        }
-        for (place, argument) in made.iter().enumerate() {
-            sql = sql.replace(&format!("\u{1}{place}\u{1}"), &argument.sql);
-        }
-        let parts: Vec<&Expr> = made.iter().chain(&around.parts).collect();
-        if !FOLDED.contains(&function) {
-            return Ok(Expr::made(sql, row.2, &parts));
-        }
-        let made = Expr::pure(sql, row.2, &parts);
-        let constant = made.constant.clone();
-        Ok(self.folded(made, constant))
-    }
-
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
         let before = self.levels.len();
         let made = self.aggregated(it, function)?;
@@ -346,8 +276,7 @@ impl Translator<'_> {
                 if around.distinct && function == "string_agg" {
                     return Err(hints::refuse("string_agg (DISTINCT …)").into());
                 }
-                let made =
-                    self.resolved(AGGREGATES, function, arguments.clone(), &Around::default())?;
+                let made = self.resolved(AGGREGATES, function, arguments.clone())?;
                 if around.distinct || !around.order.is_empty() {
                     let sql = made.sql.clone();
                     let (head, rest) = sql.split_once('(').unwrap_or((&sql, ")"));
@@ -417,13 +346,12 @@ fn is_whole(arguments: &[Expr]) -> bool {
     }
 }
 
-fn is_extreme(function: &str) -> bool {
-    matches!(function, "min" | "max")
+/// True if a function is an aggregate.
+fn aggregates(function: &str) -> bool {
+    let listed = AGGREGATES.iter().any(|row| row.0 == function);
+    listed || matches!(function, "count" | "array_agg") || is_extreme(function)
 }
 
-/// Returns 42883, with PostgreSQL's message.
-fn no_function(function: &str, arguments: &[Expr]) -> Failure {
-    let types: Vec<&str> = arguments.iter().map(Expr::type_name).collect();
-    let message = format!("function {function}({}) does not exist", types.join(", "));
-    Failure::new("42883", message).hint(hints::function(function))
+fn is_extreme(function: &str) -> bool {
+    matches!(function, "min" | "max")
 }

@@ -9,12 +9,15 @@ use refrain_grammar::protobuf::{ColumnDef, ConstrType, Constraint, CreateStmt, N
 
 use crate::failure::{Failure, state};
 use crate::key_mark::{GivenBy, KeyMark};
+use crate::sequences::Sequence;
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::edits::FollowUp;
 use super::expr::no_collation;
 use super::scope::{Attribute, FromItem, Scope};
-use super::value::name;
+use super::sequence_calls::{NEXT, definition, first_row, largest};
+use super::value::{name, text_literal};
 use super::words::SQLITE_TYPES;
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
@@ -170,6 +173,29 @@ impl Translator<'_> {
         let mut parts = columns.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
         parts.extend(rest);
         Ok(parts)
+    }
+
+    /// Gives a SERIAL column that is no key its sequence.
+    fn with_sequence(&mut self, column: &mut Declared) {
+        let table = self.scopes.last().and_then(|scope| scope.sources.first());
+        let table = table.map(|table| table.alias.clone()).unwrap_or_default();
+        let called = self.free_name(&format!("{table}_{}_seq", column.name));
+        let sequence = Sequence {
+            is: column.is,
+            start: 1,
+            increment: 1,
+            minimum: 1,
+            maximum: largest(column.is),
+            cache: 1,
+            cycle: false,
+            owner: Some((table, column.name.clone())),
+        };
+        self.follow_ups.push(FollowUp::Sqlite(definition(&called, &sequence)));
+        self.follow_ups.push(FollowUp::Sqlite(first_row(&called, 1)));
+        column.given = GivenBy::Statement;
+        let not_null = if column.rest.contains(" NOT NULL") { "" } else { " NOT NULL" };
+        let default = format!("{not_null} DEFAULT ({NEXT}{}))", text_literal(&called));
+        column.rest.push_str(&default);
     }
 
     /// Returns a column's type, the maximum length of its values, SQLite's type, and the source of

@@ -80,7 +80,7 @@ impl SchemaChange {
                 let behind = rest.get(head.len() + 1..)?;
                 let is_integer =
                     behind.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("integer"))
-                        && !behind.get(7..8).is_some_and(|next| next != " ");
+                        && behind.get(7..8).is_none_or(|next| next == " ");
                 let sql = match is_integer {
                     true => {
                         let (before, after) = (sql.get(..place.start)?, sql.get(place.end..)?);

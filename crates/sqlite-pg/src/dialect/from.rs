@@ -17,7 +17,7 @@ use super::nodes::names as names_of;
 use super::operators::common;
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
-use super::sequences::computed_once;
+use super::sequence_calls::computed_once;
 use super::value::{Bare, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
@@ -62,11 +62,10 @@ impl Translator<'_> {
 
     fn named_table(&mut self, table: &RangeVar) -> Translated<String> {
         let alias = table.alias.as_ref();
-        let own =
-            if table.schemaname.is_empty() { self.split(&table.relname).1 } else { &table.relname };
+        let plain = table.schemaname.is_empty();
+        let own = if plain { self.split(&table.relname).1 } else { &table.relname };
         let called = alias.map_or(own, |alias| alias.aliasname.as_str());
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
-        let plain = table.schemaname.is_empty();
         let cte = if plain { self.with_query(&table.relname)? } else { None };
         let relation = || catalog::relation(&table.schemaname, &table.relname);
         let (written, mut source) = match cte {
@@ -85,10 +84,10 @@ impl Translator<'_> {
             }
         };
         if renamed.is_empty() {
-            let renamed = alias.is_some() || called != table.relname;
-            let sql = match Some(()).filter(|()| renamed && !written.contains(" AS ")) {
-                Some(()) => format!("{written} AS {}", name(called)),
-                None => written,
+            let other = alias.is_some() || called != table.relname;
+            let sql = match other && !written.contains(" AS ") {
+                true => format!("{written} AS {}", name(called)),
+                false => written,
             };
             self.add(source)?;
             return Ok(sql);
@@ -165,10 +164,8 @@ impl Translator<'_> {
             schema => format!("{schema}.{}", table.relname),
         };
         let message = format!("relation \"{called}\" does not exist");
-        let mut failure = Failure::new("42P01", message);
-        if !table.schemaname.is_empty() {
-            failure = failure.hint("CREATE SCHEMA makes a schema");
-        }
+        let hint = if table.schemaname.is_empty() { "" } else { "CREATE SCHEMA makes a schema" };
+        let failure = Failure::new("42P01", message).hint(hint);
         Err(NotTranslated::from(failure).at(self.text, table.location))
     }
 

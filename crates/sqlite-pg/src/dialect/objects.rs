@@ -15,7 +15,7 @@ use super::edits::{FollowUp, NOTHING};
 use super::expr::no_collation;
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
-use super::sequences::takes_numbers;
+use super::sequence_calls::takes_numbers;
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
@@ -91,17 +91,6 @@ impl Translator<'_> {
             name(&called),
             parts.join(", ")
         ))
-    }
-
-    /// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
-    pub(super) fn free_name(&self, wanted: &str) -> String {
-        let mut called = wanted.to_owned();
-        let mut number = 0;
-        while self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
-            number += 1;
-            called = format!("{wanted}{number}");
-        }
-        called
     }
 
     fn index_parts(&mut self, index: &IndexStmt) -> Translated<(Vec<String>, Vec<String>, String)> {

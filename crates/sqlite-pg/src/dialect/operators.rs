@@ -7,6 +7,7 @@ use crate::types::Type;
 use super::Translator;
 use super::coerce::{Wanted, is_implicit};
 use super::folding::of_both;
+use super::function_tables::FUNCTIONS;
 use super::hints;
 use super::value::{Expr, ExprKind, real_literal};
 
@@ -182,7 +183,11 @@ impl Translator<'_> {
             return self.matched(left, right, *fold, *not);
         }
         if JSON.contains(&operator) && matches!(left.is(), Some(Type::Json | Type::Jsonb)) {
-            return self.of_json(operator, left, right);
+            // `json` has all of these operators but this one.
+            if left.is() == Some(Type::Json) && operator == "?" {
+                return Err(hints::operator(operator));
+            }
+            return self.resolved(FUNCTIONS, operator, vec![left, right]);
         }
         if BITS.contains(&operator) {
             let (left, right, is) = self.together(left, right, operator)?;

@@ -136,13 +136,11 @@ impl Translator<'_> {
         };
         let keys = |other: &String| {
             let sql = self.catalog.definition(other).unwrap_or_default();
-            let names = standard::foreign_keys(&sql, other).into_iter();
-            let refers = |key: standard::ForeignKey| {
+            standard::foreign_keys(&sql, other).into_iter().any(|key| {
                 key.target == *table
                     && (key.target_columns.is_empty() && column.key > 0
                         || key.target_columns.contains(&column.name))
-            };
-            names.map(refers).any(|refers| refers)
+            })
         };
         let mut others = self.catalog.referrers(table);
         others.push(table.clone());

@@ -1,135 +1,19 @@
-//! Sequences: their statements, and the calls of their functions.
+//! CREATE SEQUENCE, ALTER SEQUENCE, and the part of sequences in other statements.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::{AlterSeqStmt, CreateSeqStmt, DefElem, FuncCall, Node, RangeVar};
+use refrain_grammar::protobuf::{AlterSeqStmt, CreateSeqStmt, DefElem, Node, RangeVar};
 
 use crate::failure::Failure;
-use crate::key_mark::GivenBy;
 use crate::sequences::Sequence;
-use crate::standard;
 use crate::types::Type;
 
-use super::coerce::Wanted;
-use super::define::Declared;
 use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
-use super::nodes::names;
 use super::scope::Attribute;
-use super::value::{Expr, ExprKind, name, text_literal};
+use super::sequence_calls::{definition, first_row, largest};
+use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
-/// A sequence that a function names.
-enum Named {
-    /// One that CREATE SEQUENCE has made.
-    Sequence(String),
-    /// That of a table's key: its name, the table, and the largest number.
-    Key(String, String, i64),
-}
-
-/// The call that gives the next number.
-const NEXT: &str = "refrain_nextval(";
-const NEXT_KEY: &str = "refrain_next_key(";
-
-/// True if SQL takes numbers from sequences.
-pub(super) fn takes_numbers(sql: &str) -> bool {
-    sql.contains(NEXT) || sql.contains(NEXT_KEY)
-}
-
-/// Returns a subquery whose rows SQLite computes once, if they have numbers of sequences.
-pub(super) fn computed_once(sql: String) -> String {
-    match takes_numbers(&sql) {
-        // With LIMIT and OFFSET its expressions are not put in the place of its columns.
-        true => format!("SELECT * FROM ({sql}) LIMIT -1 OFFSET 0"),
-        false => sql,
-    }
-}
-
 impl Translator<'_> {
-    /// Translates a call of a function of sequences; `None` for other functions.
-    pub(super) fn of_sequence(&mut self, it: &FuncCall) -> Translated<Option<Expr>> {
-        let called = names(&it.funcname).pop().unwrap_or_default();
-        let count = it.args.len();
-        let fits = match called.as_str() {
-            "nextval" | "currval" => count == 1,
-            "setval" => count == 2 || count == 3,
-            "lastval" => count == 0,
-            _ => return Ok(None),
-        };
-        if !fits {
-            return Ok(None);
-        }
-        let Some(first) = it.args.first() else {
-            return Ok(Some(Expr::typed("refrain_lastval()", Type::Int8).named(called)));
-        };
-        let sequence = self.sequence_named(first)?;
-        if called == "currval" {
-            let (written, key) = match &sequence {
-                Named::Sequence(written) => (written, 0),
-                Named::Key(written, ..) => (written, 1),
-            };
-            let sql = format!("refrain_currval({}, {key})", text_literal(written));
-            return Ok(Some(Expr::typed(sql, Type::Int8).named(called)));
-        }
-        let locked = match &sequence {
-            Named::Sequence(written) => written,
-            Named::Key(_, table, _) => table,
-        };
-        self.locks.get_or_insert(name(locked));
-        let mut rest = Vec::new();
-        for (node, is) in it.args[1..].iter().zip([Type::Int8, Type::Bool]) {
-            let value = self.expr(node)?;
-            rest.push(self.coerce(value, is, Wanted::Implicit)?);
-        }
-        if called == "setval" && rest.len() == 1 {
-            rest.push(Expr::typed("1", Type::Bool));
-        }
-        let mut words = match &sequence {
-            Named::Sequence(written) => vec![text_literal(written)],
-            Named::Key(written, table, most) => {
-                vec![text_literal(written), text_literal(table), most.to_string()]
-            }
-        };
-        words.extend(rest.iter().map(|value| value.sql.clone()));
-        let function = match (&sequence, called.as_str()) {
-            (Named::Sequence(_), "nextval") => NEXT,
-            (Named::Sequence(_), _) => "refrain_setval(",
-            (Named::Key(..), "nextval") => NEXT_KEY,
-            (Named::Key(..), _) => "refrain_set_key(",
-        };
-        let sql = format!("{function}{})", words.join(", "));
-        let made = Expr::made(sql, Type::Int8, &rest.iter().collect::<Vec<_>>());
-        Ok(Some(made.named(called)))
-    }
-
-    /// Returns the sequence that a constant of the type `regclass` names.
-    fn sequence_named(&mut self, node: &Node) -> Translated<Named> {
-        let inside = match &node.node {
-            Some(NodeEnum::TypeCast(cast)) => cast.arg.as_deref().unwrap_or(node),
-            _ => node,
-        };
-        let ExprKind::Literal(text) = self.expr(inside)?.kind else {
-            return Err(hints::refuse("a sequence by its value").into());
-        };
-        let missing = || Failure::new("42P01", format!("relation \"{text}\" does not exist"));
-        let called = match &standard::name_parts(&text).unwrap_or_default()[..] {
-            [only] => only.clone(),
-            [schema, only] if schema == "public" => only.clone(),
-            [schema, only] => format!("{schema}.{only}"),
-            _ => return Err(missing().into()),
-        };
-        if let Some((table, is)) = self.catalog.key_sequence(&called) {
-            let most = largest(is);
-            return Ok(Named::Key(called, table, most));
-        }
-        let definition = self.catalog.definition(&called).ok_or_else(missing)?;
-        match Sequence::read(&definition) {
-            Some(_) => Ok(Named::Sequence(called)),
-            None => {
-                let message = format!("\"{called}\" is not a sequence");
-                Err(Failure::new("42809", message).into())
-            }
-        }
-    }
-
     pub(super) fn create_sequence(&mut self, it: &CreateSeqStmt) -> Translated<String> {
         let relation = it.sequence.as_ref().ok_or_else(hints::unknown)?;
         if relation.relpersistence == "t" {
@@ -146,29 +30,6 @@ impl Translator<'_> {
         let sequence = self.with_options(None, &it.options)?.0;
         self.follow_ups.push(FollowUp::Sqlite(first_row(&called, sequence.start)));
         Ok(definition(&called, &sequence))
-    }
-
-    /// Gives a SERIAL column that is no key its sequence.
-    pub(super) fn with_sequence(&mut self, column: &mut Declared) {
-        let table = self.scopes.last().and_then(|scope| scope.sources.first());
-        let table = table.map(|table| table.alias.clone()).unwrap_or_default();
-        let called = self.free_name(&format!("{table}_{}_seq", column.name));
-        let sequence = Sequence {
-            is: column.is,
-            start: 1,
-            increment: 1,
-            minimum: 1,
-            maximum: largest(column.is),
-            cache: 1,
-            cycle: false,
-            owner: Some((table, column.name.clone())),
-        };
-        self.follow_ups.push(FollowUp::Sqlite(definition(&called, &sequence)));
-        self.follow_ups.push(FollowUp::Sqlite(first_row(&called, 1)));
-        column.given = GivenBy::Statement;
-        let not_null = if column.rest.contains(" NOT NULL") { "" } else { " NOT NULL" };
-        let default = format!("{not_null} DEFAULT ({NEXT}{}))", text_literal(&called));
-        column.rest.push_str(&default);
     }
 
     pub(super) fn alter_sequence(&mut self, it: &AlterSeqStmt) -> Translated<String> {
@@ -304,15 +165,6 @@ impl Translator<'_> {
         }
     }
 
-    /// Returns the name of a relation that is to be made.
-    pub(super) fn new_name(&self, relation: &RangeVar) -> Translated<String> {
-        if ["", "public", "main"].contains(&relation.schemaname.as_str()) {
-            return Ok(relation.relname.clone());
-        }
-        let message = format!("schema \"{}\" does not exist", relation.schemaname);
-        Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into())
-    }
-
     /// Gives the sequences of a table another owner.
     pub(super) fn with_owner(&mut self, table: &str, change: impl Fn(&mut (String, String))) {
         for (called, _) in self.catalog.owned_sequences(table) {
@@ -328,7 +180,8 @@ impl Translator<'_> {
         }
     }
 
-    /// Returns the statements that take a sequence's numbers out of defaults; an error if a default takes its numbers.
+    /// Returns the statements that take a sequence's numbers out of defaults; an error if a default
+    /// takes its numbers.
     pub(super) fn dropped_sequence(&self, called: &str, cascade: bool) -> Translated<Vec<String>> {
         let users = self.catalog.users_of_sequence(called);
         if let Some((table, column)) = users.first().filter(|_| !cascade) {
@@ -344,31 +197,6 @@ impl Translator<'_> {
             format!("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", name(table), name(column))
         };
         Ok(users.iter().map(default).collect())
-    }
-}
-
-/// Returns the CREATE TABLE of a sequence.
-pub(super) fn definition(called: &str, sequence: &Sequence) -> String {
-    format!(
-        "CREATE TABLE {} (\"last_value\" {} BIGINT NOT NULL, \"log_cnt\" BIGINT NOT NULL, \
-         \"is_called\" BOOLEAN NOT NULL)",
-        name(called),
-        sequence.mark()
-    )
-}
-
-/// Returns the statement that makes a sequence's row.
-pub(super) fn first_row(called: &str, start: i64) -> String {
-    let columns = "rowid, \"last_value\", \"log_cnt\", \"is_called\"";
-    format!("INSERT INTO {} ({columns}) VALUES (random(), {start}, 0, 0)", name(called))
-}
-
-/// Returns the largest number of a type.
-pub(super) fn largest(is: Type) -> i64 {
-    match is {
-        Type::Int2 => i64::from(i16::MAX),
-        Type::Int4 => i64::from(i32::MAX),
-        _ => i64::MAX,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::types::Type;
 use crate::types::Type::{Float8, Int4, Int8, Text};
 
-use super::calls::Around;
 use super::catalog_functions::FunctionRow;
 use super::coerce::Wanted;
 use super::operators::is_equated;
@@ -48,7 +47,7 @@ impl Translator<'_> {
             Some((_, least, most)) if (*least..=*most).contains(&arguments.len()) => {
                 self.of_first(function, arguments)?
             }
-            _ => self.resolved(WINDOWED, function, arguments, &Around::default())?,
+            _ => self.resolved(WINDOWED, function, arguments)?,
         };
         let sql = format!("{}{tail}", made.sql);
         Ok(Expr { sql, ..made }.with(&parts.iter().collect::<Vec<_>>()).named(function))

@@ -8,7 +8,7 @@ use crate::types::Type;
 
 use super::scope::{Cte, Scope};
 use super::select::{ExpectedColumns, settled, unique};
-use super::sequences::computed_once;
+use super::sequence_calls::computed_once;
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 

@@ -13,7 +13,7 @@ use super::assignments::missing;
 use super::conflict::once;
 use super::scope::{Attribute, Scope};
 use super::select::{ExpectedColumns, Output};
-use super::sequences::takes_numbers;
+use super::sequence_calls::takes_numbers;
 use super::sets::written_rows;
 use super::target_table::{TargetTable, plain_scope};
 use super::targets::Target;
@@ -87,7 +87,7 @@ impl Translator<'_> {
             columns = into.attributes.clone();
         }
         let select = match insert.select_stmt.as_ref().and_then(|node| node.node.as_ref()) {
-            Some(NodeEnum::SelectStmt(select)) => Some(select),
+            Some(NodeEnum::SelectStmt(select)) => Some(&**select),
             _ => None,
         };
         let source = match select {
@@ -123,13 +123,7 @@ impl Translator<'_> {
                 head: sql.len(),
             },
         };
-        let given = |known: &&Attribute| ![GivenBy::Statement, GivenBy::Key].contains(&known.given);
-        let key = into.attributes.iter().find(given).and_then(|key| {
-            let mixed = columns.iter().any(|column| column.name == key.name);
-            let some = select.is_some_and(|select| mixed && has_default(select));
-            let known = !mixed && insert.on_conflict_clause.is_none();
-            (some || !mixed).then(|| (format!("{}_{}_seq", into.table, key.name), known))
-        });
+        let key = generated_key(insert, select, &into, &columns);
         // The query of its rows, for the details of an error, would take numbers once more.
         let verb = if takes_numbers(&source) { WriteVerb::Update } else { verb };
         self.target = Some(WriteTarget { table: into.table.clone(), verb, key });
@@ -304,6 +298,22 @@ fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
         // SQLite generates a key in the place of NULL.
         (_, None) => Ok(Expr::typed("NULL", column.is)),
     }
+}
+
+/// Returns the sequence of the key that SQLite generates for rows, and whether the last row's key
+/// is the last number; none if the statement gives all keys.
+fn generated_key(
+    insert: &InsertStmt,
+    select: Option<&SelectStmt>,
+    into: &TargetTable,
+    columns: &[Attribute],
+) -> Option<(String, bool)> {
+    let given = |known: &&Attribute| ![GivenBy::Statement, GivenBy::Key].contains(&known.given);
+    let key = into.attributes.iter().find(given)?;
+    let listed = columns.iter().any(|column| column.name == key.name);
+    let mixed = listed && select.is_some_and(has_default);
+    let known = !listed && insert.on_conflict_clause.is_none();
+    (mixed || !listed).then(|| (format!("{}_{}_seq", into.table, key.name), known))
 }
 
 /// True if VALUES have the word DEFAULT.

@@ -72,6 +72,7 @@ fn keys_are_dropped_unless_others_need_them() {
     checked(
         &mut client,
         &[
+            ("ALTER TABLE IF EXISTS nosuch DROP CONSTRAINT IF EXISTS x", "ALTER TABLE"),
             ("ALTER TABLE t DROP CONSTRAINT t_b_key", "error 2BP01"),
             ("ALTER TABLE t DROP CONSTRAINT t_pkey", "ALTER TABLE"),
             ("INSERT INTO t VALUES (1, 'z', 1)", "INSERT 0 1"),

@@ -72,6 +72,27 @@ fn an_alter_table_makes_several_changes_or_none() {
     assert_eq!(other.query("SELECT count(e) FROM t")[1], "row 5");
 }
 
+/// SQLite keeps no value in rows that are older than a column, and reads its default for them.
+#[test]
+fn rows_keep_the_default_with_which_their_column_was_added() {
+    let place = Place::new();
+    let mut client = client(&place);
+    checked(
+        &mut client,
+        &[
+            (
+                "ALTER TABLE t ADD n INT NOT NULL DEFAULT -1, ADD w TEXT DEFAULT 'old'",
+                "ALTER TABLE",
+            ),
+            ("ALTER TABLE t ALTER n SET DEFAULT 1", "ALTER TABLE"),
+            ("ALTER TABLE t ALTER w DROP DEFAULT", "ALTER TABLE"),
+            ("INSERT INTO t (a) VALUES (3)", "INSERT 0 1"),
+        ],
+    );
+    let rows = client.query("SELECT n, w FROM t ORDER BY a");
+    assert_eq!(rows[1..4], ["row -1|old", "row -1|old", "row 1|null"]);
+}
+
 #[test]
 fn several_tables_are_emptied_or_dropped_at_once() {
     let place = Place::new();

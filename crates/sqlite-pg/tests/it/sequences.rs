@@ -15,92 +15,87 @@ fn checked(client: &mut Client, all: &[(&str, &str)]) {
     }
 }
 
+const COUNTED: &[(&str, &str)] = &[
+    ("SELECT nextval('s')", "error 42P01"),
+    ("CREATE SEQUENCE s", "CREATE SEQUENCE"),
+    ("CREATE SEQUENCE s", "error 42P07"),
+    ("CREATE SEQUENCE IF NOT EXISTS s", "CREATE SEQUENCE"),
+    ("SELECT currval('s')", "error 55000"),
+    ("SELECT lastval()", "error 55000"),
+    ("SELECT nextval('s')", "row 1"),
+    ("SELECT nextval('public.s'::regclass)", "row 2"),
+    ("SELECT currval('s'), lastval()", "row 2|2"),
+    ("SELECT last_value, is_called FROM s", "row 2|t"),
+    ("BEGIN", "BEGIN"),
+    ("SELECT nextval('s')", "row 3"),
+    ("ROLLBACK", "ROLLBACK"),
+    ("SELECT nextval('s')", "row 4"),
+    ("SELECT setval('s', 10)", "row 10"),
+    ("SELECT currval('s')", "row 10"),
+    ("SELECT nextval('s')", "row 11"),
+    ("SELECT setval('s', 7, false)", "row 7"),
+    ("SELECT currval('s')", "row 11"),
+    ("SELECT nextval('s')", "row 7"),
+    ("SELECT setval('s', 0)", "error 22003"),
+    (
+        "SELECT array_agg(x) FROM (SELECT nextval('s') AS x FROM generate_series(1, 3)) y",
+        "row {8,9,10}",
+    ),
+    ("SELECT x = x AND x < 12 FROM (SELECT nextval('s') AS x) y WHERE x > 10", "row t"),
+    ("WITH y AS (SELECT nextval('s') AS x) SELECT a.x - b.x FROM y a, y b", "row 0"),
+    ("SELECT nextval('s')", "row 13"),
+    ("BEGIN READ ONLY", "BEGIN"),
+    ("SELECT nextval('s')", "error 25006"),
+    ("ROLLBACK", "ROLLBACK"),
+    ("INSERT INTO s VALUES (1, 1, true)", "error 42809"),
+    ("DROP TABLE s", "error 42809"),
+    ("CREATE VIEW v AS SELECT nextval('s') AS x", "error 0A000"),
+];
+
+const CHANGED: &[(&str, &str)] = &[
+    ("SELECT currval('s')", "row 13"),
+    ("DISCARD ALL", "DISCARD ALL"),
+    ("SELECT currval('s')", "error 55000"),
+    ("ALTER SEQUENCE s RESTART WITH 50 INCREMENT BY 5", "ALTER SEQUENCE"),
+    ("SELECT nextval('s')", "row 50"),
+    ("SELECT nextval('s')", "row 55"),
+    ("ALTER SEQUENCE s RENAME TO z", "ALTER SEQUENCE"),
+    ("SELECT nextval('z')", "row 60"),
+    ("DROP SEQUENCE z", "DROP SEQUENCE"),
+    ("SELECT lastval()", "error 55000"),
+    ("DROP SEQUENCE z", "error 42P01"),
+    ("DROP SEQUENCE IF EXISTS z", "DROP SEQUENCE"),
+    // A new one of the same name knows nothing of the old one.
+    ("CREATE SEQUENCE z START -3 MINVALUE -3 MAXVALUE -2 CYCLE", "CREATE SEQUENCE"),
+    ("SELECT nextval('z')", "row -3"),
+    ("SELECT nextval('z')", "row -2"),
+    ("SELECT nextval('z')", "row -3"),
+    ("CREATE SEQUENCE d INCREMENT -1 AS smallint", "CREATE SEQUENCE"),
+    ("SELECT nextval('d')", "row -1"),
+    ("SELECT setval('d', -32768)", "row -32768"),
+    ("SELECT nextval('d')", "error 2200H"),
+    ("CREATE SEQUENCE e MAXVALUE 0", "error 22023"),
+    (
+        "SELECT sequence_name, data_type, start_value, minimum_value, maximum_value, \
+                 increment, cycle_option FROM information_schema.sequences ORDER BY 1",
+        "row d|smallint|-1|-32768|-1|-1|NO",
+    ),
+    ("SELECT relkind FROM pg_class WHERE relname = 'z'", "row S"),
+    (
+        "SELECT seqmin, seqmax, seqcycle FROM pg_sequence WHERE seqrelid = 'z'::regclass",
+        "row -3|-2|t",
+    ),
+    ("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'", "row 0"),
+];
+
 #[test]
 fn numbers_are_counted_and_never_given_twice() {
     let place = Place::new();
     let (mut client, mut other) = (place.client(), place.client());
-    checked(
-        &mut client,
-        &[
-            ("SELECT nextval('s')", "error 42P01"),
-            ("CREATE SEQUENCE s", "CREATE SEQUENCE"),
-            ("CREATE SEQUENCE s", "error 42P07"),
-            ("CREATE SEQUENCE IF NOT EXISTS s", "CREATE SEQUENCE"),
-            ("SELECT currval('s')", "error 55000"),
-            ("SELECT lastval()", "error 55000"),
-            ("SELECT nextval('s')", "row 1"),
-            ("SELECT nextval('public.s'::regclass)", "row 2"),
-            ("SELECT currval('s'), lastval()", "row 2|2"),
-            ("SELECT last_value, is_called FROM s", "row 2|t"),
-            ("BEGIN", "BEGIN"),
-            ("SELECT nextval('s')", "row 3"),
-            ("ROLLBACK", "ROLLBACK"),
-            ("SELECT nextval('s')", "row 4"),
-            ("SELECT setval('s', 10)", "row 10"),
-            ("SELECT currval('s')", "row 10"),
-            ("SELECT nextval('s')", "row 11"),
-            ("SELECT setval('s', 7, false)", "row 7"),
-            ("SELECT currval('s')", "row 11"),
-            ("SELECT nextval('s')", "row 7"),
-            ("SELECT setval('s', 0)", "error 22003"),
-            (
-                "SELECT array_agg(x) FROM (SELECT nextval('s') AS x FROM generate_series(1, 3)) y",
-                "row {8,9,10}",
-            ),
-            ("SELECT x = x AND x < 12 FROM (SELECT nextval('s') AS x) y WHERE x > 10", "row t"),
-            ("WITH y AS (SELECT nextval('s') AS x) SELECT a.x - b.x FROM y a, y b", "row 0"),
-            ("SELECT nextval('s')", "row 13"),
-            ("BEGIN READ ONLY", "BEGIN"),
-            ("SELECT nextval('s')", "error 25006"),
-            ("ROLLBACK", "ROLLBACK"),
-            ("INSERT INTO s VALUES (1, 1, true)", "error 42809"),
-            ("DROP TABLE s", "error 42809"),
-            ("CREATE VIEW v AS SELECT nextval('s') AS x", "error 0A000"),
-        ],
-    );
+    checked(&mut client, COUNTED);
     let of_other = [("SELECT currval('s')", "error 55000"), ("SELECT nextval('s')", "row 14")];
     checked(&mut other, &of_other);
-    checked(
-        &mut client,
-        &[
-            ("SELECT currval('s')", "row 13"),
-            ("DISCARD ALL", "DISCARD ALL"),
-            ("SELECT currval('s')", "error 55000"),
-            ("ALTER SEQUENCE s RESTART WITH 50 INCREMENT BY 5", "ALTER SEQUENCE"),
-            ("SELECT nextval('s')", "row 50"),
-            ("SELECT nextval('s')", "row 55"),
-            ("ALTER SEQUENCE s RENAME TO z", "ALTER SEQUENCE"),
-            ("SELECT nextval('z')", "row 60"),
-            ("DROP SEQUENCE z", "DROP SEQUENCE"),
-            ("SELECT lastval()", "error 55000"),
-            ("DROP SEQUENCE z", "error 42P01"),
-            ("DROP SEQUENCE IF EXISTS z", "DROP SEQUENCE"),
-            // A new one of the same name knows nothing of the old one.
-            ("CREATE SEQUENCE z START -3 MINVALUE -3 MAXVALUE -2 CYCLE", "CREATE SEQUENCE"),
-            ("SELECT nextval('z')", "row -3"),
-            ("SELECT nextval('z')", "row -2"),
-            ("SELECT nextval('z')", "row -3"),
-            ("CREATE SEQUENCE d INCREMENT -1 AS smallint", "CREATE SEQUENCE"),
-            ("SELECT nextval('d')", "row -1"),
-            ("SELECT setval('d', -32768)", "row -32768"),
-            ("SELECT nextval('d')", "error 2200H"),
-            ("CREATE SEQUENCE e MAXVALUE 0", "error 22023"),
-            (
-                "SELECT sequence_name, data_type, start_value, minimum_value, maximum_value, \
-                 increment, cycle_option FROM information_schema.sequences ORDER BY 1",
-                "row d|smallint|-1|-32768|-1|-1|NO",
-            ),
-            ("SELECT relkind FROM pg_class WHERE relname = 'z'", "row S"),
-            (
-                "SELECT seqmin, seqmax, seqcycle FROM pg_sequence WHERE seqrelid = 'z'::regclass",
-                "row -3|-2|t",
-            ),
-            (
-                "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'",
-                "row 0",
-            ),
-        ],
-    );
+    checked(&mut client, CHANGED);
 }
 
 #[test]

@@ -99,11 +99,12 @@ impl Connection {
     /// Returns the indexes of a table's keys, in their order. A key that is the row's number has
     /// none.
     fn keys_of(&self, table: &str) -> Result<Vec<KeyIndex>, Error> {
-        const KEYS: &str = "SELECT name, coalesce((SELECT rowid FROM sqlite_schema s WHERE s.name = l.name), 0), \
-                            (SELECT group_concat('\"' || replace(x.name, '\"', '\"\"') || '\"' || \
-                            iif(x.desc, ' DESC', '') || iif(x.coll <> 'BINARY', ' COLLATE ' || x.coll, ''), ', ' \
-                            ORDER BY x.seqno) FROM pragma_index_xinfo(l.name) x WHERE x.key) \
-                            FROM pragma_index_list(?1) l WHERE origin IN ('u', 'pk') ORDER BY seq DESC";
+        const KEYS: &str = "SELECT name, coalesce((SELECT rowid FROM sqlite_schema s WHERE s.name \
+                            = l.name), 0), (SELECT group_concat('\"' || replace(x.name, '\"', \
+                            '\"\"') || '\"' || iif(x.desc, ' DESC', '') || iif(x.coll <> 'BINARY', \
+                            ' COLLATE ' || x.coll, ''), ', ' ORDER BY x.seqno) FROM \
+                            pragma_index_xinfo(l.name) x WHERE x.key) FROM pragma_index_list(?1) l \
+                            WHERE origin IN ('u', 'pk') ORDER BY seq DESC";
         let mut run = self.statement(KEYS)?.start();
         run.bind(1, Value::from(table))?;
         let mut all = Vec::new();

@@ -4,21 +4,14 @@ use super::Relation;
 
 pub(super) const RELATIONS: &[Relation] = &[
     (
-        "refrain_schema",
-        "oid oid, name text",
-        "SELECT CAST(rowid + 16384 AS INTEGER), substr(name, 1, length(name) - 1) FROM \
-         sqlite_schema WHERE type = 'table' AND instr(sql, '/*refrain schema*/')",
-    ),
-    (
         "refrain_object",
         "oid oid, type text, name text, table_name text, sql text, full text, schema text, \
          namespace oid",
-        "SELECT CAST(s.rowid + 16384 AS INTEGER), type, iif(p.oid, substr(s.name, \
-         instr(s.name, '.') + 1), s.name), tbl_name, sql, +s.name, coalesce(p.name, 'public'), \
-         coalesce(p.oid, 2200) FROM sqlite_schema s LEFT JOIN refrain_schema p ON p.name = \
-         substr(s.name, 1, instr(s.name, '.') - 1) AND instr(s.name, '.') WHERE type IN \
-         ('table', 'view', 'index') AND sql IS NOT NULL AND s.name NOT LIKE 'sqlite\\_%' ESCAPE \
-         '\\' AND NOT instr(sql, '/*refrain sequence ') AND NOT instr(sql, '/*refrain schema*/')",
+        "SELECT CAST(rowid + 16384 AS INTEGER), type, refrain_own_name(name), tbl_name, sql, \
+         +name, refrain_schema(name), refrain_namespace(refrain_schema(name)) FROM sqlite_schema \
+         WHERE type IN ('table', 'view', 'index') AND sql IS NOT NULL AND name NOT LIKE \
+         'sqlite\\_%' ESCAPE '\\' AND NOT instr(sql, '/*refrain sequence ') AND NOT instr(sql, \
+         '/*refrain schema*/')",
     ),
     (
         "refrain_column",
@@ -46,18 +39,19 @@ pub(super) const RELATIONS: &[Relation] = &[
          = k.value COLLATE NOCASE) ELSE (SELECT json_group_array(c.attnum ORDER BY c.primary_key) \
          FROM refrain_column c WHERE c.attrelid = t.oid AND c.primary_key) END, j.value ->> 6, \
          j.value ->> 7, j.value ->> 8, j.value ->> 9, replace(j.value ->> 10, char(1), \
-         coalesce((SELECT group_concat(refrain_identifier(c.attname), ', ' ORDER BY \
-         c.primary_key) FROM refrain_column c WHERE c.attrelid = t.oid AND c.primary_key), '')), \
-         j.value ->> 11, CASE WHEN j.value ->> 3 IN ('p', 'u') THEN 200000000 + o.oid * 1000 + \
-         j.key END, o.schema, o.namespace FROM refrain_object o, json_each(refrain_constraints(o.sql, o.name)) j LEFT \
-         JOIN refrain_object t ON t.type = 'table' AND t.full = j.value ->> 4 COLLATE NOCASE \
-         WHERE o.type = 'table' UNION ALL SELECT 100000000 + i.oid * 1000 + 999, t.oid, t.name, \
-         i.name, 'UNIQUE', 'u', (SELECT json_group_array(x.name) FROM pragma_index_info(i.full) \
-         x), (SELECT json_group_array(x.cid + 1) FROM pragma_index_info(i.full) x), NULL, NULL, \
-         'a', 'a', 0, 0, 'UNIQUE (' || (SELECT group_concat(refrain_identifier(x.name), ', ') \
-         FROM pragma_index_info(i.full) x) || ')', '', i.oid, t.schema, t.namespace FROM refrain_object i, \
-         refrain_object t WHERE i.type = 'index' AND t.type = 'table' AND t.full = i.table_name \
-         COLLATE NOCASE AND instr(i.sql, '/*refrain constraint*/')",
+         coalesce((SELECT group_concat(refrain_identifier(c.attname), ', ' ORDER BY c.primary_key) \
+         FROM refrain_column c WHERE c.attrelid = t.oid AND c.primary_key), '')), j.value ->> 11, \
+         CASE WHEN j.value ->> 3 IN ('p', 'u') THEN 200000000 + o.oid * 1000 + j.key END, \
+         o.schema, o.namespace FROM refrain_object o, json_each(refrain_constraints(o.sql, \
+         o.name)) j LEFT JOIN refrain_object t ON t.type = 'table' AND t.full = j.value ->> 4 \
+         COLLATE NOCASE WHERE o.type = 'table' UNION ALL SELECT 100000000 + i.oid * 1000 + 999, \
+         t.oid, t.name, i.name, 'UNIQUE', 'u', (SELECT json_group_array(x.name) FROM \
+         pragma_index_info(i.full) x), (SELECT json_group_array(x.cid + 1) FROM \
+         pragma_index_info(i.full) x), NULL, NULL, 'a', 'a', 0, 0, 'UNIQUE (' || (SELECT \
+         group_concat(refrain_identifier(x.name), ', ') FROM pragma_index_info(i.full) x) || ')', \
+         '', i.oid, t.schema, t.namespace FROM refrain_object i, refrain_object t WHERE i.type = \
+         'index' AND t.type = 'table' AND t.full = i.table_name COLLATE NOCASE AND instr(i.sql, \
+         '/*refrain constraint*/')",
     ),
     (
         "refrain_index",
@@ -67,21 +61,21 @@ pub(super) const RELATIONS: &[Relation] = &[
         "SELECT oid, table_oid, table_name, name, is_unique, is_primary, indkey, indoption, \
          elements, list, condition, 'CREATE ' || iif(is_unique, 'UNIQUE ', '') || 'INDEX ' || \
          refrain_identifier(name) || ' ON ' || refrain_identifier(schema) || '.' || \
-         refrain_identifier(table_name) || ' USING \
-         btree (' || list || ')' || coalesce(' WHERE ' || condition, ''), schema, namespace FROM (SELECT index_oid \
-         AS oid, table_oid, table_name, name, 1 AS is_unique, contype = 'p' AS is_primary, conkey \
-         AS indkey, (SELECT json_group_array(0) FROM json_each(conkey)) AS indoption, (SELECT \
+         refrain_identifier(table_name) || ' USING btree (' || list || ')' || coalesce(' WHERE ' \
+         || condition, ''), schema, namespace FROM (SELECT index_oid AS oid, table_oid, \
+         table_name, name, 1 AS is_unique, contype = 'p' AS is_primary, conkey AS indkey, (SELECT \
+         json_group_array(0) FROM json_each(conkey)) AS indoption, (SELECT \
          json_group_array(refrain_identifier(k.value) ORDER BY k.key) FROM json_each(columns) k) \
          AS elements, (SELECT group_concat(refrain_identifier(k.value), ', ' ORDER BY k.key) FROM \
-         json_each(columns) k) AS list, NULL AS condition, schema, namespace FROM refrain_constraint WHERE index_oid \
-         >= 200000000 UNION ALL SELECT i.oid, t.oid, t.name, i.name, l.\"unique\", 0, (SELECT \
-         json_group_array(iif(x.cid < 0, 0, x.cid + 1) ORDER BY x.seqno) FROM \
-         pragma_index_xinfo(i.full) x WHERE x.key), (SELECT json_group_array(iif(x.desc, 3, 0) \
-         ORDER BY x.seqno) FROM pragma_index_xinfo(i.full) x WHERE x.key), \
-         refrain_index_parts(i.sql) -> 2, refrain_index_parts(i.sql) ->> 0, \
-         refrain_index_parts(i.sql) ->> 1, t.schema, t.namespace FROM refrain_object t, refrain_object i, \
-         pragma_index_list(t.full) l WHERE t.type = 'table' AND i.type = 'index' AND i.table_name \
-         = t.full COLLATE NOCASE AND l.name = i.full)",
+         json_each(columns) k) AS list, NULL AS condition, schema, namespace FROM \
+         refrain_constraint WHERE index_oid >= 200000000 UNION ALL SELECT i.oid, t.oid, t.name, \
+         i.name, l.\"unique\", 0, (SELECT json_group_array(iif(x.cid < 0, 0, x.cid + 1) ORDER BY \
+         x.seqno) FROM pragma_index_xinfo(i.full) x WHERE x.key), (SELECT \
+         json_group_array(iif(x.desc, 3, 0) ORDER BY x.seqno) FROM pragma_index_xinfo(i.full) x \
+         WHERE x.key), refrain_index_parts(i.sql) -> 2, refrain_index_parts(i.sql) ->> 0, \
+         refrain_index_parts(i.sql) ->> 1, t.schema, t.namespace FROM refrain_object t, \
+         refrain_object i, pragma_index_list(t.full) l WHERE t.type = 'table' AND i.type = 'index' \
+         AND i.table_name = t.full COLLATE NOCASE AND l.name = i.full)",
     ),
     (
         "refrain_sequence",
@@ -93,15 +87,13 @@ pub(super) const RELATIONS: &[Relation] = &[
          32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END, 1, 0, o.full || '_' || \
          c.attname || '_seq', o.schema, o.namespace, o.full FROM refrain_column c, \
          refrain_object o WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', 'd') UNION ALL \
-         SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', iif(p.oid, \
-         substr(q.name, instr(q.name, '.') + 1), q.name), q.v ->> 1, \
-         q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> 6, q.name, \
-         coalesce(p.name, 'public'), coalesce(p.oid, 2200), t.full FROM (SELECT CAST(rowid + 16384 \
-         AS INTEGER) AS oid, +name AS name, refrain_sequence(sql) AS v FROM sqlite_schema WHERE \
-         type = 'table' AND instr(sql, '/*refrain sequence ')) q LEFT JOIN refrain_schema p ON \
-         p.name = substr(q.name, 1, instr(q.name, '.') - 1) AND instr(q.name, '.') LEFT JOIN \
-         refrain_object t ON t.type = 'table' AND t.full = q.v ->> 7 LEFT JOIN refrain_column c ON c.attrelid = t.oid \
-         AND c.attname = q.v ->> 8",
+         SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', \
+         refrain_own_name(q.name), q.v ->> 1, q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> \
+         6, q.name, refrain_schema(q.name), refrain_namespace(refrain_schema(q.name)), t.full \
+         FROM (SELECT CAST(rowid + 16384 AS INTEGER) AS oid, +name AS name, \
+         refrain_sequence(sql) AS v FROM sqlite_schema WHERE type = 'table' AND instr(sql, \
+         '/*refrain sequence ')) q LEFT JOIN refrain_object t ON t.type = 'table' AND t.full = \
+         q.v ->> 7 LEFT JOIN refrain_column c ON c.attrelid = t.oid AND c.attname = q.v ->> 8",
     ),
     (
         "refrain_views",
@@ -120,12 +112,12 @@ pub(super) const RELATIONS: &[Relation] = &[
         "refrain_regclass",
         "oid oid, name text, shown text",
         "SELECT oid, full, iif(schema = 'public', '', refrain_identifier(schema) || '.') || \
-         refrain_identifier(name) FROM refrain_relation UNION ALL SELECT column1, column2, column2 FROM (VALUES \
-         (1259, 'pg_class'), (1249, 'pg_attribute'), (1247, 'pg_type'), (1255, 'pg_proc'), (2604, \
-         'pg_attrdef'), (2606, 'pg_constraint'), (2609, 'pg_description'), (2610, 'pg_index'), \
-         (2615, 'pg_namespace'), (2618, 'pg_rewrite'), (2620, 'pg_trigger'), (1260, 'pg_authid'), \
-         (1262, 'pg_database'), (1213, 'pg_tablespace'), (3079, 'pg_extension'), (3456, \
-         'pg_collation'), (3501, 'pg_enum'))",
+         refrain_identifier(name) FROM refrain_relation UNION ALL SELECT column1, column2, column2 \
+         FROM (VALUES (1259, 'pg_class'), (1249, 'pg_attribute'), (1247, 'pg_type'), (1255, \
+         'pg_proc'), (2604, 'pg_attrdef'), (2606, 'pg_constraint'), (2609, 'pg_description'), \
+         (2610, 'pg_index'), (2615, 'pg_namespace'), (2618, 'pg_rewrite'), (2620, 'pg_trigger'), \
+         (1260, 'pg_authid'), (1262, 'pg_database'), (1213, 'pg_tablespace'), (3079, \
+         'pg_extension'), (3456, 'pg_collation'), (3501, 'pg_enum'))",
     ),
     (
         "refrain_type",
@@ -133,13 +125,13 @@ pub(super) const RELATIONS: &[Relation] = &[
          bool, typalign text, typstorage text, typcollation oid",
         "SELECT value ->> 0, value ->> 2, value ->> 1, value ->> 3, value ->> 4, CASE WHEN value \
          ->> 3 AND value ->> 0 <> 19 THEN 'A' WHEN value ->> 0 = 16 THEN 'B' WHEN value ->> 0 IN \
-         (20, 21, 23, 26, 24, 2202, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN (19, \
-         25, 1042, 1043) THEN 'S' WHEN value ->> 0 IN (1082, 1083, 1114, 1184) THEN 'D' WHEN \
+         (20, 21, 23, 26, 24, 2202, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN \
+         (19, 25, 1042, 1043) THEN 'S' WHEN value ->> 0 IN (1082, 1083, 1114, 1184) THEN 'D' WHEN \
          value ->> 0 = 705 THEN 'X' WHEN value ->> 0 = 2278 THEN 'P' WHEN value ->> 0 = 18 THEN \
          'Z' ELSE 'U' END, value ->> 1 IN (1, 2, 4, 8), CASE value ->> 1 WHEN 1 THEN 'c' WHEN 2 \
-         THEN 's' WHEN 8 THEN 'd' ELSE iif(value ->> 0 IN (18, 19, 705, 2950), 'c', 'i') END, \
-         CASE WHEN value ->> 1 = -1 THEN iif(value ->> 0 = 1700, 'm', 'x') ELSE 'p' END, CASE \
-         WHEN value ->> 0 IN (25, 1042, 1043, 1009, 1014, 1015) THEN 100 WHEN value ->> 0 IN (19, \
-         1003) THEN 950 ELSE 0 END FROM json_each(refrain_types())",
+         THEN 's' WHEN 8 THEN 'd' ELSE iif(value ->> 0 IN (18, 19, 705, 2950), 'c', 'i') END, CASE \
+         WHEN value ->> 1 = -1 THEN iif(value ->> 0 = 1700, 'm', 'x') ELSE 'p' END, CASE WHEN \
+         value ->> 0 IN (25, 1042, 1043, 1009, 1014, 1015) THEN 100 WHEN value ->> 0 IN (19, 1003) \
+         THEN 950 ELSE 0 END FROM json_each(refrain_types())",
     ),
 ];

@@ -84,12 +84,13 @@ pub(super) const RELATIONS: &[Relation] = &[
         "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog \
          name, table_schema name, table_name name, constraint_type varchar, is_deferrable \
          varchar, initially_deferred varchar, enforced varchar, nulls_distinct varchar",
-        "SELECT current_database(), schema, name, current_database(), schema, table_name, \
-         kind, iif(is_deferrable, 'YES', 'NO'), iif(is_deferred, 'YES', 'NO'), 'YES', iif(kind = \
+        "SELECT current_database(), schema, name, current_database(), schema, table_name, kind, \
+         iif(is_deferrable, 'YES', 'NO'), iif(is_deferred, 'YES', 'NO'), 'YES', iif(kind = \
          'UNIQUE', 'YES', NULL) FROM refrain_constraint UNION ALL SELECT current_database(), \
          o.schema, o.namespace || '_' || o.oid || '_' || c.attnum || '_not_null', \
-         current_database(), o.schema, o.name, 'CHECK', 'NO', 'NO', 'YES', NULL FROM refrain_column c, refrain_object \
-         o WHERE o.oid = c.attrelid AND o.type = 'table' AND c.attnotnull",
+         current_database(), o.schema, o.name, 'CHECK', 'NO', 'NO', 'YES', NULL FROM \
+         refrain_column c, refrain_object o WHERE o.oid = c.attrelid AND o.type = 'table' AND \
+         c.attnotnull",
     ),
     (
         "information_schema_key_column_usage",
@@ -116,20 +117,20 @@ pub(super) const RELATIONS: &[Relation] = &[
          unique_constraint_catalog name, unique_constraint_schema name, unique_constraint_name \
          name, match_option varchar, update_rule varchar, delete_rule varchar",
         "SELECT current_database(), k.schema, k.name, current_database(), (SELECT t.schema FROM \
-         refrain_object t WHERE t.oid = k.target_oid), (SELECT i.name FROM refrain_index i WHERE i.table_oid = k.target_oid AND i.is_unique AND \
-         i.indkey = k.confkey LIMIT 1), 'NONE', CASE k.on_update WHEN 'a' THEN 'NO ACTION' WHEN \
-         'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'SET DEFAULT' \
-         END, CASE k.on_delete WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN \
-         'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'SET DEFAULT' END FROM refrain_constraint k \
-         WHERE k.contype = 'f'",
+         refrain_object t WHERE t.oid = k.target_oid), (SELECT i.name FROM refrain_index i WHERE \
+         i.table_oid = k.target_oid AND i.is_unique AND i.indkey = k.confkey LIMIT 1), 'NONE', \
+         CASE k.on_update WHEN 'a' THEN 'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN \
+         'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'SET DEFAULT' END, CASE k.on_delete WHEN 'a' THEN \
+         'NO ACTION' WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' \
+         ELSE 'SET DEFAULT' END FROM refrain_constraint k WHERE k.contype = 'f'",
     ),
     (
         "information_schema_check_constraints",
         "constraint_catalog name, constraint_schema name, constraint_name name, check_clause \
          varchar",
-        "SELECT current_database(), schema, name, condition FROM refrain_constraint WHERE \
-         contype = 'c' UNION ALL SELECT current_database(), o.schema, o.namespace || '_' || o.oid || '_' || \
-         c.attnum || '_not_null', c.attname || ' IS NOT NULL' FROM refrain_column c, \
+        "SELECT current_database(), schema, name, condition FROM refrain_constraint WHERE contype \
+         = 'c' UNION ALL SELECT current_database(), o.schema, o.namespace || '_' || o.oid || '_' \
+         || c.attnum || '_not_null', c.attname || ' IS NOT NULL' FROM refrain_column c, \
          refrain_object o WHERE o.oid = c.attrelid AND o.type = 'table' AND c.attnotnull",
     ),
 ];

@@ -7,8 +7,9 @@ pub(super) const RELATIONS: &[Relation] = &[
         "pg_namespace",
         "oid oid, nspname name, nspowner oid, nspacl _aclitem",
         "SELECT column1, column2, 10, NULL FROM (VALUES (11, 'pg_catalog'), (99, 'pg_toast'), \
-         (2200, 'public'), (13000, 'information_schema')) UNION ALL SELECT oid, name, 10, NULL \
-         FROM refrain_schema",
+         (2200, 'public'), (13000, 'information_schema')) UNION ALL SELECT \
+         refrain_namespace(rtrim(name, '.')), rtrim(name, '.'), 10, NULL FROM sqlite_schema WHERE \
+         type = 'table' AND instr(sql, '/*refrain schema*/')",
     ),
     (
         "pg_class",

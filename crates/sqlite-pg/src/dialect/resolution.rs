@@ -1,0 +1,89 @@
+//! The function of a table that accepts some arguments.
+
+use crate::failure::Failure;
+use crate::types::Type;
+
+use super::catalog_functions::FunctionRow;
+use super::coerce::{Wanted, is_implicit};
+use super::value::Expr;
+use super::{Translator, hints};
+
+/// Functions that are computed ahead where they are of constants: those that PostgreSQL does
+/// (`provolatile` is `i`), but for what may take longer than its arguments are long.
+const FOLDED: &[&str] = &[
+    "abs",
+    "ceil",
+    "ceiling",
+    "char_length",
+    "character_length",
+    "floor",
+    "left",
+    "length",
+    "lower",
+    "mod",
+    "octet_length",
+    "reverse",
+    "right",
+    "round",
+    "substr",
+    "substring",
+    "trunc",
+    "upper",
+];
+
+/// Functions that compute with `numeric` if an argument is a numeric.
+const NUMERIC_TOO: &[&str] =
+    &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
+
+impl Translator<'_> {
+    /// Calls the function of the table that accepts these arguments.
+    pub(super) fn resolved(
+        &mut self,
+        table: &[FunctionRow],
+        function: &str,
+        arguments: Vec<Expr>,
+    ) -> Result<Expr, Failure> {
+        let number = |expr: &Expr| expr.is() == Some(Type::Numeric);
+        if NUMERIC_TOO.contains(&function) && arguments.iter().any(number) {
+            return Err(hints::refuse("numeric"));
+        }
+        let of_name =
+            || table.iter().filter(|row| row.0 == function && row.1.len() == arguments.len());
+        let exact = |row: &&FunctionRow| {
+            row.1.iter().zip(&arguments).all(|(to, expr)| expr.is().is_none_or(|is| is == *to))
+        };
+        let fits = |row: &&FunctionRow| {
+            row.1
+                .iter()
+                .zip(&arguments)
+                .all(|(to, expr)| expr.is().is_none_or(|is| is_implicit(is, *to)))
+        };
+        let Some(row) = of_name().find(exact).or_else(|| of_name().find(fits)) else {
+            return Err(no_function(function, &arguments));
+        };
+        let mut sql = row.3.to_owned();
+        let mut made = Vec::new();
+        for (place, (argument, to)) in arguments.into_iter().zip(row.1).enumerate() {
+            let argument = self.coerce(argument, *to, Wanted::Implicit)?;
+            sql = sql.replace(&format!("${}", place + 1), &format!("\u{1}{place}\u{1}"));
+            made.push(argument);
+        }
+        for (place, argument) in made.iter().enumerate() {
+            sql = sql.replace(&format!("\u{1}{place}\u{1}"), &argument.sql);
+        }
+        let parts: Vec<&Expr> = made.iter().collect();
+        if !FOLDED.contains(&function) {
+            return Ok(Expr::made(sql, row.2, &parts));
+        }
+        let made = Expr::pure(sql, row.2, &parts);
+        let constant = made.constant.clone();
+        Ok(self.folded(made, constant))
+    }
+}
+
+/// Returns 42883, with PostgreSQL's message.
+pub(super) fn no_function(function: &str, arguments: &[Expr]) -> Failure {
+    let types: Vec<&str> = arguments.iter().map(Expr::type_name).collect();
+    let message = format!("function {function}({}) does not exist", types.join(", "));
+    Failure::new("42883", message).hint(hints::function(function))
+}

@@ -1,0 +1,96 @@
+//! The names of relations, which have the names of their schemas in front.
+//!
+//! `app.t` is SQLite's table "app.t". Before a text is parsed, a name with a schema in front
+//! becomes one name; the translation then knows the table by this name, and by its own name as a
+//! qualifier.
+
+use refrain_grammar::protobuf::RangeVar;
+use refrain_sql::lex::{Lexer, Token, TokenKind};
+
+use crate::failure::Failure;
+use crate::sql_text::name_of;
+
+use super::value::name;
+use super::{Catalog, Translated, Translator, text_of};
+
+/// Words with which a statement begins that may name a table that is not there.
+const DEFINITIONS: &[&str] = &["create", "drop", "alter", "comment", "truncate"];
+
+/// Joins the names of schemas and of what is in them. None if the text has none.
+pub(super) fn joined(text: &str, catalog: &dyn Catalog) -> Option<String> {
+    if !text.contains('.') {
+        return None;
+    }
+    let schemas = catalog.schemas();
+    if schemas.is_empty() {
+        return None;
+    }
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let tokens: Vec<Token> = std::iter::from_fn(|| lexer.significant()).collect();
+    let first = tokens.first().map(|token| text_of(text, token).to_ascii_lowercase());
+    let defines = first.is_some_and(|first| DEFINITIONS.contains(&first.as_str()));
+    let is_name = |token: &Token| matches!(token.kind, TokenKind::Word | TokenKind::Quoted);
+    let called = |token: &Token| match token.kind {
+        TokenKind::Word => text_of(text, token).to_lowercase(),
+        _ => name_of(text, token),
+    };
+    let (mut made, mut at, mut place) = (String::new(), 0, 0);
+    while let Some(token) = tokens.get(place) {
+        place += 1;
+        let behind_dot = place > 1 && tokens[place - 2].kind == TokenKind::Dot;
+        let [dot, inside, ..] = &tokens[place..] else { continue };
+        if behind_dot || !is_name(token) || dot.kind != TokenKind::Dot || !is_name(inside) {
+            continue;
+        }
+        let schema = called(token);
+        let full = format!("{schema}.{}", called(inside));
+        // Otherwise the first name may be that of a table, and the second that of its column.
+        if schemas.contains(&schema) && (defines || catalog.is_taken(&full)) {
+            made.push_str(text.get(at..token.start as usize)?);
+            made.push_str(&name(&full));
+            at = inside.end as usize;
+            place += 2;
+        }
+    }
+    (at > 0).then(|| format!("{made}{}", text.get(at..).unwrap_or_default()))
+}
+
+impl Translator<'_> {
+    /// Returns the schema of a table and a dot, and the name without them.
+    pub(super) fn split<'n>(&self, called: &'n str) -> (&'n str, &'n str) {
+        let schema = called.split_once('.').map(|(schema, _)| schema);
+        match schema.filter(|schema| self.catalog.schemas().iter().any(|known| known == schema)) {
+            Some(schema) => called.split_at(schema.len() + 1),
+            None => ("", called),
+        }
+    }
+
+    /// Returns a name in the schema of a table.
+    pub(super) fn beside(&self, table: &str, called: &str) -> String {
+        let (schema, _) = self.split(table);
+        match called.starts_with(schema) {
+            true => called.to_owned(),
+            false => format!("{schema}{called}"),
+        }
+    }
+
+    /// Returns the name of a relation that is to be made.
+    pub(super) fn new_name(&self, relation: &RangeVar) -> Translated<String> {
+        if ["", "public", "main"].contains(&relation.schemaname.as_str()) {
+            return Ok(relation.relname.clone());
+        }
+        let message = format!("schema \"{}\" does not exist", relation.schemaname);
+        Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into())
+    }
+
+    /// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
+    pub(super) fn free_name(&self, wanted: &str) -> String {
+        let mut called = wanted.to_owned();
+        let mut number = 0;
+        while self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
+            number += 1;
+            called = format!("{wanted}{number}");
+        }
+        called
+    }
+}
