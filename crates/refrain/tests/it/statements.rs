@@ -161,7 +161,6 @@ fn overheard_misses(name: &'static str, [a, b]: [&str; 2]) -> Vec<String> {
     let proxy = proxy.pool("max_server_statements", "1").start();
     let mut session = proxy.open(database);
     session.ask(&[parse("a", a), parse("b", b), Msg::Sync]);
-    // By the end of this loop Refrain has also looked up the functions that the texts may call.
     for name in ["a", "b"].repeat(4) {
         session.ask(&uses(name));
     }
@@ -170,7 +169,11 @@ fn overheard_misses(name: &'static str, [a, b]: [&str; 2]) -> Vec<String> {
         assert!(session.ask(&uses(name)).error().is_none());
         sent.lock().unwrap().clone()
     };
-    ["a", "b", "a", "b"].iter().map(|name| said(name)).collect()
+    // Refrain looks up the functions that the texts may call, and whether they are reads. Each of
+    // its own questions has a Sync; so has what takes a round trip of its own, each time.
+    let is_alone = |said: &String| said.matches('S').count() == 1;
+    let mut rounds = (0..100).map(|_| ["a", "b", "a", "b"].map(&mut said));
+    rounds.find(|round| round.iter().all(is_alone)).expect("a round without questions").to_vec()
 }
 
 #[test]
