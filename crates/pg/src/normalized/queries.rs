@@ -254,7 +254,7 @@ impl NormalizedQueries {
             Stage::Ready { schema_version, .. } => schema_version == sight.schema_version,
             _ => false,
         };
-        let anew = aged || variant.reruns > 0;
+        let anew = aged || variant.reruns > 0 || variant.changes > 0;
         variant.stage = Stage::Due;
         self.fall_due(sight, place, plan, anew);
         Advice::Due
@@ -324,6 +324,7 @@ impl NormalizedQueries {
             // A variant without kept literals was counted as its normalized query already.
             worth: if plan.keeps() { u64::from(bounds.threshold - 1) } else { 0 },
             reruns: 0,
+            changes: 0,
             stage,
             comparison: normalized.comparison.clone(),
         };
@@ -584,5 +585,20 @@ mod tests {
         let why = Refused::Shape;
         it.normalized_queries.refuse(place, why, 1, Now(1));
         assert!(it.normalized_queries.take_due(None).is_none());
+    }
+
+    #[test]
+    fn changes_of_the_schema_count_apart_from_other_failures() {
+        let mut it = Fixture::new(BOUNDS);
+        it.learn("SELECT 1", false, BOUND);
+        let place = it.normalized_queries.due[0].place;
+        let variant = it.normalized_queries.at(place).unwrap();
+        let mut is_refused = |changed| {
+            variant.distrust(Refused::Server(*b"0A000"), changed, 1, Now(1));
+            matches!(variant.stage, Stage::Never { .. })
+        };
+        assert!(!(0..10).any(|_| is_refused(true)));
+        assert!(!is_refused(false) && !is_refused(false) && is_refused(false));
+        assert!(!(11..20).any(|_| is_refused(true)) && is_refused(true));
     }
 }

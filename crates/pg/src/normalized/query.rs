@@ -10,6 +10,12 @@ use crate::normalized::compare_times::{Draw, TimeComparison};
 use crate::normalized::stored::StoredLiteral;
 use crate::statements::of_core::CachedStatement;
 
+/// Number of successful reruns after which a variant is refused.
+const RERUNS_MAX: u32 = 3;
+/// The same number if the errors said that the schema has changed, so that all variants were
+/// verified again.
+pub(crate) const CHANGES_MAX: u32 = 20;
+
 /// Limits: how much is kept, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -172,8 +178,11 @@ pub(crate) struct Variant {
     pub(crate) seen: u64,
     /// The count of `seen` at which a server is asked.
     pub(crate) worth: u64,
-    /// Reruns that succeeded.
+    /// Times that the text failed prepared alone, with an error that did not say that the schema
+    /// has changed.
     pub(crate) reruns: u32,
+    /// The same, with such an error.
+    pub(crate) changes: u32,
     pub(crate) stage: Stage,
     pub(crate) comparison: TimeComparison,
 }
@@ -193,12 +202,17 @@ impl Variant {
     }
 
     /// Notes that the text failed prepared and not by the simple protocol. A server verifies the
-    /// variant again, until this has happened `most` times.
-    pub(crate) fn distrust(&mut self, why: Refused, most: u32, schema_version: u64, now: Now) {
-        self.reruns += 1;
-        self.stage = match self.reruns {
-            reruns if reruns < most => Stage::Counted,
-            _ => Stage::Never { why, schema_version, since: now },
+    /// variant again, until this has happened [`RERUNS_MAX`] times; [`CHANGES_MAX`] times if the
+    /// error said each time that the schema has `changed`.
+    pub(crate) fn distrust(&mut self, why: Refused, changed: bool, schema_version: u64, now: Now) {
+        let (count, most) = match changed {
+            true => (&mut self.changes, CHANGES_MAX),
+            false => (&mut self.reruns, RERUNS_MAX),
+        };
+        *count += 1;
+        self.stage = match *count < most {
+            true => Stage::Counted,
+            false => Stage::Never { why, schema_version, since: now },
         };
     }
 

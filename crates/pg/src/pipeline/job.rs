@@ -19,7 +19,7 @@ use crate::reads::queue::Asked;
 use crate::results::refresh::Refresh;
 use crate::settings::session::Settings;
 use crate::statements::registry::Registry;
-use crate::statements::statement::Statement;
+use crate::statements::statement::{Statement, is_stale};
 use crate::users::lookup::Lookup;
 
 /// OID of the type `interval`.
@@ -94,6 +94,8 @@ pub(crate) struct JobError {
     pub(crate) sqlstate: [u8; 5],
     /// Whether the error says nothing of the statement: something was locked, or ran out.
     pub(crate) passes: bool,
+    /// Whether the error says that the schema has changed.
+    pub(crate) changed: bool,
 }
 
 /// The verification of a normalized query: whether it may be prepared.
@@ -213,7 +215,8 @@ impl Job {
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
         // A text that fails as the client sent it says nothing of the normalized query.
         let passes = entry.statement == 0 && self.reads.is_none() || is_passing(fields);
-        self.refused = Some(JobError { statement: entry.statement, sqlstate, passes });
+        let changed = is_stale(fields);
+        self.refused = Some(JobError { statement: entry.statement, sqlstate, passes, changed });
     }
 }
 

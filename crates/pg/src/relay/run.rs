@@ -12,7 +12,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::{Place, Refused};
+use crate::normalized::query::{CHANGES_MAX, Place, Refused};
 use crate::normalized::run::{Again, Run};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
@@ -22,12 +22,6 @@ use crate::state::client::ClientSession;
 use crate::state::client::settings::ClientSettings;
 use crate::state::server::ServerSession;
 use crate::statements::statement::is_stale;
-
-/// Number of successful reruns after which a variant is refused.
-const RERUNS_MAX: u32 = 3;
-/// The same number if the errors said that the schema has changed, so that all variants were
-/// verified again.
-const CHANGES_MAX: u32 = 20;
 
 /// A text that has run without an error.
 pub(crate) struct Ran {
@@ -155,8 +149,8 @@ pub(crate) fn refutes(
         return false;
     }
     let pool = pipe.pool();
-    let again = pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
-    if again < CHANGES_MAX {
+    let changes = pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.changes);
+    if changes < CHANGES_MAX {
         // Other statements that were planned before the change may be refused as well. None of them
         // runs before it is verified again.
         pool.shared.protocol.schema_change();
@@ -186,8 +180,7 @@ pub(crate) fn ran(pipe: &mut Pipeline<'_>, ran: &Ran, took: u64) {
     if let Some(Again { sqlstate, changed }) = again {
         // The statement failed and the text did not: the cause is the preparing.
         if let Some(variant) = pool.protocol.normalized_queries.at(place) {
-            let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
-            variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
+            variant.distrust(Refused::Server(sqlstate), changed, schema_version, now);
         }
     } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
         pool.protocol.normalized_queries.refuse(place, why, schema_version, now);

@@ -44,8 +44,6 @@ use crate::step::{reads, refresh};
 /// transaction, and that has none compiled, which takes longer than most run. PostgreSQL 10 does
 /// not know that setting.
 const LIMITS: &[u8] = include_bytes!("limits.sql");
-/// Number of errors of a verified statement after which its variant is refused.
-const REFUSALS_MAX: u32 = 3;
 
 impl Step<'_, '_> {
     /// Puts a job in the pool's line, if a normalized query is to be verified, a statement may be a
@@ -292,7 +290,8 @@ fn conclude(shared: &SharedPart, pool: &mut Pool, job: &mut Job, now: Now) {
     let given = job.gives.iter().find(|(id, _)| *id == refusal.statement);
     if let Some(variant) = given.and_then(|(_, place)| pool.protocol.normalized_queries.at(*place))
     {
-        variant.distrust(Refused::Server(refusal.sqlstate), REFUSALS_MAX, schema_version, now);
+        let why = Refused::Server(refusal.sqlstate);
+        variant.distrust(why, refusal.changed, schema_version, now);
     }
 }
 
