@@ -38,7 +38,9 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Returns the time since the peer of a TCP socket has last acknowledged anything, if it owes an
-/// acknowledgement of bytes that were sent more than once, or of a probe.
+/// acknowledgement of bytes that were sent more than once, or of several probes for room. The
+/// kernel ends a connection without bytes to send by itself (`tcp_keepcnt`), and a single probe may
+/// get lost.
 pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<Duration> {
     // SAFETY: the structure has integers alone, of which zeroes are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -54,7 +56,8 @@ pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<Duration> {
         )
     };
     check(answer as isize).ok()?;
-    let owes = info.tcpi_retransmits > 0 || info.tcpi_probes > 0;
+    let has_bytes = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0;
+    let owes = info.tcpi_retransmits > 0 || info.tcpi_probes > 1 && has_bytes;
     owes.then(|| Duration::from_millis(info.tcpi_last_ack_recv.into()))
 }
 

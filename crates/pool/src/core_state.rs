@@ -110,6 +110,16 @@ impl<P: Parts> CoreState<P> {
         }
     }
 
+    /// Whether a pool keeps servers at this core before any client comes.
+    pub(crate) fn is_kept(&mut self, id: PoolId) -> bool {
+        let (core, options) = (self.core, self.shared.options());
+        let Some(pool) = self.find_pool(id) else { return false };
+        core == Core(0)
+            && !pool.removed
+            && pool.shared.is_common
+            && options.kept_databases().any(|name| name == &*pool.shared.database)
+    }
+
     /// Notes that a client may be idle for too long after this time.
     pub fn look_for_idle_within(&mut self, timeout: Duration, now: Now) {
         self.idle_due = self.idle_due.min(now.after(timeout));

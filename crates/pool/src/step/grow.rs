@@ -37,7 +37,7 @@ impl<P: Protocol> Step<'_, P> {
         if wanted == 0 || pool.choice.paused || pool.removed {
             return;
         }
-        if !pool.idle().is_empty() {
+        if self.are_stale(id) {
             self.ask_idle(id);
         }
         let pool = self.engine.core_state.pool(id);

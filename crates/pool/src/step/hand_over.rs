@@ -1,7 +1,7 @@
 //! Handing servers over: a core whose client waits gets an idle server of another core.
 
 use crate::connections::Connection;
-use crate::engine::Step;
+use crate::engine::{Engine, Step};
 use crate::event::Action;
 use crate::ids::{Conn, Core, PoolId};
 use crate::protocol::Protocol;
@@ -53,7 +53,16 @@ impl<P: Protocol> Step<'_, P> {
             pool.asking.push((core, since));
             return self.ask_idle(id);
         }
-        match pool.take_coldest(|server| self.ports.queued(server) == 0) {
+        let delay = pool.settings.options.server_check_delay.filter(|_| P::ASKS);
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        // The coldest may have been idle for too long even if the last was not.
+        let is_fresh = |server: Conn| match (delay, connections.get(server)) {
+            (Some(delay), Connection::Server(server)) => server.since.after(delay) > self.now,
+            _ => true,
+        };
+        let may_go = |server| self.ports.queued(server) == 0 && is_fresh(server);
+        let pool = core_state.pool(id);
+        match pool.take_coldest(may_go) {
             Some(server) => self.hand_over(server, core),
             None => {
                 pool.asking.retain(|(other, _)| *other != core);

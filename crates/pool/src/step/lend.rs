@@ -27,8 +27,9 @@ impl<P: Protocol> Step<'_, P> {
             }
             self.engine.core_state.pool_in_use(id).leave_idle(server);
         }
-        let pool = self.engine.core_state.pool_in_use(id);
-        if pool.choice.marked
+        let is_marked = self.engine.core_state.pool_in_use(id).choice.marked;
+        if is_marked
+            && !self.are_stale(id)
             && let Some(server) = self.pick(id, conn)
         {
             self.link(conn, server);

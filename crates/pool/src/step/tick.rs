@@ -314,7 +314,8 @@ impl<P: Protocol> Step<'_, P> {
         }
         let longest = first.map_or(0, |client| now.since(client.waiting));
         let serves = !leaves && !pool.choice.paused && !pool.removed;
-        let is_at_limit = serves && pool.connecting == 0 && pool.retry <= now;
+        let is_trying = pool.connecting > 0 || pool.asked > 0;
+        let is_at_limit = serves && !is_trying && pool.retry <= now;
         let seen = (pool.waiting(), Duration::from_micros(longest), is_at_limit);
         let options = &pool.settings.options;
         match pool.crowd.tick(&pool.shared.crowd, now, seen) {
