@@ -215,7 +215,7 @@ impl Step<'_, '_> {
         }
         let server = &shared.settings().server;
         let own = server.user.as_deref() == Some(&*user);
-        if own && shared.protocol.learns(authenticated.secret()) {
+        if own && shared.protocol.learns(authenticated.secret(), &user) {
             let is_other = shared.protocol.learn_secret(authenticated.secret());
             if is_other {
                 shared.login_changes();

@@ -91,13 +91,16 @@ impl PoolSharedPart {
         }
     }
 
-    /// Whether a secret that a client of the servers' own user has proved serves at the servers
-    /// better than the configured one. A hash serves at those alone that ask for MD5.
-    pub(crate) fn learns(&self, secret: &Secret) -> bool {
-        match lock(&self.login).configured {
-            Secret::None => !matches!(secret, Secret::None),
-            Secret::Md5(_) => matches!(secret, Secret::Password(_)),
-            Secret::Password(_) | Secret::Scram(_) => false,
+    /// Whether a secret that a client has proved, who has the name of the servers' own `user`,
+    /// serves at the servers better than the configured one. A hash serves at those alone that ask
+    /// for MD5, and its password at all. The client's own password may be another.
+    pub(crate) fn learns(&self, secret: &Secret, user: &str) -> bool {
+        match (&lock(&self.login).configured, secret) {
+            (Secret::None, secret) => !matches!(secret, Secret::None),
+            (Secret::Md5(hash), Secret::Password(password)) => {
+                Md5Hash::of(password, user).bytes() == hash.bytes()
+            }
+            (Secret::Md5(_) | Secret::Password(_) | Secret::Scram(_), _) => false,
         }
     }
 
@@ -121,7 +124,8 @@ impl PoolSharedPart {
         let mut login = lock(&self.login);
         let forgets = login.learned && login.version == version;
         if forgets {
-            login.refused = Some(std::mem::replace(&mut login.secret, Secret::None));
+            let configured = login.configured.clone();
+            login.refused = Some(std::mem::replace(&mut login.secret, configured));
             login.learned = false;
         }
         forgets
