@@ -88,14 +88,16 @@ pub(super) fn verify(
     let mut signed = end;
     let mut below = 0;
     loop {
-        if let Some(root) = trusted.iter().find(|root| has_signed(root, signed, algorithms)) {
-            return is_in_time(root, now);
+        // An authority that was renewed has two certificates with one name and key.
+        let roots = trusted.iter().filter(|root| has_signed(root, signed, algorithms));
+        let mut in_time = roots.filter(|root| !restricts_names(root)).map(|it| is_in_time(it, now));
+        if let Some(first) = in_time.next() {
+            return in_time.fold(first, Result::or);
         }
-        let next = between.iter().position(|it| has_signed(it, signed, algorithms));
+        let next = between
+            .iter()
+            .position(|it| has_signed(it, signed, algorithms) && is_authority(it, below));
         let next = between.swap_remove(next.ok_or(CertificateError::UnknownIssuer)?);
-        if !is_authority(next, below) {
-            return Err(CertificateError::UnknownIssuer.into());
-        }
         is_in_time(next, now)?;
         (signed, below) = (next, below + 1);
     }
@@ -140,6 +142,13 @@ fn signature_algorithm(der: &[u8]) -> Option<&[u8]> {
     let (rest, _) = Any::from_der(certificate.data).ok()?;
     let (_, algorithm) = Any::from_der(rest).ok()?;
     Some(algorithm.data)
+}
+
+/// Whether an authority may sign for some names alone. Names of version 1 are not compared with
+/// these.
+fn restricts_names(der: &[u8]) -> bool {
+    X509Certificate::from_der(der)
+        .is_ok_and(|(_, certificate)| !matches!(certificate.name_constraints(), Ok(None)))
 }
 
 /// Whether a certificate is that of an authority that may sign, with so many authorities below it.
