@@ -81,16 +81,38 @@ fn rows_keep_the_default_with_which_their_column_was_added() {
         &mut client,
         &[
             (
-                "ALTER TABLE t ADD n INT NOT NULL DEFAULT -1, ADD w TEXT DEFAULT 'old'",
+                "ALTER TABLE t ADD n INT NOT NULL DEFAULT -1, ADD w TEXT DEFAULT 'old', ADD x INT",
                 "ALTER TABLE",
             ),
+            ("ALTER TABLE t ALTER x SET DEFAULT 5", "ALTER TABLE"),
             ("ALTER TABLE t ALTER n SET DEFAULT 1", "ALTER TABLE"),
             ("ALTER TABLE t ALTER w DROP DEFAULT", "ALTER TABLE"),
             ("INSERT INTO t (a) VALUES (3)", "INSERT 0 1"),
         ],
     );
-    let rows = client.query("SELECT n, w FROM t ORDER BY a");
-    assert_eq!(rows[1..4], ["row -1|old", "row -1|old", "row 1|null"]);
+    let rows = client.query("SELECT n, w, x FROM t ORDER BY a");
+    assert_eq!(rows[1..4], ["row -1|old|null", "row -1|old|null", "row 1|null|5"]);
+}
+
+/// New values of all rows would run the triggers of a table that SQLite's own tools have made.
+#[test]
+fn rows_are_not_written_anew_where_a_trigger_would_run() {
+    let place = Place::new();
+    place.natively(
+        "CREATE TABLE n (\"a\" INT, at TEXT);
+         CREATE TRIGGER g AFTER UPDATE ON n BEGIN UPDATE n SET at = 'now' WHERE a = new.a; END;
+         INSERT INTO n (a) VALUES (1)",
+    );
+    let mut client = place.client();
+    checked(
+        &mut client,
+        &[
+            ("ALTER TABLE n ALTER a SET DEFAULT 5", "error 0A000"),
+            ("ALTER TABLE n ADD b TIMESTAMPTZ DEFAULT now()", "error 0A000"),
+            ("ALTER TABLE n ADD b INT", "ALTER TABLE"),
+        ],
+    );
+    assert_eq!(client.query("SELECT a, at, b FROM n")[1], "row 1|null|null");
 }
 
 #[test]
