@@ -53,7 +53,7 @@ impl Translator<'_> {
             }
             // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
-            for (sequence, column) in self.catalog.owned_sequences(&relation.relname) {
+            for (sequence, column) in self.sequences_of(&relation.relname) {
                 if column == command.name {
                     let text = format!("DROP SEQUENCE {}", name(&sequence));
                     self.follow_ups.push(FollowUp::Statement(text));
@@ -129,6 +129,7 @@ impl Translator<'_> {
             after.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
             let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
             let refusal = hints::refuse("ALTER COLUMN");
+            self.is_permanent(&relation.relname, &refusal)?;
             let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
             after.push(FollowUp::Edit(Box::new(edit)));
         }

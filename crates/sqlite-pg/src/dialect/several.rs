@@ -79,7 +79,7 @@ impl Translator<'_> {
         let first = all.next().ok_or_else(hints::unknown)?;
         self.follow_ups.extend(all.map(|sql| FollowUp::Sqlite(format!("DELETE FROM {sql}"))));
         for table in order.iter().filter(|_| truncate.restart_seqs) {
-            for (sequence, _) in self.catalog.owned_sequences(table) {
+            for (sequence, _) in self.sequences_of(table) {
                 let text = format!("ALTER SEQUENCE {} RESTART", name(&sequence));
                 self.follow_ups.push(FollowUp::Statement(text));
             }

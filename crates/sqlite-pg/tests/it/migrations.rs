@@ -115,6 +115,55 @@ fn rows_are_not_written_anew_where_a_trigger_would_run() {
     assert_eq!(client.query("SELECT a, at, b FROM n")[1], "row 1|null|null");
 }
 
+/// SQLite takes a key of the type INTEGER for the row's number, however it is written.
+#[test]
+fn a_key_of_a_native_table_leaves_its_values() {
+    let place = Place::new();
+    place.natively(
+        "CREATE TABLE n (\"b\" INTEGER);
+         CREATE TABLE o (\"b\"  INTEGER);
+         CREATE TABLE p (\"b\" INTEGER\n);
+         CREATE TABLE q (\"b\" /*x*/ integer, c INT);
+         INSERT INTO n VALUES (70);
+         INSERT INTO o VALUES (70);
+         INSERT INTO p VALUES (70);
+         INSERT INTO q VALUES (70, 1)",
+    );
+    let mut client = place.client();
+    checked(&mut client, &[("ALTER TABLE n ADD PRIMARY KEY (b)", "ALTER TABLE")]);
+    for table in ["o", "p", "q"] {
+        let text = format!("ALTER TABLE {table} ADD PRIMARY KEY (b)");
+        checked(&mut client, &[(&text, "error 0A000")]);
+    }
+    for table in ["n", "o", "p", "q"] {
+        assert_eq!(client.query(&format!("SELECT b FROM {table}"))[1], "row 70", "{table}");
+    }
+    assert_eq!(client.query("PRAGMA integrity_check")[1], "row ok");
+}
+
+#[test]
+fn a_temporary_table_hides_no_change_of_a_permanent_one() {
+    let place = Place::new();
+    let (mut client, mut other) = (client(&place), place.client());
+    checked(
+        &mut client,
+        &[
+            ("CREATE TABLE s (n SERIAL, a INT)", "CREATE TABLE"),
+            ("CREATE TEMP TABLE s (n INT, a INT)", "CREATE TABLE"),
+            ("ALTER TABLE s ADD PRIMARY KEY (a)", "error 0A000"),
+            ("ALTER TABLE s ALTER a SET DEFAULT 5", "error 0A000"),
+            ("ALTER TABLE s ADD d TIMESTAMPTZ DEFAULT now()", "error 0A000"),
+            ("COMMENT ON TABLE s IS 'x'", "error 0A000"),
+            ("TRUNCATE s RESTART IDENTITY", "TRUNCATE TABLE"),
+            ("ALTER TABLE s DROP COLUMN n", "ALTER TABLE"),
+            ("DROP TABLE s", "DROP TABLE"),
+            ("CREATE TEMP TABLE s (n INT)", "CREATE TABLE"),
+            ("DROP TABLE pg_temp.s", "DROP TABLE"),
+        ],
+    );
+    assert_eq!(other.query("INSERT INTO s (a) VALUES (1) RETURNING n")[1], "row 1");
+}
+
 #[test]
 fn several_tables_are_emptied_or_dropped_at_once() {
     let place = Place::new();

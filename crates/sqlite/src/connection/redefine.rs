@@ -5,7 +5,7 @@
 
 use rusqlite::config::DbConfig;
 
-use super::Connection;
+use super::{Connection, sqlite};
 use crate::error::Error;
 use crate::statement::Step;
 use crate::value::Value;
@@ -62,6 +62,9 @@ impl Connection {
         sql: &str,
     ) -> Result<(Vec<(i64, String, Option<String>)>, Vec<String>), Error> {
         let mut old = self.keys_of(table)?;
+        if old.iter().any(|key| key.row == 0) {
+            return Err(no_row());
+        }
         let named = sql.find(&quoted(table)).map_or(0, |at| at + quoted(table).len());
         let rest = sql.get(named..).unwrap_or_default();
         let parts = rest.find('(').and_then(|at| rest.get(at..)).unwrap_or_default();
@@ -123,9 +126,21 @@ impl Connection {
         const ROW: &str = "SELECT rowid FROM sqlite_schema WHERE type = 'index' AND name = ?1";
         let mut run = self.statement(ROW)?.start();
         run.bind(1, Value::from(index))?;
-        run.step()?;
-        Ok(if let Value::Integer(row) = run.column(0) { row } else { 0 })
+        match run.step()? {
+            Step::Row => match run.column(0) {
+                Value::Integer(row) => Ok(row),
+                _ => Err(no_row()),
+            },
+            Step::Done => Err(no_row()),
+        }
     }
+}
+
+/// Returns the error for an index that is not in the schema of the main file: its table is a
+/// temporary one.
+fn no_row() -> Error {
+    let message = "an index of a key is not in the schema of the main file";
+    Error::new(sqlite::SQLITE_ERROR, message).with_state("0A000")
 }
 
 fn quoted(name: &str) -> String {
