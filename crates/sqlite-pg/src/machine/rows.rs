@@ -312,6 +312,9 @@ impl Machine {
             self.note_key(connection, plan);
             self.wrote(connection, shape)?;
         }
+        if matches!(&shape.tag, Tag::Plain(word) if word == "VACUUM") {
+            self.context.shared.numbers.forget();
+        }
         let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
         match &plan.rows_for {
             RowsFor::Copy(style) => {

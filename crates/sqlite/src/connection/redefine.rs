@@ -68,6 +68,7 @@ impl Connection {
         let named = sql.find(&quoted(table)).map_or(0, |at| at + quoted(table).len());
         let rest = sql.get(named..).unwrap_or_default();
         let parts = rest.find('(').and_then(|at| rest.get(at..)).unwrap_or_default();
+        let parts = without_autoincrement(parts);
         let trial = format!("CREATE TEMP TABLE {TRIAL} {parts}");
         self.execute(&trial, &[])?;
         let wanted = self.keys_of(TRIAL);
@@ -141,6 +142,17 @@ impl Connection {
 fn no_row() -> Error {
     let message = "an index of a key is not in the schema of the main file";
     Error::new(sqlite::SQLITE_ERROR, message).with_state("0A000")
+}
+
+/// Returns the parentheses of a CREATE TABLE without AUTOINCREMENT, which changes no index, but
+/// makes a table of its own.
+fn without_autoincrement(parts: &str) -> String {
+    const WORD: &str = "AUTOINCREMENT";
+    let mut made = parts.to_owned();
+    while let Some(at) = made.to_ascii_uppercase().find(&format!(" {WORD}")) {
+        made.replace_range(at..=at + WORD.len(), "");
+    }
+    made
 }
 
 fn quoted(name: &str) -> String {
