@@ -35,7 +35,8 @@ impl Connection {
         let handle = self.core.handle.connection();
         handle.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
         let made = self.trusted(|connection| {
-            connection.execute("PRAGMA writable_schema = 1", &[])?;
+            // No interrupt can leave it on.
+            handle.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
             let made = connection.execute(WRITE, &[Value::from(table), Value::from(sql)]);
             let made = made.and_then(|_| {
                 for (row, name, sql) in &renamed {
@@ -45,7 +46,7 @@ impl Connection {
                 }
                 Ok(())
             });
-            connection.execute("PRAGMA writable_schema = 0", &[])?;
+            handle.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
             made.and_then(|()| connection.execute(end, &[]))?;
             gone.iter().try_for_each(|drop| connection.execute(drop, &[]).map(|_| ()))
         });
