@@ -51,7 +51,7 @@ fn write(
         let text = format!("UPDATE {name} SET last_value = ?1, is_called = ?2, log_cnt = ?3");
         connection.execute(&text, (given.last, given.is_called, given.count)).map(drop)
     })?;
-    context.shared.numbers.set(row, given);
+    context.shared.numbers.set((name.to_owned(), row), given);
     Ok(())
 }
 
@@ -63,7 +63,7 @@ fn refused(failure: Failure) -> rusqlite::Error {
 pub(crate) fn next(context: &Context, call: &Call<'_>) -> Called {
     let Some(name) = call.get::<Option<String>>(0)? else { return Ok(Any::Null) };
     let Found { row, given, options } = found(call, &name)?;
-    let given = context.shared.numbers.newer(row, given);
+    let given = context.shared.numbers.newer(&(name.clone(), row), given);
     let next = options.next(&name, given.last, given.is_called).map_err(refused)?;
     write(
         context,
@@ -76,13 +76,21 @@ pub(crate) fn next(context: &Context, call: &Call<'_>) -> Called {
     Ok(Any::Integer(next))
 }
 
+/// Returns the table in which SQLite keeps the numbers of a table's key: there is one for permanent
+/// tables, and one for temporary ones.
+fn numbers_of(connection: &rusqlite::Connection, table: &str) -> rusqlite::Result<&'static str> {
+    let text = "SELECT 1 FROM sqlite_temp_schema WHERE type = 'table' AND name = ?1";
+    let found = connection.query_row(text, [table], |_| Ok(())).optional()?;
+    Ok(found.map_or("main.sqlite_sequence", |()| "temp.sqlite_sequence"))
+}
+
 /// `nextval` of a table's own sequence: its name, that of the table, and the largest number.
 pub(crate) fn next_key(context: &Context, call: &Call<'_>) -> Called {
     let (name, table, most) = (call.get::<String>(0)?, call.get::<String>(1)?, call.get(2)?);
     let next = nested(call, |connection| {
-        let on = quoted(&table);
+        let (on, numbers) = (quoted(&table), numbers_of(connection, &table)?);
         let text = format!(
-            "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0), \
+            "SELECT max(coalesce((SELECT seq FROM {numbers} WHERE name = ?1), 0), \
              coalesce((SELECT max(rowid) FROM {on}), 0))"
         );
         connection.query_row(&text, [&table], |row| row.get::<_, i64>(0))
@@ -115,10 +123,11 @@ pub(crate) fn set_key(context: &Context, call: &Call<'_>) -> Called {
 
 fn write_key(call: &Call<'_>, table: &str, number: i64) -> rusqlite::Result<()> {
     nested(call, |connection| {
-        let text = "UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1";
-        if connection.execute(text, (table, number))? == 0 {
-            let text = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
-            connection.execute(text, (table, number))?;
+        let numbers = numbers_of(connection, table)?;
+        let text = format!("UPDATE {numbers} SET seq = ?2 WHERE name = ?1");
+        if connection.execute(&text, (table, number))? == 0 {
+            let text = format!("INSERT INTO {numbers} (name, seq) VALUES (?1, ?2)");
+            connection.execute(&text, (table, number))?;
         }
         Ok(())
     })
@@ -142,7 +151,7 @@ pub(crate) fn set(context: &Context, call: &Call<'_>) -> Called {
     };
     let Found { row, given, options } = found(call, &name)?;
     in_bounds(&name, last, (options.minimum, options.maximum))?;
-    let count = context.shared.numbers.newer(row, given).count + 1;
+    let count = context.shared.numbers.newer(&(name.clone(), row), given).count + 1;
     write(context, call, &name, row, Given { last, is_called, count })?;
     if is_called {
         context.sequences().was_set((name, row), last);

@@ -108,26 +108,31 @@ pub(crate) struct Given {
     pub(crate) count: i64,
 }
 
-/// The states of sequences that this process has made, by the number of their row.
+/// The states of sequences that this process has made.
 #[derive(Default)]
-pub(crate) struct Numbers(Mutex<HashMap<i64, Given>>);
+pub(crate) struct Numbers(Mutex<HashMap<SequenceId, Given>>);
 
 /// The most sequences that are remembered: without it, a rollback gives numbers back.
 const REMEMBERED_MAX: usize = 65_536;
 
 impl Numbers {
     /// Returns the newer of the remembered state and that of the file.
-    pub(crate) fn newer(&self, row: i64, of_file: Given) -> Given {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&row).copied();
+    pub(crate) fn newer(&self, id: &SequenceId, of_file: Given) -> Given {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied();
         known.filter(|known| known.count > of_file.count).unwrap_or(of_file)
     }
 
-    pub(crate) fn set(&self, row: i64, given: Given) {
+    pub(crate) fn set(&self, id: SequenceId, given: Given) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= REMEMBERED_MAX && !all.contains_key(&row) {
+        if all.len() >= REMEMBERED_MAX && !all.contains_key(&id) {
             all.clear();
         }
-        all.insert(row, given);
+        all.insert(id, given);
+    }
+
+    /// Forgets all states: VACUUM has given the rows other numbers, the same for each sequence.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

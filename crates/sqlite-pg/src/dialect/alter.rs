@@ -53,7 +53,7 @@ impl Translator<'_> {
             }
             // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
-            for (sequence, column) in self.catalog.owned_sequences(&relation.relname) {
+            for (sequence, column) in self.sequences_of(&relation.relname) {
                 if column == command.name {
                     let text = format!("DROP SEQUENCE {}", name(&sequence));
                     self.follow_ups.push(FollowUp::Statement(text));
@@ -125,9 +125,11 @@ impl Translator<'_> {
         if let Some(part) = computed {
             made.rest = without_part(&made.rest, &part).ok_or_else(hints::unknown)?;
             let value = part.trim_start_matches(" DEFAULT ");
+            self.no_triggers(&relation.relname, "ALTER COLUMN")?;
             after.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
             let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
             let refusal = hints::refuse("ALTER COLUMN");
+            self.is_permanent(&relation.relname, &refusal)?;
             let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
             after.push(FollowUp::Edit(Box::new(edit)));
         }
@@ -179,14 +181,21 @@ impl Translator<'_> {
     }
 
     /// Writes a column's values into the rows: those that are older than the column have none, and
-    /// SQLite reads its default for them, which is about to change.
+    /// SQLite reads its default for them, or NULL, which is about to change.
     fn keep_values(&mut self, column: &Attribute, relation: &RangeVar) -> Translated<()> {
-        if column.default.is_some() {
-            let ((table, _), called) = (self.table(relation)?, name(&column.name));
-            self.follow_ups
-                .push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {called}")));
-        }
+        self.no_triggers(&relation.relname, "ALTER COLUMN")?;
+        let ((table, _), called) = (self.table(relation)?, name(&column.name));
+        self.follow_ups.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {called}")));
         Ok(())
+    }
+
+    /// Refuses a table with triggers: they would run as its rows are written anew.
+    fn no_triggers(&self, table: &str, form: &str) -> Translated<()> {
+        let is_trigger = |sql: &String| sql.starts_with("CREATE TRIGGER");
+        match self.catalog.dependents(table).iter().any(is_trigger) {
+            true => Err(hints::refuse(form).into()),
+            false => Ok(()),
+        }
     }
 
     /// Returns the column that a command names.

@@ -88,7 +88,8 @@ impl SchemaChange {
                     }
                     false => sql.to_owned(),
                 };
-                with_constraint(&sql, &constraint)
+                let made = with_constraint(&sql, &constraint);
+                made.filter(|made| standard::row_number(made).is_none())
             }
             Self::Drop { table, constraint } => standard::without(sql, table, constraint),
             Self::Column { column, from, to } => {
@@ -154,13 +155,21 @@ impl Translator<'_> {
         form: &str,
     ) -> Translated<String> {
         let (table, _) = self.table(relation)?;
-        let main = !table.starts_with("temp.");
-        let old = self.catalog.definition(&relation.relname).filter(|_| main);
         let refusal = hints::refuse(form);
+        self.is_permanent(&relation.relname, &refusal)?;
+        let old = self.catalog.definition(&relation.relname);
         old.and_then(|old| change.apply(&old)).ok_or_else(|| refusal.clone())?;
         let edit = SchemaEdit::of(&relation.relname, &table, change, foreign_key, refusal);
         self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
         Ok(format!("DELETE FROM {table} WHERE 0"))
+    }
+
+    /// Refuses a change of a temporary table, which may hide a permanent one of its name.
+    pub(super) fn is_permanent(&self, table: &str, refusal: &Failure) -> Translated<()> {
+        match self.catalog.table(Some("temp"), table) {
+            Some(_) => Err(refusal.clone().into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns a column of a table.

@@ -343,7 +343,7 @@ impl Translator<'_> {
             dependents.extend(self.dropped_sequence(&called, cascade)?);
             kind = "TABLE";
         }
-        for (owned, _) in self.catalog.owned_sequences(&called) {
+        for (owned, _) in self.sequences_of(&called) {
             self.follow_ups.push(FollowUp::Sqlite(format!("DROP TABLE {}", name(&owned))));
         }
         if dependents.is_empty() {

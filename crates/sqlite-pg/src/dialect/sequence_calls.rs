@@ -25,10 +25,12 @@ pub(super) enum Named {
 /// The call that gives the next number.
 pub(super) const NEXT: &str = "refrain_nextval(";
 const NEXT_KEY: &str = "refrain_next_key(";
+const SET: &str = "refrain_setval(";
+const SET_KEY: &str = "refrain_set_key(";
 
-/// True if SQL takes numbers from sequences.
+/// True if SQL takes numbers from sequences, or sets them.
 pub(super) fn takes_numbers(sql: &str) -> bool {
-    sql.contains(NEXT) || sql.contains(NEXT_KEY)
+    [NEXT, NEXT_KEY, SET, SET_KEY].iter().any(|call| sql.contains(call))
 }
 
 /// Returns a subquery whose rows SQLite computes once, if they have numbers of sequences.
@@ -90,9 +92,9 @@ impl Named {
         words.extend(rest.iter().map(|value| value.sql.clone()));
         let function = match (self, function) {
             (Self::Sequence(_), "nextval") => NEXT,
-            (Self::Sequence(_), _) => "refrain_setval(",
+            (Self::Sequence(_), _) => SET,
             (Self::Key(..), "nextval") => NEXT_KEY,
-            (Self::Key(..), _) => "refrain_set_key(",
+            (Self::Key(..), _) => SET_KEY,
         };
         let sql = format!("{function}{})", words.join(", "));
         Expr::made(sql, Type::Int8, &rest.iter().collect::<Vec<_>>())

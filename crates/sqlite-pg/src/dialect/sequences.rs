@@ -165,9 +165,17 @@ impl Translator<'_> {
         }
     }
 
+    /// Returns the sequences that a table owns, with their columns. Those of a permanent table are
+    /// not those of a temporary one that hides it.
+    pub(super) fn sequences_of(&self, table: &str) -> Vec<(String, String)> {
+        let is_hidden = self.catalog.definition(table).is_some()
+            && self.catalog.table(Some("temp"), table).is_some();
+        if is_hidden { Vec::new() } else { self.catalog.owned_sequences(table) }
+    }
+
     /// Gives the sequences of a table another owner.
     pub(super) fn with_owner(&mut self, table: &str, change: impl Fn(&mut (String, String))) {
-        for (called, _) in self.catalog.owned_sequences(table) {
+        for (called, _) in self.sequences_of(table) {
             let sql = self.catalog.definition(&called).unwrap_or_default();
             let Some(mut sequence) = Sequence::read(&sql) else { continue };
             let from = vec![sequence.mark()];

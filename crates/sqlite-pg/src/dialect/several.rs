@@ -79,17 +79,19 @@ impl Translator<'_> {
         let first = all.next().ok_or_else(hints::unknown)?;
         self.follow_ups.extend(all.map(|sql| FollowUp::Sqlite(format!("DELETE FROM {sql}"))));
         for table in order.iter().filter(|_| truncate.restart_seqs) {
-            for (sequence, _) in self.catalog.owned_sequences(table) {
+            for (sequence, _) in self.sequences_of(table) {
                 let text = format!("ALTER SEQUENCE {} RESTART", name(&sequence));
                 self.follow_ups.push(FollowUp::Statement(text));
             }
         }
-        if truncate.restart_seqs && self.catalog.is_taken("sqlite_sequence") {
-            let restart = |table: &String| {
+        for table in order.iter().filter(|_| truncate.restart_seqs) {
+            let is_temporary = self.catalog.table(Some("temp"), table).is_some();
+            let schema = if is_temporary { "temp" } else { "main" };
+            if self.catalog.table(Some(schema), "sqlite_sequence").is_some() {
                 let literal = super::value::text_literal(table);
-                FollowUp::Sqlite(format!("DELETE FROM sqlite_sequence WHERE name = {literal}"))
-            };
-            self.follow_ups.extend(order.iter().map(restart));
+                let sql = format!("DELETE FROM {schema}.sqlite_sequence WHERE name = {literal}");
+                self.follow_ups.push(FollowUp::Sqlite(sql));
+            }
         }
         Ok(format!("DELETE FROM {first}"))
     }

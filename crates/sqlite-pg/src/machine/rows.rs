@@ -191,6 +191,7 @@ impl Machine {
             match part {
                 FollowUp::Edit(edit) => self.redefine(connection, edit)?,
                 FollowUp::Sqlite(sql) => {
+                    let _job = connection.job(self.context.control.token);
                     let made = connection.trusted(|connection| connection.execute(sql, &[]));
                     made.map_err(|error| of_rows(self.stop(&error, b""), sql))?;
                 }
@@ -226,6 +227,7 @@ impl Machine {
     /// Gives a table its new definition, and checks its rows against a new foreign key.
     fn redefine(&mut self, connection: &Connection, edit: &SchemaEdit) -> Outcome {
         let definition = |old: &str| edit.change.apply(old).ok_or_else(|| edit.refusal.clone());
+        let _job = connection.job(self.context.control.token);
         connection.execute(&edit.begin, &[]).map_err(|error| self.stop(&error, b""))?;
         let old = Attributes::of(connection).definition(&edit.table).unwrap_or_default();
         let made = connection.redefine(&edit.table, &definition(&old)?, &edit.end);
@@ -311,6 +313,9 @@ impl Machine {
         if plan.writes {
             self.note_key(connection, plan);
             self.wrote(connection, shape)?;
+        }
+        if matches!(&shape.tag, Tag::Plain(word) if word == "VACUUM") {
+            self.context.shared.numbers.forget();
         }
         let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
         match &plan.rows_for {

@@ -43,6 +43,12 @@ impl Place {
     pub(crate) fn client(&self) -> Client {
         Client::new(self.pool.clone())
     }
+
+    /// Runs SQLite's own statements on the file, as another program would.
+    pub(crate) fn natively(&self, statements: &str) {
+        let connection = rusqlite::Connection::open(&self.path).unwrap();
+        connection.execute_batch(statements).unwrap();
+    }
 }
 
 impl Drop for Place {

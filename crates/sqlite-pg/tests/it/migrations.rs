@@ -81,16 +81,87 @@ fn rows_keep_the_default_with_which_their_column_was_added() {
         &mut client,
         &[
             (
-                "ALTER TABLE t ADD n INT NOT NULL DEFAULT -1, ADD w TEXT DEFAULT 'old'",
+                "ALTER TABLE t ADD n INT NOT NULL DEFAULT -1, ADD w TEXT DEFAULT 'old', ADD x INT",
                 "ALTER TABLE",
             ),
+            ("ALTER TABLE t ALTER x SET DEFAULT 5", "ALTER TABLE"),
             ("ALTER TABLE t ALTER n SET DEFAULT 1", "ALTER TABLE"),
             ("ALTER TABLE t ALTER w DROP DEFAULT", "ALTER TABLE"),
             ("INSERT INTO t (a) VALUES (3)", "INSERT 0 1"),
         ],
     );
-    let rows = client.query("SELECT n, w FROM t ORDER BY a");
-    assert_eq!(rows[1..4], ["row -1|old", "row -1|old", "row 1|null"]);
+    let rows = client.query("SELECT n, w, x FROM t ORDER BY a");
+    assert_eq!(rows[1..4], ["row -1|old|null", "row -1|old|null", "row 1|null|5"]);
+}
+
+/// New values of all rows would run the triggers of a table that SQLite's own tools have made.
+#[test]
+fn rows_are_not_written_anew_where_a_trigger_would_run() {
+    let place = Place::new();
+    place.natively(
+        "CREATE TABLE n (\"a\" INT, at TEXT);
+         CREATE TRIGGER g AFTER UPDATE ON n BEGIN UPDATE n SET at = 'now' WHERE a = new.a; END;
+         INSERT INTO n (a) VALUES (1)",
+    );
+    let mut client = place.client();
+    checked(
+        &mut client,
+        &[
+            ("ALTER TABLE n ALTER a SET DEFAULT 5", "error 0A000"),
+            ("ALTER TABLE n ADD b TIMESTAMPTZ DEFAULT now()", "error 0A000"),
+            ("ALTER TABLE n ADD b INT", "ALTER TABLE"),
+        ],
+    );
+    assert_eq!(client.query("SELECT a, at, b FROM n")[1], "row 1|null|null");
+}
+
+/// SQLite takes a key of the type INTEGER for the row's number, however it is written.
+#[test]
+fn a_key_of_a_native_table_leaves_its_values() {
+    let place = Place::new();
+    place.natively(
+        "CREATE TABLE n (\"b\" INTEGER);
+         CREATE TABLE o (\"b\"  INTEGER);
+         CREATE TABLE p (\"b\" INTEGER\n);
+         CREATE TABLE q (\"b\" /*x*/ integer, c INT);
+         INSERT INTO n VALUES (70);
+         INSERT INTO o VALUES (70);
+         INSERT INTO p VALUES (70);
+         INSERT INTO q VALUES (70, 1)",
+    );
+    let mut client = place.client();
+    checked(&mut client, &[("ALTER TABLE n ADD PRIMARY KEY (b)", "ALTER TABLE")]);
+    for table in ["o", "p", "q"] {
+        let text = format!("ALTER TABLE {table} ADD PRIMARY KEY (b)");
+        checked(&mut client, &[(&text, "error 0A000")]);
+    }
+    for table in ["n", "o", "p", "q"] {
+        assert_eq!(client.query(&format!("SELECT b FROM {table}"))[1], "row 70", "{table}");
+    }
+    assert_eq!(client.query("PRAGMA integrity_check")[1], "row ok");
+}
+
+#[test]
+fn a_temporary_table_hides_no_change_of_a_permanent_one() {
+    let place = Place::new();
+    let (mut client, mut other) = (client(&place), place.client());
+    checked(
+        &mut client,
+        &[
+            ("CREATE TABLE s (n SERIAL, a INT)", "CREATE TABLE"),
+            ("CREATE TEMP TABLE s (n INT, a INT)", "CREATE TABLE"),
+            ("ALTER TABLE s ADD PRIMARY KEY (a)", "error 0A000"),
+            ("ALTER TABLE s ALTER a SET DEFAULT 5", "error 0A000"),
+            ("ALTER TABLE s ADD d TIMESTAMPTZ DEFAULT now()", "error 0A000"),
+            ("COMMENT ON TABLE s IS 'x'", "error 0A000"),
+            ("TRUNCATE s RESTART IDENTITY", "TRUNCATE TABLE"),
+            ("ALTER TABLE s DROP COLUMN n", "ALTER TABLE"),
+            ("DROP TABLE s", "DROP TABLE"),
+            ("CREATE TEMP TABLE s (n INT)", "CREATE TABLE"),
+            ("DROP TABLE pg_temp.s", "DROP TABLE"),
+        ],
+    );
+    assert_eq!(other.query("INSERT INTO s (a) VALUES (1) RETURNING n")[1], "row 1");
 }
 
 #[test]

@@ -138,6 +138,55 @@ fn columns_take_their_defaults_from_sequences() {
     assert_eq!(row(&mut other, "PRAGMA integrity_check"), "row ok");
 }
 
+/// VACUUM gives each sequence's row the same number.
+#[test]
+fn sequences_are_told_apart_behind_a_vacuum() {
+    let place = Place::new();
+    let mut client = place.client();
+    checked(
+        &mut client,
+        &[
+            ("CREATE SEQUENCE a", "CREATE SEQUENCE"),
+            ("CREATE SEQUENCE b START 100", "CREATE SEQUENCE"),
+            ("SELECT nextval('b')", "row 100"),
+            ("VACUUM", "VACUUM"),
+            ("SELECT max(nextval('a')) FROM generate_series(1, 9)", "row 9"),
+            ("SELECT nextval('b')", "row 101"),
+            ("DROP SEQUENCE a", "DROP SEQUENCE"),
+            ("CREATE SEQUENCE a", "CREATE SEQUENCE"),
+            ("VACUUM", "VACUUM"),
+            ("SELECT nextval('a')", "row 1"),
+        ],
+    );
+}
+
+/// A temporary table's numbers, and those of a change's trial, are kept apart.
+#[test]
+fn numbers_of_permanent_keys_are_kept_in_the_file() {
+    let place = Place::new();
+    let mut client = place.client();
+    checked(
+        &mut client,
+        &[
+            ("CREATE TABLE t (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
+            ("ALTER TABLE t ADD CHECK (a > 0)", "ALTER TABLE"),
+            ("ALTER TABLE t ALTER a SET DEFAULT 5", "ALTER TABLE"),
+            ("CREATE TEMP TABLE x (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
+            ("INSERT INTO x (a) VALUES (1), (2) RETURNING id", "row 1"),
+            ("SELECT nextval('x_id_seq')", "row 3"),
+            ("SELECT setval('t_id_seq', 40)", "row 40"),
+            ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 41"),
+            ("SELECT nextval('t_id_seq')", "row 42"),
+            ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 43"),
+            ("TRUNCATE x RESTART IDENTITY", "TRUNCATE TABLE"),
+            ("INSERT INTO x (a) VALUES (1) RETURNING id", "row 1"),
+            ("TRUNCATE t RESTART IDENTITY", "TRUNCATE TABLE"),
+            ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 1"),
+            ("CREATE VIEW v AS SELECT setval('t_id_seq', 7) AS x", "error 0A000"),
+        ],
+    );
+}
+
 #[test]
 fn a_key_has_a_sequence_of_its_own() {
     let place = Place::new();

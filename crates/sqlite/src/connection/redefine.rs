@@ -5,7 +5,7 @@
 
 use rusqlite::config::DbConfig;
 
-use super::Connection;
+use super::{Connection, sqlite};
 use crate::error::Error;
 use crate::statement::Step;
 use crate::value::Value;
@@ -35,7 +35,8 @@ impl Connection {
         let handle = self.core.handle.connection();
         handle.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
         let made = self.trusted(|connection| {
-            connection.execute("PRAGMA writable_schema = 1", &[])?;
+            // No interrupt can leave it on.
+            handle.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
             let made = connection.execute(WRITE, &[Value::from(table), Value::from(sql)]);
             let made = made.and_then(|_| {
                 for (row, name, sql) in &renamed {
@@ -45,7 +46,7 @@ impl Connection {
                 }
                 Ok(())
             });
-            connection.execute("PRAGMA writable_schema = 0", &[])?;
+            handle.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
             made.and_then(|()| connection.execute(end, &[]))?;
             gone.iter().try_for_each(|drop| connection.execute(drop, &[]).map(|_| ()))
         });
@@ -62,9 +63,13 @@ impl Connection {
         sql: &str,
     ) -> Result<(Vec<(i64, String, Option<String>)>, Vec<String>), Error> {
         let mut old = self.keys_of(table)?;
+        if old.iter().any(|key| key.row == 0) {
+            return Err(no_row());
+        }
         let named = sql.find(&quoted(table)).map_or(0, |at| at + quoted(table).len());
         let rest = sql.get(named..).unwrap_or_default();
         let parts = rest.find('(').and_then(|at| rest.get(at..)).unwrap_or_default();
+        let parts = without_autoincrement(parts);
         let trial = format!("CREATE TEMP TABLE {TRIAL} {parts}");
         self.execute(&trial, &[])?;
         let wanted = self.keys_of(TRIAL);
@@ -123,9 +128,32 @@ impl Connection {
         const ROW: &str = "SELECT rowid FROM sqlite_schema WHERE type = 'index' AND name = ?1";
         let mut run = self.statement(ROW)?.start();
         run.bind(1, Value::from(index))?;
-        run.step()?;
-        Ok(if let Value::Integer(row) = run.column(0) { row } else { 0 })
+        match run.step()? {
+            Step::Row => match run.column(0) {
+                Value::Integer(row) => Ok(row),
+                _ => Err(no_row()),
+            },
+            Step::Done => Err(no_row()),
+        }
     }
+}
+
+/// Returns the error for an index that is not in the schema of the main file: its table is a
+/// temporary one.
+fn no_row() -> Error {
+    let message = "an index of a key is not in the schema of the main file";
+    Error::new(sqlite::SQLITE_ERROR, message).with_state("0A000")
+}
+
+/// Returns the parentheses of a CREATE TABLE without AUTOINCREMENT, which changes no index, but
+/// makes a table of its own.
+fn without_autoincrement(parts: &str) -> String {
+    const WORD: &str = "AUTOINCREMENT";
+    let mut made = parts.to_owned();
+    while let Some(at) = made.to_ascii_uppercase().find(&format!(" {WORD}")) {
+        made.replace_range(at..=at + WORD.len(), "");
+    }
+    made
 }
 
 fn quoted(name: &str) -> String {
