@@ -152,13 +152,23 @@ pub(crate) fn learn_changes(
     Ok(Lacking { collation: reported.character_set && !reported.collation })
 }
 
-/// Learns from the changes that an OK packet reports which answers a question of Refrain's own.
+/// Learns from the changes that an OK packet reports which answers a question of Refrain's own, or
+/// from their absence.
 pub(crate) fn learn_late(
     (client, server): (&mut ClientSession, &mut ServerSession),
-    payload: &[u8],
+    packet: &ReadPacket<'_>,
     purpose: Purpose,
 ) -> Result<Lacking, Malformed> {
-    let ok = OkPacket::read(payload, server.agreed)?;
+    if !packet.has_changes() {
+        // MariaDB reports at least the variable that it is asked by, unless reports are off. Then
+        // the client's state there is not known.
+        if server.base.is_mariadb() {
+            server.untold = Untold::Nothing;
+            client.pins.add(Pins::UNTOLD);
+        }
+        return Ok(Lacking::default());
+    }
+    let ok = OkPacket::read(packet.payload, server.agreed)?;
     let verb = if purpose == Purpose::AskSetBack { Verb::Set } else { Verb::Other };
     let facts = Facts { verb, ..Facts::default() };
     let sent = Sent { command: command::QUERY, facts, statement: 0, is_foretold: false };

@@ -144,13 +144,11 @@ fn for_client(
             if let Some(status) = packet.taken.status {
                 learn::learn_flags(&mut c.session, status);
             }
-            if packet.has_changes() {
-                let sides = (&mut c.session, &mut server.session);
-                let late = learn::learn_late(sides, packet.payload, purpose);
-                let Ok(lacking) = late else { return preparing::broken(step, conn) };
-                if lacking.collation {
-                    train::ask_collation(&mut server.session, ports.out(conn));
-                }
+            let sides = (&mut c.session, &mut server.session);
+            let late = learn::learn_late(sides, packet, purpose);
+            let Ok(lacking) = late else { return preparing::broken(step, conn) };
+            if lacking.collation {
+                train::ask_collation(&mut server.session, ports.out(conn));
             }
         }
         Purpose::Settings

@@ -181,3 +181,20 @@ fn nothing_is_prepared_under_settings_that_are_not_told() {
         assert_eq!(log.last().map(String::as_str), Some("PREPARE ok"), "{log:?}");
     });
 }
+
+#[test]
+fn a_server_that_tells_nothing_stays_with_its_client() {
+    talk(ONE, |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "untracked err"), "err 1064 42000");
+        assert_eq!(world.log(), ["untracked err", "TELL", "TELL_STATE"]);
+        assert_eq!(world.ask(first, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(second, "ok"), "", "what has changed is not known");
+        world.leave(first);
+        assert_eq!(world.heard(second), "ok");
+        let log = world.log();
+        assert!(log.contains(&"RESET".to_owned()), "{log:?}");
+    });
+}
