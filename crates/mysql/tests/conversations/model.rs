@@ -494,6 +494,8 @@ impl Model {
             "untold" => self.change(name, set),
             // From now on no change is reported.
             "untracked" => self.untold = None,
+            // The commands behind this one stay unanswered.
+            "last" => self.is_silent = true,
             "set" => self.ok(reply, &[variable, Change::State(b"1")], more),
             "use" => {
                 value.clone_into(&mut self.schema);

@@ -198,3 +198,26 @@ fn a_server_that_tells_nothing_stays_with_its_client() {
         assert!(log.contains(&"RESET".to_owned()), "{log:?}");
     });
 }
+
+#[test]
+fn a_server_that_is_as_new_has_nothing_to_tell() {
+    talk(ONE, |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(second, "set:sql_mode=ANSI"), "ok sql_mode=ANSI");
+        assert_eq!(world.ask(second, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(first, "ok"), "ok");
+        world.log();
+        assert_eq!(world.query(first, "last err"), "err 1064 42000");
+        world.leave(first);
+        world.silence(false);
+        let log = world.log();
+        assert_eq!(log[..4], ["last err", "TELL", "TELL_STATE", "RESET"]);
+        assert_eq!(world.ask(second, command::STMT_EXECUTE, &RUN_1), "ok");
+        let due = ["SET @@session.sql_mode='ANSI'", "INIT_DB shop", "PREPARE ok", "EXECUTE 2"];
+        assert_eq!(world.log(), due);
+    });
+}
+
+/// An execution of the statement with the number 1, which has no parameters.
+const RUN_1: [u8; 9] = [1, 0, 0, 0, 0, 1, 0, 0, 0];
