@@ -172,7 +172,16 @@ pub(crate) fn learn_late(
     let verb = if purpose == Purpose::AskSetBack { Verb::Set } else { Verb::Other };
     let facts = Facts { verb, ..Facts::default() };
     let sent = Sent { command: command::QUERY, facts, statement: 0, is_foretold: false };
-    learn_changes(client, server, (&ok, &sent))
+    if client.settings == server.settings {
+        return learn_changes(client, server, (&ok, &sent));
+    }
+    // The server has others than its client, as behind a detour. The client has what has changed.
+    let had = server.settings.clone();
+    let own = std::mem::replace(&mut client.settings, had.clone());
+    let lacking = learn_changes(client, server, (&ok, &sent));
+    client.settings = own;
+    edit(&mut client.settings, |settings| settings.follow(&had, &server.settings));
+    lacking
 }
 
 /// Whether a command sets the schema and does nothing else.

@@ -114,8 +114,9 @@ fn for_client(
             let [collation] = first else { return preparing::broken(step, conn) };
             let base = server.session.base.clone();
             let name = b"collation_connection";
-            edit(&mut c.session.settings, |settings| settings.set(&base, name, collation));
-            server.session.settings = c.session.settings.clone();
+            for settings in [&mut c.session.settings, &mut server.session.settings] {
+                edit(settings, |settings| settings.set(&base, name, collation));
+            }
         }
         Purpose::InsertId => {
             let [number] = first else { return preparing::broken(step, conn) };

@@ -219,5 +219,22 @@ fn a_server_that_is_as_new_has_nothing_to_tell() {
     });
 }
 
+#[test]
+fn a_server_that_has_prepared_nothing_gets_its_client_s_settings_again() {
+    talk("pool_size = 2", |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.ask(first, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(second, "begin"), "ok trans");
+        assert_eq!(world.query(first, "set:sql_mode=ANSI"), "ok sql_mode=ANSI");
+        world.refuse_statements();
+        world.log();
+        assert_eq!(world.ask(first, command::STMT_EXECUTE, &RUN_1), "err 1064 42000");
+        assert_eq!(world.query(first, "ok"), "ok");
+        let (other, own) = ("SET @@session.sql_mode='STRICT'", "SET @@session.sql_mode='ANSI'");
+        assert_eq!(world.log(), [other, "PREPARE ok", "TELL", "TELL_STATE", own, "ok"]);
+    });
+}
+
 /// An execution of the statement with the number 1, which has no parameters.
 const RUN_1: [u8; 9] = [1, 0, 0, 0, 0, 1, 0, 0, 0];
