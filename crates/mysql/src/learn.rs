@@ -152,17 +152,36 @@ pub(crate) fn learn_changes(
     Ok(Lacking { collation: reported.character_set && !reported.collation })
 }
 
-/// Learns from the changes that an OK packet reports which answers a question of Refrain's own.
+/// Learns from the changes that an OK packet reports which answers a question of Refrain's own, or
+/// from their absence.
 pub(crate) fn learn_late(
     (client, server): (&mut ClientSession, &mut ServerSession),
-    payload: &[u8],
+    packet: &ReadPacket<'_>,
     purpose: Purpose,
 ) -> Result<Lacking, Malformed> {
-    let ok = OkPacket::read(payload, server.agreed)?;
+    if !packet.has_changes() {
+        // MariaDB reports at least the variable that it is asked by, unless reports are off. Then
+        // the client's state there is not known.
+        if server.base.is_mariadb() {
+            server.untold = Untold::Nothing;
+            client.pins.add(Pins::UNTOLD);
+        }
+        return Ok(Lacking::default());
+    }
+    let ok = OkPacket::read(packet.payload, server.agreed)?;
     let verb = if purpose == Purpose::AskSetBack { Verb::Set } else { Verb::Other };
     let facts = Facts { verb, ..Facts::default() };
     let sent = Sent { command: command::QUERY, facts, statement: 0, is_foretold: false };
-    learn_changes(client, server, (&ok, &sent))
+    if client.settings == server.settings {
+        return learn_changes(client, server, (&ok, &sent));
+    }
+    // The server has others than its client, as behind a detour. The client has what has changed.
+    let had = server.settings.clone();
+    let own = std::mem::replace(&mut client.settings, had.clone());
+    let lacking = learn_changes(client, server, (&ok, &sent));
+    client.settings = own;
+    edit(&mut client.settings, |settings| settings.follow(&had, &server.settings));
+    lacking
 }
 
 /// Whether a command sets the schema and does nothing else.

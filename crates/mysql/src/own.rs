@@ -114,8 +114,9 @@ fn for_client(
             let [collation] = first else { return preparing::broken(step, conn) };
             let base = server.session.base.clone();
             let name = b"collation_connection";
-            edit(&mut c.session.settings, |settings| settings.set(&base, name, collation));
-            server.session.settings = c.session.settings.clone();
+            for settings in [&mut c.session.settings, &mut server.session.settings] {
+                edit(settings, |settings| settings.set(&base, name, collation));
+            }
         }
         Purpose::InsertId => {
             let [number] = first else { return preparing::broken(step, conn) };
@@ -144,13 +145,11 @@ fn for_client(
             if let Some(status) = packet.taken.status {
                 learn::learn_flags(&mut c.session, status);
             }
-            if packet.has_changes() {
-                let sides = (&mut c.session, &mut server.session);
-                let late = learn::learn_late(sides, packet.payload, purpose);
-                let Ok(lacking) = late else { return preparing::broken(step, conn) };
-                if lacking.collation {
-                    train::ask_collation(&mut server.session, ports.out(conn));
-                }
+            let sides = (&mut c.session, &mut server.session);
+            let late = learn::learn_late(sides, packet, purpose);
+            let Ok(lacking) = late else { return preparing::broken(step, conn) };
+            if lacking.collation {
+                train::ask_collation(&mut server.session, ports.out(conn));
             }
         }
         Purpose::Settings

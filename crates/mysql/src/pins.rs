@@ -30,9 +30,11 @@ impl Pins {
     pub(crate) const SCHEMA: Self = Self(1 << 9);
     /// Variables whose values are no settings, such as `timestamp`.
     pub(crate) const SPECIAL: Self = Self(1 << 10);
+    /// Changes that the server does not report, though it was asked.
+    pub(crate) const UNTOLD: Self = Self(1 << 11);
 
     /// The names of reasons, for the console.
-    const WORDS: [(Self, &str); 11] = [
+    const WORDS: [(Self, &str); 12] = [
         (Self::VARIABLES, "user variables, temporary tables or PREPARE"),
         (Self::USER_LOCK, "named locks"),
         (Self::GLOBAL_LOCK, "global locks"),
@@ -44,6 +46,7 @@ impl Pins {
         (Self::XA, "xa"),
         (Self::SCHEMA, "schema"),
         (Self::SPECIAL, "variables that are no settings"),
+        (Self::UNTOLD, "changes that the server does not report"),
     ];
 
     /// Returns the names of the reasons.

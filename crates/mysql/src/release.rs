@@ -36,11 +36,12 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     if owes && !is_without {
         edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
     }
+    let untold = std::mem::take(&mut session.untold);
     session.is_dirty = is_session
         || owes
         || left.session.keeps()
         || session.slots.pending.is_some()
-        || std::mem::take(&mut session.untold) != Untold::Nothing;
+        || untold != Untold::Nothing;
     session.commands.forsake();
     session.dropped = 0;
     if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }
@@ -66,6 +67,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
         edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
     }
     session.slots.clear();
+    session.untold = Untold::Nothing;
     session.leftover = Leftover::Nothing;
     session.insert_id = Kept::default();
     train::track(session, out);

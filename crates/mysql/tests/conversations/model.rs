@@ -37,7 +37,8 @@ pub(crate) struct Model {
     pub(crate) refuses: bool,
     /// Whether a file is on its way.
     file: Option<Vec<u8>>,
-    /// The values that a report is to tell, if the server is MariaDB: with the next report of any.
+    /// The values that a report is to tell, if the server is MariaDB and tells any: with the next
+    /// report of any.
     untold: Option<Vec<(String, String)>>,
 }
 
@@ -371,10 +372,11 @@ impl Model {
     /// Reports what is untold, with a variable that stays as it is; or the state alone.
     fn tell(&mut self, all: bool, reply: &mut Reply<'_>) {
         self.log.push(if all { "TELL" } else { "TELL_STATE" }.into());
+        let Some(untold) = &mut self.untold else { return self.ok(reply, &[], Status(0)) };
         if !all {
             return self.ok(reply, &[Change::State(b"1")], Status(0));
         }
-        let untold = self.untold.as_mut().map(std::mem::take).unwrap_or_default();
+        let untold = std::mem::take(untold);
         let mut changes: Vec<_> = untold
             .iter()
             .map(|(name, value)| Change::SystemVariable {
@@ -490,6 +492,10 @@ impl Model {
         let variable = Change::SystemVariable { name: name.as_bytes(), value: set.as_bytes() };
         match word {
             "untold" => self.change(name, set),
+            // From now on no change is reported.
+            "untracked" => self.untold = None,
+            // The commands behind this one stay unanswered.
+            "last" => self.is_silent = true,
             "set" => self.ok(reply, &[variable, Change::State(b"1")], more),
             "use" => {
                 value.clone_into(&mut self.schema);

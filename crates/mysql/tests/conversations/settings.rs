@@ -181,3 +181,60 @@ fn nothing_is_prepared_under_settings_that_are_not_told() {
         assert_eq!(log.last().map(String::as_str), Some("PREPARE ok"), "{log:?}");
     });
 }
+
+#[test]
+fn a_server_that_tells_nothing_stays_with_its_client() {
+    talk(ONE, |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        world.log();
+        assert_eq!(world.query(first, "untracked err"), "err 1064 42000");
+        assert_eq!(world.log(), ["untracked err", "TELL", "TELL_STATE"]);
+        assert_eq!(world.ask(first, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(second, "ok"), "", "what has changed is not known");
+        world.leave(first);
+        assert_eq!(world.heard(second), "ok");
+        let log = world.log();
+        assert!(log.contains(&"RESET".to_owned()), "{log:?}");
+    });
+}
+
+#[test]
+fn a_server_that_is_as_new_has_nothing_to_tell() {
+    talk(ONE, |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(second, "set:sql_mode=ANSI"), "ok sql_mode=ANSI");
+        assert_eq!(world.ask(second, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(first, "ok"), "ok");
+        world.log();
+        assert_eq!(world.query(first, "last err"), "err 1064 42000");
+        world.leave(first);
+        world.silence(false);
+        let log = world.log();
+        assert_eq!(log[..4], ["last err", "TELL", "TELL_STATE", "RESET"]);
+        assert_eq!(world.ask(second, command::STMT_EXECUTE, &RUN_1), "ok");
+        let due = ["SET @@session.sql_mode='ANSI'", "INIT_DB shop", "PREPARE ok", "EXECUTE 2"];
+        assert_eq!(world.log(), due);
+    });
+}
+
+#[test]
+fn a_server_that_has_prepared_nothing_gets_its_client_s_settings_again() {
+    talk("pool_size = 2", |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.ask(first, command::STMT_PREPARE, b"ok"), "prepared 1");
+        assert_eq!(world.query(second, "begin"), "ok trans");
+        assert_eq!(world.query(first, "set:sql_mode=ANSI"), "ok sql_mode=ANSI");
+        world.refuse_statements();
+        world.log();
+        assert_eq!(world.ask(first, command::STMT_EXECUTE, &RUN_1), "err 1064 42000");
+        assert_eq!(world.query(first, "ok"), "ok");
+        let (other, own) = ("SET @@session.sql_mode='STRICT'", "SET @@session.sql_mode='ANSI'");
+        assert_eq!(world.log(), [other, "PREPARE ok", "TELL", "TELL_STATE", own, "ok"]);
+    });
+}
+
+/// An execution of the statement with the number 1, which has no parameters.
+const RUN_1: [u8; 9] = [1, 0, 0, 0, 0, 1, 0, 0, 0];

@@ -27,6 +27,8 @@ const SCHEMA: &[&str] = &[
     "CREATE PROCEDURE p_variable () BEGIN SET @a = 5; SIGNAL SQLSTATE '45000'; END",
     "CREATE PROCEDURE p_table () BEGIN CREATE TEMPORARY TABLE tmp (a VARCHAR(9)); INSERT INTO tmp \
      VALUES ('x'); SIGNAL SQLSTATE '45000'; END",
+    "CREATE PROCEDURE p_silent () BEGIN SET session_track_system_variables = '', \
+     group_concat_max_len = 77; SIGNAL SQLSTATE '45000'; END",
     "CREATE FUNCTION f_set () RETURNS INT DETERMINISTIC BEGIN \
      SET SESSION group_concat_max_len = 77; RETURN 1; END",
     "CREATE FUNCTION f_fails () RETURNS INT DETERMINISTIC BEGIN SET SESSION sql_mode = ''; \
@@ -60,6 +62,7 @@ const KEPT: &[&str] = &[
 
 /// Such texts of MariaDB alone.
 const KEPT_OF_MARIADB: &[&str] = &[
+    "CALL p_silent()",
     "SET STATEMENT time_zone = '+09:00' FOR CALL p_mode()",
     "SET STATEMENT sql_mode = '' FOR CALL p_variable()",
     "SET STATEMENT sql_mode = '' FOR SELECT CAST(f_variable() AS CHAR)",
