@@ -60,7 +60,7 @@ impl Block {
 ///
 /// # Errors
 ///
-/// See [`Block::take`].
+/// Processes hold all blocks of ports, or the folder of their locks cannot be written.
 pub fn free_port() -> Result<u16> {
     static HELD: Mutex<Vec<Block>> = Mutex::new(Vec::new());
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
