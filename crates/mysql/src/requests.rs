@@ -11,7 +11,7 @@ use refrain_pool::{Conn, Step};
 use crate::errors::{self, Brand};
 use crate::insert_id::Effect;
 use crate::login::LOGIN_BYTES_MAX;
-use crate::parts::{ClientSession, My, Reading};
+use crate::parts::{ClientSession, ClientState, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
 use crate::text::{self, Facts, Reads, Tables, Verb};
@@ -65,6 +65,11 @@ fn handling(command: u8) -> Handling {
 pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize {
     let mut used = 0;
     while used < input.len() {
+        if is_logging_in(step, conn) {
+            // Behind a change of user: the client has not waited to be asked for a proof.
+            used += entering::input(step, conn, &input[used..]);
+            break;
+        }
         match next(step, conn, &input[used..]) {
             Some(bytes) => used += bytes,
             None => break,
@@ -81,6 +86,12 @@ pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize 
         _ => step.leave_if_ended(conn),
     }
     used
+}
+
+/// Whether a client's login is not over, so that its packets are no commands.
+fn is_logging_in(step: &mut Step<'_, My>, conn: Conn) -> bool {
+    let client = step.engine.connections.client(conn);
+    client.is_some_and(|client| matches!(client.session.state, ClientState::LoggingIn(_)))
 }
 
 /// Whether a client has ended its stream amid a command or a file.

@@ -87,6 +87,19 @@ fn a_change_waits_for_the_replies_before_it() {
 }
 
 #[test]
+fn a_command_behind_a_change_is_taken_for_the_proof() {
+    talk("", |world| {
+        let client = world.client(USUAL, "shop");
+        let mut bytes = written(command::CHANGE_USER, &request("other", ""));
+        bytes.extend(written(command::QUERY, b"ok"));
+        world.send(client, &bytes);
+        assert!(!world.is_open(client));
+        let other = world.client(USUAL, "shop");
+        assert_eq!(world.query(other, "ok"), "ok");
+    });
+}
+
+#[test]
 fn a_schema_that_is_not_there_ends_the_session() {
     talk("", |world| {
         let client = world.client(USUAL, "shop");
