@@ -128,7 +128,7 @@ fn doc() -> Result<Tally> {
 /// The variable of the environment that says how many tests run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
 /// Tests that run at once for each core. Those with servers wait for most of their time.
-const TESTS_PER_CORE: usize = 3;
+const TESTS_PER_CORE: usize = 2;
 
 fn cargo_test() -> Result<Tally> {
     provision::postgres(Version::V15)?;
