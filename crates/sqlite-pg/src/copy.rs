@@ -137,11 +137,6 @@ impl Copy {
     }
 }
 
-/// Writes a name in quotes.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 fn parenthesised(tokens: &mut Tokens<'_>, text: &str) -> Option<String> {
     let start = tokens.take()?.end as usize;
     let mut depth = 1;

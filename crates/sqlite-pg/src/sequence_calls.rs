@@ -8,6 +8,7 @@ use rusqlite::types::Value as Any;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::sequences::{Given, Sequence};
+use crate::sql_text::quoted;
 
 type Called = rusqlite::Result<Any>;
 
@@ -16,10 +17,6 @@ struct Found {
     row: i64,
     given: Given,
     options: Sequence,
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn found(call: &Call<'_>, name: &str) -> rusqlite::Result<Found> {

@@ -10,7 +10,12 @@ pub(crate) fn identifier(name: &str) -> String {
     let plain = name.starts_with(letter)
         && name.chars().all(|one| letter(one) || one.is_ascii_digit())
         && !needs_quotes(name);
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if plain { name.to_owned() } else { quoted(name) }
+}
+
+/// Writes a name in quotes.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Returns the parts of a name that may be qualified, as a `regclass` has it; none if the text is

@@ -8,7 +8,7 @@ use refrain_sql::lex::{Lexer, Token, TokenKind};
 use crate::arrays::json_string;
 use crate::failure::{Failure, state};
 use crate::key_mark::KeyMark;
-use crate::sql_text::{elements, identifier, name_of, printed, token_text, within};
+use crate::sql_text::{elements, identifier, name_of, printed, quoted, token_text, within};
 
 /// Functions for SQLite's arithmetic operators; those of integers check that the result fits.
 pub(crate) const COMPUTES: &[(&str, &str)] = &[
@@ -345,7 +345,7 @@ pub(crate) fn row_number(sql: &str) -> Option<String> {
 
 /// True if a CHECK, a foreign key or a generated column of a table names a column.
 pub(crate) fn depends_on(sql: &str, table: &str, column: &str) -> bool {
-    let named = format!("\"{}\"", column.replace('"', "\"\""));
+    let named = quoted(column);
     let by = |it: Constraint| match it.kind {
         "CHECK" => sql.get(it.place).is_some_and(|text| text.contains(&named)),
         "FOREIGN KEY" => it.columns.iter().any(|known| known == column),

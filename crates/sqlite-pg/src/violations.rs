@@ -11,7 +11,7 @@ use refrain_sqlite::{Connection, Error, Step, Value};
 use crate::attributes::Attributes;
 use crate::dialect::{Attribute, Catalog, WriteTarget, WriteVerb};
 use crate::failure::{About, Failure};
-use crate::sql_text;
+use crate::sql_text::{self, quoted};
 use crate::standard::{self, ForeignKey};
 
 /// The names of a table's unique indexes with their columns.
@@ -265,10 +265,6 @@ impl Failed<'_> {
             None => failure,
         }
     }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn listed(columns: &[&str]) -> String {

@@ -1,5 +1,6 @@
 //! An expression in SQLite's dialect, with the facts that PostgreSQL would know about it.
 
+pub(super) use crate::sql_text::quoted as name;
 use crate::types::Type;
 
 /// The type of an expression, or the reason why it has none yet.
@@ -133,11 +134,6 @@ impl Expr {
 /// Writes a text as SQL.
 pub(super) fn text_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
-}
-
-/// Writes a name as SQL.
-pub(super) fn name(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Writes a number as SQL of a float.

@@ -5,13 +5,14 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::attributes::Attributes;
-use crate::copy::{Copy, CopyIn, CopyTarget, Fields, Style, quoted};
+use crate::copy::{Copy, CopyIn, CopyTarget, Fields, Style};
 use crate::decode;
 use crate::dialect::{Attribute, Catalog, missing};
 use crate::encode::Format;
 use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
 use crate::shape::Formats;
+use crate::sql_text::quoted;
 use crate::text::Source;
 use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
