@@ -102,6 +102,21 @@ impl Client {
         self.answers()
     }
 
+    /// Returns the first row of a query, or its error; without both, the first message.
+    pub(crate) fn first(&mut self, text: &str) -> String {
+        let answers = self.query(text);
+        let found = answers.iter().find(|it| it.starts_with("row ") || it.starts_with("error"));
+        found.or(answers.first()).cloned().unwrap_or_default()
+    }
+
+    /// Runs statements, and checks what [`Client::first`] returns of each.
+    #[track_caller]
+    pub(crate) fn answers_first(&mut self, all: &[(&str, &str)]) {
+        for (text, expected) in all {
+            assert_eq!(self.first(text), *expected, "{text}");
+        }
+    }
+
     /// Sends a query. Returns all bytes of the answer.
     pub(crate) fn query_bytes(&mut self, text: &str) -> Vec<u8> {
         write::query(&mut self.asked, text.as_bytes());

@@ -1,19 +1,6 @@
 //! Sequences, as PostgreSQL 15 answers.
 
-use crate::client::{Client, Place};
-
-/// Returns the first row of a query, or its error.
-fn row(client: &mut Client, text: &str) -> String {
-    let answers = client.query(text);
-    let found = answers.iter().find(|it| it.starts_with("row ") || it.starts_with("error"));
-    found.or(answers.first()).cloned().unwrap_or_default()
-}
-
-fn checked(client: &mut Client, all: &[(&str, &str)]) {
-    for (text, expected) in all {
-        assert_eq!(row(client, text), *expected, "{text}");
-    }
-}
+use crate::client::Place;
 
 const COUNTED: &[(&str, &str)] = &[
     ("SELECT nextval('s')", "error 42P01"),
@@ -92,10 +79,10 @@ const CHANGED: &[(&str, &str)] = &[
 fn numbers_are_counted_and_never_given_twice() {
     let place = Place::new();
     let (mut client, mut other) = (place.client(), place.client());
-    checked(&mut client, COUNTED);
+    client.answers_first(COUNTED);
     let of_other = [("SELECT currval('s')", "error 55000"), ("SELECT nextval('s')", "row 14")];
-    checked(&mut other, &of_other);
-    checked(&mut client, CHANGED);
+    other.answers_first(&of_other);
+    client.answers_first(CHANGED);
 }
 
 #[test]
@@ -103,9 +90,7 @@ fn columns_take_their_defaults_from_sequences() {
     let place = Place::new();
     let mut client = place.client();
     let serial = "SELECT pg_get_serial_sequence";
-    checked(
-        &mut client,
-        &[
+    client.answers_first(&[
             ("CREATE SEQUENCE ids", "CREATE SEQUENCE"),
             (
                 "CREATE TABLE t (id BIGINT DEFAULT nextval('ids'::regclass) PRIMARY KEY, a INT, n SERIAL)",
@@ -135,7 +120,7 @@ fn columns_take_their_defaults_from_sequences() {
         ],
     );
     let mut other = place.client();
-    assert_eq!(row(&mut other, "PRAGMA integrity_check"), "row ok");
+    assert_eq!(other.first("PRAGMA integrity_check"), "row ok");
 }
 
 /// VACUUM gives each sequence's row the same number.
@@ -143,21 +128,18 @@ fn columns_take_their_defaults_from_sequences() {
 fn sequences_are_told_apart_behind_a_vacuum() {
     let place = Place::new();
     let mut client = place.client();
-    checked(
-        &mut client,
-        &[
-            ("CREATE SEQUENCE a", "CREATE SEQUENCE"),
-            ("CREATE SEQUENCE b START 100", "CREATE SEQUENCE"),
-            ("SELECT nextval('b')", "row 100"),
-            ("VACUUM", "VACUUM"),
-            ("SELECT max(nextval('a')) FROM generate_series(1, 9)", "row 9"),
-            ("SELECT nextval('b')", "row 101"),
-            ("DROP SEQUENCE a", "DROP SEQUENCE"),
-            ("CREATE SEQUENCE a", "CREATE SEQUENCE"),
-            ("VACUUM", "VACUUM"),
-            ("SELECT nextval('a')", "row 1"),
-        ],
-    );
+    client.answers_first(&[
+        ("CREATE SEQUENCE a", "CREATE SEQUENCE"),
+        ("CREATE SEQUENCE b START 100", "CREATE SEQUENCE"),
+        ("SELECT nextval('b')", "row 100"),
+        ("VACUUM", "VACUUM"),
+        ("SELECT max(nextval('a')) FROM generate_series(1, 9)", "row 9"),
+        ("SELECT nextval('b')", "row 101"),
+        ("DROP SEQUENCE a", "DROP SEQUENCE"),
+        ("CREATE SEQUENCE a", "CREATE SEQUENCE"),
+        ("VACUUM", "VACUUM"),
+        ("SELECT nextval('a')", "row 1"),
+    ]);
 }
 
 /// A temporary table's numbers, and those of a change's trial, are kept apart.
@@ -165,49 +147,43 @@ fn sequences_are_told_apart_behind_a_vacuum() {
 fn numbers_of_permanent_keys_are_kept_in_the_file() {
     let place = Place::new();
     let mut client = place.client();
-    checked(
-        &mut client,
-        &[
-            ("CREATE TABLE t (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
-            ("ALTER TABLE t ADD CHECK (a > 0)", "ALTER TABLE"),
-            ("ALTER TABLE t ALTER a SET DEFAULT 5", "ALTER TABLE"),
-            ("CREATE TEMP TABLE x (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
-            ("INSERT INTO x (a) VALUES (1), (2) RETURNING id", "row 1"),
-            ("SELECT nextval('x_id_seq')", "row 3"),
-            ("SELECT setval('t_id_seq', 40)", "row 40"),
-            ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 41"),
-            ("SELECT nextval('t_id_seq')", "row 42"),
-            ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 43"),
-            ("TRUNCATE x RESTART IDENTITY", "TRUNCATE TABLE"),
-            ("INSERT INTO x (a) VALUES (1) RETURNING id", "row 1"),
-            ("TRUNCATE t RESTART IDENTITY", "TRUNCATE TABLE"),
-            ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 1"),
-            ("CREATE VIEW v AS SELECT setval('t_id_seq', 7) AS x", "error 0A000"),
-        ],
-    );
+    client.answers_first(&[
+        ("CREATE TABLE t (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
+        ("ALTER TABLE t ADD CHECK (a > 0)", "ALTER TABLE"),
+        ("ALTER TABLE t ALTER a SET DEFAULT 5", "ALTER TABLE"),
+        ("CREATE TEMP TABLE x (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
+        ("INSERT INTO x (a) VALUES (1), (2) RETURNING id", "row 1"),
+        ("SELECT nextval('x_id_seq')", "row 3"),
+        ("SELECT setval('t_id_seq', 40)", "row 40"),
+        ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 41"),
+        ("SELECT nextval('t_id_seq')", "row 42"),
+        ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 43"),
+        ("TRUNCATE x RESTART IDENTITY", "TRUNCATE TABLE"),
+        ("INSERT INTO x (a) VALUES (1) RETURNING id", "row 1"),
+        ("TRUNCATE t RESTART IDENTITY", "TRUNCATE TABLE"),
+        ("INSERT INTO t DEFAULT VALUES RETURNING id", "row 1"),
+        ("CREATE VIEW v AS SELECT setval('t_id_seq', 7) AS x", "error 0A000"),
+    ]);
 }
 
 #[test]
 fn a_key_has_a_sequence_of_its_own() {
     let place = Place::new();
     let mut client = place.client();
-    checked(
-        &mut client,
-        &[
-            ("CREATE TABLE t (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
-            ("INSERT INTO t (a) VALUES (1), (2)", "INSERT 0 2"),
-            ("SELECT lastval(), currval('t_id_seq')", "row 2|2"),
-            ("SELECT nextval('t_id_seq')", "row 3"),
-            ("INSERT INTO t (a) VALUES (3) RETURNING id", "row 4"),
-            ("SELECT setval('t_id_seq', 40)", "row 40"),
-            ("INSERT INTO t (a) VALUES (3) RETURNING id", "row 41"),
-            ("SELECT setval('t_id_seq', 50, false)", "row 50"),
-            ("SELECT nextval('t_id_seq')", "row 50"),
-            ("INSERT INTO t (id, a) VALUES (DEFAULT, 1), (70, 1)", "INSERT 0 2"),
-            ("SELECT lastval()", "error 0A000"),
-            ("INSERT INTO t (id, a) VALUES (80, 1)", "INSERT 0 1"),
-            ("SELECT nextval('t_id_seq')", "row 81"),
-            ("SELECT lastval()", "row 81"),
-        ],
-    );
+    client.answers_first(&[
+        ("CREATE TABLE t (id SERIAL PRIMARY KEY, a INT)", "CREATE TABLE"),
+        ("INSERT INTO t (a) VALUES (1), (2)", "INSERT 0 2"),
+        ("SELECT lastval(), currval('t_id_seq')", "row 2|2"),
+        ("SELECT nextval('t_id_seq')", "row 3"),
+        ("INSERT INTO t (a) VALUES (3) RETURNING id", "row 4"),
+        ("SELECT setval('t_id_seq', 40)", "row 40"),
+        ("INSERT INTO t (a) VALUES (3) RETURNING id", "row 41"),
+        ("SELECT setval('t_id_seq', 50, false)", "row 50"),
+        ("SELECT nextval('t_id_seq')", "row 50"),
+        ("INSERT INTO t (id, a) VALUES (DEFAULT, 1), (70, 1)", "INSERT 0 2"),
+        ("SELECT lastval()", "error 0A000"),
+        ("INSERT INTO t (id, a) VALUES (80, 1)", "INSERT 0 1"),
+        ("SELECT nextval('t_id_seq')", "row 81"),
+        ("SELECT lastval()", "row 81"),
+    ]);
 }
