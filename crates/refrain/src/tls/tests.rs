@@ -107,6 +107,16 @@ impl World {
         server.gets(b"S");
         (self.of_client(), server)
     }
+
+    /// Returns the words of the failure of a handshake, if it fails.
+    pub(super) fn failure(&self) -> Option<String> {
+        let (mut client, mut server) = self.both();
+        converse(&mut client, &mut server, usize::MAX);
+        match server.secured() {
+            Some(_) => None,
+            None => Some(server.failure().to_owned()),
+        }
+    }
 }
 
 /// Something that the engine heard.
