@@ -134,8 +134,8 @@ pub trait Driver {
     fn detach(&mut self, token: Token);
 
     /// Returns the time since the peer has last acknowledged anything, if it owes an
-    /// acknowledgement: of bytes that were sent more than once, or of a question whether it has
-    /// room or is there. `None` if it owes none, and where the kernel does not know.
+    /// acknowledgement: of bytes that were sent more than once, or of several questions whether it
+    /// has room. `None` if it owes none, and where the kernel does not know.
     fn unacknowledged(&mut self, token: Token) -> Option<Duration>;
 
     /// Returns a handle with which other threads end this driver's wait.

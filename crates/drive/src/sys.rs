@@ -44,18 +44,8 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
 pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> Option<Duration> {
     // SAFETY: the structure has integers alone, of which zeroes are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: both pointers are to locals of the type and length that TCP_INFO fills.
-    let answer = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut info).cast(),
-            &raw mut length,
-        )
-    };
-    check(answer as isize).ok()?;
+    // SAFETY: TCP_INFO fills such a structure, and any integers are valid.
+    unsafe { read_option(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info) }.ok()?;
     let has_bytes = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0;
     let owes = info.tcpi_retransmits > 0 || info.tcpi_probes > 1 && has_bytes;
     owes.then(|| Duration::from_millis(info.tcpi_last_ack_recv.into()))
@@ -88,18 +78,27 @@ pub(crate) fn stop(fd: BorrowedFd<'_>) {
 /// Returns the user and process ID at the other end of a Unix socket.
 pub(crate) fn credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, i32)> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both pointers are to locals of the type and length that SO_PEERCRED fills.
-    let answer = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut found).cast(),
-            &raw mut length,
-        )
-    };
-    check(answer as isize).map(|_| (found.uid, found.pid))
+    // SAFETY: SO_PEERCRED fills such a structure, and any integers are valid.
+    unsafe { read_option(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut found) }?;
+    Ok((found.uid, found.pid))
+}
+
+/// Reads an option of a socket.
+///
+/// # Safety
+/// The option's value has the type of `found`, or fills a part of it, whatever its bytes.
+unsafe fn read_option<T>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    option: i32,
+    found: &mut T,
+) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    let value = (&raw mut *found).cast();
+    // SAFETY: both pointers are to values that live until the end of this call, and the kernel
+    // writes no more than `length`.
+    let answer = unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, value, &raw mut length) };
+    check(answer as isize).map(drop)
 }
 
 /// Has a listening TCP socket keep connections to itself until their first bytes have arrived, or
