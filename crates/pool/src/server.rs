@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_config::Host;
 
@@ -256,6 +257,11 @@ impl<P: Parts> Server<P> {
     /// Whether the server is not logged in yet.
     pub fn is_new(&self) -> bool {
         matches!(self.state, ServerState::Connecting | ServerState::Login(_))
+    }
+
+    /// Whether the server, which is idle, has been so for this long.
+    pub(crate) fn is_stale(&self, delay: Duration, now: Now) -> bool {
+        self.since.after(delay) <= now
     }
 
     /// Whether the server is logged in and not idle.

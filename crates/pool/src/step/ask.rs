@@ -16,7 +16,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Whether an idle server was idle for so long that it has to be asked.
     pub(crate) fn is_stale(&mut self, server: Conn, delay: Duration) -> bool {
         let server = self.engine.connections.server(server);
-        P::ASKS && server.is_some_and(|server| server.since.after(delay) <= self.now)
+        P::ASKS && server.is_some_and(|server| server.is_stale(delay, self.now))
     }
 
     /// Whether all idle servers of a pool were idle for so long.

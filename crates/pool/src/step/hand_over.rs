@@ -43,31 +43,22 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Gives an idle server to another core whose client waits, or remembers that the core waits.
     pub(crate) fn core_asks(&mut self, id: PoolId, core: Core, since: Now) {
-        if self.engine.core_state.find_pool(id).is_none() {
-            return;
-        }
-        let is_stale = self.are_stale(id);
-        let pool = self.engine.core_state.pool(id);
-        if is_stale {
-            pool.asking.retain(|(other, _)| *other != core);
-            pool.asking.push((core, since));
-            return self.ask_idle(id);
-        }
-        let delay = pool.settings.options.server_check_delay.filter(|_| P::ASKS);
         let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(pool) = core_state.find_pool(id) else { return };
+        let delay = pool.settings.options.server_check_delay.filter(|_| P::ASKS);
         // The coldest may have been idle for too long even if the last was not.
         let is_fresh = |server: Conn| match (delay, connections.get(server)) {
-            (Some(delay), Connection::Server(server)) => server.since.after(delay) > self.now,
+            (Some(delay), Connection::Server(server)) => !server.is_stale(delay, self.now),
             _ => true,
         };
         let may_go = |server| self.ports.queued(server) == 0 && is_fresh(server);
-        let pool = core_state.pool(id);
-        match pool.take_coldest(may_go) {
-            Some(server) => self.hand_over(server, core),
-            None => {
-                pool.asking.retain(|(other, _)| *other != core);
-                pool.asking.push((core, since));
-            }
+        if let Some(server) = pool.take_coldest(may_go) {
+            return self.hand_over(server, core);
+        }
+        pool.asking.retain(|(other, _)| *other != core);
+        pool.asking.push((core, since));
+        if self.are_stale(id) {
+            self.ask_idle(id);
         }
     }
 

@@ -221,12 +221,11 @@ impl<P: Protocol> Step<'_, P> {
     /// the pool is unused. A pool that keeps servers before any client comes tries again: its
     /// database may be made later.
     pub fn forget_soon(&mut self, id: PoolId) {
-        let now = self.now;
-        let is_kept = self.engine.core_state.is_kept(id);
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        if is_kept {
+        if self.engine.core_state.is_kept(id) {
             return;
         }
+        let now = self.now;
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         if pool.is_unused() {
             return self.engine.core_state.close_pool(id);
         }
