@@ -65,15 +65,14 @@ fn handling(command: u8) -> Handling {
 pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize {
     let mut used = 0;
     while used < input.len() {
-        if is_logging_in(step, conn) {
-            // Behind a change of user: the client has not waited to be asked for a proof.
-            used += entering::input(step, conn, &input[used..]);
-            break;
-        }
         match next(step, conn, &input[used..]) {
             Some(bytes) => used += bytes,
             None => break,
         }
+    }
+    // Behind a change of user, a client may not have waited to be asked for a proof.
+    if used < input.len() && is_logging_in(step, conn) {
+        used += entering::input(step, conn, &input[used..]);
     }
     // The last commands may have been such that no reply to them gives the server back.
     if let Some(server) = step.server_of(conn) {
@@ -88,7 +87,7 @@ pub(crate) fn input(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> usize 
     used
 }
 
-/// Whether a client's login is not over, so that its packets are no commands.
+/// Whether a client's login is not over.
 fn is_logging_in(step: &mut Step<'_, My>, conn: Conn) -> bool {
     let client = step.engine.connections.client(conn);
     client.is_some_and(|client| matches!(client.session.state, ClientState::LoggingIn(_)))
@@ -111,7 +110,9 @@ fn next(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
         }
         return Some(bytes);
     }
-    if client.waiting_for() != WaitingFor::Nothing {
+    // Packets of a login are no commands.
+    let is_login = matches!(client.session.state, ClientState::LoggingIn(_));
+    if is_login || client.waiting_for() != WaitingFor::Nothing {
         return None;
     }
     let header = Header::parse(input)?;
