@@ -117,8 +117,8 @@ struct Told {
 }
 
 impl Told {
-    /// Lines of a panic's message that are kept. A comparison prints three.
-    const MESSAGE_MAX: usize = 4;
+    /// Lines of a panic's message that are kept: a comparison prints as many.
+    const MESSAGE_MAX: usize = 3;
 
     /// Whether a line names a failed test, or tells of its panic.
     fn takes(&mut self, line: &str) -> bool {
@@ -127,8 +127,9 @@ impl Told {
             return true;
         }
         let ends = line.is_empty() || line == "stack backtrace:" || line.starts_with("note: ");
-        self.of_panic = if ends { 0 } else { self.of_panic.saturating_sub(1) };
-        self.of_panic > 0 || line.ends_with("... FAILED") || line.starts_with("FAILED ")
+        let is_message = self.of_panic > 0 && !ends;
+        self.of_panic = if is_message { self.of_panic - 1 } else { 0 };
+        is_message || line.ends_with("... FAILED") || line.starts_with("FAILED ")
     }
 }
 
