@@ -125,20 +125,24 @@ pub struct Many<'a> {
     pub names: &'a [String],
     /// The database of these names.
     pub database: &'a str,
+    /// The most servers of the database, over all users; `None` without a limit.
+    pub room: Option<u32>,
 }
 
 impl Many<'_> {
     /// One user, and databases by the names that clients ask for.
     fn one() -> Many<'static> {
-        Many { users: &[], names: &[], database: "" }
+        Many { users: &[], names: &[], database: "", room: None }
     }
 
     /// Returns the proxy's tables of databases, over this server.
     fn refrain_databases(&self, (host, port): (&str, u16)) -> String {
+        let room = self.room.map(|most| format!("max_connections = {most}\n")).unwrap_or_default();
         let table = |name: &str, path: &str| {
             // Users log in under their own names if there are several.
             let user = if self.users.is_empty() { "postgres@" } else { "" };
-            format!("[databases.\"{name}\"]\nurl = \"postgres://{user}{host}:{port}{path}\"\n")
+            let url = format!("postgres://{user}{host}:{port}{path}");
+            format!("[databases.\"{name}\"]\nurl = \"{url}\"\n{room}")
         };
         let path = format!("/{}", self.database);
         let tables = self.names.iter().map(|name| table(name, &path));
@@ -148,9 +152,10 @@ impl Many<'_> {
     /// Returns PgBouncer's section of databases, over this cluster.
     fn pgbouncer_databases(&self, cluster: &Cluster) -> String {
         let server = format!("host={} port={}", cluster.host(), cluster.port());
-        let line = |name: &String| format!("{name} = {server} dbname={}\n", self.database);
+        let room = self.room.map(|most| format!(" max_db_connections={most}")).unwrap_or_default();
+        let line = |name: &String| format!("{name} = {server} dbname={}{room}\n", self.database);
         let lines: String = self.names.iter().map(line).collect();
-        format!("[databases]\n{lines}* = {server}\n\n")
+        format!("[databases]\n{lines}* = {server}{room}\n\n")
     }
 
     /// Returns PgBouncer's list of users.

@@ -1,4 +1,5 @@
-//! The load: many clients of which a few, at random, have a request under way.
+//! The load: many clients of which a few, at random, have a request under way, and beside them
+//! busy ones, which always have one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -29,53 +30,79 @@ pub(super) struct Target {
 pub(super) struct Load {
     clients: Vec<Client>,
     sockets: Sockets,
-    /// Numbers of the clients without a request under way.
+    /// Numbers of the clients without a request under way that are not busy.
     idle: Vec<usize>,
+    /// Numbers of the busy clients without a request under way.
+    resting: Vec<usize>,
     random: u64,
+    name: String,
     request: Vec<u8>,
-    answered: u64,
+    answered: Answered,
     errors: u64,
+}
+
+/// How many requests were answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answered {
+    /// Requests of the many clients.
+    pub(super) many: u64,
+    /// Requests of the busy clients.
+    pub(super) busy: u64,
 }
 
 struct Client {
     stream: TcpStream,
     incoming: Incoming,
+    /// Whether the client sends its next request as soon as it has a reply.
+    busy: bool,
 }
 
 impl Load {
-    /// Logs in this many clients for each target. Under an empty `name` a request prepares the
-    /// unnamed statement; under another, each client prepares the statement once.
-    pub(super) fn new(port: u16, targets: &[Target], each: usize, name: &str) -> Result<Load> {
-        let (mut clients, sockets) = (Vec::new(), Sockets::new()?);
-        for target in targets {
-            for _ in 0..each {
-                let channel = dial(port, PATIENCE, None)?;
-                let mut session = Session::log_in_as(channel, &target.user, &target.database)?;
-                if !name.is_empty() {
-                    session.send(&[parse(name, LOOKUP), sync()].concat())?;
-                    let answer = session.answer()?;
-                    ensure!(answer.errors.is_empty(), "{:?}", answer.errors);
-                }
-                let stream = session.into_stream();
-                sockets.add(&stream, clients.len())?;
-                clients.push(Client { stream, incoming: Incoming::default() });
-            }
-        }
+    /// Begins without a client. Under an empty `name` a request prepares the unnamed statement;
+    /// under another, each client prepares the statement once.
+    pub(super) fn new(name: &str) -> Result<Load> {
         let parses = if name.is_empty() { parse(name, LOOKUP) } else { Vec::new() };
         Ok(Load {
-            idle: (0..clients.len()).collect(),
-            clients,
-            sockets,
+            clients: Vec::new(),
+            sockets: Sockets::new()?,
+            idle: Vec::new(),
+            resting: Vec::new(),
             random: 1,
+            name: name.to_owned(),
             request: [parses, run(name, &["4711"])].concat(),
-            answered: 0,
+            answered: Answered::default(),
             errors: 0,
         })
     }
 
-    /// Keeps as many requests under way for this time, and counts from zero.
+    /// Logs in this many clients of a target.
+    pub(super) fn log_in(
+        &mut self,
+        port: u16,
+        target: &Target,
+        count: usize,
+        busy: bool,
+    ) -> Result<()> {
+        for _ in 0..count {
+            let channel = dial(port, PATIENCE, None)?;
+            let mut session = Session::log_in_as(channel, &target.user, &target.database)?;
+            if !self.name.is_empty() {
+                session.send(&[parse(&self.name, LOOKUP), sync()].concat())?;
+                let answer = session.answer()?;
+                ensure!(answer.errors.is_empty(), "{:?}", answer.errors);
+            }
+            let (stream, number) = (session.into_stream(), self.clients.len());
+            self.sockets.add(&stream, number)?;
+            self.clients.push(Client { stream, incoming: Incoming::default(), busy });
+            if busy { self.resting.push(number) } else { self.idle.push(number) }
+        }
+        Ok(())
+    }
+
+    /// Keeps as many requests of the many clients, and one of each busy client, under way for this
+    /// time. Counts from zero.
     pub(super) fn run(&mut self, under_way: usize, time: Duration) -> Result<()> {
-        (self.answered, self.errors) = (0, 0);
+        (self.answered, self.errors) = (Answered::default(), 0);
         let end = Instant::now() + time;
         let mut now_under_way = 0;
         loop {
@@ -84,7 +111,10 @@ impl Load {
                 self.send_one()?;
                 now_under_way += 1;
             }
-            if now_under_way == 0 {
+            while let Some(number) = if goes_on { self.resting.pop() } else { None } {
+                self.send(number)?;
+            }
+            if self.idle.len() + self.resting.len() == self.clients.len() {
                 return Ok(());
             }
             ensure!(Instant::now() < end + PATIENCE, "{now_under_way} requests without a reply");
@@ -93,7 +123,7 @@ impl Load {
     }
 
     /// Returns how many requests were answered.
-    pub(super) fn answered(&self) -> u64 {
+    pub(super) fn answered(&self) -> Answered {
         self.answered
     }
 
@@ -106,32 +136,41 @@ impl Load {
     fn send_one(&mut self) -> Result<()> {
         self.random = self.random.wrapping_mul(RANDOM.0).wrapping_add(RANDOM.1);
         let place = (self.random >> 33) as usize % self.idle.len();
-        let client = self.clients.get_mut(self.idle.swap_remove(place)).context("no client")?;
+        let number = self.idle.swap_remove(place);
+        self.send(number)
+    }
+
+    /// Sends a request of this client.
+    fn send(&mut self, number: usize) -> Result<()> {
+        let client = self.clients.get_mut(number).context("no client")?;
         Ok(client.stream.write_all(&self.request)?)
     }
 
-    /// Waits for replies, and returns how many clients have got theirs.
+    /// Waits for replies, and returns how many clients that are not busy have got theirs.
     fn receive(&mut self) -> Result<usize> {
-        let mut over = 0;
+        let before = self.answered.many;
         for number in self.sockets.readable()? {
             let client = self.clients.get_mut(number).context("no such client")?;
             let mut buffer = [0; READ_BYTES];
             let count = client.stream.read(&mut buffer)?;
             ensure!(count > 0, "the proxy has closed a connection");
-            let (idle, errors) = (&mut self.idle, &mut self.errors);
+            let (list, answered) = match client.busy {
+                true => (&mut self.resting, &mut self.answered.busy),
+                false => (&mut self.idle, &mut self.answered.many),
+            };
+            let errors = &mut self.errors;
             client.incoming.messages(&buffer[..count], |letter, body| {
                 if letter == b'E' {
                     *errors += 1;
                     println!("{}", String::from_utf8_lossy(body));
                 }
                 if letter == b'Z' {
-                    idle.push(number);
-                    over += 1;
+                    list.push(number);
+                    *answered += 1;
                 }
                 Ok(())
             })?;
         }
-        self.answered += over as u64;
-        Ok(over)
+        Ok((self.answered.many - before) as usize)
     }
 }
