@@ -54,13 +54,21 @@ pub struct Quick {
     more: &'static [&'static str],
 }
 
-/// The program, and the programs that compare it with servers.
-pub const PROGRAMS: Quick =
-    Quick { packages: &["refrain", "refrain-differ", "refrain-differ-mysql"], more: &[] };
-/// The simulators, and the tests of normalized queries.
-pub const SIMULATORS: Quick =
+/// The program, the programs that compare it with servers, and the simulators.
+pub const PROGRAMS: Quick = Quick {
+    packages: &[
+        "refrain",
+        "refrain-differ",
+        "refrain-differ-mysql",
+        "refrain-sim",
+        "refrain-sim-mysql",
+    ],
+    more: &[],
+};
+/// The tests that are too slow in a debug build: those of planted bugs, and of normalized queries.
+/// They check themselves as there.
+pub const TESTS: Quick =
     Quick { packages: &["refrain-sim", "refrain-sim-mysql", "refrain-grammar"], more: ASSERTING };
-
 /// This program, which benchmarks run.
 const OWN: Quick = Quick { packages: &["xtask"], more: &[] };
 
@@ -82,7 +90,7 @@ impl Quick {
 /// Builds a program of the workspace, optimised, and returns its path.
 pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     if !is_built() {
-        let all = [PROGRAMS, SIMULATORS, OWN];
+        let all = [PROGRAMS, OWN];
         let its = all.into_iter().find(|some| some.packages.contains(&package));
         its.with_context(|| format!("no build has {package}"))?.build()?;
     }

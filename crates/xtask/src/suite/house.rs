@@ -9,7 +9,7 @@ use crate::command::{self, Tally};
 use crate::instructions;
 use crate::pooler;
 use crate::provision;
-use crate::workspace::{self, PROGRAMS, SIMULATORS};
+use crate::workspace::{self, PROGRAMS, TESTS};
 
 use super::check::check;
 
@@ -43,15 +43,14 @@ pub(super) fn build_tests() -> Result<Tally> {
     built(command::run(&mut tests))
 }
 
-/// Builds the program and the differential tests, optimised.
+/// Builds the program, the differential tests and the simulators, optimised.
 pub(super) fn build_programs() -> Result<Tally> {
     built(PROGRAMS.build())
 }
 
-/// Builds the simulators, and the tests that need optimised code.
-pub(super) fn build_simulators() -> Result<Tally> {
-    SIMULATORS.build()?;
-    let mut tests = SIMULATORS.cargo("test");
+/// Builds the tests that need optimised code.
+pub(super) fn build_seeds() -> Result<Tally> {
+    let mut tests = TESTS.cargo("test");
     built(command::run(tests.args(["--no-run", "--test", "seeds", "--test", "it"])))
 }
 

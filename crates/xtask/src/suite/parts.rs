@@ -64,10 +64,10 @@ impl Part {
 use self::Kind::{Drivers, Quick, Servers};
 use self::Load::{Sensitive, Waiting, Yielding};
 
-/// The build with the program and the differential tests.
+/// The build with the program, the differential tests and the simulators.
 const PROGRAMS: &[&str] = &["build-programs"];
-/// The build with the simulators.
-const SIMULATORS: &[&str] = &["build-sims"];
+/// The build with the tests that need optimised code.
+const SEEDS: &[&str] = &["build-seeds"];
 /// The parts before those that start servers, which shall begin with the longest.
 const SERVERS: &[&str] = &["provision", "build-tests"];
 /// The parts before those that run client libraries.
@@ -97,8 +97,8 @@ pub(super) const PARTS: &[Part] = &[
     // Both builds have the same place in the end, and tests run that of the second.
     Part::new("build-pooler", Waiting, Servers, house::build_pooler).untimed(),
     Part::new("build-tests", Waiting, Quick, house::build_tests).after(&["build-pooler"]).untimed(),
-    Part::new("build-programs", Yielding, Servers, house::build_programs).untimed(),
-    Part::new("build-sims", Yielding, Quick, house::build_simulators).untimed(),
+    Part::new("build-programs", Yielding, Quick, house::build_programs).untimed(),
+    Part::new("build-seeds", Yielding, Quick, house::build_seeds).untimed(),
     Part::new("provision-libraries", Yielding, Drivers, house::libraries)
         .after(&["provision"])
         .untimed(),
@@ -129,10 +129,10 @@ pub(super) const PARTS: &[Part] = &[
         .needs(&["build-pooler"])
         .after(&["build-tests", "provision"])
         .untimed(),
-    Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SIMULATORS),
-    Part::new("sim", Yielding, Quick, random::sim).needs(SIMULATORS),
-    Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(SIMULATORS),
-    Part::new("grammar", Yielding, Quick, cargo_tests::grammar).needs(SIMULATORS),
+    Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SEEDS),
+    Part::new("sim", Yielding, Quick, random::sim).needs(PROGRAMS),
+    Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(PROGRAMS),
+    Part::new("grammar", Yielding, Quick, cargo_tests::grammar).needs(SEEDS),
     Part::new("clippy", Yielding, Quick, house::clippy).after(BUILDS).untimed(),
     Part::new("doc", Yielding, Quick, house::doc).after(BUILDS).untimed(),
     Part::new("build-release", Yielding, Quick, house::build_release).after(BUILDS).untimed(),
