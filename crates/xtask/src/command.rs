@@ -17,8 +17,9 @@ pub fn tell_failure(line: &str) {
     keep_failure(line);
 }
 
-fn keep_failure(line: &str) {
-    FAILURES.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+/// Keeps a line about a check that failed for the end of the run.
+pub(crate) fn keep_failure(line: impl AsRef<str>) {
+    FAILURES.lock().unwrap_or_else(PoisonError::into_inner).push(line.as_ref().to_owned());
 }
 
 /// Returns the lines about checks that failed.

@@ -2,12 +2,15 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
+use xtask::suite::Extent;
 use xtask::{
     bench, command, dialect, docs, encrypted, fuzz, provision, regress, repro, soak, suite, tidy,
     vendor, workspace,
@@ -28,9 +31,28 @@ enum Task {
         /// Do not run the client libraries.
         #[arg(long)]
         no_drivers: bool,
-        /// Run only this part.
+        /// Run only what needs no servers.
+        #[arg(long, conflicts_with = "no_drivers")]
+        quick: bool,
+        /// Run only this part; with several of them, those.
         #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(suite::part_names()))]
-        only: Option<String>,
+        only: Vec<String>,
+        /// Keep the time of each part in the table of `CONTRIBUTING.md`.
+        #[arg(long)]
+        write: bool,
+    },
+    /// Run a part of the suite, for `watch-part`.
+    #[command(hide = true)]
+    RunPart { name: String, report: PathBuf },
+    /// Run a part of the suite in a process of its own, for `test`.
+    #[command(hide = true)]
+    WatchPart { name: String, report: PathBuf },
+    /// Run a test program if it belongs to these, for cargo.
+    #[command(hide = true)]
+    RunTest {
+        programs: String,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        program: Vec<OsString>,
     },
     /// Run the client libraries directly against PostgreSQL.
     Drivers {
@@ -96,7 +118,17 @@ fn main() -> ExitCode {
 /// Runs a command. Returns whether its checks passed, or an error if the command could not run.
 fn run(task: Task) -> Result<bool> {
     match task {
-        Task::Test { no_drivers, only } => return Ok(suite::run(only.as_deref(), !no_drivers)),
+        Task::Test { no_drivers, quick, only, write } => {
+            let extent = match (quick, no_drivers) {
+                (true, _) => Extent::Quick,
+                (_, true) => Extent::WithoutDrivers,
+                _ => Extent::Whole,
+            };
+            return suite::run(&only, extent, write);
+        }
+        Task::RunPart { name, report } => suite::run_part(&name, &report)?,
+        Task::WatchPart { name, report } => suite::watch(&name, &report)?,
+        Task::RunTest { programs, program } => suite::run_test(&programs, &program)?,
         Task::Drivers { tls: true, only, .. } => {
             return Ok(encrypted::run(only.as_deref())?.failed == 0);
         }

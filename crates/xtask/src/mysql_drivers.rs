@@ -240,7 +240,7 @@ struct World {
 
 impl World {
     fn start(flavour: Flavour) -> Result<World> {
-        let folder = workspace::target().join("drivers-mysql");
+        let folder = workspace::target().join("drivers-mysql").join(format!("{flavour:?}"));
         fs::create_dir_all(&folder)?;
         let authority = Authority::new("root")?;
         fs::write(folder.join("root.crt"), authority.certificate())?;

@@ -26,7 +26,7 @@ pub fn run() -> Result<Tally> {
     let mut clippy = workspace::cargo();
     clippy.args(["clippy", "--quiet"]).args(WITHOUT).args(["--lib", "--bins"]);
     command::run(clippy.args(["--", "--deny", "warnings"]))?;
-    let program = built()?;
+    let program = if workspace::is_built() { aside() } else { build()? };
     let checks = [
         ("a pool of one server has two clients", pools(&program)),
         ("a file is refused", is_refused(&program, &["sqlite:pooler.db"], "has no SQLite")),
@@ -45,21 +45,29 @@ pub fn run() -> Result<Tally> {
     Ok(tally)
 }
 
-/// Builds the program without SQLite, and puts it aside: cargo has one place for both builds, and
-/// other parts run the whole program from there.
-fn built() -> Result<PathBuf> {
-    let build = |arguments: &[&str]| {
-        command::run(workspace::cargo().args(["build", "--quiet"]).args(arguments))
-    };
-    build(&WITHOUT)?;
-    let aside = workspace::target().join("pooler");
-    fs::create_dir_all(&aside)?;
-    let program = aside.join("refrain");
+/// Returns the path of the program: cargo has one place for both builds, and tests run the whole
+/// program from there.
+fn aside() -> PathBuf {
+    workspace::target().join("pooler/refrain")
+}
+
+/// Builds the program without SQLite, puts it aside, and returns its path.
+///
+/// # Errors
+/// The program cannot be built.
+pub fn build() -> Result<PathBuf> {
+    let (own, aside) = (workspace::target().join("debug/refrain"), aside());
+    let whole = own.with_extension("whole");
+    let is_there = fs::rename(&own, &whole).is_ok();
+    command::run(workspace::cargo().args(["build", "--quiet"]).args(WITHOUT))?;
+    fs::create_dir_all(aside.parent().context("no parent folder")?)?;
     // A program that runs cannot be written to.
-    let _ = fs::remove_file(&program);
-    fs::copy(workspace::target().join("debug/refrain"), &program)?;
-    build(&WITHOUT[..3])?;
-    Ok(program)
+    let _ = fs::remove_file(&aside);
+    fs::rename(&own, &aside)?;
+    if is_there {
+        fs::rename(&whole, &own)?;
+    }
+    Ok(aside)
 }
 
 fn pools(program: &Path) -> Result<()> {

@@ -74,19 +74,34 @@ pub fn dir() -> PathBuf {
 
 /// Fetches everything that the suite needs, and prints how long each part took.
 pub fn everything() -> Result<()> {
+    servers()?;
+    libraries()
+}
+
+/// Fetches the servers, and all that becomes part of the system.
+pub fn servers() -> Result<()> {
     timed("PostgreSQL 15", || postgres(Version::V15))?;
     timed("PostgreSQL 18", || postgres(Version::V18))?;
     timed("PostgreSQL 18 with TLS", || postgres(Version::V18Tls))?;
+    timed("PostgreSQL's own suite", regression)?;
     timed("MariaDB", mariadb)?;
     timed("MariaDB's own suite", mariadb_suite)?;
     timed("MySQL 8.0", mysql)?;
     if let Some(nine) = timed("MySQL 9", mysql_9)? {
         println!("  its version is {}", nine.version()?);
     }
+    timed("MariaDB's library", mariadb_library)?;
+    timed("valgrind", valgrind)
+}
+
+/// Fetches the client libraries, and builds the programs that use them.
+pub fn libraries() -> Result<()> {
     timed("Python drivers", python)?;
+    timed("Python tools", python_tools)?;
     timed("asyncpg's own tests", || source_of("asyncpg"))?;
     timed("Django's own tests", || source_of("Django"))?;
     timed("Node driver", node)?;
+    timed("Node tools", node_tools)?;
     timed("Go driver", go)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
     timed("Rounds of Go's drivers", go_rounds)?;
@@ -96,6 +111,7 @@ pub fn everything() -> Result<()> {
     timed("Java drivers of MySQL", java_with_mysql)?;
     timed("Rust drivers", rust)?;
     timed("Rust drivers of MySQL", rust_with_mysql)?;
+    timed("Rust driver for TLS", rust_tls)?;
     Ok(())
 }
 
@@ -158,11 +174,15 @@ fn maven(goal: &str) -> Command {
 
 /// Returns the Python program that has the drivers of `drivers/python`.
 pub fn python() -> Result<PathBuf> {
-    if !has_program("mariadb_config") {
-        debian(&["libmariadb-dev"])?;
-    }
+    mariadb_library()?;
     let requirements = drivers().join("python/requirements.txt");
     python_with("python", &requirements, &["--no-binary", LINKED])
+}
+
+/// Installs MariaDB's library for programs in C if it is missing: Python packages are built with
+/// it.
+fn mariadb_library() -> Result<()> {
+    if has_program("mariadb_config") { Ok(()) } else { debian(&["libmariadb-dev"]) }
 }
 
 /// Returns the Python program that has the tools of `drivers/python/tools.py`.
@@ -274,9 +294,12 @@ fn rust_program(name: &str) -> Result<PathBuf> {
 
 fn go_program(name: &str, package: &str) -> Result<PathBuf> {
     let program = dir().join(name);
+    // Another part may be about to run the program, and another process builds it too.
+    let new = program.with_extension(std::process::id().to_string());
     let mut go = Command::new("go");
-    go.args(["build", "-mod=readonly", "-o"]).arg(&program).arg(package);
+    go.args(["build", "-mod=readonly", "-o"]).arg(&new).arg(package);
     command::run(go.current_dir(drivers().join("go")))?;
+    fs::rename(&new, &program)?;
     Ok(program)
 }
 
@@ -305,6 +328,11 @@ pub fn java_with_mysql() -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// Installs valgrind if it is missing.
+pub fn valgrind() -> Result<()> {
+    if has_program("valgrind") { Ok(()) } else { debian(&["valgrind"]) }
+}
+
 /// Whether a program is installed in `/usr/bin`.
 pub fn has_program(name: &str) -> bool {
     Path::new("/usr/bin").join(name).is_file()
@@ -323,6 +351,8 @@ pub fn debian(packages: &[&str]) -> Result<()> {
         apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(Stdio::null());
         apt
     };
+    // Two of them at once refuse each other.
+    let _lock = lock("debian")?;
     command::run(apt().args(["update", "--quiet"]))?;
     command::run(apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
 }
@@ -346,7 +376,7 @@ fn pip(python: &Path) -> Command {
 
 /// Fills an empty `dir` by `fetch`, unless `dir` already holds what `pin` names.
 fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let _lock = lock()?;
+    let _lock = lock(&dir.file_name().context("no folder")?.to_string_lossy())?;
     let stamp = dir.join(".pin");
     if fs::read_to_string(&stamp).is_ok_and(|fetched| fetched == pin) {
         return Ok(());
@@ -360,10 +390,10 @@ fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) ->
     Ok(())
 }
 
-/// Locks `target/provision` for this process until the returned file is dropped.
-fn lock() -> Result<File> {
+/// Locks a part of `target/provision` for this process until the returned file is dropped.
+fn lock(part: &str) -> Result<File> {
     fs::create_dir_all(dir())?;
-    let lock = File::create(dir().join(".lock"))?;
+    let lock = File::create(dir().join(format!(".lock-{part}")))?;
     lock.lock().context("cannot lock target/provision")?;
     Ok(lock)
 }

@@ -26,24 +26,80 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// Arguments with which cargo optimises, without the release build's long link.
-pub const QUICK: [&str; 8] = [
-    "--profile",
-    "quick",
-    "--config",
-    "profile.quick.inherits='release'",
-    "--config",
-    "profile.quick.lto=false",
-    "--config",
-    "profile.quick.codegen-units=16",
+/// The variable of the environment that says that all is built: the suite builds first, and a part
+/// that asked cargo again would wait for the builds of others.
+pub const BUILT: &str = "REFRAIN_BUILT";
+
+/// Arguments with which cargo optimises, without the release build's long link. A panic unwinds, as
+/// tests need it; in Refrain it ends the process all the same.
+pub const QUICK: &[&str] = &[
+    "--profile=quick",
+    "--config=profile.quick.inherits='release'",
+    "--config=profile.quick.lto=false",
+    "--config=profile.quick.codegen-units=16",
+    "--config=profile.quick.panic='unwind'",
+];
+/// Arguments with which this workspace's crates check themselves as in a debug build.
+const ASSERTING: &[&str] = &[
+    "--config=profile.quick.debug-assertions=true",
+    "--config=profile.quick.overflow-checks=true",
+    "--config=profile.quick.package.'*'.debug-assertions=false",
+    "--config=profile.quick.package.'*'.overflow-checks=false",
 ];
 
-/// Builds a program of the workspace with [`QUICK`] and returns its path.
+/// Packages that cargo builds by one command, optimised: packages that are built apart from each
+/// other may get the same crates with other features.
+pub struct Quick {
+    packages: &'static [&'static str],
+    more: &'static [&'static str],
+}
+
+/// The program, the programs that compare it with servers, and the simulators.
+pub const PROGRAMS: Quick = Quick {
+    packages: &[
+        "refrain",
+        "refrain-differ",
+        "refrain-differ-mysql",
+        "refrain-sim",
+        "refrain-sim-mysql",
+    ],
+    more: &[],
+};
+/// The tests that are too slow in a debug build: those of planted bugs, and of normalized queries.
+/// They check themselves as there.
+pub const TESTS: Quick =
+    Quick { packages: &["refrain-sim", "refrain-sim-mysql", "refrain-grammar"], more: ASSERTING };
+/// This program, which benchmarks run.
+const OWN: Quick = Quick { packages: &["xtask"], more: &[] };
+
+impl Quick {
+    /// Returns a command of cargo for these packages.
+    pub fn cargo(&self, name: &str) -> Command {
+        let mut cargo = cargo();
+        cargo.args([name, "--quiet", "--locked"]).args(QUICK).args(self.more);
+        cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
+        cargo
+    }
+
+    /// Builds the programs of these packages.
+    pub fn build(&self) -> Result<()> {
+        command::run(self.cargo("build").arg("--bins"))
+    }
+}
+
+/// Builds a program of the workspace, optimised, and returns its path.
 pub fn built(package: &str, name: &str) -> Result<PathBuf> {
-    let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
-    command::run(cargo.args(QUICK))?;
+    if !is_built() {
+        let all = [PROGRAMS, OWN];
+        let its = all.into_iter().find(|some| some.packages.contains(&package));
+        its.with_context(|| format!("no build has {package}"))?.build()?;
+    }
     Ok(target().join("quick").join(name))
+}
+
+/// Whether all that a part needs is built.
+pub fn is_built() -> bool {
+    std::env::var_os(BUILT).is_some()
 }
 
 /// A crate's folder under `crates/`.

@@ -6,101 +6,32 @@
 //! tests in Rust.
 //!
 //! Cases E1 to E96 are those of the catalogue of edge cases. The name of a test has the numbers of
-//! its cases, and [`coverage`] checks that none is missing. No test depends on times, except for a
-//! limit on waiting that only a hang reaches.
+//! its cases, and [`talks::coverage`] checks that none is missing. No test depends on times,
+//! except for a limit on waiting that only a hang reaches.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 #![allow(clippy::print_stdout, reason = "known failures are printed")]
 
-mod reply;
-mod transport;
-mod session;
-mod values;
-mod world;
-mod known;
-mod script;
-mod relay;
-mod talk;
-mod twin;
-
+mod support;
 mod talks;
-mod cancel;
-mod lifecycle;
-mod removed;
-mod moved;
-mod room;
-mod hosts;
-mod login;
-mod auth_query;
-mod trust;
+mod logins;
 mod tls;
-mod hba;
-mod mysql_logins;
-mod hba_tls;
-mod talks_tls;
-mod cuts;
-mod records;
+mod servers;
 mod settings;
-mod refused;
-mod parameters;
-mod pins;
-mod functions;
-mod looks;
-mod defaults;
-mod unmanaged;
-mod unread;
-mod modes;
-mod bulk;
-mod timeouts;
-mod options;
-mod start_up;
-mod console;
-mod kernels;
-mod meanings;
-mod metrics;
-mod log;
-mod start;
-mod ini;
-mod statements;
+mod sessions;
+mod messages;
+mod operation;
 mod reads;
-mod sharing;
-mod shutdown;
-mod silence;
-mod systemd;
-mod takeover;
-mod catalog;
 mod cache;
-mod cache_advice;
-mod cache_chain;
-mod cache_old;
-mod cache_pipelines;
-mod cache_rules;
-mod cache_cluster;
-mod cache_told;
-mod cache_volatile;
-mod cache_logins;
-mod cache_hidden;
-mod syncs;
-mod last_words;
-mod copy_ended;
-mod canonical;
-mod notifications;
 mod sqlite;
-mod files;
-mod beneath;
-mod capacity;
-mod forgotten;
-mod autoprepare_rules;
-mod autoprepare_stale;
-mod autoprepare_jobs;
-mod autoprepare_errors;
-mod autoprepare_limits;
-mod coverage;
-mod door;
+mod autoprepare;
+mod mysql_logins;
 mod mysql;
 mod mysql_client;
 mod mysql_frameworks;
 mod mysql_statements;
 mod mysql_untold;
 mod mysql_variables;
+
+use self::support::{known, relay, reply, script, session, talk, transport, twin, world};

@@ -33,9 +33,7 @@ pub(super) struct Scripts {
 impl Scripts {
     /// Builds a crate's program both ways, and installs valgrind if it is missing.
     pub(super) fn build(package: &str) -> Result<Self> {
-        if !provision::has_program("valgrind") {
-            provision::debian(&["valgrind"])?;
-        }
+        provision::valgrind()?;
         let program = built(package, &["--release"], "release")?;
         Ok(Self { program, plain: built(package, &[], "debug")? })
     }

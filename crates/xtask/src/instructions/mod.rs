@@ -49,6 +49,14 @@ pub fn bench(write: bool) -> Result<()> {
     Ok(())
 }
 
+/// Builds the programs that are counted.
+///
+/// # Errors
+/// A program cannot be built.
+pub fn build() -> Result<()> {
+    COUNTED.iter().try_for_each(|protocol| Scripts::build(protocol.package).map(drop))
+}
+
 /// Compares the counts with those that the repository keeps. With another compiler than theirs, a
 /// change is told and counts for nothing.
 pub fn check() -> Result<Tally> {

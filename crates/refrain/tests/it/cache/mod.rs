@@ -1,6 +1,17 @@
 //! The result cache over PostgreSQL: what changes a result voids it, whoever makes the change and
 //! however, and nobody reads what was overwritten before the read began.
 
+mod advice;
+mod chain;
+mod old;
+mod pipelines;
+mod rules;
+mod cluster;
+mod told;
+mod volatile;
+mod logins;
+mod hidden;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +19,7 @@ use std::time::{Duration, Instant};
 use refrain_differ::msg::Msg;
 use xtask::ports::free_port;
 
-use crate::console::scrape;
+use crate::operation::console::scrape;
 use crate::session::{Session, bind, execute, parse};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, database_of, eventually};
 

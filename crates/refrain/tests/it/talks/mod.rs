@@ -1,5 +1,8 @@
 //! All conversations, with each version of PostgreSQL.
 
+mod tls;
+mod coverage;
+
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

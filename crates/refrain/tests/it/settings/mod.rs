@@ -1,5 +1,12 @@
 //! A SET follows its client to every server, and reaches no other client.
 
+mod refused;
+mod parameters;
+mod defaults;
+mod meanings;
+mod canonical;
+mod values;
+
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse, query};

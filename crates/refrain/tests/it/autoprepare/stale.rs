@@ -501,7 +501,7 @@ fn the_schema_changes_behind() {
 /// and the listener runs FLUSH AUTOPREPARE.
 #[test]
 fn an_event_trigger_tells_of_changes_behind() {
-    let page = include_str!("../../../../docs/autoprepare.md");
+    let page = include_str!("../../../../../docs/autoprepare.md");
     let recipe = page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let setup = "create table x as select 1 as a; create schema postgres";
     let house = House::new("auto_recipe", setup, eager(1));

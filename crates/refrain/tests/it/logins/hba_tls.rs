@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use xtask::postgres::{Cluster, PASSWORD};
 
-use crate::hba::knock;
+use crate::logins::hba::knock;
 use crate::session::LIMIT;
 use crate::tls::{Files, files, to_clients};
 use crate::world::{Config, Version, addr, psql};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use refrain_differ::msg::Msg;
 use xtask::ports::free_port;
 
-use crate::console::scrape;
+use crate::operation::console::scrape;
 use crate::session::{Session, bind, cancel_request, execute, parse, query};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, database_of, eventually};
 

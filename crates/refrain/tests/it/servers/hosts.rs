@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use xtask::ports::free_port;
 use xtask::postgres::Cluster;
 
-use crate::metrics::get;
+use crate::operation::metrics::get;
 use crate::reply::Reply;
 use crate::session::Session;
 use crate::world::{Config, Proxy, Version, eventually};

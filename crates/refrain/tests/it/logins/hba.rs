@@ -344,7 +344,8 @@ fn the_page_names_a_test_for_each_method() {
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
     let page = read("docs/hba.md");
     let conversations = read("crates/pg/tests/conversations/login/hba.rs");
-    let own = ["hba.rs", "hba_tls.rs"].map(|name| read(&format!("crates/refrain/tests/it/{name}")));
+    let own = ["hba.rs", "hba_tls.rs"]
+        .map(|name| read(&format!("crates/refrain/tests/it/logins/{name}")));
     let own = own.concat();
     let (_, table) = page.split_once("| method | the client is let in |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

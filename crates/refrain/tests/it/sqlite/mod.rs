@@ -1,5 +1,8 @@
 //! SQLite in the place of PostgreSQL: Refrain with a database of its own.
 
+mod files;
+mod beneath;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +13,7 @@ use refrain_differ::msg::Msg;
 use xtask::ports::free_port;
 use xtask::proxy::{Refrain, program};
 
-use crate::console::scrape;
+use crate::operation::console::scrape;
 use crate::session::{Session, bind, cancel_request, encode, execute, parse, query};
 use crate::world::{Config, Proxy, eventually, psql};
 

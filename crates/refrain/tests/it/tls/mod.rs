@@ -1,5 +1,8 @@
 //! TLS, to clients and to servers, with libpq's `sslmode` on both sides.
 
+mod cuts;
+mod records;
+
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

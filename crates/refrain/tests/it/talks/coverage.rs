@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::talks;
 
@@ -22,10 +22,16 @@ fn numbers(name: &str) -> impl Iterator<Item = u32> {
     name.split('_').filter_map(|part| part.strip_prefix('e')?.parse().ok())
 }
 
+/// Returns the files of a folder and of the folders in it.
+fn files_of(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_of(&path) } else { vec![path] }).collect()
+}
+
 fn covered() -> BTreeSet<u32> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
-    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let sources = files.filter_map(|file| fs::read_to_string(file).ok()).collect::<Vec<_>>();
+    let files = files_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
+    let sources = files.into_iter().filter_map(|file| fs::read_to_string(file).ok());
+    let sources = sources.collect::<Vec<_>>();
     let functions = sources.iter().flat_map(|source| source.lines()).filter_map(|line| {
         line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()).map(str::to_owned)
     });

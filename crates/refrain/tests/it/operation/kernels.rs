@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use refrain_differ::msg::Msg;
 
-use crate::bulk;
+use crate::messages::bulk;
 use crate::session::{Session, bind, cancel_request, execute, parse, query};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 

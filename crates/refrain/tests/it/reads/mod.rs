@@ -1,5 +1,8 @@
 //! Reads: which statements Refrain takes for reads, by the catalog of real servers.
 
+mod sharing;
+mod catalog;
+
 use std::collections::BTreeMap;
 
 use refrain_differ::msg::Msg;

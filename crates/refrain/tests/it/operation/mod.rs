@@ -1,0 +1,14 @@
+//! Operating the program: its start and its end, options, listings, the log.
+
+mod timeouts;
+mod options;
+pub(crate) mod console;
+mod kernels;
+pub(crate) mod metrics;
+mod log;
+mod start;
+mod ini;
+mod shutdown;
+mod systemd;
+mod takeover;
+mod capacity;

@@ -1,0 +1,10 @@
+//! Servers: they come and go, and so do databases, hosts and users.
+
+mod cancel;
+mod lifecycle;
+mod removed;
+mod moved;
+mod room;
+mod hosts;
+mod silence;
+mod forgotten;

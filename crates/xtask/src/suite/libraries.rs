@@ -1,0 +1,136 @@
+//! Parts that run client libraries, and the runs of them alone.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::certificates::{Authority, write_for_proxy};
+use crate::command::Tally;
+use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
+use crate::mysql::Flavour;
+use crate::mysql_drivers::{self, WAYS, Way};
+use crate::postgres::{Cluster, Version};
+use crate::proxy::{self, Refrain};
+use crate::workspace::{self, built};
+
+use super::check::or_one_failure;
+use super::random::sharing;
+use super::summary_of;
+
+/// Runs client libraries through a pool of transactions.
+pub(super) fn through_proxy(version: Version) -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let cluster = Cluster::start(version, &[])?;
+    let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 20))?;
+    Ok(driven(DRIVERS, &proxy))
+}
+
+/// Runs client libraries through a pool that shares servers.
+pub(super) fn through_shared(version: Version) -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let cluster = Cluster::start(version, &[])?;
+    let proxy = Refrain::start_as(&program, &sharing(&cluster, "on", 20))?;
+    Ok(driven(DRIVERS, &proxy))
+}
+
+/// Runs client libraries over TLS, through a pool whose servers are encrypted as well.
+pub(super) fn through_tls() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let authority = Authority::new("root")?;
+    let hba = "hostssl all all all trust\n";
+    let cluster = Cluster::start_encrypting(Version::V18Tls, &authority, hba, "")?;
+    let folder = workspace::target().join("drivers-tls");
+    let (to_clients, to_server) = write_for_proxy(&authority, &folder)?;
+    let root = folder.join("root.crt");
+    let config = format!(
+        "client_tls_sslmode = \"require\"\n{to_clients}{}{to_server}",
+        proxy::over(&cluster, "transaction", 20),
+    );
+    let proxy = Refrain::start_as(&program, &config)?;
+    let tally = every_driver(DRIVERS.iter(), proxy.port(), Some(&root));
+    Ok(with_log(tally, &proxy))
+}
+
+/// Runs client libraries against SQLite in the proxy.
+pub(super) fn with_sqlite() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
+    Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+/// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.
+pub(super) fn tools() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let mut tally = every_driver(TOOLS.iter(), cluster.port(), None);
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:tools.db\"\n";
+    tally += driven(TOOLS, &Refrain::start_as(&program, config)?);
+    Ok(tally)
+}
+
+/// Runs client libraries of MySQL. Each server has the ways that it differs in from others.
+pub(super) fn with_mysql(flavour: Flavour) -> Result<Tally> {
+    let ways: &[Way] = match flavour {
+        Flavour::MariaDb => &[Way::Socket, Way::Tls],
+        Flavour::MySql | Flavour::MySql9 => &[Way::Restarted],
+    };
+    mysql_drivers::run(flavour, ways, None)
+}
+
+/// Runs the tests of frameworks with MariaDB and MySQL.
+pub(super) fn frameworks() -> Result<Tally> {
+    let mut tally = mysql_drivers::frameworks(Flavour::MariaDb, None)?;
+    tally += mysql_drivers::frameworks(Flavour::MySql, None)?;
+    Ok(tally)
+}
+
+/// Runs client libraries of MySQL in every way with every server. Returns true if all passed.
+pub fn with_every_mysql(only: Option<&str>) -> Result<bool> {
+    let mut report = Vec::new();
+    for (name, flavour) in
+        [("mariadb", Flavour::MariaDb), ("mysql-8", Flavour::MySql), ("mysql-9", Flavour::MySql9)]
+    {
+        let started = Instant::now();
+        let mut tally = mysql_drivers::run(flavour, WAYS, only)?;
+        tally += mysql_drivers::frameworks(flavour, only)?;
+        report.push((name, tally, started.elapsed()));
+    }
+    Ok(summary_of(&report))
+}
+
+fn driven(drivers: &[Driver], proxy: &Refrain) -> Tally {
+    with_log(every_driver(drivers.iter(), proxy.port(), None), proxy)
+}
+
+/// Prints the proxy's log if a check has failed.
+fn with_log(tally: Tally, proxy: &Refrain) -> Tally {
+    if tally.failed > 0 {
+        println!("--- the proxy's log\n{}", proxy.log());
+    }
+    tally
+}
+
+/// Runs client libraries directly against PostgreSQL, whose results are the right ones. Returns
+/// true if all tests passed.
+pub fn direct(version: Version, only: Option<&str>) -> Result<bool> {
+    let cluster = Cluster::start(version, &[])?;
+    let chosen = DRIVERS.iter().filter(|driver| only.is_none_or(|name| driver.name == name));
+    let started = Instant::now();
+    let tally = every_driver(chosen, cluster.port(), None);
+    Ok(summary_of(&[("direct", tally, started.elapsed())]))
+}
+
+fn every_driver<'a>(
+    drivers: impl Iterator<Item = &'a Driver>,
+    port: u16,
+    root: Option<&Path>,
+) -> Tally {
+    let mut total = Tally::default();
+    for driver in drivers {
+        println!("--- {}", driver.name);
+        let result = driver.run(port, root).with_context(|| format!("driver {}", driver.name));
+        total += or_one_failure(result);
+    }
+    total
+}

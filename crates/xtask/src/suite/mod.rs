@@ -1,0 +1,196 @@
+//! The whole suite, for `cargo xtask test` and `.ci/run`.
+//!
+//! Parts run side by side where none is disturbed by another (`schedule.rs`), each in a process of
+//! its own (`process.rs`). The output of a part is printed when the part ends, in one piece. A part
+//! that fails does not stop the others. The last printed line is `N passed, N failed` over all
+//! parts.
+
+mod report;
+mod schedule;
+mod process;
+mod seconds;
+mod check;
+mod house;
+mod cargo_tests;
+mod random;
+mod libraries;
+mod parts;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::command::{self, Tally};
+
+use self::check::or_one_failure;
+use self::parts::{Kind, PARTS, Part};
+use self::process::Place;
+use self::report::{Report, Spent};
+use self::schedule::Load;
+
+pub use self::cargo_tests::run_test;
+pub use self::libraries::{direct, with_every_mysql};
+pub use self::process::watch;
+
+/// The parts that a run has, unless some are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
+    Whole,
+    /// All but the client libraries.
+    WithoutDrivers,
+    /// Parts that need no servers.
+    Quick,
+}
+
+/// Returns the names of the parts, for the command line.
+pub fn part_names() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(Part::name)
+}
+
+/// Runs the suite, or only the parts of these names with the builds that they need. Returns true if
+/// all checks passed. If `keep` asks for it, the time of each part goes into the table of
+/// `CONTRIBUTING.md`.
+///
+/// # Errors
+/// The folder of the parts' outputs cannot be written, or the table.
+pub fn run(only: &[String], extent: Extent, keep: bool) -> Result<bool> {
+    let is_in = |part: &&Part| match extent {
+        Extent::Whole => true,
+        Extent::WithoutDrivers => part.kind != Kind::Drivers,
+        Extent::Quick => part.kind == Kind::Quick,
+    };
+    let chosen = match only {
+        [] => PARTS.iter().filter(is_in).collect(),
+        names => parts::named(names),
+    };
+    let place = Place::new()?;
+    let mut ended = match only {
+        [_] => one_by_one(&chosen, &place),
+        _ => side_by_side(chosen, &place)?,
+    };
+    ended.sort_by_key(|(part, _)| PARTS.iter().position(|other| other.name() == part.name()));
+    let timed = ended.iter().filter(|(part, report)| part.is_timed && report.tally.failed == 0);
+    let timed: Vec<_> = timed.map(|(part, report)| (part.name(), report.spent)).collect();
+    let mut rows: Vec<_> =
+        ended.iter().map(|(part, report)| (part.name(), report.tally, report.spent)).collect();
+    ended.iter().for_each(|(_, report)| report.failures.iter().for_each(command::keep_failure));
+    if keep {
+        seconds::keep(&timed_names(), &timed)?;
+    } else if let Some(tally) = judged(&timed)? {
+        rows.push(("seconds", tally, Spent::default()));
+    }
+    Ok(summary(&rows))
+}
+
+/// Runs a part in this process, and writes its report into a file.
+///
+/// # Errors
+/// There is no such part, or the file cannot be written.
+pub fn run_part(name: &str, report: &Path) -> Result<()> {
+    let part = PARTS.iter().find(|part| part.name() == name).context("there is no such part")?;
+    let tally = or_one_failure((part.run)());
+    Report { tally, failures: command::failures(), spent: Spent::default() }.write(report)
+}
+
+fn timed_names() -> Vec<&'static str> {
+    PARTS.iter().filter(|part| part.is_timed).map(Part::name).collect()
+}
+
+/// Compares the time of parts with the table. Returns nothing if they are too few.
+fn judged(timed: &[(&str, Spent)]) -> Result<Option<Tally>> {
+    let (slow, compared) = seconds::risen(timed)?;
+    slow.iter().for_each(command::keep_failure);
+    let failed = u32::try_from(slow.len())?;
+    let passed = u32::try_from(compared)? - failed;
+    Ok((compared > 0).then_some(Tally { passed, failed }))
+}
+
+/// Runs parts one after another, each with its output as it comes.
+fn one_by_one(chosen: &[&'static Part], place: &Place) -> Vec<(&'static Part, Report)> {
+    let run = |part: &&'static Part| {
+        println!("=== {}", part.name());
+        (*part, place.run(part.name(), false, false))
+    };
+    chosen.iter().map(run).collect()
+}
+
+/// Runs parts side by side.
+fn side_by_side(
+    mut pending: Vec<&'static Part>,
+    place: &Place,
+) -> Result<Vec<(&'static Part, Report)>> {
+    let cores = thread::available_parallelism()?.get();
+    let needs = |parts: &[&'static Part]| parts.iter().map(|part| part.needs).collect::<Vec<_>>();
+    let (tell, told) = mpsc::channel();
+    let (mut running, mut ended) = (Vec::new(), Vec::new());
+    thread::scope(|scope| {
+        loop {
+            while let Some(index) = schedule::next(&needs(&pending), &needs(&running), cores) {
+                let (part, tell) = (pending.remove(index), tell.clone());
+                println!("--- {} begins", part.name());
+                running.push(part);
+                scope.spawn(move || {
+                    let yields = part.needs.load == Load::Yielding;
+                    let report = place.run(part.name(), yields, true);
+                    // The receiver ends after all threads.
+                    let _ = tell.send((part, report));
+                });
+            }
+            if running.is_empty() {
+                break;
+            }
+            let Ok((part, report)) = told.recv() else { break };
+            running.retain(|other| other.name() != part.name());
+            print(part, &report, place);
+            ended.push((part, report));
+        }
+    });
+    Ok(ended)
+}
+
+/// Prints the output of a part that has ended.
+fn print(part: &Part, report: &Report, place: &Place) {
+    println!("=== {}", part.name());
+    let copied = File::open(place.log(part.name()))
+        .and_then(|mut log| io::copy(&mut log, &mut io::stdout().lock()));
+    if let Err(error) = copied {
+        println!("the output of {} is not there: {error}", part.name());
+    }
+    println!("{}", row(part.name(), report.tally, report.spent));
+}
+
+fn row(name: &str, tally: Tally, spent: Spent) -> String {
+    let (wall, user) = (spent.wall.as_secs(), spent.user.as_secs());
+    let system = spent.system.as_secs();
+    let Tally { passed, failed } = tally;
+    format!(
+        "{name:>17} {passed:>5} ok {failed:>3} bad {wall:>4} s {user:>5} s of processors, \
+         {system:>4} s in the kernel"
+    )
+}
+
+fn summary(rows: &[(&str, Tally, Spent)]) -> bool {
+    let mut total = Tally::default();
+    println!("=== summary");
+    for (name, tally, spent) in rows {
+        println!("{}", row(name, *tally, *spent));
+        total += *tally;
+    }
+    command::failures().iter().for_each(|failure| println!("{failure}"));
+    println!("{} passed, {} failed", total.passed, total.failed);
+    total.failed == 0 && total.passed > 0
+}
+
+/// Prints the summary of runs of client libraries, which took so long.
+fn summary_of(runs: &[(&str, Tally, Duration)]) -> bool {
+    let rows = runs
+        .iter()
+        .map(|(name, tally, wall)| (*name, *tally, Spent { wall: *wall, ..Spent::default() }));
+    summary(&rows.collect::<Vec<_>>())
+}

@@ -1,0 +1,171 @@
+//! The processes of a part.
+//!
+//! Each part has a process of its own, so that parts side by side share no state, and the output of
+//! one is in no other's. A second process watches it: the system gives the watcher each process
+//! that the part leaves behind, such as a server, so that the part's time is the time of all of
+//! them, and none outlives the part.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
+
+use crate::leash::Leash;
+use crate::workspace;
+
+use super::report::{Report, Spent};
+
+/// The command that watches a part.
+const WATCH: &str = "watch-part";
+/// The command that runs a part.
+const RUN: &str = "run-part";
+/// The longest that processes of a part may take to end after it.
+const END_MAX: Duration = Duration::from_secs(30);
+
+/// The program, and the folder of outputs and reports.
+pub(super) struct Place {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Place {
+    /// Makes the folder, and copies this program into it: cargo replaces the program that it has
+    /// built when it builds the tests.
+    pub(super) fn new() -> Result<Self> {
+        let folder = workspace::target().join("suite");
+        fs::create_dir_all(&folder)?;
+        let program = folder.join("xtask");
+        // Another suite may run the copy that is there.
+        let new = program.with_extension(process::id().to_string());
+        fs::copy(std::env::current_exe()?, &new).context("cannot copy this program")?;
+        fs::rename(&new, &program)?;
+        Ok(Self { program, folder })
+    }
+
+    /// Returns the file that has a part's output.
+    pub(super) fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(name).with_extension("log")
+    }
+
+    /// Runs a part in a process of its own, to its end. The output goes to the part's file, or to
+    /// that of this process.
+    pub(super) fn run(&self, name: &str, yields: bool, is_logged: bool) -> Report {
+        let started = Instant::now();
+        let report = self.watched(name, yields, is_logged);
+        let mut report = report.unwrap_or_else(|why| Report::of_failure(&format!("{why:#}")));
+        report.spent.wall = started.elapsed();
+        report
+    }
+
+    fn watched(&self, name: &str, yields: bool, is_logged: bool) -> Result<Report> {
+        let report = self.folder.join(name).with_extension("report");
+        let _ = fs::remove_file(&report);
+        let mut command = Command::new("nice");
+        command.args(["-n", if yields { "19" } else { "0" }]);
+        command.arg(&self.program).args([WATCH, name]).arg(&report);
+        let log = match is_logged {
+            true => File::create(self.log(name))?,
+            false => output()?,
+        };
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+        let mut watcher = command.spawn().context("cannot run `nice`")?;
+        // The watcher ends when this pipe closes, which it also does if this process is killed.
+        let pipe = watcher.stdin.take();
+        let is_fine = watcher.wait()?.success();
+        drop(pipe);
+        let told = Report::read(&report);
+        ensure!(is_fine, "the part {name} could not be watched");
+        let mut told = told.with_context(|| format!("the part {name} has no report"))?;
+        told.spent = spent_of(&fs::read_to_string(times_of(&report))?)?;
+        Ok(told)
+    }
+}
+
+/// Returns the path of the copy that runs this part: the file may be another by now.
+pub(super) fn copy() -> Result<PathBuf> {
+    Ok(std::env::args_os().next().context("no program")?.into())
+}
+
+/// Returns the standard output of this process.
+fn output() -> Result<File> {
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Returns the file in which the watcher notes the time.
+fn times_of(report: &Path) -> PathBuf {
+    report.with_extension("times")
+}
+
+/// Runs a part in another process, waits for all processes that the part leaves behind, and notes
+/// their time beside the report.
+///
+/// # Errors
+/// The part cannot be started, or its time cannot be noted.
+pub fn watch(name: &str, report: &Path) -> Result<()> {
+    set_child_subreaper(Some(getpid()))?;
+    // Not a leash for this process as well: its helper would be a child that does not end.
+    thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        process::exit(1);
+    });
+    let mut command = Command::new(copy()?);
+    command.args([RUN, name]).arg(report).env(workspace::BUILT, "1");
+    let part = Leash::start(&command, "TERM", &output()?)?;
+    let id = i32::try_from(part.id())?;
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, _))) if ended.as_raw_nonzero().get() == id => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error).context("the part has no process"),
+        }
+    }
+    drop(part);
+    let ended = Instant::now();
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Err(Errno::CHILD) => break,
+            Ok(None) if ended.elapsed() > END_MAX => {
+                println!("the part {name} has left processes behind");
+                break;
+            }
+            Ok(None) => thread::sleep(Duration::from_millis(10)),
+            Ok(Some(_)) | Err(_) => {}
+        }
+    }
+    fs::copy("/proc/self/stat", times_of(report)).context("the time is not there")?;
+    Ok(())
+}
+
+/// Reads the time of a process's children from its line in `/proc`.
+fn spent_of(stat: &str) -> Result<Spent> {
+    // The name in parentheses may have anything in it.
+    let (_, fields) = stat.rsplit_once(") ").context("no name")?;
+    let mut ticks = fields.split(' ').skip(13).map(str::parse::<u64>);
+    let mut next = || -> Result<Duration> {
+        let ticks = ticks.next().context("no time of children")??;
+        Ok(Duration::from_millis(ticks * 1000 / clock_ticks_per_second()))
+    };
+    Ok(Spent { wall: Duration::ZERO, user: next()?, system: next()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_children_is_read() {
+        let stat = "8 (a ) b) S 1 8 8 0 -1 4194304 90 14711 0 55 3 4 1250 725 39 19 1 0 500 7 9";
+        let spent = spent_of(stat).unwrap();
+        let tick = Duration::from_millis(1000 / clock_ticks_per_second());
+        assert_eq!((spent.user, spent.system), (tick * 1250, tick * 725));
+        assert!(spent_of("8 (a) S 1").is_err());
+    }
+}
