@@ -15,6 +15,8 @@ pub(crate) struct Question {
     /// True if the user may run commands that change something.
     pub(crate) admin: bool,
     pub(crate) query: String,
+    /// True if the client wants to know the columns alone: the command takes no effect.
+    pub(crate) describes: bool,
     pub(crate) answer: Answer,
 }
 

@@ -56,7 +56,7 @@ impl Background for Pg {
 
     fn answered(step: &mut PoolStep<'_, Self>, answer: Answer) {
         match answer {
-            Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
+            Answer::Console { client, reply } => Step { step }.console_reply(client, reply),
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
             Answer::Read { case, found } => {
                 let pool = case.statement.pool;

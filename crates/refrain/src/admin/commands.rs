@@ -17,7 +17,8 @@ use crate::supervisor::SupervisorCommand;
 /// A command, by its first word.
 pub(super) struct Entry {
     name: &'static str,
-    /// True if the command needs a user of `admin_users`.
+    /// True if the command needs a user of `admin_users`. Such a command shows no rows; every
+    /// other takes no effect, so a client that asks for its columns runs it.
     admin: bool,
     /// The command's form, for `SHOW HELP`; empty for commands that exist for drivers alone.
     usage: &'static str,
@@ -88,6 +89,9 @@ fn answer(desk: &mut Desk, question: &Question) -> Answer {
     };
     let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
     let entry = entry.ok_or_else(|| unknown_command(question, first, arguments))?;
+    if question.describes && entry.admin {
+        return Ok(Outcome::Reply(Vec::new()));
+    }
     if entry.admin {
         if !question.admin {
             return Err(Refusal::not_allowed());
