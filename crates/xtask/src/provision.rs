@@ -229,6 +229,11 @@ pub fn go() -> Result<PathBuf> {
     go_program("go-smoke", ".")
 }
 
+/// Builds the test of Go's driver at the admin console and returns its path.
+pub fn go_console() -> Result<PathBuf> {
+    go_program("go-console", "./console")
+}
+
 /// Builds the test of Go's drivers against SQLite and returns its path.
 pub fn go_with_sqlite() -> Result<PathBuf> {
     go_program("go-sqlite", "./sqlite")

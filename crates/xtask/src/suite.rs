@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::certificates::{Authority, write_for_proxy};
 use crate::command::{self, Tally};
-use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
+use crate::drivers::{CONSOLE_DRIVERS, DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
 use crate::encrypted;
 use crate::fuzz;
 use crate::instructions;
@@ -53,6 +53,7 @@ const PARTS: &[Part] = &[
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "vendor-suite", run: vendor::sample, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
+    Part { name: "console", run: with_console, drives: true },
     Part { name: "tools", run: tools, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
@@ -340,6 +341,13 @@ fn with_sqlite() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
     Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+/// Runs client libraries at the admin console. No other client is there.
+fn with_console() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:console.db\"\n";
+    Ok(driven(CONSOLE_DRIVERS, &Refrain::start_as(&program, config)?))
 }
 
 /// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.

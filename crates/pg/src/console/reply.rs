@@ -7,8 +7,9 @@ pub enum Form {
     Whole,
     /// The columns of the rows. The command takes no effect.
     Columns,
-    /// The same as for a Query but for the RowDescription. Each column has a format.
-    Rows(Vec<Format>),
+    /// The same as for a Query but for the RowDescription. The client knows these columns, and
+    /// has chosen a format for each.
+    Rows(Vec<(Column, Format)>),
 }
 
 /// A format of values.

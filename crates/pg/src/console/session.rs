@@ -277,14 +277,16 @@ impl Session {
             portal.send_rows(limit, out);
             return Ok(Next::Read);
         }
-        let (text, formats) = (portal.statement.text.clone(), portal.formats.clone());
+        let text = portal.statement.text.clone();
+        let columns = portal.statement.columns.iter().cloned().zip(portal.formats.iter().copied());
+        let form = Form::Rows(columns.collect());
         if let Some(command) = BlockCommand::read(text.as_bytes()) {
             self.run_in_session(command, out);
             return Ok(Next::Read);
         }
         self.drop_statements(text.as_bytes());
         self.asked = Asked::Execute(name.into(), limit);
-        Ok(Next::Ask(text, Form::Rows(formats)))
+        Ok(Next::Ask(text, form))
     }
 
     fn close(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Failure> {

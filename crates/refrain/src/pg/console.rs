@@ -9,22 +9,25 @@ use crate::console::{Heading, Kind, Part, Refusal, Table};
 
 /// Returns a reply in the form that a client needs.
 pub(super) fn in_form(reply: &[Part], form: &Form) -> pg::Reply {
-    let refusal = reply.iter().find_map(|part| match part {
-        Part::Refused(refusal) => Some(refusal),
-        _ => None,
-    });
     let mut out = Vec::new();
-    match (refusal, form) {
-        (Some(Refusal { sqlstate, message }), _) => {
-            write::error(&mut out, &Report { severity: "ERROR", sqlstate, message, hint: "" });
-            pg::Reply::Refused(out)
+    let refused = matches!(reply.last(), Some(Part::Refused(_)));
+    match form {
+        Form::Columns if !refused => return pg::Reply::Columns(columns(reply)),
+        Form::Rows(known)
+            if !refused && !known.iter().map(|(column, _)| column).eq(&columns(reply)) =>
+        {
+            // PostgreSQL's words for the same.
+            let message = "cached plan must not change result type";
+            write::error(
+                &mut out,
+                &Report { severity: "ERROR", sqlstate: "0A000", message, hint: "" },
+            );
+            return pg::Reply::Refused(out);
         }
-        (None, Form::Columns) => pg::Reply::Columns(columns(reply)),
-        (None, Form::Whole | Form::Rows(_)) => {
-            reply.iter().for_each(|part| append(&mut out, part, form));
-            pg::Reply::Messages(out)
-        }
+        _ => {}
     }
+    reply.iter().for_each(|part| append(&mut out, part, form));
+    if refused { pg::Reply::Refused(out) } else { pg::Reply::Messages(out) }
 }
 
 /// Returns the columns of the rows in a reply.
@@ -35,7 +38,7 @@ fn columns(reply: &[Part]) -> Vec<pg::Column> {
     });
     let column = |Heading { name, kind }: &Heading| {
         let (oid, size) = oid_and_size(*kind);
-        pg::Column { name: (*name).to_owned(), oid, size }
+        pg::Column { name: name.to_string(), oid, size }
     };
     table.map(|table| table.columns.iter().map(column).collect()).unwrap_or_default()
 }
@@ -47,14 +50,15 @@ fn append(out: &mut Vec<u8>, part: &Part, form: &Form) {
         Part::Notice { text, detail } => notice(out, text, detail),
         Part::Done(tag) => write::command_complete(out, tag.as_bytes()),
         Part::Nothing => write::bare(out, back::EMPTY_QUERY_RESPONSE),
-        // A reply that refuses is nothing else.
-        Part::Refused(_) => {}
+        Part::Refused(Refusal { sqlstate, message }) => {
+            write::error(out, &Report { severity: "ERROR", sqlstate, message, hint: "" });
+        }
     }
 }
 
 /// Appends DataRows, and a RowDescription in front if the form has one.
 fn rows(out: &mut Vec<u8>, table: &Table, form: &Form) {
-    let Form::Rows(formats) = form else {
+    let Form::Rows(known) = form else {
         let described = table.columns.iter().map(|Heading { name, kind }| {
             let (oid, size) = oid_and_size(*kind);
             write::Column { name, oid, size, format: Format::Text.code() }
@@ -66,8 +70,8 @@ fn rows(out: &mut Vec<u8>, table: &Table, form: &Form) {
             .for_each(|row| write::text_row(out, row.iter().map(Option::as_deref)));
     };
     for row in &table.rows {
-        let values = row.iter().zip(&table.columns).zip(formats);
-        let value = |((value, heading), format): ((&Option<String>, &Heading), &Format)| {
+        let values = row.iter().zip(&table.columns).zip(known);
+        let value = |((value, heading), (_, format)): ((&Option<String>, &Heading), &_)| {
             let value = value.as_deref()?;
             Some(match format {
                 Format::Text => value.as_bytes().to_vec(),
@@ -85,6 +89,7 @@ fn oid_and_size(kind: Kind) -> (u32, i16) {
         Kind::Int4 => (23, 4),
         Kind::Text => (25, -1),
         Kind::Numeric => (1700, -1),
+        Kind::Float8 => (701, 8),
     }
 }
 
@@ -95,6 +100,7 @@ fn binary(value: &str, kind: Kind) -> Vec<u8> {
         Kind::Text => value.as_bytes().to_vec(),
         Kind::Int4 => value.parse().unwrap_or(i32::MAX).to_be_bytes().to_vec(),
         Kind::Int8 => value.parse().unwrap_or(i64::MAX).to_be_bytes().to_vec(),
+        Kind::Float8 => value.parse().unwrap_or(f64::MAX).to_be_bytes().to_vec(),
         Kind::Numeric => numeric(value.parse().unwrap_or(u64::MAX)),
     }
 }
@@ -140,16 +146,19 @@ mod tests {
 
     #[test]
     fn a_reply_is_messages_in_order() {
-        let reply = [Part::Rows(Table::of("a", "b")), Part::Done("SHOW"), Part::Nothing];
+        let reply = [Part::Rows(Table::of("a", "b")), Part::Done("SHOW".into()), Part::Nothing];
         let described = b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0";
         let row = b"D\0\0\0\x0b\0\x01\0\0\0\x01b";
         let ends = b"C\0\0\0\x09SHOW\0I\0\0\0\x04";
         let whole = [&described[..], row, ends].concat();
         assert_eq!(in_form(&reply, &Form::Whole), pg::Reply::Messages(whole));
-        let rows = Form::Rows(vec![Format::Text]);
-        assert_eq!(in_form(&reply, &rows), pg::Reply::Messages([&row[..], ends].concat()));
         let column = pg::Column { name: "a".to_owned(), oid: 25, size: -1 };
-        assert_eq!(in_form(&reply, &Form::Columns), pg::Reply::Columns(vec![column]));
+        let rows = Form::Rows(vec![(column.clone(), Format::Text)]);
+        assert_eq!(in_form(&reply, &rows), pg::Reply::Messages([&row[..], ends].concat()));
+        assert_eq!(in_form(&reply, &Form::Columns), pg::Reply::Columns(vec![column.clone()]));
+        // A client that knows other columns could read the values wrong.
+        let other = Form::Rows(vec![(pg::Column { oid: 20, size: 8, ..column }, Format::Binary)]);
+        assert!(matches!(in_form(&reply, &other), pg::Reply::Refused(_)));
     }
 
     /// The bytes are those that PostgreSQL 15 sends for the same values.

@@ -42,12 +42,14 @@ fn asked(talk: &Conversation, query: &str, form: &Form) -> Question {
 
 /// Returns a Bind with this body.
 fn bind_as(body: &[u8]) -> Line {
-    let length = u32::try_from(body.len() + 4).unwrap();
+    let length = u32::try_from(body.len() + 4).expect("a short body");
     raw(&[&b"B"[..], &length.to_be_bytes(), body].concat())
 }
 
-fn as_text(columns: usize) -> Form {
-    Form::Rows(vec![Format::Text; columns])
+/// Returns the form of rows with these columns.
+fn rows_of(columns: &[(&str, Format)]) -> Form {
+    let column = |(name, format): &(&str, Format)| (column(name), *format);
+    Form::Rows(columns.iter().map(column).collect())
 }
 
 #[test]
@@ -59,7 +61,8 @@ fn a_command_is_prepared_described_and_run_as_often_as_a_driver_likes() {
     alice.gets([parse_complete(), parameters(&[]), columns(&["a", "b"]), ready()]);
     for _ in 0..2 {
         alice.sends([bind("", "s"), describe_portal(""), execute(""), sync()]);
-        let question = asked(&talk, "SHOW POOLS", &as_text(2));
+        let question =
+            asked(&talk, "SHOW POOLS", &rows_of(&[("a", Format::Text), ("b", Format::Text)]));
         alice.gets([bind_complete(), columns(&["a", "b"])]);
         talk.answers(&question, &[row(&["1", "2"]), complete("SHOW")]);
         alice.gets([row(&["1", "2"]), complete("SHOW"), ready()]);
@@ -68,7 +71,7 @@ fn a_command_is_prepared_described_and_run_as_often_as_a_driver_likes() {
     alice.sends([parse("", "RELOAD"), bind("", ""), describe_portal(""), execute(""), sync()]);
     talk.describes(&asked(&talk, "RELOAD", &Form::Columns), &[]);
     alice.gets([parse_complete(), bind_complete(), no_data()]);
-    talk.answers(&asked(&talk, "RELOAD", &as_text(0)), &[complete("RELOAD")]);
+    talk.answers(&asked(&talk, "RELOAD", &rows_of(&[])), &[complete("RELOAD")]);
     alice.gets([complete("RELOAD"), ready()]);
     alice.sends([close_statement("s"), close_statement("s"), bind("", "s"), sync()]);
     let gone = error("26000", "prepared statement \"s\" does not exist");
@@ -82,7 +85,7 @@ fn rows_come_in_the_formats_of_the_bind_and_as_many_as_the_execute_wants() {
     let bound = b"p\0s\0\0\0\0\0\0\x02\0\x01\0\0";
     alice.sends([parse("s", "SHOW X"), bind_as(bound), execute_rows("p", 2), sync()]);
     talk.describes(&asked(&talk, "SHOW X", &Form::Columns), &["a", "b"]);
-    let formats = Form::Rows(vec![Format::Binary, Format::Text]);
+    let formats = rows_of(&[("a", Format::Binary), ("b", Format::Text)]);
     let question = asked(&talk, "SHOW X", &formats);
     let rows = ["1", "2", "3"].map(|value| row(&[value, "x"]));
     let [one, two, three] = rows.clone();
@@ -112,7 +115,7 @@ fn an_error_drops_messages_up_to_the_sync() {
     talk.describes(&asked(&talk, "PAUSE x", &Form::Columns), &[]);
     alice.gets([parse_complete(), bind_complete()]);
     let refused = error("3D000", "no such database: x");
-    talk.refuses(&asked(&talk, "PAUSE x", &as_text(0)), &refused);
+    talk.refuses(&asked(&talk, "PAUSE x", &rows_of(&[])), &refused);
     alice.gets([refused, ready()]);
     let cases = [
         (parse("s", "SHOW X"), error("42P05", "prepared statement \"s\" already exists")),

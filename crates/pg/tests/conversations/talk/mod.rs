@@ -79,6 +79,11 @@ fn read(options: &str) -> Arc<Options> {
     Arc::new(Options::from_toml(options).unwrap_or_else(|error| panic!("{error}\n{options}")))
 }
 
+/// Returns a column of the type `text`.
+pub(crate) fn column(name: &str) -> Column {
+    Column { name: name.to_owned(), oid: 25, size: -1 }
+}
+
 impl Conversation {
     /// Begins a conversation on one core, with these options.
     pub(crate) fn new(options: String) -> Self {
@@ -266,8 +271,8 @@ impl Conversation {
 
     /// Answers a question about columns, as the program does: all have the type `text`.
     pub(crate) fn describes(&self, question: &Question, names: &[&str]) {
-        let column = |name: &&str| Column { name: (*name).to_owned(), oid: 25, size: -1 };
-        self.replies(question, Reply::Columns(names.iter().map(column).collect()));
+        let columns = names.iter().map(|name| column(name)).collect();
+        self.replies(question, Reply::Columns(columns));
     }
 
     fn replies(&self, question: &Question, reply: Reply) {
