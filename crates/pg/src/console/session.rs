@@ -20,6 +20,8 @@ const OBJECTS_MAX: usize = 1000;
 /// A console client's session, as far as the protocol knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
+    /// Whether the client may do everything, whatever the options say of its user.
+    is_owner: bool,
     /// Whether its messages are dropped up to its next Sync.
     skips_to_sync: bool,
     /// Whether it has begun a transaction block.
@@ -91,6 +93,16 @@ fn failed<T>(sqlstate: &'static str, message: String) -> Result<T, Failure> {
 }
 
 impl Session {
+    /// Makes a session of a client that may do everything, whatever the options say of its user.
+    pub(crate) fn of_owner() -> Self {
+        Self { is_owner: true, ..Self::default() }
+    }
+
+    /// Whether the client may do everything, whatever the options say of its user.
+    pub(crate) fn is_owner(&self) -> bool {
+        self.is_owner
+    }
+
     /// Handles a message. Appends the reply if it takes nothing of the program.
     ///
     /// # Errors

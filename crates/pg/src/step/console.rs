@@ -24,7 +24,10 @@ impl Step<'_, '_> {
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let waits = client.waiting_for() != WaitingFor::Nothing;
-        let Some((authenticated, name)) = client.session.login.console() else { return };
+        let Some((authenticated, name, session)) = client.session.login.console() else { return };
+        if session.is_owner() {
+            return;
+        }
         let user = authenticated.user().to_owned();
         let admitted = self.step.engine.core_state.shared.options().admits(name, &user);
         let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
@@ -99,11 +102,11 @@ impl Step<'_, '_> {
 
     fn ask_program(&mut self, conn: Conn, query: String, form: Form) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let Some((authenticated, _)) = client.session.login.console() else { return };
-        let user = authenticated.user().to_owned();
+        let Some((authenticated, _, session)) = client.session.login.console() else { return };
+        let (user, is_owner) = (authenticated.user().to_owned(), session.is_owner());
         let serial = client.serial();
         client.await_replies();
-        let admin = matches!(self.rights(&user), Rights::Change);
+        let admin = is_owner || matches!(self.rights(&user), Rights::Change);
         let user = user.into();
         let request = Request::Console { client: serial, user, admin, query, form };
         self.step.ports.act(Action::Ask(request));

@@ -131,7 +131,7 @@ impl Sides for Pg {
 
 impl Views for Pg {
     fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
-        let (authenticated, name) = session.login.console()?;
+        let (authenticated, name, _) = session.login.console()?;
         Some((name, authenticated.user()))
     }
 

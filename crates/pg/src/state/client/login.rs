@@ -94,10 +94,12 @@ impl Login {
         matches!(self.state, ClientState::Checking(..))
     }
 
-    /// Returns the user of the admin console, and the database name that it asked for.
-    pub(crate) fn console(&self) -> Option<(&Authenticated, &'static str)> {
+    /// Returns the user of the admin console, the database name that it asked for, and its session.
+    pub(crate) fn console(&self) -> Option<(&Authenticated, &'static str, &Session)> {
         match &self.state {
-            ClientState::Console(authenticated, name, _) => Some((authenticated, name)),
+            ClientState::Console(authenticated, name, session) => {
+                Some((authenticated, name, session))
+            }
             _ => None,
         }
     }
@@ -227,7 +229,12 @@ impl Login {
     }
 
     /// Lets the client in to the admin console, under the database name that it asked for.
-    pub(crate) fn let_in_to_console(&mut self, proof: Authenticated, name: &'static str) {
-        self.state = ClientState::Console(proof, name, Box::default());
+    pub(crate) fn let_in_to_console(
+        &mut self,
+        proof: Authenticated,
+        name: &'static str,
+        session: Session,
+    ) {
+        self.state = ClientState::Console(proof, name, Box::new(session));
     }
 }
