@@ -22,6 +22,7 @@ mod reads;
 mod results;
 mod users;
 mod pipeline;
+pub mod console;
 mod state;
 mod relay;
 mod autoprepare;

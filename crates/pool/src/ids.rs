@@ -19,6 +19,8 @@ pub enum Peer {
     Unix {
         /// The process's effective user ID.
         uid: Option<u32>,
+        /// Whether this process has the same one.
+        is_own: bool,
         /// The name that the operating system has for this user, if a login may depend on it.
         name: Option<Arc<str>>,
     },

@@ -4,6 +4,7 @@
 //! (`admin`) knows none: the protocol takes the question out of a message, and writes the reply
 //! into others.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use refrain_pool::ids::ClientSerial;
@@ -15,6 +16,8 @@ pub(crate) struct Question {
     /// True if the user may run commands that change something.
     pub(crate) admin: bool,
     pub(crate) query: String,
+    /// True if the client wants to know the columns alone: the command takes no effect.
+    pub(crate) describes: bool,
     pub(crate) answer: Answer,
 }
 
@@ -34,7 +37,7 @@ pub(crate) enum Part {
         detail: String,
     },
     /// A command has been carried out, with the tag that a client gets.
-    Done(&'static str),
+    Done(Cow<'static, str>),
     /// A query without a command.
     Nothing,
     Refused(Refusal),
@@ -50,15 +53,15 @@ pub(crate) struct Table {
 impl Table {
     /// Makes a table of one text.
     pub(crate) fn of(name: &'static str, value: &str) -> Self {
-        let heading = Heading { name, kind: Kind::Text };
+        let heading = Heading { name: name.into(), kind: Kind::Text };
         Self { columns: vec![heading], rows: vec![vec![Some(value.to_owned())]] }
     }
 }
 
 /// The name of a column, and the kind of its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Heading {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) kind: Kind,
 }
 
@@ -72,6 +75,8 @@ pub(crate) enum Kind {
     Int8,
     /// A number of any size.
     Numeric,
+    /// A number with a floating point, of eight bytes.
+    Float8,
 }
 
 /// The error with which a command is refused.

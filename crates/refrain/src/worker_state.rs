@@ -114,7 +114,8 @@ impl<P: Served> WorkerState<P> {
             Peer::Unix { uid, .. } => {
                 let options = self.door.shared.options();
                 let name = uid.and_then(|uid| self.user_names.name(&options, uid));
-                ids::Peer::Unix { uid, name }
+                let is_own = uid == Some(rustix::process::geteuid().as_raw());
+                ids::Peer::Unix { uid, is_own, name }
             }
         }
     }

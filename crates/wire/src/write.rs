@@ -207,29 +207,53 @@ fn report_as(out: &mut Vec<u8>, tag: u8, report: &Report<'_>) {
     });
 }
 
-/// Appends a RowDescription of `text` columns (OID 25) that belong to no table.
-pub fn text_columns(out: &mut Vec<u8>, names: &[&str]) {
+/// A column of rows that belong to no table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'a> {
+    /// The column's name.
+    pub name: &'a str,
+    /// The OID of its type.
+    pub oid: u32,
+    /// Bytes of a value; -1 for a varying number.
+    pub size: i16,
+    /// The code of its format: 0 for text, 1 for binary.
+    pub format: u16,
+}
+
+/// Appends a RowDescription of columns that belong to no table.
+pub fn columns<'a>(out: &mut Vec<u8>, columns: impl ExactSizeIterator<Item = Column<'a>>) {
     message(out, back::ROW_DESCRIPTION, |out| {
-        out.extend_from_slice(&u16::try_from(names.len()).unwrap_or(0).to_be_bytes());
-        for name in names {
+        out.extend_from_slice(&u16::try_from(columns.len()).unwrap_or(0).to_be_bytes());
+        for Column { name, oid, size, format } in columns {
             string(out, name.as_bytes());
             out.extend_from_slice(&[0, 0, 0, 0, 0, 0]); // no table, no column of it
-            out.extend_from_slice(&25u32.to_be_bytes());
-            out.extend_from_slice(&(-1i16).to_be_bytes()); // of varying size
+            out.extend_from_slice(&oid.to_be_bytes());
+            out.extend_from_slice(&size.to_be_bytes());
             out.extend_from_slice(&(-1i32).to_be_bytes()); // no modifier
-            out.extend_from_slice(&0u16.to_be_bytes()); // as text
+            out.extend_from_slice(&format.to_be_bytes());
         }
     });
 }
 
+/// Appends a RowDescription of `text` columns (OID 25) that belong to no table.
+pub fn text_columns(out: &mut Vec<u8>, names: &[&str]) {
+    columns(out, names.iter().map(|name| Column { name, oid: 25, size: -1, format: 0 }));
+}
+
 /// Appends a DataRow of text values.
 pub fn text_row<'a>(out: &mut Vec<u8>, values: impl ExactSizeIterator<Item = Option<&'a str>>) {
+    row(out, values.map(|value| value.map(str::as_bytes)));
+}
+
+/// Appends a DataRow of values in any format.
+pub fn row<V: AsRef<[u8]>>(out: &mut Vec<u8>, values: impl ExactSizeIterator<Item = Option<V>>) {
     message(out, back::DATA_ROW, |out| {
         out.extend_from_slice(&u16::try_from(values.len()).unwrap_or(0).to_be_bytes());
         for value in values {
-            let length = value.map_or(-1, |v| i32::try_from(v.len()).unwrap_or(0));
+            let bytes = value.as_ref().map(AsRef::as_ref);
+            let length = bytes.map_or(-1, |bytes| i32::try_from(bytes.len()).unwrap_or(0));
             out.extend_from_slice(&length.to_be_bytes());
-            out.extend_from_slice(value.unwrap_or("").as_bytes());
+            out.extend_from_slice(bytes.unwrap_or_default());
         }
     });
 }

@@ -45,6 +45,15 @@ pub const SQLITE_DRIVERS: &[Driver] = &[
     Driver { name: "sqlx", command: || of("sqlx", built(provision::rust)) },
 ];
 
+/// Every client library's test at the admin console.
+pub const CONSOLE_DRIVERS: &[Driver] = &[
+    Driver { name: "psycopg", command: || of("psycopg", python("console.py")) },
+    Driver { name: "asyncpg", command: || of("asyncpg", python("console.py")) },
+    Driver { name: "node-postgres", command: || node("console.js") },
+    Driver { name: "pgx", command: || built(provision::go_console) },
+    Driver { name: "pgjdbc", command: || java("Console.java") },
+];
+
 /// Every tool's first real work, against PostgreSQL and SQLite.
 pub const TOOLS: &[Driver] = &[
     Driver { name: "sqlalchemy", command: || of("sqlalchemy", tools()) },

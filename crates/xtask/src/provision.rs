@@ -103,6 +103,7 @@ pub fn libraries() -> Result<()> {
     timed("Node driver", node)?;
     timed("Node tools", node_tools)?;
     timed("Go driver", go)?;
+    timed("Go driver for the console", go_console)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
     timed("Rounds of Go's drivers", go_rounds)?;
     timed("Go driver of MySQL", go_with_mysql)?;
@@ -247,6 +248,11 @@ fn node_with(folder: &str, source: &Path) -> Result<PathBuf> {
 /// Builds the test of the Go driver and returns its path.
 pub fn go() -> Result<PathBuf> {
     go_program("go-smoke", ".")
+}
+
+/// Builds the test of Go's driver at the admin console and returns its path.
+pub fn go_console() -> Result<PathBuf> {
+    go_program("go-console", "./console")
 }
 
 /// Builds the test of Go's drivers against SQLite and returns its path.

@@ -19,6 +19,7 @@ use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
+use crate::console::session::Session;
 use crate::engine::Step;
 use crate::ground::reports::too_many_connections;
 use crate::login::lookup::UserFound;
@@ -58,7 +59,9 @@ impl Step<'_, '_> {
     /// arrived in full.
     fn open(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let (used, login_request) = self.opening(conn, input)?;
-        if let Some(login_request) = login_request {
+        if let Some(login_request) = login_request
+            && !self.owner_enters(conn, &login_request)
+        {
             self.challenge(conn, Box::new(login_request), None);
         }
         Some(used)
@@ -195,7 +198,7 @@ impl Step<'_, '_> {
         }
         if let Some(name) = Database::CONSOLES.iter().find(|name| **name == login_request.database)
         {
-            return self.enter_console(conn, authenticated, name);
+            return self.enter_console(conn, authenticated, name, Session::default());
         }
         let LoginRequest { database, user, .. } = &*login_request;
         let known = self.step.engine.core_state.shared.options().database(database).is_some();

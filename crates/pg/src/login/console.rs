@@ -1,18 +1,23 @@
 //! Logins to the admin console: who may, and what the client is told.
 
-use refrain_config::AuthMethod;
+use refrain_config::{AuthMethod, Database};
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::Conn;
+use refrain_pool::ids::{Conn, Peer};
 use refrain_pool::lobby::Counted;
 use refrain_wire::back::Status;
 use refrain_wire::write::{self, Report};
 
-use crate::auth::Authenticated;
+use crate::auth::{AuthStep, Authenticated};
+use crate::console::session::Session;
 use crate::engine::Step;
+use crate::state::client::login::LoginRequest;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
 /// commands the console understands.
 const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
+
+/// The name under which the user as which the program runs needs no password.
+const OWNER: &str = "pgbouncer";
 
 /// The rights of a user at the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +31,35 @@ pub(crate) enum Rights {
 }
 
 impl Step<'_, '_> {
+    /// Lets a client into the console without a password, if the operating system says that it is
+    /// the user as which the program runs, and it calls itself `pgbouncer`: PgBouncer's rule for
+    /// its administrators, whatever the options say. False if the client is another.
+    pub(crate) fn owner_enters(&mut self, conn: Conn, login_request: &LoginRequest) -> bool {
+        let LoginRequest { database, user, .. } = login_request;
+        let console = Database::CONSOLES.iter().find(|name| *name == database);
+        let Some(name) = console.filter(|_| user == OWNER) else { return false };
+        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        if !matches!(client.peer(), Peer::Unix { is_own: true, .. }) {
+            return false;
+        }
+        let AuthStep::Done(authenticated, requests) = AuthStep::trust(user) else { return false };
+        let out = self.step.ports.out(conn);
+        requests.iter().for_each(|request| request.write(out));
+        self.enter_console(conn, authenticated, name, Session::of_owner());
+        true
+    }
+
     /// Lets a client into the console.
     pub(crate) fn enter_console(
         &mut self,
         conn: Conn,
         authenticated: Authenticated,
         name: &'static str,
+        session: Session,
     ) {
-        if matches!(self.rights(authenticated.user()), Rights::Nothing) {
+        let may_look =
+            session.is_owner() || !matches!(self.rights(authenticated.user()), Rights::Nothing);
+        if !may_look {
             let report = Report {
                 severity: "FATAL",
                 sqlstate: "42501",
@@ -56,7 +82,7 @@ impl Step<'_, '_> {
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
         if let Some(client) = self.step.engine.connections.client(conn) {
-            client.session.login.let_in_to_console(authenticated, name);
+            client.session.login.let_in_to_console(authenticated, name, session);
         }
     }
 

@@ -8,6 +8,7 @@ use refrain_sql::effect::Effect;
 use refrain_sql::normalize::{Analysis, Key, Span};
 use refrain_sql::reads::{Mentioned, Objection};
 
+use crate::console::reply::{Form, Reply};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
 
@@ -74,6 +75,8 @@ pub enum Request {
         admin: bool,
         /// The text of the command.
         query: String,
+        /// The part of the reply that the client needs.
+        form: Form,
     },
     /// Pass on a cancel request to other processes of the program, as far as there are any: the
     /// client may be one of theirs.
@@ -96,8 +99,8 @@ pub enum Answer {
     Console {
         /// The client that gave the command.
         client: ClientSerial,
-        /// Messages to be sent as they are, up to but without ReadyForQuery.
-        reply: Vec<u8>,
+        /// The reply, in the form that was asked for.
+        reply: Reply,
     },
     /// The analysis of a text.
     Analysed {

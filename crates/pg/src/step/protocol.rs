@@ -56,7 +56,7 @@ impl Background for Pg {
 
     fn answered(step: &mut PoolStep<'_, Self>, answer: Answer) {
         match answer {
-            Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
+            Answer::Console { client, reply } => Step { step }.console_reply(client, reply),
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
             Answer::Read { case, found } => {
                 let pool = case.statement.pool;
@@ -131,7 +131,7 @@ impl Sides for Pg {
 
 impl Views for Pg {
     fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
-        let (authenticated, name) = session.login.console()?;
+        let (authenticated, name, _) = session.login.console()?;
         Some((name, authenticated.user()))
     }
 

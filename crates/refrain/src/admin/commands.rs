@@ -17,11 +17,12 @@ use crate::supervisor::SupervisorCommand;
 /// A command, by its first word.
 pub(super) struct Entry {
     name: &'static str,
-    /// True if the command needs a user of `admin_users`.
+    /// True if the command needs a user of `admin_users`. Such a command shows no rows; every
+    /// other takes no effect, so a client that asks for its columns runs it.
     admin: bool,
     /// The command's form, for `SHOW HELP`; empty for commands that exist for drivers alone.
     usage: &'static str,
-    run: fn(&mut Desk, &Question, &[Word]) -> Answer,
+    run: fn(&mut Desk, &Asked<'_>, &[Word]) -> Answer,
 }
 
 /// The beginnings of commands that have a query of PostgreSQL's behind them.
@@ -30,6 +31,22 @@ const EXPLAIN_CACHE: &[&str] = &["explain", "cache"];
 
 const FLUSH: &str = "FLUSH AUTH|AUTOPREPARE|CACHE [DATABASE <db>|RULE <rule>|STATEMENT '<sql>'|\
                      TABLE <table>|TAG <tag>]";
+
+/// The message for a Parse of several commands, with PostgreSQL's words.
+const ONE_PREPARED: &str = "cannot insert multiple commands into a prepared statement";
+/// The commands whose reply may have to wait.
+const WAITING: [&str; 2] = ["pause", "wait_close"];
+const WAITS_ALONE: &str = "PAUSE and WAIT_CLOSE take a query of their own";
+
+/// A command of a client.
+pub(super) struct Asked<'q> {
+    user: &'q str,
+    /// True if the user may run commands that change something.
+    admin: bool,
+    /// True if the client wants to know the columns alone.
+    describes: bool,
+    query: &'q str,
+}
 
 /// The outcome of a command.
 pub(super) enum Outcome {
@@ -42,16 +59,19 @@ type Answer = Result<Outcome, Refusal>;
 
 /// Makes the reply to a command that shows nothing.
 fn done(tag: &'static str) -> Answer {
-    Ok(Outcome::Reply(vec![Part::Done(tag)]))
+    Ok(Outcome::Reply(vec![Part::Done(tag.into())]))
 }
 
 pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "show", admin: false, usage: "", run: show },
-    Entry { name: "select", admin: false, usage: "", run: select },
+    Entry { name: "select", admin: false, usage: "SELECT … FROM <listing> …", run: select },
+    Entry { name: "with", admin: false, usage: "", run: with },
     Entry { name: "set", admin: false, usage: "", run: set },
     Entry { name: "reset", admin: false, usage: "", run: reset },
     Entry { name: "discard", admin: false, usage: "", run: discard },
     Entry { name: "deallocate", admin: false, usage: "", run: deallocate },
+    Entry { name: "close", admin: false, usage: "", run: close },
+    Entry { name: "unlisten", admin: false, usage: "", run: unlisten },
     Entry { name: "reload", admin: true, usage: "RELOAD", run: reload },
     Entry { name: "pause", admin: true, usage: "PAUSE [<db>]", run: pause },
     Entry { name: "resume", admin: true, usage: "RESUME [<db>]", run: resume },
@@ -72,35 +92,74 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "suspend", admin: true, usage: "", run: unsupported },
 ];
 
-/// Carries out a command.
+/// Carries out the commands of a query, up to the first that is refused.
 pub(super) fn run(desk: &mut Desk, question: &Question) -> Outcome {
-    let refused = |refusal| Outcome::Reply(vec![Part::Refused(refusal)]);
-    answer(desk, question).unwrap_or_else(refused)
-}
-
-fn answer(desk: &mut Desk, question: &Question) -> Answer {
-    // The text behind EXPLAIN is a query, which is not split into the console's words.
+    // The text behind EXPLAIN is a query, which is not split into commands or words.
     let explains = |beginning| words::behind(&question.query, beginning).is_some();
     let explained = explains(EXPLAIN_AUTOPREPARE) || explains(EXPLAIN_CACHE);
-    let words = words::split(if explained { "explain" } else { &question.query })?;
+    let one = |query| Asked {
+        user: &question.user,
+        admin: question.admin,
+        describes: question.describes,
+        query,
+    };
+    let commands = words::commands(&question.query);
+    match &commands[..] {
+        _ if explained => answer(desk, &one(&question.query), "explain").unwrap_or_else(refused),
+        [] | [_] => answer(desk, &one(&question.query), &question.query).unwrap_or_else(refused),
+        _ if question.describes => refused(Refusal::new("42601", ONE_PREPARED)),
+        several => run_several(desk, several.iter().map(|query| one(query))),
+    }
+}
+
+/// Carries out commands that stand in one query.
+fn run_several<'q>(desk: &mut Desk, commands: impl Iterator<Item = Asked<'q>> + Clone) -> Outcome {
+    let first = |query| words::split(query).ok()?.into_iter().next();
+    let waits = |word: Word| WAITING.iter().any(|name| word.is(name));
+    if commands.clone().filter_map(|command| first(command.query)).any(waits) {
+        return refused(Refusal::new("0A000", WAITS_ALONE));
+    }
+    let mut reply = Vec::new();
+    for command in commands {
+        match answer(desk, &command, command.query) {
+            Ok(Outcome::Reply(parts)) => reply.extend(parts),
+            Ok(Outcome::Wait(_)) => unreachable!("commands that wait are refused above"),
+            Err(refusal) => {
+                reply.push(Part::Refused(refusal));
+                break;
+            }
+        }
+    }
+    Outcome::Reply(reply)
+}
+
+fn refused(refusal: Refusal) -> Outcome {
+    Outcome::Reply(vec![Part::Refused(refusal)])
+}
+
+fn answer(desk: &mut Desk, asked: &Asked<'_>, text: &str) -> Answer {
+    let words = words::split(text)?;
     let Some((first, arguments)) = words.split_first() else {
         return Ok(Outcome::Reply(vec![Part::Nothing]));
     };
     let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
-    let entry = entry.ok_or_else(|| unknown_command(question, first, arguments))?;
+    let entry = entry.ok_or_else(|| unknown_command(asked, first, arguments))?;
+    if asked.describes && entry.admin {
+        return Ok(Outcome::Reply(Vec::new()));
+    }
     if entry.admin {
-        if !question.admin {
+        if !asked.admin {
             return Err(Refusal::not_allowed());
         }
-        let Question { user, query, .. } = question;
+        let Asked { user, query, .. } = asked;
         tracing::info!(cause = "console", user = &**user, "{query}");
     }
-    (entry.run)(desk, question, arguments)
+    (entry.run)(desk, asked, arguments)
 }
 
-fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+fn show(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     // Listings of the cache have names of two words.
-    let [first, rest @ ..] = arguments else { return Err(Refusal::syntax(&question.query)) };
+    let [first, rest @ ..] = arguments else { return Err(Refusal::syntax(asked.query)) };
     let what = &rest.iter().fold(first.clone(), |name, word| name.and(word));
     let part = if what.is("help") {
         Part::Notice { text: "Console usage", detail: help() }
@@ -112,9 +171,9 @@ fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
         Part::Rows(listing.show(&desk.view()))
     } else {
         let meant = nearest(&what.text.to_lowercase(), shown());
-        return Err(Refusal::meant(&question.query, meant.map(|meant| format!("SHOW {meant}"))));
+        return Err(Refusal::meant(asked.query, meant.map(|meant| format!("SHOW {meant}"))));
     };
-    Ok(Outcome::Reply(vec![part, Part::Done("SHOW")]))
+    Ok(Outcome::Reply(vec![part, Part::Done("SHOW".into())]))
 }
 
 fn help() -> String {
@@ -133,7 +192,7 @@ fn shown() -> impl Iterator<Item = &'static str> {
 }
 
 /// Refuses a command that there is none of. It may be mistyped, or be a listing without its SHOW.
-fn unknown_command(question: &Question, first: &Word, arguments: &[Word]) -> Refusal {
+fn unknown_command(asked: &Asked<'_>, first: &Word, arguments: &[Word]) -> Refusal {
     let rest = arguments.iter().fold(String::new(), |rest, word| rest + " " + &word.text);
     let (first, all) = (first.text.to_lowercase(), format!("{}{rest}", first.text).to_lowercase());
     let listing = LISTINGS.iter().find(|(name, _)| *name == all);
@@ -144,24 +203,44 @@ fn unknown_command(question: &Question, first: &Word, arguments: &[Word]) -> Ref
             format!("{name} {}", shows.unwrap_or(rest.trim()))
         }),
     };
-    Refusal::meant(&question.query, meant)
+    Refusal::meant(asked.query, meant)
 }
 
-/// Answers SELECT with a number by that number, as a check of monitors; otherwise runs SHOW.
-fn select(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+/// Answers SELECT with a number by that number, as a check of monitors, and SELECT with the name of
+/// a listing as SHOW does; otherwise by the listings as tables.
+fn select(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     match arguments {
         [number] if number.text.parse::<i64>().is_ok() => {
             let rows = Part::Rows(Table::of("?column?", &number.text));
-            Ok(Outcome::Reply(vec![rows, Part::Done("SELECT 1")]))
+            Ok(Outcome::Reply(vec![rows, Part::Done("SELECT 1".into())]))
         }
-        _ => show(desk, question, arguments),
+        [name] if LISTINGS.iter().any(|(listing, _)| name.is(listing)) => {
+            show(desk, asked, arguments)
+        }
+        _ => from_listings(desk, asked),
     }
+}
+
+/// Answers a SELECT behind common table expressions.
+fn with(desk: &mut Desk, asked: &Asked<'_>, _: &[Word]) -> Answer {
+    from_listings(desk, asked)
+}
+
+#[cfg(feature = "sqlite")]
+fn from_listings(desk: &Desk, asked: &Asked<'_>) -> Answer {
+    super::select::run(&desk.view(), asked.query).map(Outcome::Reply)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn from_listings(_: &Desk, _: &Asked<'_>) -> Answer {
+    let message = "this build has no SQLite, which the console needs for SELECT; use SHOW";
+    Err(Refusal::new("0A000", message))
 }
 
 /// Accepts and ignores settings that drivers set when they connect. Refuses options: only the
 /// configuration file changes them.
-fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let syntax = || Refusal::syntax(&question.query);
+fn set(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let syntax = || Refusal::syntax(asked.query);
     let arguments = match arguments {
         [scope, rest @ ..] if scope.is("session") || scope.is("local") => rest,
         all => all,
@@ -177,26 +256,34 @@ fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
         return Err(Refusal::new("0A000", advice));
     }
     let ignored = Part::Notice { text: "SET ignored", detail: String::new() };
-    Ok(Outcome::Reply(vec![ignored, Part::Done("SET")]))
+    Ok(Outcome::Reply(vec![ignored, Part::Done("SET".into())]))
 }
 
 /// Accepts the commands of drivers that empty a session between two of their users: one of the
 /// console has nothing to empty.
-fn reset(_: &mut Desk, _: &Question, _: &[Word]) -> Answer {
+fn reset(_: &mut Desk, _: &Asked<'_>, _: &[Word]) -> Answer {
     done("RESET")
 }
 
-fn discard(_: &mut Desk, _: &Question, _: &[Word]) -> Answer {
+fn discard(_: &mut Desk, _: &Asked<'_>, _: &[Word]) -> Answer {
     done("DISCARD ALL")
 }
 
-fn deallocate(_: &mut Desk, _: &Question, arguments: &[Word]) -> Answer {
+fn deallocate(_: &mut Desk, _: &Asked<'_>, arguments: &[Word]) -> Answer {
     let all = arguments.iter().any(|word| word.is("all"));
     done(if all { "DEALLOCATE ALL" } else { "DEALLOCATE" })
 }
 
-fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let [] = arguments else { return Err(Refusal::syntax(&question.query)) };
+fn close(_: &mut Desk, _: &Asked<'_>, _: &[Word]) -> Answer {
+    done("CLOSE CURSOR ALL")
+}
+
+fn unlisten(_: &mut Desk, _: &Asked<'_>, _: &[Word]) -> Answer {
+    done("UNLISTEN")
+}
+
+fn reload(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let [] = arguments else { return Err(Refusal::syntax(asked.query)) };
     let (answer, outcome) = mpsc::channel();
     // The supervisor ends last.
     let _ = desk.commands.send(SupervisorCommand::Reload(Some(answer)));
@@ -207,38 +294,38 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     }
 }
 
-fn pause(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let database = database(desk, question, arguments)?;
+fn pause(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let database = database(desk, asked, arguments)?;
     desk.state.pause(database.as_ref());
     Ok(Outcome::Wait(Wait { tag: PAUSE, database }))
 }
 
-fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let database = database(desk, question, arguments)?;
+fn resume(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let database = database(desk, asked, arguments)?;
     desk.state.resume(database.as_ref());
     desk.give_up(|wait| wait.is_pause() && (database.is_none() || wait.database == database));
     done("RESUME")
 }
 
-fn reconnect(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let database = database(desk, question, arguments)?;
+fn reconnect(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let database = database(desk, asked, arguments)?;
     desk.state.reconnect(database.as_ref());
     done("RECONNECT")
 }
 
-fn wait_close(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let database = database(desk, question, arguments)?;
+fn wait_close(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let database = database(desk, asked, arguments)?;
     Ok(Outcome::Wait(Wait { tag: "WAIT_CLOSE", database }))
 }
 
-fn kill(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let database = database(desk, question, arguments)?;
+fn kill(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let database = database(desk, asked, arguments)?;
     desk.state.kill(database.as_ref());
     done("KILL")
 }
 
-fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let [id] = arguments else { return Err(Refusal::syntax(&question.query)) };
+fn kill_client(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    let [id] = arguments else { return Err(Refusal::syntax(asked.query)) };
     let serial = id.text.parse().map(ClientSerial);
     let serial = serial.map_err(|_| Refusal::new("22P02", "a client's id is a whole number"))?;
     if !desk.view().clients().any(|(_, client)| client.serial == serial) {
@@ -248,25 +335,25 @@ fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answ
     done("KILL_CLIENT")
 }
 
-fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
-    if let Some(sql) = words::behind(&question.query, EXPLAIN_AUTOPREPARE) {
+fn explain(desk: &mut Desk, asked: &Asked<'_>, _: &[Word]) -> Answer {
+    if let Some(sql) = words::behind(asked.query, EXPLAIN_AUTOPREPARE) {
         let most = desk.state.options().defaults.autoprepare_max_literals;
         Ok(Outcome::Reply(autoprepare::explain(sql.trim(), most as usize)))
-    } else if let Some(sql) = words::behind(&question.query, EXPLAIN_CACHE) {
+    } else if let Some(sql) = words::behind(asked.query, EXPLAIN_CACHE) {
         let rows = Part::Rows(cache::explain(&desk.pg, &desk.state.options(), sql));
-        Ok(Outcome::Reply(vec![rows, Part::Done("EXPLAIN")]))
+        Ok(Outcome::Reply(vec![rows, Part::Done("EXPLAIN".into())]))
     } else {
-        let second = question.query.split_whitespace().nth(1).unwrap_or_default().to_lowercase();
+        let second = asked.query.split_whitespace().nth(1).unwrap_or_default().to_lowercase();
         let meant = nearest(&second, ["autoprepare", "cache"]);
         let meant = meant.map(|meant| format!("EXPLAIN {meant} …"));
-        Err(Refusal::meant(&question.query, meant))
+        Err(Refusal::meant(asked.query, meant))
     }
 }
 
-fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+fn flush(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     match arguments {
         [what, rest @ ..] if what.is("cache") => {
-            cache::flush(&desk.pg, &question.query, rest)?;
+            cache::flush(&desk.pg, asked.query, rest)?;
             done("FLUSH")
         }
         [what] if what.is("auth") => {
@@ -280,32 +367,32 @@ fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
         [what] => {
             let meant = nearest(&what.text.to_lowercase(), ["auth", "autoprepare", "cache"]);
             let meant = meant.map(|meant| format!("FLUSH {meant}"));
-            Err(Refusal::meant(&question.query, meant))
+            Err(Refusal::meant(asked.query, meant))
         }
-        _ => Err(Refusal::syntax(&question.query)),
+        _ => Err(Refusal::syntax(asked.query)),
     }
 }
 
-fn shutdown(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+fn shutdown(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     let command = match arguments {
         [] => SupervisorCommand::Stop,
         [how] if how.is("wait_for_servers") => SupervisorCommand::Drain,
         [how] if how.is("wait_for_clients") => SupervisorCommand::DrainSlowly,
-        _ => return Err(Refusal::syntax(&question.query)),
+        _ => return Err(Refusal::syntax(asked.query)),
     };
     // The supervisor ends last.
     let _ = desk.commands.send(command);
     done("SHUTDOWN")
 }
 
-fn unsupported(_: &mut Desk, question: &Question, _: &[Word]) -> Answer {
-    Err(Refusal::new("0A000", format!("'{}' is not supported by Refrain", question.query)))
+fn unsupported(_: &mut Desk, asked: &Asked<'_>, _: &[Word]) -> Answer {
+    Err(Refusal::new("0A000", format!("'{}' is not supported by Refrain", asked.query)))
 }
 
 /// Returns the database that a command names, or `None` for all databases.
 fn database(
     desk: &Desk,
-    question: &Question,
+    asked: &Asked<'_>,
     arguments: &[Word],
 ) -> Result<Option<Arc<str>>, Refusal> {
     match arguments {
@@ -318,6 +405,6 @@ fn database(
             let known = options.databases.iter().map(|database| &*database.name);
             Err(Refusal::no_database(&name.text, nearest(&name.text, known)))
         }
-        _ => Err(Refusal::syntax(&question.query)),
+        _ => Err(Refusal::syntax(asked.query)),
     }
 }

@@ -23,6 +23,8 @@ mod sharing;
 mod summary;
 mod pg;
 mod show;
+#[cfg(feature = "sqlite")]
+mod select;
 mod commands;
 
 use std::sync::Arc;
@@ -171,7 +173,7 @@ impl Desk {
         };
         let done: Vec<_> = self.waiting.extract_if(.., over).collect();
         for Waiting { wait, answer, .. } in done {
-            answer(vec![Part::Done(wait.tag)]);
+            answer(vec![Part::Done(wait.tag.into())]);
         }
     }
 

@@ -50,7 +50,7 @@ impl<T> Column<T> {
             Value::Number(kind, _) => kind,
             Value::Signed(_) => Kind::Int8,
         };
-        Heading { name: self.name, kind }
+        Heading { name: self.name.into(), kind }
     }
 
     fn show(&self, row: &T) -> Option<String> {

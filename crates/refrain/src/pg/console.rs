@@ -1,44 +1,84 @@
 //! Replies of the console in PostgreSQL's messages.
 
+use refrain_pg::console::reply::{self as pg, Form, Format};
 use refrain_wire::back::field;
 use refrain_wire::tag::back;
 use refrain_wire::write::{self, Report};
 
 use crate::console::{Heading, Kind, Part, Refusal, Table};
 
-/// Returns the messages of a reply, up to but without ReadyForQuery.
-pub(super) fn messages(reply: &[Part]) -> Vec<u8> {
+/// Returns a reply in the form that a client needs.
+pub(super) fn in_form(reply: &[Part], form: &Form) -> pg::Reply {
     let mut out = Vec::new();
-    for part in reply {
-        match part {
-            Part::Rows(table) => rows(&mut out, table),
-            Part::Notice { text, detail } => notice(&mut out, text, detail),
-            Part::Done(tag) => write::command_complete(&mut out, tag.as_bytes()),
-            Part::Nothing => write::bare(&mut out, back::EMPTY_QUERY_RESPONSE),
-            Part::Refused(Refusal { sqlstate, message }) => {
-                write::error(&mut out, &Report { severity: "ERROR", sqlstate, message, hint: "" });
-            }
+    let refused = matches!(reply.last(), Some(Part::Refused(_)));
+    match form {
+        Form::Columns if !refused => return pg::Reply::Columns(columns(reply)),
+        Form::Rows(known)
+            if !refused && !known.iter().map(|(column, _)| column).eq(&columns(reply)) =>
+        {
+            // PostgreSQL's words for the same.
+            let message = "cached plan must not change result type";
+            write::error(
+                &mut out,
+                &Report { severity: "ERROR", sqlstate: "0A000", message, hint: "" },
+            );
+            return pg::Reply::Refused(out);
         }
+        _ => {}
     }
-    out
+    reply.iter().for_each(|part| append(&mut out, part, form));
+    if refused { pg::Reply::Refused(out) } else { pg::Reply::Messages(out) }
 }
 
-/// Appends a RowDescription and DataRows.
-fn rows(out: &mut Vec<u8>, table: &Table) {
-    write::message(out, back::ROW_DESCRIPTION, |out| {
-        out.extend_from_slice(&u16::try_from(table.columns.len()).unwrap_or(0).to_be_bytes());
-        for Heading { name, kind } in &table.columns {
-            let (oid, size) = oid_and_size(*kind);
-            write::string(out, name.as_bytes());
-            out.extend_from_slice(&[0; 6]); // no table, no column of it
-            out.extend_from_slice(&oid.to_be_bytes());
-            out.extend_from_slice(&size.to_be_bytes());
-            out.extend_from_slice(&(-1_i32).to_be_bytes()); // no modifier
-            out.extend_from_slice(&0_u16.to_be_bytes()); // as text
-        }
+/// Returns the columns of the rows in a reply.
+fn columns(reply: &[Part]) -> Vec<pg::Column> {
+    let table = reply.iter().find_map(|part| match part {
+        Part::Rows(table) => Some(table),
+        _ => None,
     });
+    let column = |Heading { name, kind }: &Heading| {
+        let (oid, size) = oid_and_size(*kind);
+        pg::Column { name: name.to_string(), oid, size }
+    };
+    table.map(|table| table.columns.iter().map(column).collect()).unwrap_or_default()
+}
+
+/// Appends the messages of a part.
+fn append(out: &mut Vec<u8>, part: &Part, form: &Form) {
+    match part {
+        Part::Rows(table) => rows(out, table, form),
+        Part::Notice { text, detail } => notice(out, text, detail),
+        Part::Done(tag) => write::command_complete(out, tag.as_bytes()),
+        Part::Nothing => write::bare(out, back::EMPTY_QUERY_RESPONSE),
+        Part::Refused(Refusal { sqlstate, message }) => {
+            write::error(out, &Report { severity: "ERROR", sqlstate, message, hint: "" });
+        }
+    }
+}
+
+/// Appends DataRows, and a RowDescription in front if the form has one.
+fn rows(out: &mut Vec<u8>, table: &Table, form: &Form) {
+    let Form::Rows(known) = form else {
+        let described = table.columns.iter().map(|Heading { name, kind }| {
+            let (oid, size) = oid_and_size(*kind);
+            write::Column { name, oid, size, format: Format::Text.code() }
+        });
+        write::columns(out, described);
+        return table
+            .rows
+            .iter()
+            .for_each(|row| write::text_row(out, row.iter().map(Option::as_deref)));
+    };
     for row in &table.rows {
-        write::text_row(out, row.iter().map(Option::as_deref));
+        let values = row.iter().zip(&table.columns).zip(known);
+        let value = |((value, heading), (_, format)): ((&Option<String>, &Heading), &_)| {
+            let value = value.as_deref()?;
+            Some(match format {
+                Format::Text => value.as_bytes().to_vec(),
+                Format::Binary => binary(value, heading.kind),
+            })
+        };
+        write::row(out, values.map(value).collect::<Vec<_>>().into_iter());
     }
 }
 
@@ -49,7 +89,37 @@ fn oid_and_size(kind: Kind) -> (u32, i16) {
         Kind::Int4 => (23, 4),
         Kind::Text => (25, -1),
         Kind::Numeric => (1700, -1),
+        Kind::Float8 => (701, 8),
     }
+}
+
+/// Returns a value as its type's send function does. A number beyond its type becomes the type's
+/// largest.
+fn binary(value: &str, kind: Kind) -> Vec<u8> {
+    match kind {
+        Kind::Text => value.as_bytes().to_vec(),
+        Kind::Int4 => value.parse().unwrap_or(i32::MAX).to_be_bytes().to_vec(),
+        Kind::Int8 => value.parse().unwrap_or(i64::MAX).to_be_bytes().to_vec(),
+        Kind::Float8 => value.parse().unwrap_or(f64::MAX).to_be_bytes().to_vec(),
+        Kind::Numeric => numeric(value.parse().unwrap_or(u64::MAX)),
+    }
+}
+
+/// Returns a whole number as `numeric_send` does: the number of digits to the base of 10,000, the
+/// power of the base that the first one counts, the sign, the digits behind the decimal point of
+/// its text, and the digits.
+fn numeric(mut value: u64) -> Vec<u8> {
+    let mut digits = Vec::new();
+    while value > 0 {
+        digits.push((value % 10_000) as u16);
+        value /= 10_000;
+    }
+    let power = (digits.len() as u16).saturating_sub(1);
+    // The last digits have no place if they are zero.
+    let zeros = digits.iter().take_while(|digit| **digit == 0).count();
+    let digits = &digits[zeros..];
+    let head = [digits.len() as u16, power, 0, 0];
+    head.into_iter().chain(digits.iter().rev().copied()).flat_map(u16::to_be_bytes).collect()
 }
 
 /// Appends a NoticeResponse with a detail.
@@ -76,10 +146,32 @@ mod tests {
 
     #[test]
     fn a_reply_is_messages_in_order() {
-        let reply = [Part::Rows(Table::of("a", "b")), Part::Done("SHOW"), Part::Nothing];
+        let reply = [Part::Rows(Table::of("a", "b")), Part::Done("SHOW".into()), Part::Nothing];
         let described = b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0";
         let row = b"D\0\0\0\x0b\0\x01\0\0\0\x01b";
         let ends = b"C\0\0\0\x09SHOW\0I\0\0\0\x04";
-        assert_eq!(messages(&reply), [&described[..], row, ends].concat());
+        let whole = [&described[..], row, ends].concat();
+        assert_eq!(in_form(&reply, &Form::Whole), pg::Reply::Messages(whole));
+        let column = pg::Column { name: "a".to_owned(), oid: 25, size: -1 };
+        let rows = Form::Rows(vec![(column.clone(), Format::Text)]);
+        assert_eq!(in_form(&reply, &rows), pg::Reply::Messages([&row[..], ends].concat()));
+        assert_eq!(in_form(&reply, &Form::Columns), pg::Reply::Columns(vec![column.clone()]));
+        // A client that knows other columns could read the values wrong.
+        let other = Form::Rows(vec![(pg::Column { oid: 20, size: 8, ..column }, Format::Binary)]);
+        assert!(matches!(in_form(&reply, &other), pg::Reply::Refused(_)));
+    }
+
+    /// The bytes are those that PostgreSQL 15 sends for the same values.
+    #[test]
+    fn binary_values_are_those_of_send_functions() {
+        assert_eq!(binary("258", Kind::Int4), [0, 0, 1, 2]);
+        assert_eq!(binary("-2", Kind::Int8), [255, 255, 255, 255, 255, 255, 255, 254]);
+        assert_eq!(binary("é", Kind::Text), "é".as_bytes());
+        assert_eq!(binary("0", Kind::Numeric), [0; 8]);
+        assert_eq!(binary("7", Kind::Numeric), [0, 1, 0, 0, 0, 0, 0, 0, 0, 7]);
+        let twenty_thousand = [0, 1, 0, 1, 0, 0, 0, 0, 0, 2];
+        assert_eq!(binary("20000", Kind::Numeric), twenty_thousand);
+        let with_more = [0, 2, 0, 1, 0, 0, 0, 0, 0, 2, 0, 3];
+        assert_eq!(binary("20003", Kind::Numeric), with_more);
     }
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use refrain_config::{Backend, General, Host};
 use refrain_pg::Snapshot;
+use refrain_pg::console::reply::Form;
 use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
 
-use super::console::messages;
+use super::console::in_form;
 use super::parser::{ParserQueue, Text};
 use super::sqlite::{Files, SqliteHost};
 use crate::console::{Question, Reply};
@@ -98,13 +99,14 @@ impl Served for Pg {
 
     fn ask(helpers: &Helpers, core: Core, request: Request) {
         match request {
-            Request::Console { client, user, admin, query } => {
+            Request::Console { client, user, admin, query, form } => {
                 let post = Arc::clone(&helpers.post);
+                let describes = form == Form::Columns;
                 let answer = Box::new(move |reply: Reply| {
-                    let reply = messages(&reply);
+                    let reply = in_form(&reply, &form);
                     post.send(core, Mail::Answered(Answer::Console { client, reply }));
                 });
-                let question = Question { client, user, admin, query, answer };
+                let question = Question { client, user, admin, query, describes, answer };
                 // The desk ends before the cores only if the program ends.
                 let _ = helpers.questions.send(question);
             }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::certificates::{Authority, write_for_proxy};
 use crate::command::Tally;
-use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
+use crate::drivers::{CONSOLE_DRIVERS, DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
 use crate::mysql::Flavour;
 use crate::mysql_drivers::{self, WAYS, Way};
 use crate::postgres::{Cluster, Version};
@@ -57,6 +57,13 @@ pub(super) fn with_sqlite() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
     Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+/// Runs client libraries at the admin console. No other client is there.
+pub(super) fn with_console() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:console.db\"\n";
+    Ok(driven(CONSOLE_DRIVERS, &Refrain::start_as(&program, config)?))
 }
 
 /// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.

@@ -119,6 +119,7 @@ pub(super) const PARTS: &[Part] = &[
     driving_many("drivers-tls-modes", || encrypted::run(None)),
     driving("tools", libraries::tools),
     driving("drivers-sqlite", libraries::with_sqlite),
+    driving("console", libraries::with_console),
     driving("rounds", rounds::run),
     driving("drivers-15", || libraries::through_proxy(Version::V15)),
     driving("drivers-18", || libraries::through_proxy(Version::V18)),

@@ -8,6 +8,7 @@ use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 
 use crate::auth::{Authenticated, Proving};
+use crate::console::session::Session;
 use crate::settings::session::Setting;
 use crate::settings::switches::Refused;
 use crate::state::hba_uses::MatchedRule;
@@ -32,7 +33,7 @@ pub(crate) enum ClientState {
     /// Anything. The time is that of the login, and zero once a server has confirmed it.
     Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated, Now),
     /// Commands to the admin console, under the database name that it asked for.
-    Console(Authenticated, &'static str),
+    Console(Authenticated, &'static str, Box<Session>),
 }
 
 /// A way to encrypt a connection.
@@ -73,17 +74,6 @@ pub(crate) struct Login {
     starts_tls: bool,
     /// Whether bytes in the clear came with the request for that.
     came_in_the_clear: bool,
-    /// The state of a client of the console between two commands.
-    pub(crate) console: ConsoleSession,
-}
-
-/// A console client's session, as far as the protocol knows it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ConsoleSession {
-    /// Whether its messages are dropped up to its next Sync.
-    pub(crate) skips_to_sync: bool,
-    /// Whether it has begun a transaction block.
-    pub(crate) is_in_block: bool,
 }
 
 impl Login {
@@ -104,10 +94,20 @@ impl Login {
         matches!(self.state, ClientState::Checking(..))
     }
 
-    /// Returns the user of the admin console, and the database name that it asked for.
-    pub(crate) fn console(&self) -> Option<(&Authenticated, &'static str)> {
+    /// Returns the user of the admin console, the database name that it asked for, and its session.
+    pub(crate) fn console(&self) -> Option<(&Authenticated, &'static str, &Session)> {
         match &self.state {
-            ClientState::Console(authenticated, name) => Some((authenticated, name)),
+            ClientState::Console(authenticated, name, session) => {
+                Some((authenticated, name, session))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the session of a client of the admin console.
+    pub(crate) fn console_session(&mut self) -> Option<&mut Session> {
+        match &mut self.state {
+            ClientState::Console(_, _, session) => Some(session),
             _ => None,
         }
     }
@@ -121,7 +121,7 @@ impl Login {
             | ClientState::Checking(login_request, _) => {
                 Some((&login_request.database, &login_request.user))
             }
-            ClientState::Console(authenticated, name) => Some((name, authenticated.user())),
+            ClientState::Console(authenticated, name, _) => Some((name, authenticated.user())),
             ClientState::Opening | ClientState::Ready(..) => None,
         }
     }
@@ -229,7 +229,12 @@ impl Login {
     }
 
     /// Lets the client in to the admin console, under the database name that it asked for.
-    pub(crate) fn let_in_to_console(&mut self, proof: Authenticated, name: &'static str) {
-        self.state = ClientState::Console(proof, name);
+    pub(crate) fn let_in_to_console(
+        &mut self,
+        proof: Authenticated,
+        name: &'static str,
+        session: Session,
+    ) {
+        self.state = ClientState::Console(proof, name, Box::new(session));
     }
 }

@@ -1,5 +1,7 @@
 //! Logins to the admin console.
 
+use refrain_pool::ids::Peer;
+
 use crate::talk::*;
 
 /// Connects a client that asks for the console.
@@ -43,4 +45,39 @@ fn the_console_is_open_while_there_are_too_many_clients() {
     let talk = Conversation::new(format!("max_client_conn = 1\n{}", options("")));
     let _only = talk.client();
     admin(&talk);
+}
+
+/// Connects a client over a Unix socket, from a process of the same user of the operating system or
+/// of another, which asks for a database.
+fn calls(talk: &Conversation, is_own: bool, user: &str, database: &str) -> Party {
+    let client = talk.newcomer_from(0, Peer::Unix { uid: Some(7), is_own, name: None });
+    client.sends([startup(0, &[("user", user), ("database", database)])]);
+    client
+}
+
+#[test]
+fn the_user_that_the_program_runs_as_needs_no_password() {
+    let options = "auth = \"scram\"\nadmin_users = [\"u\"]\n[users.u]\n\
+                   password = \"secret\"\n[databases.d]\nhost = \"127.0.0.1\"\n";
+    let talk = Conversation::new(options.to_owned());
+    for name in ["pgbouncer", "refrain"] {
+        let owner = calls(&talk, true, "pgbouncer", name);
+        assert_eq!(owner.forgets().last(), Some(&ready()));
+        owner.sends([query("RELOAD")]);
+        let question = talk.question();
+        assert!(question.admin);
+        talk.answers(&question, &[complete("RELOAD")]);
+        owner.gets([complete("RELOAD"), ready()]);
+    }
+    // Others authenticate themselves: another name, another database, another user of the system,
+    // a client over TCP.
+    let others = [
+        calls(&talk, true, "u", "pgbouncer"),
+        calls(&talk, true, "pgbouncer", "d"),
+        calls(&talk, false, "pgbouncer", "pgbouncer"),
+        knocks(&talk, "pgbouncer"),
+    ];
+    for other in others {
+        other.gets([authentication(10, b"SCRAM-SHA-256\0\0")]);
+    }
 }

@@ -25,8 +25,8 @@ fn with_rules(rules: &str) -> Conversation {
 /// Connects a client from an address, or by the Unix socket as a user of the operating system.
 fn from(talk: &Conversation, place: &str) -> Party {
     let peer = match place.strip_prefix("unix:") {
-        Some("") => Peer::Unix { uid: None, name: None },
-        Some(name) => Peer::Unix { uid: Some(7), name: Some(name.into()) },
+        Some("") => Peer::Unix { uid: None, is_own: false, name: None },
+        Some(name) => Peer::Unix { uid: Some(7), is_own: false, name: Some(name.into()) },
         None => Peer::Tcp(SocketAddr::new(place.parse().expect("it is an address"), 5000)),
     };
     talk.newcomer_from(0, peer)

@@ -178,8 +178,10 @@ fn a_handshake_without_a_request_is_passed_on() {
 #[test]
 fn a_client_in_the_clear_is_refused_where_it_has_to_encrypt() {
     let talk = Conversation::new(encrypting("require"));
-    let (alice, bob) =
-        (talk.newcomer(), talk.newcomer_from(0, Peer::Unix { uid: None, name: None }));
+    let (alice, bob) = (
+        talk.newcomer(),
+        talk.newcomer_from(0, Peer::Unix { uid: None, is_own: false, name: None }),
+    );
     alice.asks_to_log_in(&[]);
     let words =
         "no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
@@ -192,7 +194,7 @@ fn a_client_in_the_clear_is_refused_where_it_has_to_encrypt() {
 #[test]
 fn a_unix_socket_is_never_encrypted() {
     let talk = Conversation::new(encrypting("prefer"));
-    let alice = talk.newcomer_from(0, Peer::Unix { uid: None, name: None });
+    let alice = talk.newcomer_from(0, Peer::Unix { uid: None, is_own: false, name: None });
     alice.sends_bytes(SSL).gets_bytes(b"N");
     assert_eq!(alice.handshake(), None);
 }

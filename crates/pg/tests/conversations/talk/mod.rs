@@ -24,8 +24,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::world::{Question, Role, SharedWorld, World};
+pub(crate) use self::world::Question;
+use self::world::{Role, SharedWorld, World};
 use refrain_config::Options;
+use refrain_pg::console::reply::{Column, Reply};
 use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
 use refrain_pg::snapshot::{HbaRow, StatementView};
 use refrain_pg::{Counters, Event, LookupStats, Shared, Snapshot};
@@ -75,6 +77,11 @@ pub(crate) fn two_servers() -> Conversation {
 
 fn read(options: &str) -> Arc<Options> {
     Arc::new(Options::from_toml(options).unwrap_or_else(|error| panic!("{error}\n{options}")))
+}
+
+/// Returns a column of the type `text`.
+pub(crate) fn column(name: &str) -> Column {
+    Column { name: name.to_owned(), oid: 25, size: -1 }
 }
 
 impl Conversation {
@@ -251,9 +258,24 @@ impl Conversation {
         self.0.borrow_mut().questions.pop_front().expect("a client has asked something")
     }
 
-    /// Answers a question, as the program does.
+    /// Answers a question with these messages, as the program does.
     pub(crate) fn answers(&self, question: &Question, reply: &[Line]) {
-        let reply = reply.iter().flat_map(|line| line.bytes.clone()).collect();
+        let bytes = reply.iter().flat_map(|line| line.bytes.clone()).collect();
+        self.replies(question, Reply::Messages(bytes));
+    }
+
+    /// Refuses a question, as the program does.
+    pub(crate) fn refuses(&self, question: &Question, error: &Line) {
+        self.replies(question, Reply::Refused(error.bytes.clone()));
+    }
+
+    /// Answers a question about columns, as the program does: all have the type `text`.
+    pub(crate) fn describes(&self, question: &Question, names: &[&str]) {
+        let columns = names.iter().map(|name| column(name)).collect();
+        self.replies(question, Reply::Columns(columns));
+    }
+
+    fn replies(&self, question: &Question, reply: Reply) {
         let mut world = self.0.borrow_mut();
         world.step(0, Event::Answered(Answer::Console { client: question.client, reply }));
         world.settle();

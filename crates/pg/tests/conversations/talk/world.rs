@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use refrain_pg::console::reply::Form;
 use refrain_pg::requests::{Case, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared, Transfer};
 use refrain_pool::event::Note;
@@ -72,6 +73,7 @@ pub(crate) struct Question {
     pub(crate) user: String,
     pub(crate) admin: bool,
     pub(crate) query: String,
+    pub(crate) form: Form,
 }
 
 /// Something on its way between cores.
@@ -234,9 +236,9 @@ impl World {
             Action::Tell { core: to, message } => {
                 self.mail.push_back(Mail::Message { to, message });
             }
-            Action::Ask(Request::Console { client, user, admin, query }) => {
+            Action::Ask(Request::Console { client, user, admin, query, form }) => {
                 let user = user.to_string();
-                self.questions.push_back(Question { client, user, admin, query });
+                self.questions.push_back(Question { client, user, admin, query, form });
             }
             // There is no other process.
             Action::Ask(Request::Cancel { .. }) => {}

@@ -72,14 +72,14 @@ pub(in crate::admin) fn explain(sql: &str, literals_max: usize) -> Reply {
     let outcome = match refrain_grammar::explain(sql, literals_max) {
         Ok(explanation) => {
             reply.push(Part::Rows(table(&literals(), &explanation.literals)));
-            reply.push(Part::Done("EXPLAIN"));
+            reply.push(Part::Done("EXPLAIN".into()));
             let reason = "if its verification by a server succeeds".to_owned();
             Outcome { template: Some(explanation.normalized), decision: "prepare", reason }
         }
         Err(why) => Outcome { template: None, decision: "run as sent", reason: reason_text(why) },
     };
     reply.push(Part::Rows(table(OUTCOME, &[outcome])));
-    reply.push(Part::Done("EXPLAIN"));
+    reply.push(Part::Done("EXPLAIN".into()));
     reply
 }
 

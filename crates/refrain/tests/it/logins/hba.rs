@@ -363,3 +363,19 @@ fn the_page_names_a_test_for_each_method() {
         }
     }
 }
+
+#[test]
+fn the_user_that_the_program_runs_as_reaches_the_console_by_the_unix_socket() {
+    let folder = Folder::new("owner");
+    let proxy = Config::over(cluster(Version::V15))
+        .general("auth", "\"scram\"")
+        .general("unix_socket_dir", &format!("{:?}", folder.0))
+        .more("[users.postgres]\npassword = \"secret\"\n")
+        .start();
+    let port = proxy.addr().port();
+    let by_unix = |user, database| knock_by_unix(&folder.0, port, user, database);
+    assert_eq!(by_unix("pgbouncer", "pgbouncer"), "Authentication 0");
+    assert_eq!(by_unix("postgres", "pgbouncer"), "Authentication 10");
+    assert_eq!(by_unix("pgbouncer", "postgres"), "Authentication 10");
+    assert_eq!(knock_by_tcp(proxy.addr(), 1, "pgbouncer", "pgbouncer"), "Authentication 10");
+}

@@ -398,14 +398,55 @@ fn a_command_that_is_too_long_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
-fn the_extended_protocol_gets_one_error_and_the_session_goes_on() {
+fn commands_are_prepared_and_errors_drop_the_rest_of_a_request() {
     let proxy = over_15().start();
     let mut console = proxy.console();
-    let request = [parse("", "show version"), bind("", &[]), execute(), Msg::Sync];
+    let run = |text| [parse("", text), bind("", &[]), execute(), Msg::Sync];
     for _ in 0..3 {
-        assert_eq!(console.ask(&request).words(), "E(0A000) Z(I)");
+        let version = console.ask(&run("show version"));
+        assert_eq!(version.words(), "1 2 D(PgBouncer 1.24.1) C(SHOW) Z(I)");
+        assert_eq!(console.ask(&run("show verson")).words(), "E(42601) Z(I)");
+        assert_eq!(console.ask(&run("kill_client 0")).words(), "1 2 E(02000) Z(I)");
         assert_eq!(console.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
     }
+    // A Parse or a Describe has no effect.
+    console.ask(&[parse("s", "shutdown"), Msg::Sync]);
+    assert_eq!(console.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn a_query_may_have_several_commands_and_ends_at_the_first_error() {
+    let proxy = over_15().start();
+    let mut console = proxy.console();
+    let reset = "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;";
+    let tags = "T D(NULL) C(SELECT 1) C(CLOSE CURSOR ALL) C(UNLISTEN) C(RESET) Z(I)";
+    assert_eq!(console.query(reset).words(), tags);
+    let reply = console.query("select 1; show nothing; shutdown");
+    assert_eq!(reply.words(), "T D(1) C(SELECT 1) E(42601) Z(I)");
+    // Nothing of it is carried out: the reply of a PAUSE could not wait for the others.
+    assert_eq!(console.query("pause; resume").words(), "E(0A000) Z(I)");
+    assert_eq!(proxy.open("postgres").value("select 1"), "1");
+}
+
+#[test]
+fn listings_are_tables() {
+    let database = database("console_select");
+    let proxy = over_15().start();
+    let _client = proxy.open(database);
+    let mut console = proxy.console();
+    let query = format!(
+        "select p.cl_active + count(*) from pools p join lists l on l.list <> 'x' \
+         where p.database = '{database}' group by p.cl_active having count(*) > 3"
+    );
+    let count: u32 = console.query(&query).value().parse().unwrap();
+    assert!(count > 4);
+    let code = |console: &mut Session, query: &str| console.query(query).code();
+    assert_eq!(code(&mut console, "select * from pols"), "42P01");
+    assert_eq!(code(&mut console, "select x from pools"), "42703");
+    assert_eq!(code(&mut console, "select * from pools where cl_active = $1"), "0A000");
+    assert_eq!(code(&mut console, "with p as (select 1) delete from pools"), "0A000");
+    // The query reaches no file.
+    assert_eq!(code(&mut console, "select load_extension('x')"), "42601");
 }
 
 #[test]

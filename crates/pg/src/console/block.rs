@@ -1,0 +1,79 @@
+//! Commands that take effect in the session alone: those about transaction blocks, and about its
+//! prepared statements.
+
+/// A command about transaction blocks. Drivers send such commands around whatever they are told to
+/// send. A block of the console is a status and nothing else: each command takes effect at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockCommand {
+    pub(super) tag: &'static [u8],
+    /// Where the command leaves the session.
+    pub(super) to: Place,
+}
+
+/// Where a command leaves a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a transaction block.
+    Inside,
+    /// Outside of one.
+    Outside,
+    /// Where it was.
+    Same,
+}
+
+impl BlockCommand {
+    /// Reads a text; `None` if it is no command about transaction blocks.
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        let mut words = words(text)?;
+        let first = words.next()?;
+        let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
+        let mut has = |word: &[u8]| words.any(|other| other.eq_ignore_ascii_case(word));
+        let (tag, to): (&[u8], _) = match () {
+            () if is("BEGIN") => (b"BEGIN", Place::Inside),
+            () if is("START") && has(b"TRANSACTION") => (b"START TRANSACTION", Place::Inside),
+            () if is("COMMIT") || is("END") => (b"COMMIT", Place::Outside),
+            // ROLLBACK TO a savepoint does not end the block.
+            () if is("ROLLBACK") && has(b"TO") => (b"ROLLBACK", Place::Same),
+            () if is("ROLLBACK") || is("ABORT") => (b"ROLLBACK", Place::Outside),
+            () if is("SAVEPOINT") => (b"SAVEPOINT", Place::Same),
+            () if is("RELEASE") => (b"RELEASE", Place::Same),
+            () => return None,
+        };
+        Some(Self { tag, to })
+    }
+}
+
+/// The statements that a command drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dropped<'a> {
+    /// All, by DEALLOCATE ALL or DISCARD ALL.
+    All,
+    /// One, by DEALLOCATE.
+    One(&'a [u8]),
+}
+
+impl<'a> Dropped<'a> {
+    /// Reads a text; `None` if it drops no statement.
+    pub(super) fn read(text: &'a [u8]) -> Option<Self> {
+        let mut words = words(text)?;
+        let (first, last) = (words.next()?, words.last()?);
+        let is = |word: &[u8], keyword: &str| word.eq_ignore_ascii_case(keyword.as_bytes());
+        match () {
+            () if is(first, "DISCARD") && is(last, "ALL") => Some(Self::All),
+            () if is(first, "DEALLOCATE") && is(last, "ALL") => Some(Self::All),
+            () if is(first, "DEALLOCATE") => {
+                let quoted = last.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
+                Some(Self::One(quoted.unwrap_or(last)))
+            }
+            () => None,
+        }
+    }
+}
+
+/// Returns the words of a text that is one command.
+fn words(text: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    (!text.contains(&b';')).then_some(words)
+}
