@@ -61,6 +61,7 @@ mod meanings;
 mod metrics;
 mod log;
 mod start;
+mod samples;
 mod ini;
 mod statements;
 mod reads;
