@@ -14,7 +14,7 @@ if [ -z "$cert" ]; then
     cert=$dir/server.crt
     key=$dir/server.key
     if [ ! -e "$key" ]; then
-        openssl req -quiet -nodes -new -x509 -days 3650 -subj /CN=refrain \
+        openssl req -nodes -new -x509 -days 3650 -subj /CN=refrain \
             -keyout "$key" -out "$cert" 2>"$dir/openssl.log" || { cat "$dir/openssl.log"; exit 1; }
     fi
 fi

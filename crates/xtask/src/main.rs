@@ -9,8 +9,8 @@ use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
 use xtask::{
-    bench, command, dialect, docs, encrypted, fuzz, provision, regress, repro, soak, suite, tidy,
-    vendor, workspace,
+    bench, command, dialect, dist, docs, encrypted, fuzz, provision, regress, repro, soak, suite,
+    tidy, vendor, workspace,
 };
 
 /// Commands of the Refrain workspace.
@@ -80,6 +80,8 @@ enum Task {
     Tidy,
     /// Write the generated pages of `docs/`.
     Docs,
+    /// Make the packages of a release in `target/dist`, and try them.
+    Dist,
 }
 
 fn main() -> ExitCode {
@@ -119,6 +121,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Repro(arguments) => return repro::run(&arguments),
         Task::Tidy => tidy::run()?,
         Task::Docs => docs::write()?,
+        Task::Dist => return dist::run(),
     }
     Ok(true)
 }

@@ -62,6 +62,7 @@ mod metrics;
 mod log;
 mod start;
 mod samples;
+mod watching;
 mod ini;
 mod statements;
 mod reads;
