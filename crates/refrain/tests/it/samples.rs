@@ -57,7 +57,9 @@ fn files() -> PathBuf {
     fs::write(folder.join("root.crt"), authority.certificate()).unwrap();
     fs::write(folder.join("server.crt"), signed.certificate).unwrap();
     fs::write(folder.join("server.key"), signed.key).unwrap();
-    ["userlist.txt", "server.key"].map(|name| closed_to_others(&folder.join(name)));
+    for name in ["userlist.txt", "server.key"] {
+        closed_to_others(&folder.join(name));
+    }
     folder
 }
 

@@ -21,8 +21,19 @@ use crate::provision;
 const RELEASE: &str = "bookworm";
 
 /// Folders whose files do not count: those of apt and dpkg, and of what runs.
-const ASIDE: [&str; 9] =
-    ["dev", "proc", "root", "run", "sys", "tmp", "var/cache", "var/lib/apt", "var/lib/dpkg"];
+const ASIDE: [&str; 11] = [
+    "dev",
+    "proc",
+    "root",
+    "run",
+    "sys",
+    "tmp",
+    "var/cache",
+    "var/lib/apt",
+    "var/lib/dpkg",
+    "var/log/apt",
+    "var/log/dpkg.log",
+];
 
 /// Files that may be left when the package is removed.
 const STAYS: [&str; 4] =
