@@ -21,10 +21,11 @@ use crate::provision;
 const RELEASE: &str = "bookworm";
 
 /// Folders whose files do not count: those of apt and dpkg, and of what runs.
-const ASIDE: [&str; 11] = [
+const ASIDE: [&str; 12] = [
     "dev",
     "proc",
     "root",
+    "srv",
     "run",
     "sys",
     "tmp",
@@ -52,9 +53,9 @@ pub(super) fn comes_and_goes(deb: &Path, folder: &Path) -> Result<()> {
     let mut bootstrap = Command::new("debootstrap");
     bootstrap.args(["--variant=minbase", RELEASE]).arg(&root).stdout(Stdio::null());
     command::run(&mut bootstrap)?;
-    fs::copy(deb, root.join("root/refrain.deb"))?;
+    fs::copy(deb, root.join("srv/refrain.deb"))?;
     let before = files(&root)?;
-    apt(&root, &["install", "--no-install-recommends", "/root/refrain.deb"])?;
+    apt(&root, &["install", "--no-install-recommends", "/srv/refrain.deb"])?;
     serves(&root)?;
     apt(&root, &["remove", "refrain"])?;
     let left = files(&root)?;
@@ -84,7 +85,7 @@ fn serves(root: &Path) -> Result<()> {
     fs::write(root.join("etc/refrain/userlist.txt"), serving::USERS)?;
     let words = unit::start_command(root)?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    let log = root.join("root/log");
+    let log = root.join("srv/log");
     let start = within(root, &["--userspec=refrain:refrain"], &words);
     let _running = Leash::start(&start, "TERM", &File::create(&log)?)?;
     serving::ask(port, || fs::read_to_string(&log).unwrap_or_default())
