@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, Workers};
 use refrain_drive::Address;
 
@@ -15,7 +16,7 @@ use crate::pgbouncer::Asked;
 use crate::place::Estate;
 use crate::program::Program;
 use crate::source::{From, Loaded, Overrides, PasswordFrom, Source};
-use crate::{advise, check, descriptors, log, machine, pgbouncer, program, source};
+use crate::{advise, check, descriptors, log, machine, manual, pgbouncer, program, source};
 
 /// The exit code for a command line or a configuration that cannot work.
 const USAGE: u8 = 2;
@@ -111,6 +112,17 @@ enum Action {
         /// password is taken from PGPASSWORD
         #[arg(long, value_name = "NAME", env = "PGUSER", default_value = "postgres")]
         user: String,
+    },
+    /// Print the completions of a shell: bash, zsh, fish, elvish or powershell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages into a directory
+    Man {
+        /// The directory, which is made if it is not there
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
     },
 }
 
@@ -259,18 +271,20 @@ pub fn run() -> ExitCode {
             }
         }
         (Some(Action::Convert { file }), _) => convert(file),
+        (Some(Action::Completions { shell }), _) => {
+            manual::completions(CommandLine::command(), shell, &mut io::stdout().lock());
+            ExitCode::SUCCESS
+        }
+        (Some(Action::Man { dir }), _) => {
+            let written = manual::pages(CommandLine::command(), &dir);
+            ended("man", written.map_err(|error| format!("{}: {error}", dir.display())))
+        }
         (Some(Action::Advise { target, user }), _) => {
             let console = Console::read(&target, user, |name| env::var(name).ok());
-            let advised =
-                console.and_then(|console| advise::advise(&console, &mut io::stdout().lock()));
-            match advised {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(why) => {
-                    // Nothing is left to tell if that fails.
-                    let _ = writeln!(io::stderr(), "refrain advise: {why}");
-                    ExitCode::FAILURE
-                }
-            }
+            ended(
+                "advise",
+                console.and_then(|console| advise::advise(&console, &mut io::stdout().lock())),
+            )
         }
         (None, target) => {
             let target = target.or_else(|| env::var(source::TARGET).ok());
@@ -281,6 +295,18 @@ pub fn run() -> ExitCode {
             let takeover = flags.takeover.clone().map(Takeover);
             let how = How { takeover, welcome: target.is_none(), quiet: flags.quiet };
             serve(&Source { from, overrides: flags.overrides() }, how)
+        }
+    }
+}
+
+/// Returns the exit code of a subcommand, and prints why it failed.
+fn ended(name: &str, outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            // Nothing is left to tell if that fails.
+            let _ = writeln!(io::stderr(), "refrain {name}: {why}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -68,6 +68,7 @@ mod advise;
 mod place;
 mod program;
 mod pgbouncer;
+mod manual;
 pub mod cli;
 #[cfg(test)]
 mod echo;

@@ -126,7 +126,7 @@ pub(crate) fn start_with(
     admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
     if let Some(bound) = opened.metrics {
         let (of, reached) = (Arc::clone(&state), Arc::clone(&state));
-        let text = move || metrics::text(&of, &pg_state);
+        let text = move |form| metrics::text(form, &of, &pg_state);
         http::serve(bound, Arc::clone(&state), text, move || ready::obstacles(&reached))?;
     }
     let mut threads = Threads::default();

