@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::certificates::{Authority, write_for_proxy};
 use crate::command::{self, Tally};
+use crate::dialect;
 use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
 use crate::encrypted;
 use crate::fuzz;
@@ -52,6 +53,7 @@ const PARTS: &[Part] = &[
     Part { name: "cached", run: cached, drives: false },
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "vendor-suite", run: vendor::sample, drives: false },
+    Part { name: "dialect", run: dialect::forms, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "tools", run: tools, drives: true },
     Part { name: "rounds", run: rounds::run, drives: true },
