@@ -8,7 +8,7 @@ import uuid
 
 import asyncpg
 
-from rounds import COLUMNS, KEYS, ROWS, TABLE, part, say, say_rows
+from rounds import ARRAY_COLUMNS, ARRAY_ROWS, ARRAYS, COLUMNS, KEYS, ROWS, TABLE, part, say, say_rows
 
 NAMES = ", ".join(COLUMNS)
 MARKS = ", ".join(f"${number + 1}" for number in range(len(COLUMNS)))
@@ -153,7 +153,20 @@ def pools():
     wait(pooled())
 
 
-PARTS = (keys, many, found, values, jsons, changes, copies, pools)
+def arrays():
+    say("drop", wait(db.execute("DROP TABLE IF EXISTS ara")))
+    say("create", wait(db.execute(ARRAYS.format(table="ara"))))
+    marks = ", ".join(f"${number + 1}" for number in range(9))
+    for row in ARRAY_ROWS:
+        run(f"INSERT INTO ara ({ARRAY_COLUMNS}) VALUES ({marks}) RETURNING n, t", *row)
+    run("SELECT * FROM ara ORDER BY id")
+    run("SELECT id, n[1], t[2], n || 7, array_append(t, 'z') FROM ara WHERE t @> $1 OR n = $2 ORDER BY id", ["y"], [1, -2])
+    run("SELECT id FROM ara WHERE $1 = ANY (t) AND id = ANY ($2) ORDER BY id", "x", [1, 2, 3])
+    run("UPDATE ara SET n = $1, t = t || $2 RETURNING id, n, t", [5, 6], ["w"])
+    refused("INSERT INTO ara (id, n) VALUES (9, '{x}')")
+
+
+PARTS = (keys, many, found, values, jsons, changes, copies, arrays, pools)
 for function in PARTS:
     part(function.__name__, function, lambda: None)
 wait(db.close())

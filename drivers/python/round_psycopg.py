@@ -7,7 +7,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row, namedtuple_row
 from psycopg.types.json import Json, Jsonb
 
-from rounds import COLUMNS, KEYS, ROWS, TABLE, part, say, say_rows
+from rounds import ARRAY_COLUMNS, ARRAY_ROWS, ARRAYS, COLUMNS, KEYS, ROWS, TABLE, part, say, say_rows
 
 NAMES = ", ".join(COLUMNS)
 MARKS = ", ".join(["%s"] * len(COLUMNS))
@@ -194,6 +194,22 @@ def in_a_loop():
     asyncio.run(asynchronous())
 
 
-PARTS = (keys, many, found, values, jsons, changes, pipelines, copies, rows, in_a_loop)
+def arrays():
+    run("DROP TABLE IF EXISTS ar3")
+    run(ARRAYS.format(table="ar3"))
+    marks = ", ".join(["%s"] * 9)
+    for row in ARRAY_ROWS:
+        run(f"INSERT INTO ar3 ({ARRAY_COLUMNS}) VALUES ({marks}) RETURNING n, t", *row)
+    run("SELECT * FROM ar3 ORDER BY id")
+    run("SELECT * FROM ar3 ORDER BY id", binary=True)
+    for row in ARRAY_ROWS:
+        run(f"UPDATE ar3 SET n = %b, t = %b WHERE id = %b RETURNING n, t", row[1], row[3], row[0], binary=True)
+    run("SELECT id, n[1], t[2], n || 7, array_append(t, 'z') FROM ar3 WHERE t @> %s::text[] OR n = %s::int[] ORDER BY id", ["y"], [1, -2])
+    run("SELECT id FROM ar3 WHERE %s = ANY (t) AND id = ANY (%s) ORDER BY id", "x", [1, 2, 3])
+    run("UPDATE ar3 SET n = %s::int[], t = t || %s::text[] RETURNING id, n, t", [5, 6], ["w"])
+    refused("INSERT INTO ar3 (id, n) VALUES (9, '{x}')")
+
+
+PARTS = (keys, many, found, values, jsons, changes, pipelines, copies, rows, arrays, in_a_loop)
 for function in PARTS:
     part(function.__name__, function, lambda: None)

@@ -9,7 +9,7 @@ import psycopg2
 import psycopg2.extras
 from psycopg2.extras import Json, execute_batch, execute_values
 
-from rounds import COLUMNS, KEYS, ROWS, TABLE, part, say, say_rows
+from rounds import ARRAY_COLUMNS, ARRAY_ROWS, ARRAYS, COLUMNS, KEYS, ROWS, TABLE, part, say, say_rows
 
 NAMES = ", ".join(COLUMNS)
 MARKS = ", ".join(["%s"] * len(COLUMNS))
@@ -148,6 +148,19 @@ def cursors():
     db.commit()
 
 
-PARTS = (keys, many, found, values, jsons, changes, copies, cursors)
+def arrays():
+    run("DROP TABLE IF EXISTS ar2")
+    run(ARRAYS.format(table="ar2"))
+    marks = ", ".join(["%s"] * 9)
+    for row in ARRAY_ROWS:
+        run(f"INSERT INTO ar2 ({ARRAY_COLUMNS}) VALUES ({marks}) RETURNING n, t", *row)
+    run("SELECT * FROM ar2 ORDER BY id")
+    run("SELECT id, n[1], t[2], n || 7, array_append(t, 'z') FROM ar2 WHERE t @> %s::text[] OR n = %s::int[] ORDER BY id", ["y"], [1, -2])
+    run("SELECT id FROM ar2 WHERE %s = ANY (t) AND id = ANY (%s) ORDER BY id", "x", [1, 2, 3])
+    run("UPDATE ar2 SET n = %s::int[], t = t || %s::text[] RETURNING id, n, t", [5, 6], ["w"])
+    refused("INSERT INTO ar2 (id, n) VALUES (9, '{x}')")
+
+
+PARTS = (keys, many, found, values, jsons, changes, copies, arrays, cursors)
 for function in PARTS:
     part(function.__name__, function, db.rollback)

@@ -17,6 +17,11 @@ pub(crate) fn split(text: &str) -> Result<Vec<Element>, Failure> {
         let message = format!("malformed array literal: \"{text}\"");
         Failure::new(state::BAD_TEXT, message)
     };
+    if text.trim_start().starts_with('[') && text.contains('=') {
+        let failure =
+            Failure::unsupported("arrays whose subscripts do not begin at 1 are not supported");
+        return Err(failure.hint("write the elements alone"));
+    }
     let inside = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let inside = inside.ok_or_else(malformed)?.trim();
     let mut all = Vec::new();

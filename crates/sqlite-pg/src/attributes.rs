@@ -17,9 +17,15 @@ const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FR
                        OR EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1) \
                        OR EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = ?1))";
 
-/// The CREATE statement of a table or a view.
-const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view') \
-                   UNION ALL SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
+/// The CREATE statement of a table or a view, of the main file, of the session's own, or of the
+/// first that there is.
+const MAIN_SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
+                        AND type IN ('table', 'view')";
+const TEMP_SQL: &str = "SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE \
+                        AND type IN ('table', 'view')";
+const ANY_SQL: &str = "SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE \
+                       AND type IN ('table', 'view') UNION ALL SELECT sql FROM sqlite_schema \
+                       WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
 
 /// The CREATE statement of a table of the main file, under its exact name.
 const DEFINITION: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 AND type = 'table'";
@@ -35,11 +41,13 @@ const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_
                       WHERE l.\"unique\" AND NOT l.partial ORDER BY l.seq";
 
 /// Views that name a table or view. A translated statement has all names in quotes.
-const READERS: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND type = 'view' \
-                       AND instr(sql, '\"' || ?1 || '\"')";
+const READERS: &str = "SELECT name FROM (SELECT name, type, sql FROM sqlite_schema UNION ALL \
+                       SELECT name, type, sql FROM sqlite_temp_schema) WHERE name <> ?1 \
+                       AND type = 'view' AND instr(sql, '\"' || ?1 || '\"')";
 
-/// The CREATE statements of what depends on a table.
-const DEPENDENTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND \
+/// The CREATE statements of what depends on a table; temporary objects may.
+const DEPENDENTS: &str = "SELECT sql FROM (SELECT * FROM sqlite_schema UNION ALL \
+                          SELECT * FROM sqlite_temp_schema) WHERE sql IS NOT NULL AND \
                           (tbl_name = ?1 COLLATE NOCASE AND type IN ('index', 'trigger') \
                           OR type = 'view' AND name <> ?1 AND instr(sql, '\"' || ?1 || '\"'))";
 
@@ -217,13 +225,18 @@ impl Catalog for Attributes<'_> {
         if rows.is_empty() {
             return None;
         }
+        let statement = match schema {
+            None => ANY_SQL,
+            Some("main") => MAIN_SQL,
+            Some(_) => TEMP_SQL,
+        };
         let keys = rows.iter().filter(|row| row.key > 0).count();
         let is_row_number = |row: &ColumnRow| {
             keys == 1 && row.key == 1 && row.declared.eq_ignore_ascii_case("INTEGER")
         };
         let untyped = rows.iter().all(|row| row.key == 0 && !row.not_null);
         let sql = match untyped || rows.iter().any(is_row_number) {
-            true => self.first(SQL, table).unwrap_or_default(),
+            true => self.first(statement, table).unwrap_or_default(),
             false => String::new(),
         };
         let mark = KeyMark::read(&sql);

@@ -81,6 +81,7 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("regexp", 2, lookups::regexp, true),
     ("refrain_relation_name", 1, lookups::relation_name, true),
     ("refrain_type_oid", 1, lookups::type_oid, true),
+    ("refrain_size", 1, |call| Ok(Any::Text(lookups::size(whole(call, 0)?))), true),
 ];
 
 /// Functions that get NULL as an argument.
@@ -92,6 +93,7 @@ const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
         Err(Failure::new("21000", "more than one row returned by a subquery used as an expression"))
     }),
     ("refrain_found", 2, lookups::found),
+    ("refrain_json_key", 1, json_parts::key),
     ("refrain_longest", -1, lookups::longest),
     ("refrain_greatest", -1, |call| extreme(call, std::cmp::Ordering::Greater)),
     ("refrain_least", -1, |call| extreme(call, std::cmp::Ordering::Less)),

@@ -2,6 +2,7 @@
 
 mod binary;
 mod lines;
+mod table;
 
 use refrain_sql::lex::TokenKind;
 use refrain_sqlite::{Run, Value};
@@ -13,6 +14,8 @@ use crate::failure::{Failure, state};
 use crate::shape::{Shape, count};
 use crate::tokens::Tokens;
 use crate::types::Type;
+
+pub(crate) use table::CopiedTable;
 
 /// The longest row that is accepted, in bytes.
 const ROW_MAX: usize = 64 << 20;
@@ -50,11 +53,11 @@ enum Header {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Copy {
     /// Into these columns of a table; all of them if the list is empty.
-    In { table: String, columns: Vec<String>, style: Style },
+    In { table: CopiedTable, columns: Vec<String>, style: Style },
     /// The rows of this query.
     Out { query: String, style: Style },
     /// From these columns of a table; all that are not generated if the list is empty.
-    OutOf { table: String, columns: Vec<String>, style: Style },
+    OutOf { table: CopiedTable, columns: Vec<String>, style: Style },
 }
 
 /// The target of rows: the INSERT that runs for each, with the types and names of its columns.
@@ -98,14 +101,15 @@ impl Copy {
                 .hint("write COPY t (a, b) FROM STDIN WITH (FORMAT text), csv or binary")
         };
         let mut query = String::new();
-        let (mut table, mut columns) = (String::new(), Vec::new());
+        let (mut table, mut columns) = (CopiedTable::default(), Vec::new());
         if tokens.kind() == Some(TokenKind::Open) {
             query = parenthesised(&mut tokens, text).ok_or_else(syntax)?;
         } else {
-            table = tokens.take_name().ok_or_else(syntax)?;
-            if tokens.take_kind(TokenKind::Dot) {
-                table = tokens.take_name().ok_or_else(syntax)?;
-            }
+            let first = tokens.take_name().ok_or_else(syntax)?;
+            table = match tokens.take_kind(TokenKind::Dot) {
+                true => CopiedTable::named(Some(&first), tokens.take_name().ok_or_else(syntax)?),
+                false => CopiedTable::named(None, first),
+            };
             if tokens.take_kind(TokenKind::Open) {
                 columns = names(&mut tokens).ok_or_else(syntax)?;
             }
@@ -535,7 +539,10 @@ mod tests {
         else {
             panic!();
         };
-        assert_eq!((table.as_str(), columns), ("t", vec!["a".to_owned(), "B".to_owned()]));
+        assert_eq!(
+            (table.sql().as_str(), columns),
+            ("main.\"t\"", vec!["a".to_owned(), "B".to_owned()])
+        );
         let Copy::Out { query, style } =
             Copy::read("COPY (select 1 as (x)) TO STDOUT (FORMAT csv)").unwrap()
         else {

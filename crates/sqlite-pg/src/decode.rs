@@ -106,11 +106,24 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         }
         Type::Jsonb => Decoded::Text(Cow::Owned(json::normal(text)?.into_bytes())),
         Type::Name => Decoded::Text(Cow::Borrowed(truncated(text).as_bytes())),
-        Type::Text | Type::Varchar | Type::Bpchar | Type::Char | Type::Void | Type::Unknown => {
+        Type::Text | Type::Varchar | Type::Bpchar | Type::Void | Type::Unknown => {
             Decoded::Text(Cow::Borrowed(bytes))
         }
+        Type::Char => Decoded::Text(Cow::Owned(one_byte(text).into_bytes())),
         _ => array_text(text, is)?,
     })
+}
+
+/// Returns the text of a `"char"`, which is one byte: `charin` and `charout` of the server.
+fn one_byte(text: &str) -> String {
+    let digits = text.strip_prefix('\\').filter(|it| it.len() == 3);
+    let digits = digits.filter(|it| it.bytes().all(|digit| (b'0'..=b'7').contains(&digit)));
+    let octal = digits.and_then(|it| u16::from_str_radix(it, 8).ok()).map(|it| it.to_le_bytes()[0]);
+    match octal.or(text.bytes().next()) {
+        None | Some(0) => String::new(),
+        Some(byte) if byte.is_ascii() => char::from(byte).to_string(),
+        Some(byte) => format!("\\{byte:03o}"),
+    }
 }
 
 /// The OID of the input function of all arrays, and its name with its arguments.

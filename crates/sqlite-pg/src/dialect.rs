@@ -35,6 +35,8 @@ mod function_tables;
 
 mod resolution;
 
+mod array_operators;
+
 mod operators;
 
 mod constants;
@@ -50,6 +52,10 @@ mod schema_names;
 mod expr;
 
 mod targets;
+
+mod distinct;
+
+mod json_calls;
 
 mod calls;
 
@@ -208,6 +214,12 @@ struct Translator<'a> {
     locks: Option<String>,
     /// The table that the statement writes to.
     target: Option<WriteTarget>,
+    /// True if the statement reads a table's row as a value.
+    reads_rows: bool,
+    /// The SQL of OIDs of relations by constant names, which must exist.
+    named_relations: Vec<String>,
+    /// The tables that the statement names without a schema.
+    named_tables: Vec<String>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client gives its
@@ -241,6 +253,9 @@ pub(crate) fn translate(
         follow_ups: Vec::new(),
         locks: None,
         target: None,
+        reads_rows: false,
+        named_relations: Vec::new(),
+        named_tables: Vec::new(),
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
@@ -248,6 +263,11 @@ pub(crate) fn translate(
         NotTranslated::Refused(failure) if moved => Failure { position: 0, ..failure }.into(),
         stop => stop,
     })?;
+    for oid in &translator.named_relations {
+        // SQLite would not look for it where no row asks for it.
+        let query = catalog::with_relations(&format!("SELECT {oid}"), &["refrain_regclass"]);
+        catalog.computed(&format!("({query})"))?;
+    }
     if !translator.relations.is_empty() && sql.starts_with("CREATE") {
         return Err(hints::refuse("catalog").into());
     }
@@ -370,7 +390,14 @@ impl Translator<'_> {
             NodeEnum::TruncateStmt(it) => self.truncate(it).map(plain),
             NodeEnum::VacuumStmt(it) if it.options.is_empty() => match &it.rels[..] {
                 [] => Err(NotTranslated::Sqlite),
-                [_] if !it.is_vacuumcmd => Err(NotTranslated::Sqlite),
+                [only] if !it.is_vacuumcmd => {
+                    let Some(NodeEnum::VacuumRelation(of)) = &only.node else {
+                        return Err(hints::refuse("VACUUM").into());
+                    };
+                    let relation = of.relation.as_ref().ok_or_else(hints::unknown)?;
+                    let (table, _) = self.table(relation)?;
+                    Ok(plain(format!("ANALYZE {table}")))
+                }
                 _ => Err(hints::refuse("VACUUM").into()),
             },
             other => Err(hints::statement(other).into()),

@@ -75,6 +75,8 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
         "Cannot add a NOT NULL column with default value NULL",
         "give it a default, or create a new table, fill it with INSERT … SELECT, drop the old one and rename",
     ),
+    ("no such column", "SQLite does not see the column from there: put it into the query itself"),
+    ("nested too deep", "the statement is too long for SQLite: read its parts one by one"),
     ("argument of ntile", "the number of groups must be larger than 0"),
     ("may not be altered", "DROP VIEW, then CREATE VIEW"),
     ("from view", "DROP VIEW, then CREATE VIEW"),

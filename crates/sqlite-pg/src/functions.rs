@@ -23,6 +23,7 @@ use crate::sequence_calls;
 use crate::sequences::Sequence;
 use crate::sql_text;
 use crate::standard;
+use crate::threads;
 use crate::types::Type;
 
 type SessionResult = rusqlite::Result<Any>;
@@ -252,14 +253,15 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     }
     let limit = context.settings().duration("lock_timeout");
     let until = limit.map(|limit| Instant::now() + limit);
-    let waited = wait(context, || {
-        match context.shared.advisory.take(pid, key, hold, true) {
-            Taken::Yes => return Ok(true),
-            Taken::No => {}
-            Taken::Full => return Err(no_room()),
-            Taken::Deadlock => {
-                return Err(refused(Failure::new("40P01", "deadlock detected")));
-            }
+    let ask = || match context.shared.advisory.take(pid, key, hold, true) {
+        Taken::Yes => Ok(true),
+        Taken::No => Ok(false),
+        Taken::Full => Err(no_room()),
+        Taken::Deadlock => Err(refused(Failure::new("40P01", "deadlock detected"))),
+    };
+    let until_free = || {
+        if ask()? {
+            return Ok(true);
         }
         if until.is_some_and(|until| Instant::now() >= until) {
             let message = "canceling statement due to lock timeout";
@@ -267,6 +269,10 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
         }
         std::thread::sleep(PIECE);
         Ok(false)
+    };
+    let waited = ask().and_then(|taken| match taken {
+        true => Ok(()),
+        false => threads::waiting(|| wait(context, until_free)),
     });
     context.shared.advisory.give_up(pid);
     waited?;
@@ -365,6 +371,8 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
         ValueRef::Integer(modifier) if modifier > 4 && is.is_some_and(Type::is_text) => {
             text(&format!("{name}({})", modifier - 4))
         }
+        // Without a length it is not SQL's CHARACTER, which has one of 1.
+        ValueRef::Integer(..0) if is == Some(Type::Bpchar) => text("bpchar"),
         _ => text(name),
     }
 }

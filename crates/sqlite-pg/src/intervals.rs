@@ -4,6 +4,7 @@
 //! from a time; the forms of ISO 8601 and of the SQL standard are refused.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 use crate::failure::Failure;
 
@@ -27,6 +28,27 @@ const UNITS: &[(&[&str], [i64; 3])] = &[
     (&["centuries", "century", "cent", "c"], [1200, 0, 0]),
 ];
 
+/// Places in [`UNITS`].
+const SECONDS: usize = 2;
+const HOURS: usize = 4;
+const DAYS: usize = 5;
+const WEEKS: usize = 6;
+const YEARS: usize = 8;
+
+fn unit_of(name: &str) -> Option<usize> {
+    let name = name.to_ascii_lowercase();
+    UNITS.iter().position(|(names, _)| names.contains(&&*name))
+}
+
+/// True if units may follow others (`DecodeInterval` of the server): each comes once, and weeks,
+/// decades and centuries are no longer of their own behind days and years.
+fn is_next(seen: &[usize], mut units: RangeInclusive<usize>) -> bool {
+    units.all(|unit| {
+        let shorter = if unit == WEEKS { DAYS } else { YEARS };
+        !seen.contains(&unit) && !((unit == WEEKS || unit > YEARS) && seen.contains(&shorter))
+    })
+}
+
 /// A span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interval {
@@ -40,27 +62,39 @@ impl Interval {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut made = Self::default();
         let mut rest = text.trim().strip_prefix('@').unwrap_or(text.trim()).trim();
-        let mut any = false;
+        let mut seen: Vec<usize> = Vec::new();
         while !rest.is_empty() {
-            if rest.eq_ignore_ascii_case("ago") && any {
+            if rest.eq_ignore_ascii_case("ago") && !seen.is_empty() {
                 return made.times(-1);
             }
             let end = rest.find(|c: char| !"+-0123456789.:".contains(c)).unwrap_or(rest.len());
             let (number, behind) = rest.split_at(end);
-            let part = if number.contains(':') {
-                rest = behind.trim_start();
-                Self { micros: time_of(number)?, ..Self::default() }
+            let behind = behind.trim_start();
+            let (part, units) = if number.contains(':') {
+                rest = behind;
+                (Self { micros: time_of(number)?, ..Self::default() }, 0..=HOURS)
             } else {
-                let behind = behind.trim_start();
                 let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
                 let (unit, behind) = behind.split_at(end);
                 rest = behind.trim_start();
-                Self::of(number, if unit.is_empty() { "s" } else { unit })?
+                let unit = match unit {
+                    // A number alone is seconds, but days in front of a time.
+                    "" if rest.is_empty() => SECONDS,
+                    "" if rest.split(' ').next().is_some_and(|next| next.contains(':')) => DAYS,
+                    "" => return None,
+                    unit => unit_of(unit)?,
+                };
+                // A fraction of a second has its milliseconds and microseconds.
+                let first = if unit == SECONDS && number.contains('.') { 0 } else { unit };
+                (Self::of(number, unit)?, first..=unit)
             };
-            any = true;
+            if !is_next(&seen, units.clone()) {
+                return None;
+            }
+            seen.extend(units);
             made = made.plus(part)?;
         }
-        any.then_some(made)
+        (!seen.is_empty()).then_some(made)
     }
 
     /// Reads an interval.
@@ -83,11 +117,9 @@ impl Interval {
         Some(Self { months, days, micros: i64::from_be_bytes(*micros) })
     }
 
-    /// Makes an interval of a number of units.
-    fn of(number: &str, unit: &str) -> Option<Self> {
-        let unit = unit.to_ascii_lowercase();
-        let (_, [months, days, micros]) =
-            UNITS.iter().find(|(names, _)| names.contains(&&*unit))?;
+    /// Makes an interval of a number of units; `unit` is the place of one in [`UNITS`].
+    fn of(number: &str, unit: usize) -> Option<Self> {
+        let (_, [months, days, micros]) = UNITS.get(unit)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let negative = whole.starts_with('-');
         let sign = if negative { -1 } else { 1 };
@@ -199,7 +231,7 @@ fn time_of(text: &str) -> Option<i64> {
         return None;
     }
     let seconds = hours.checked_mul(3600)?.checked_add(minutes * 60 + whole)?;
-    Some(sign * (seconds.checked_mul(SECOND)? + micros))
+    Some(sign * seconds.checked_mul(SECOND)?.checked_add(micros)?)
 }
 
 #[cfg(test)]

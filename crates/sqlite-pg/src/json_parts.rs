@@ -9,7 +9,7 @@ use rusqlite::types::Value as Any;
 
 use crate::arguments::{text, unfit, value};
 use crate::arrays;
-use crate::failure::Failure;
+use crate::failure::{Failure, state};
 use crate::json::{self, Part};
 use crate::types::Type;
 
@@ -20,6 +20,17 @@ fn subject<'a>(call: &'a Call<'_>) -> Result<(bool, &'a str), Failure> {
     let binary =
         matches!(value(call, 0), Value::Integer(oid) if oid == i64::from(Type::Jsonb.oid()));
     Ok((binary, text(call, 1)?))
+}
+
+/// Returns the key of an object that is built: a string of JSON.
+pub(crate) fn key(call: &Call<'_>) -> Found {
+    match value(call, 0) {
+        Value::Null => {
+            let failure = Failure::new(state::BAD_PARAMETER_VALUE, "a key of an object is null");
+            Err(failure.hint("Object keys should be text."))
+        }
+        _ => Ok(Any::Text(arrays::json_string(text(call, 0)?))),
+    }
 }
 
 /// Returns a part as `json`, or as a text if `as_text`.

@@ -24,8 +24,11 @@ pub(crate) struct KeyMark {
     pub(crate) given: GivenBy,
 }
 
+/// The word between a mark and the constraint's own name.
+const NAMED: &str = " as ";
+
 impl KeyMark {
-    pub(crate) fn words(self) -> String {
+    fn words(self) -> String {
         let given = match self.given {
             GivenBy::Statement | GivenBy::Key => "",
             GivenBy::Next => " generated",
@@ -35,6 +38,16 @@ impl KeyMark {
         format!("{}{given}", self.is.catalog_name())
     }
 
+    /// Returns the words with the name of the constraint, if the statement gives one.
+    pub(crate) fn words_with(self, name: &str) -> String {
+        if name.is_empty() { self.words() } else { format!("{}{NAMED}{name}", self.words()) }
+    }
+
+    /// Returns the name of the constraint in such words.
+    pub(crate) fn name(words: &str) -> Option<&str> {
+        words.split_once(NAMED).map(|(_, name)| name)
+    }
+
     /// Reads the mark from the CREATE statement of the table.
     pub(crate) fn read(sql: &str) -> Option<Self> {
         let all = [Type::Int2, Type::Int4, Type::Int8].into_iter().flat_map(|is| {
@@ -42,7 +55,9 @@ impl KeyMark {
                 .map(|given| Self { is, given })
         });
         all.into_iter().find(|mark| {
-            sql.contains(&format!(" INTEGER CONSTRAINT \"{}\" PRIMARY KEY", mark.words()))
+            let words = format!(" INTEGER CONSTRAINT \"{}", mark.words());
+            sql.contains(&format!("{words}\" PRIMARY KEY"))
+                || sql.contains(&format!("{words}{NAMED}"))
         })
     }
 }

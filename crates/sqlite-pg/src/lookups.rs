@@ -33,7 +33,7 @@ pub(crate) fn series(call: &Call<'_>) -> Looked {
     if numbers.len() > SERIES_MAX {
         let message =
             format!("a series of more than {SERIES_MAX} numbers for each row is not supported");
-        return Err(Failure::unsupported(message));
+        return Err(Failure::unsupported(message).hint("make the series in a query of its own"));
     }
     Ok(Any::Text(format!("[{}]", numbers.join(","))))
 }
@@ -111,7 +111,7 @@ pub(crate) fn found(call: &Call<'_>) -> Looked {
         (_, Value::Null) => Ok(Any::Null),
         _ => {
             let message = format!("relation \"{}\" does not exist", text(call, 1)?);
-            Err(Failure::new("42P01", message))
+            Err(Failure::new("42P01", message).hint("the catalog lists no temporary relations"))
         }
     }
 }
@@ -125,4 +125,35 @@ pub(crate) fn longest(call: &Call<'_>) -> Looked {
         }
     }
     Ok(Any::Text(format!("[{}]", vec!["0"; most].join(","))))
+}
+
+/// Units of sizes: the name, the size from which the next one is taken, whether it is rounded, and
+/// the power of two.
+const UNITS: &[(&str, i64, bool, u32)] = &[
+    ("bytes", 10 * 1024, false, 0),
+    ("kB", 20 * 1024 - 1, true, 10),
+    ("MB", 20 * 1024 - 1, true, 20),
+    ("GB", 20 * 1024 - 1, true, 30),
+    ("TB", 20 * 1024 - 1, true, 40),
+    ("PB", 20 * 1024 - 1, true, 50),
+];
+
+/// Writes a number of bytes as people read it (`pg_size_pretty` of the server).
+pub(crate) fn size(bytes: i64) -> String {
+    let mut left = bytes;
+    let mut units = UNITS.iter().peekable();
+    while let Some((name, most, rounds, bits)) = units.next() {
+        match units.peek() {
+            Some((.., next_rounds, next_bits)) if left.unsigned_abs() >= most.unsigned_abs() => {
+                let bits = next_bits - bits - u32::from(*next_rounds) + u32::from(*rounds);
+                left /= 1 << bits;
+            }
+            _ => {
+                let half = |size: i64| (size + if size < 0 { -1 } else { 1 }) / 2;
+                let number = if *rounds { half(left) } else { left };
+                return format!("{number} {name}");
+            }
+        }
+    }
+    String::new()
 }

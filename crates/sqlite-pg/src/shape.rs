@@ -194,7 +194,11 @@ impl Tag {
                     "REPLACE",
                 ];
                 let object = words.find(|word| !skipped.contains(&word.as_str()));
-                Self::Plain(format!("{first} {}", object.unwrap_or_default()))
+                let object = match object.as_deref() {
+                    Some("MATERIALIZED") => "MATERIALIZED VIEW",
+                    object => object.unwrap_or_default(),
+                };
+                Self::Plain(format!("{first} {object}"))
             }
             "TRUNCATE" => Self::Plain("TRUNCATE TABLE".to_owned()),
             "" => Self::Rows("SELECT"), // begins with a parenthesis

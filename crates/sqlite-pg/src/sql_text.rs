@@ -104,3 +104,22 @@ pub(crate) fn name_of(sql: &str, token: &Token) -> String {
     let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     inside.map_or(text.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
+
+/// The most bytes of a name.
+const NAME_MAX: usize = 63;
+
+/// Makes a name of those of a table and of columns, of which the longer one is cut
+/// (`makeObjectName` of the server).
+pub(crate) fn object_name(table: &str, columns: &str, ending: &str) -> String {
+    let between = if columns.is_empty() { "" } else { "_" };
+    let room = NAME_MAX.saturating_sub(ending.len() + 1 + between.len());
+    let (mut first, mut second) = (table.len(), columns.len());
+    while first + second > room {
+        if first > second { first -= 1 } else { second -= 1 }
+    }
+    let cut =
+        |text: &str, length: usize| text.get(..text.floor_char_boundary(length)).map(str::to_owned);
+    let (table, columns) =
+        (cut(table, first).unwrap_or_default(), cut(columns, second).unwrap_or_default());
+    format!("{table}{between}{columns}_{ending}")
+}

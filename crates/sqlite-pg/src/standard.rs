@@ -8,7 +8,9 @@ use refrain_sql::lex::{Lexer, Token, TokenKind};
 use crate::arrays::json_string;
 use crate::failure::{Failure, state};
 use crate::key_mark::KeyMark;
-use crate::sql_text::{elements, identifier, name_of, printed, quoted, token_text, within};
+use crate::sql_text::{
+    elements, identifier, name_of, object_name, printed, quoted, token_text, within,
+};
 
 /// Functions for SQLite's arithmetic operators; those of integers check that the result fits.
 pub(crate) const COMPUTES: &[(&str, &str)] = &[
@@ -22,6 +24,11 @@ pub(crate) const COMPUTES: &[(&str, &str)] = &[
 /// A constraint: its name, its kind, and the columns of the table that it names.
 struct Constraint {
     name: String,
+    /// The name that the statement gives it.
+    given: Option<String>,
+    /// The columns of which its name is made otherwise, and its end.
+    naming: String,
+    ending: &'static str,
     kind: &'static str,
     columns: Vec<String>,
     refers: Option<Reference>,
@@ -173,7 +180,10 @@ fn all(sql: &str, table: &str) -> Vec<Constraint> {
         let (plain, mut number) = (it.name.clone(), 0);
         while all.iter().any(|known| known.name == it.name) {
             number += 1;
-            it.name = format!("{plain}{number}");
+            it.name = match &it.given {
+                None => object_name(table, &it.naming, &format!("{}{number}", it.ending)),
+                Some(_) => format!("{plain}{number}"),
+            };
         }
         all.push(it);
     }
@@ -185,6 +195,12 @@ pub(crate) fn has_key(sql: &str, table: &str, name: &str) -> bool {
     let mut keys =
         all(sql, table).into_iter().filter(|it| ["PRIMARY KEY", "UNIQUE"].contains(&it.kind));
     keys.any(|it| it.name.eq_ignore_ascii_case(name))
+}
+
+/// True if a table has a CHECK or a foreign key of this name.
+pub(crate) fn has_other(sql: &str, table: &str, name: &str) -> bool {
+    let others = ["CHECK", "FOREIGN KEY"];
+    all(sql, table).iter().any(|it| others.contains(&it.kind) && it.name == name)
 }
 
 /// Returns the expression of a generated column as the server prints it (`ruleutils.c`), if it is
@@ -264,11 +280,12 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
             false => vec![first.clone()],
             true => listed(sql, &tokens[at..]),
         };
-        let given = named.take().filter(|_| !(marked && kind == "PRIMARY KEY" && !of_table));
-        let mut parts = vec![table.to_owned()];
-        parts.extend(columns.iter().filter(|_| kind != "PRIMARY KEY").cloned());
-        parts.push(ending.to_owned());
-        let name = given.unwrap_or_else(|| parts.join("_"));
+        let given = match marked && kind == "PRIMARY KEY" && !of_table {
+            true => named.take().and_then(|mark| KeyMark::name(&mark).map(str::to_owned)),
+            false => named.take(),
+        };
+        let naming = if kind == "PRIMARY KEY" { String::new() } else { columns.join("_") };
+        let name = given.clone().unwrap_or_else(|| object_name(table, &naming, ending));
         let refers = (kind == "FOREIGN KEY").then(|| reference(sql, &tokens[at..]));
         let condition = match kind {
             "CHECK" => within(sql, tokens[at].0.end as usize).map(|(inside, _)| printed(inside)),
@@ -277,7 +294,18 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
         let condition = condition.unwrap_or_default();
         let start = begun.take().unwrap_or(tokens[at].0.start as usize);
         let place = start..end_of(sql, tokens, at);
-        found.push(Constraint { name, kind, columns, refers, condition, place, of_table });
+        found.push(Constraint {
+            name,
+            given,
+            naming,
+            ending,
+            kind,
+            columns,
+            refers,
+            condition,
+            place,
+            of_table,
+        });
     }
     found
 }
@@ -371,6 +399,11 @@ pub(crate) fn key_named(sql: &str, table: &str, name: &str) -> Option<Key> {
     let mut keys = all(sql, table).into_iter().filter(|it| matches!(it.letter(), "p" | "u"));
     let it = keys.find(|it| it.name == name)?;
     Some(Key { is_primary: it.kind == "PRIMARY KEY", columns: it.columns })
+}
+
+/// Returns the name that the statement gives the primary key.
+pub(crate) fn given_key(sql: &str, table: &str) -> Option<String> {
+    all(sql, table).into_iter().find(|it| it.kind == "PRIMARY KEY")?.given
 }
 
 /// Returns the name of the last constraint of a table.

@@ -6,6 +6,7 @@
 //! whole, runs it as far as there is input, and wakes the session. One more thread, the clock,
 //! wakes sessions whose time limit ends while they wait.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,7 +25,8 @@ pub(crate) enum Lane {
     Write,
 }
 
-/// Reads that run at the same time, each on a thread of its own, however many wait.
+/// Reads that run at the same time, each on a thread of its own, however many wait. Those that
+/// wait for another session do not count ([`waiting`]).
 const READERS_MAX: usize = 64;
 /// How long a read waits before one more thread is started.
 const RELIEF_AFTER: Duration = Duration::from_millis(2);
@@ -125,9 +127,27 @@ struct ReadQueue {
     threads: usize,
     /// Threads that wait for a task.
     idle: usize,
+    /// Threads whose task waits for another session.
+    waiting: usize,
     /// Threads that stay although they have no work.
     kept: usize,
     stopped: bool,
+}
+
+thread_local! {
+    /// The threads to which this one belongs.
+    static READERS: RefCell<Option<Arc<Readers>>> = const { RefCell::new(None) };
+}
+
+/// Runs `wait`, which waits for another session: meanwhile another thread may do the work of this
+/// one. So the sessions that wait cannot keep the session from running for which they wait.
+pub(crate) fn waiting<T>(wait: impl FnOnce() -> T) -> T {
+    let Some(readers) = READERS.with_borrow(Clone::clone) else { return wait() };
+    readers.queue().waiting += 1;
+    readers.relieve();
+    let waited = wait();
+    readers.queue().waiting -= 1;
+    waited
 }
 
 impl Readers {
@@ -146,7 +166,8 @@ impl Readers {
     /// Starts a thread if tasks wait and all threads are busy.
     fn relieve(self: &Arc<Self>) {
         let queue = self.queue();
-        let wanted = queue.tasks.len() > queue.idle && queue.threads < READERS_MAX.max(queue.kept);
+        let at_work = queue.threads - queue.waiting;
+        let wanted = queue.tasks.len() > queue.idle && at_work < READERS_MAX.max(queue.kept);
         drop(queue);
         if wanted {
             // If the system cannot start a thread, tasks wait longer and nothing else happens.
@@ -161,7 +182,11 @@ impl Readers {
             queue.threads
         };
         let readers = self.clone();
-        let started = spawn(format!("sqlite-read-{number}"), move || readers.run());
+        let run = move || {
+            READERS.set(Some(readers.clone()));
+            readers.run();
+        };
+        let started = spawn(format!("sqlite-read-{number}"), run);
         if started.is_err() {
             self.queue().threads -= 1;
         }
@@ -267,6 +292,31 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_that_wait_for_a_session_leave_room_for_it() {
+        let threads = Threads::start(1).unwrap();
+        let (begin, begun) = channel();
+        let (release, held) = channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        for _ in 0..READERS_MAX + 2 {
+            let (begin, held) = (begin.clone(), held.clone());
+            let task = move || {
+                waiting(|| {
+                    begin.send(()).unwrap();
+                    // Ends when the sender is gone.
+                    let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                });
+            };
+            threads.send(Lane::Read, Box::new(task));
+        }
+        for _ in 0..READERS_MAX + 2 {
+            begun.recv_timeout(Duration::from_secs(60)).expect("all wait at once");
+        }
+        threads.send(Lane::Read, Box::new(move || begin.send(()).unwrap()));
+        begun.recv_timeout(Duration::from_secs(60)).expect("the session for which they wait");
+        drop(release);
+    }
 
     #[test]
     fn work_waits_for_no_work_that_lasts() {

@@ -225,6 +225,11 @@ impl Type {
         self.row().names.first().map_or("", |name| name.trim_matches('"'))
     }
 
+    /// Returns the name that a cast to it gives a column: that of an array's elements.
+    pub(crate) fn written_name(self) -> &'static str {
+        self.element().filter(|_| !self.is_vector()).unwrap_or(self).catalog_name()
+    }
+
     /// Returns the declaration of a column of this type in an SQLite file: [`Type::declared`] reads
     /// it back, and SQLite stores the values unchanged.
     pub(crate) fn declaration(self, limit: Option<u32>) -> String {
@@ -247,6 +252,7 @@ impl Type {
             Self::Uuid => "UUID",
             Self::Name => "NAME TEXT",
             is if is == Self::Oid || is.is_reg() => "OID",
+            is if is.element().is_some() => return format!("{} TEXT", is.catalog_name()),
             _ => "TEXT",
         };
         limit.map_or(word.to_owned(), |limit| format!("{word}({limit})"))
@@ -254,6 +260,11 @@ impl Type {
 
     /// Returns the type of a declaration.
     pub(crate) fn declared(declaration: &str) -> Self {
+        if declaration.starts_with('_')
+            && let Some(array) = declaration.split(' ').next().and_then(Self::named)
+        {
+            return array;
+        }
         let declaration = declaration.to_ascii_uppercase();
         let row = DECLARED.iter().find(|(word, _)| declaration.contains(word));
         row.map_or(Self::Text, |(_, is)| *is)
@@ -276,9 +287,22 @@ impl Type {
         ARRAYS.iter().find(|(_, element)| *element == self).map(|(array, _)| *array)
     }
 
+    /// True for arrays of the catalog alone.
+    pub(crate) fn is_vector(self) -> bool {
+        matches!(self, Self::Int2Vector | Self::OidVector | Self::AclitemArray)
+    }
+
+    /// True if arrays of it are equal if their texts are, so that columns may have their type.
+    pub(crate) fn is_equal_by_text(self) -> bool {
+        let number = self.is_integer() || matches!(self, Self::Float4 | Self::Float8 | Self::Bool);
+        let moment = matches!(self, Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz);
+        let text = matches!(self, Self::Text | Self::Varchar | Self::Name | Self::Uuid);
+        number && !self.is_reg() || moment || text
+    }
+
     /// Returns the subscript of the first element: vectors of the catalog count from 0.
     pub(crate) fn first_subscript(self) -> u8 {
-        u8::from(!matches!(self, Self::Int2Vector | Self::OidVector))
+        u8::from(!self.is_vector() || self == Self::AclitemArray)
     }
 
     /// True if its values are OIDs that print as the name of an object.
@@ -360,6 +384,8 @@ mod tests {
             ("jsonb", Type::Jsonb),
             ("", Type::Text),
             ("STRANGE", Type::Text),
+            ("_int4 TEXT", Type::Int4Array),
+            ("_strange INT", Type::Int4),
         ] {
             assert_eq!(Type::declared(declared), is, "{declared}");
         }

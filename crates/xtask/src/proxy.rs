@@ -45,14 +45,14 @@ impl Refrain {
 
     /// Starts [`program`] with at most `most` file descriptors, as [`Refrain::start`] does.
     pub fn start_with_descriptors(most: u32, config: &str) -> Result<Refrain> {
-        Refrain::start_within(&format!("-n {most}"), config)
+        Refrain::start_within(&program()?, &format!("-n {most}"), config)
     }
 
-    /// Starts [`program`] within a limit of the shell's `ulimit`, as [`Refrain::start`] does.
-    pub fn start_within(limit: &str, config: &str) -> Result<Refrain> {
+    /// Starts a program within a limit of the shell's `ulimit`, as [`Refrain::start`] does.
+    pub fn start_within(program: &Path, limit: &str, config: &str) -> Result<Refrain> {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh"]);
-        shell.arg(program()?);
+        shell.arg(program);
         Refrain::start_command(&shell, config)
     }
 

@@ -12,6 +12,7 @@ use crate::key_mark::GivenBy;
 use super::defaults::without_default;
 use super::define::{Declared, SYSTEM_COLUMNS, plain_key, written};
 use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::schema_names::beside;
 use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints};
@@ -31,6 +32,7 @@ impl Translator<'_> {
         if alter.missing_ok && self.table(relation).is_err() {
             return Ok(NOTHING.to_owned());
         }
+        self.is_no_view(command, relation)?;
         if command.subtype() == AlterTableType::AtDropConstraint {
             return self.drop_constraint(command, relation);
         }
@@ -77,6 +79,34 @@ impl Translator<'_> {
         let made = self.declared(column);
         self.scopes.pop();
         self.added_column(made?, column, relation, &table)
+    }
+
+    /// Refuses a change of a view.
+    fn is_no_view(&self, command: &AlterTableCmd, relation: &RangeVar) -> Result<(), Failure> {
+        let columns = |schema: &str| self.catalog.table(Some(schema), &relation.relname);
+        // A view has neither keys nor defaults.
+        let plain = |known: &Attribute| known.key == 0 && known.default.is_none();
+        let may_be = columns("temp").is_none()
+            && columns("main").is_some_and(|known| known.iter().all(plain));
+        if !may_be || self.catalog.definition(&relation.relname).is_some() {
+            return Ok(());
+        }
+        let action = match command.subtype() {
+            AlterTableType::AtAddColumn => "ADD COLUMN",
+            AlterTableType::AtDropColumn => "DROP COLUMN",
+            AlterTableType::AtSetNotNull => "ALTER COLUMN ... SET NOT NULL",
+            AlterTableType::AtDropNotNull => "ALTER COLUMN ... DROP NOT NULL",
+            AlterTableType::AtAlterColumnType => "ALTER COLUMN ... SET DATA TYPE",
+            AlterTableType::AtAddConstraint => "ADD CONSTRAINT",
+            AlterTableType::AtDropConstraint => "DROP CONSTRAINT",
+            _ => return Err(hints::refuse("ALTER")),
+        };
+        let message = format!(
+            "ALTER action {action} cannot be performed on relation \"{}\"",
+            relation.relname
+        );
+        let detail = "This operation is not supported for views.";
+        Err(Failure::new("42809", message).detail(detail))
     }
 
     /// Translates ADD COLUMN. A default that SQLite cannot add, NOT NULL and UNIQUE follow it.
@@ -183,8 +213,12 @@ impl Translator<'_> {
     /// Writes a column's values into the rows: those that are older than the column have none, and
     /// SQLite reads its default for them, or NULL, which is about to change.
     fn keep_values(&mut self, column: &Attribute, relation: &RangeVar) -> Translated<()> {
+        let (table, attributes) = self.table(relation)?;
+        if is_in_all_rows(&attributes, &column.name) {
+            return Ok(());
+        }
         self.no_triggers(&relation.relname, "ALTER COLUMN")?;
-        let ((table, _), called) = (self.table(relation)?, name(&column.name));
+        let called = name(&column.name);
         self.follow_ups.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {called}")));
         Ok(())
     }
@@ -216,7 +250,7 @@ impl Translator<'_> {
             }
             ObjectType::ObjectSequence | ObjectType::ObjectTable => {
                 let (table, _) = self.table(relation)?;
-                let to = self.beside(&relation.relname, &rename.newname);
+                let to = beside(self.catalog, &relation.relname, &rename.newname);
                 // A default names its sequence.
                 if !self.catalog.users_of_sequence(&relation.relname).is_empty() {
                     return Err(hints::refuse("ALTER SEQUENCE of a key").into());
@@ -241,6 +275,14 @@ impl Translator<'_> {
             _ => Err(hints::refuse("ALTER").into()),
         }
     }
+}
+
+/// True if all rows have a value of a column. A row is shorter than the table if a column was added
+/// since it was written, and reads as that column's default; so a column without a default and
+/// without NULLs is in every row, with all columns in front of it.
+fn is_in_all_rows(attributes: &[Attribute], column: &str) -> bool {
+    let mut from_here = attributes.iter().skip_while(|known| known.name != column);
+    from_here.any(|known| known.not_null && known.default.is_none() && !known.computed)
 }
 
 /// True if an expression is a literal.

@@ -3,10 +3,9 @@
 use crate::failure::Failure;
 use crate::types::Type;
 
-use super::Translator;
 use super::coerce::Wanted;
-use super::hints;
 use super::value::{Expr, name};
+use super::{Translator, hints};
 
 /// The name of the rows of an array's elements within an expression.
 const ELEMENT: &str = "refrain_element";
@@ -38,6 +37,17 @@ impl Translator<'_> {
 
     /// Translates a subscript.
     pub(super) fn at_subscript(&mut self, array: Expr, place: Expr) -> Result<Expr, Failure> {
+        if array.is() == Some(Type::Jsonb) {
+            let place = self.coerce(place, Type::Text, Wanted::Assignment)?;
+            let sql = format!(
+                "refrain_json_path({}, {}, json_array({}), 0)",
+                Type::Jsonb.oid(),
+                array.sql,
+                place.sql
+            );
+            let made = Expr::made(sql, Type::Jsonb, &[&array, &place]);
+            return Ok(Expr { name: array.name.clone(), ..made });
+        }
         let of = element_of(&array)?;
         let first = array.is().map_or(1, Type::first_subscript);
         let place = self.coerce(place, Type::Int4, Wanted::Assignment)?;
@@ -112,6 +122,11 @@ impl Translator<'_> {
         function: &str,
         arguments: &[Expr],
     ) -> Result<Option<Expr>, Failure> {
+        if let ("array_prepend", [element, array]) = (function, arguments)
+            && array.is().is_some_and(|is| is.element().is_some())
+        {
+            return self.with_element(array.clone(), element.clone(), true).map(Some);
+        }
         let [array, rest @ ..] = arguments else { return Ok(None) };
         let Some(is) = array.is().filter(|is| is.element().is_some()) else { return Ok(None) };
         let (first, sql) = (is.first_subscript(), &array.sql);
@@ -147,6 +162,22 @@ impl Translator<'_> {
                     Type::Text,
                 )
             }
+            ("array_append", [element]) => {
+                return self.with_element(array.clone(), element.clone(), false).map(Some);
+            }
+            ("array_cat", [other]) => {
+                return self.array_of_both(array.clone(), other.clone()).map(Some);
+            }
+            ("array_remove", [wanted]) => {
+                let wanted = self.coerce(wanted.clone(), element_of(array)?, Wanted::Implicit)?;
+                let kept = format!(
+                    "(SELECT json_group_array(value ORDER BY key) FROM json_each({sql}) \
+                     WHERE value IS NOT {})",
+                    wanted.sql
+                );
+                (format!("CASE WHEN {sql} IS NOT NULL THEN {kept} END"), is)
+            }
+            ("array_ndims", []) => (format!("iif(json_array_length({sql}), 1, NULL)"), Type::Int4),
             ("array_position", [wanted]) => {
                 let wanted = self.coerce(wanted.clone(), element_of(array)?, Wanted::Implicit)?;
                 let found = format!(

@@ -6,6 +6,7 @@ use refrain_grammar::protobuf::Node;
 
 use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
+use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::scope::Attribute;
@@ -72,6 +73,25 @@ impl Translator<'_> {
         Ok(made)
     }
 
+    /// Translates the value of a column. Numbers in ARRAY[…] get the type of the column's elements:
+    /// one with a fraction has no array of its own type.
+    pub(super) fn value_for(&mut self, node: &Node, to: Type) -> Translated<Expr> {
+        if let (Some(NodeEnum::AArrayExpr(array)), Some(of)) = (&node.node, to.element()) {
+            let all = array.elements.iter().map(|node| self.expr(node));
+            let all: Vec<Expr> = all.collect::<Result<_, _>>()?;
+            let number = |expr: &Expr| match expr.is() {
+                Some(is) => is.is_integer() || matches!(is, Type::Numeric | Type::Float8),
+                None => expr.kind == ExprKind::Null,
+            };
+            if all.iter().all(number) && all.iter().any(|it| it.is() == Some(Type::Numeric)) {
+                let made = all.into_iter().map(|it| self.coerce(it, of, Wanted::Assignment));
+                let made: Vec<Expr> = made.collect::<Result<_, _>>()?;
+                return Ok(self.gathered_array(&made, of)?);
+            }
+        }
+        self.expr(node)
+    }
+
     /// Translates the list of SET.
     pub(super) fn assignments(&mut self, nodes: &[Node], into: &TargetTable) -> Translated<String> {
         let mut words = Vec::new();
@@ -106,7 +126,7 @@ impl Translator<'_> {
                 words.push(format!("{} = ({default})", name(&attribute.name)));
                 continue;
             }
-            let made = self.expr(value)?;
+            let made = self.value_for(value, attribute.is)?;
             let stored = self.stored(made, attribute, &into.table);
             let stored = stored
                 .map_err(|failure| NotTranslated::from(failure).at(self.text, location(value)))?;

@@ -3,6 +3,7 @@
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{FuncCall, Node};
 
+use crate::arrays::json_string;
 use crate::catalog;
 use crate::failure::Failure;
 use crate::types::Type;
@@ -11,12 +12,17 @@ use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Timestamp, Timestamptz, 
 use super::catalog_functions::CATALOG_FUNCTIONS;
 use super::coerce::Wanted;
 use super::function_tables::{AGGREGATES, FUNCTIONS};
+use super::json_calls::{
+    AGGREGATES as JSON_AGGREGATES, BUILDERS, Item, in_brackets, item_json, object, of_given,
+    of_kind,
+};
 use super::nodes::names;
 use super::operators::is_equated;
 use super::resolution::no_function;
+use super::scope::find;
 use super::sequence_calls::{is_of_sequences, uncast};
-use super::value::{Expr, ExprKind, name};
-use super::{NotTranslated, Translated, Translator, hints};
+use super::value::{Expr, ExprKind, name, text_literal};
+use super::{NotTranslated, Translated, Translator, hints, strings};
 
 /// Units of `extract` whose value has a fraction.
 const FRACTIONS: &[&str] =
@@ -54,6 +60,13 @@ impl Translator<'_> {
         }
         if aggregates(&function) {
             return self.aggregate(it, &function);
+        }
+        let plain = !it.agg_distinct && it.agg_filter.is_none() && it.agg_order.is_empty();
+        if plain
+            && it.over.is_none()
+            && let Some(made) = self.json_built(&function, &it.args)?
+        {
+            return Ok(made);
         }
         let mut arguments = Vec::new();
         for argument in &it.args {
@@ -123,9 +136,6 @@ impl Translator<'_> {
     /// Translates functions that take any type.
     fn of_any(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
         match function {
-            "json_build_object" | "jsonb_build_object" => {
-                self.built_object(function, arguments).map(Some)
-            }
             "concat" | "concat_ws" => {
                 let mut texts = Vec::new();
                 for argument in arguments {
@@ -175,44 +185,105 @@ impl Translator<'_> {
         }
     }
 
-    /// Translates `json_build_object` of scalars.
-    fn built_object(&mut self, function: &str, arguments: &[Expr]) -> Result<Expr, Failure> {
-        if function != "json_build_object" || !arguments.len().is_multiple_of(2) {
-            return Err(hints::refuse("JSON operator"));
+    /// Translates a function that makes JSON; `None` for other functions.
+    pub(super) fn json_built(
+        &mut self,
+        function: &str,
+        nodes: &[Node],
+    ) -> Translated<Option<Expr>> {
+        if !BUILDERS.contains(&function) {
+            return Ok(None);
         }
-        let (mut parts, mut all) = (Vec::new(), Vec::new());
-        for (place, argument) in arguments.iter().enumerate() {
-            let value = self.settle(argument.clone())?;
-            let sql = &value.sql;
-            let json = match value.is() {
-                _ if place % 2 == 0 && !value.is().is_some_and(Type::is_text) => {
-                    return Err(hints::refuse("JSON operator"));
-                }
-                Some(Bool) => {
-                    format!("CASE {sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END")
-                }
-                Some(is) if is.is_integer() || is.is_text() => format!("json_quote({sql})"),
-                Some(Type::Json) => format!("coalesce({sql}, 'null')"),
-                _ => return Err(hints::refuse("JSON operator")),
-            };
-            let between = match place {
-                0 => "'{'",
-                place if place % 2 == 0 => "', '",
-                _ => "' : '",
-            };
-            parts.push(format!("{between} || {json}"));
-            all.push(value);
+        let mut items = Vec::new();
+        for node in nodes {
+            items.push(self.json_item(node)?);
         }
-        let sql = match &parts[..] {
-            [] => "'{}'".to_owned(),
-            parts => format!("({} || '}}')", parts.join(" || ")),
+        let sql = match (function, &items[..]) {
+            ("json_build_object" | "jsonb_build_object", items) => object(items)?,
+            ("json_build_array" | "jsonb_build_array", items) => {
+                let all: Vec<&str> = items.iter().map(|item| item.json.as_str()).collect();
+                in_brackets(&all.join(" || ', ' || "))
+            }
+            ("row_to_json", [item]) if item.is_row => of_given(item),
+            ("array_to_json", [item]) if item.value.is_array() => of_given(item),
+            ("to_json" | "to_jsonb", [item]) => of_given(item),
+            _ => return Err(hints::refuse("JSON function").into()),
         };
-        Ok(Expr::made(sql, Type::Json, &all.iter().collect::<Vec<_>>()))
+        let parts: Vec<&Expr> = items.iter().map(|item| &item.value).collect();
+        Ok(Some(of_kind(function, sql, &parts).named(function)))
+    }
+
+    /// Translates `json_agg` and `jsonb_agg`; NULL if there are no rows.
+    fn json_aggregate(&mut self, function: &str, it: &FuncCall, of: &Node) -> Translated<Expr> {
+        let around = self.around(it)?;
+        if around.distinct {
+            return Err(hints::refuse("JSON function").into());
+        }
+        let item = self.json_item(of)?;
+        if it.over.is_none() && item.value.aggregate {
+            return Err(nested().into());
+        }
+        let between = match item.is_row || item.value.is_array() {
+            true => "', ' || char(10) || ' '",
+            false => "', '",
+        };
+        let (order, tail) = (&around.order, &around.tail);
+        let sql = format!("('[' || group_concat({}, {between}{order}){tail} || ']')", item.json);
+        let made = of_kind(function, sql, &[&item.value]);
+        let made = made.with(&around.parts.iter().collect::<Vec<_>>());
+        Ok(self.is_aggregate(made, it).named(function))
+    }
+
+    /// Returns a value as an item of JSON. The name of an item of FROM stands for its row.
+    fn json_item(&mut self, node: &Node) -> Translated<Item> {
+        if let Some(columns) = self.whole_row(node) {
+            self.reads_rows = true;
+            let (mut parts, mut all) = (Vec::new(), Vec::new());
+            for column in columns {
+                let key = format!("{}:", json_string(column.name.as_deref().unwrap_or_default()));
+                parts.push(format!("{} || {}", text_literal(&key), item_json(&column)?));
+                all.push(column);
+            }
+            let json = format!("('{{' || {} || '}}')", parts.join(" || ',' || "));
+            let value = Expr::made(json.clone(), Type::Json, &all.iter().collect::<Vec<_>>());
+            return Ok(Item { value, json, is_row: true });
+        }
+        let value = self.expr(node)?;
+        let value = self.settle(value)?;
+        let json = item_json(&value)?;
+        Ok(Item { value, json, is_row: false })
+    }
+
+    /// Returns the columns of an item of FROM, if the node is its name and that of no column.
+    fn whole_row(&self, node: &Node) -> Option<Vec<Expr>> {
+        let Some(NodeEnum::ColumnRef(reference)) = &node.node else { return None };
+        let names = strings(&reference.fields);
+        let [called] = &names[..] else { return None };
+        if reference.fields.len() != 1 || find(&self.scopes, None, called).is_ok() {
+            return None;
+        }
+        let (depth, scope) = self.scopes.iter().enumerate().next_back()?;
+        // The row of an outer join that has none is NULL, not a row of NULLs.
+        let alone = matches!(&scope.sources[..], [only] if !only.renamed);
+        let columns = scope.all_of(called).filter(|_| alone)?;
+        let column = |column: super::scope::Column| {
+            let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
+            if !scope.is_grouped(&column) {
+                expr.bare.push((depth, column.name));
+            }
+            expr
+        };
+        Some(columns.into_iter().map(column).collect())
     }
 
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
         let before = self.levels.len();
-        let made = self.aggregated(it, function)?;
+        let made = match &it.args[..] {
+            [only] if JSON_AGGREGATES.contains(&function) => {
+                self.json_aggregate(function, it, only)?
+            }
+            _ => self.aggregated(it, function)?,
+        };
         // The aggregate belongs to the innermost query whose columns it takes
         // (`check_agg_arguments` of the server).
         let depth = self.depth();
@@ -229,7 +300,7 @@ impl Translator<'_> {
             arguments.push(self.expr(argument)?);
         }
         if it.over.is_none() && arguments.iter().any(|argument| argument.aggregate) {
-            return Err(Failure::new("42803", "aggregate function calls cannot be nested").into());
+            return Err(nested().into());
         }
         let around = self.around(it)?;
         if around.distinct {
@@ -346,10 +417,15 @@ fn is_whole(arguments: &[Expr]) -> bool {
     }
 }
 
+fn nested() -> Failure {
+    Failure::new("42803", "aggregate function calls cannot be nested")
+}
+
 /// True if a function is an aggregate.
 fn aggregates(function: &str) -> bool {
     let listed = AGGREGATES.iter().any(|row| row.0 == function);
-    listed || matches!(function, "count" | "array_agg") || is_extreme(function)
+    let other = matches!(function, "count" | "array_agg") || JSON_AGGREGATES.contains(&function);
+    listed || other || is_extreme(function)
 }
 
 fn is_extreme(function: &str) -> bool {

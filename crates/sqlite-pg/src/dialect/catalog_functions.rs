@@ -77,8 +77,10 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
         "pg_get_serial_sequence",
         &[Text, Text],
         Text,
-        "(SELECT refrain_identifier(s.schema) || '.' || refrain_identifier(s.name) FROM \
-         refrain_sequence s WHERE s.table_full = refrain_relation_name($1) AND s.attname = $2)",
+        "(CASE WHEN refrain_found((SELECT c.oid FROM refrain_regclass c WHERE c.name = \
+         refrain_relation_name($1)), $1) IS NOT NULL THEN \
+         (SELECT refrain_identifier(s.schema) || '.' || refrain_identifier(s.name) FROM \
+         refrain_sequence s WHERE s.table_full = refrain_relation_name($1) AND s.attname = $2) END)",
     ),
     (
         "to_regclass",
@@ -91,7 +93,7 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
         "to_regnamespace",
         &[Text],
         Regnamespace,
-        "(SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)",
+        "(SELECT n.oid FROM pg_namespace n WHERE n.nspname = trim($1, '\"'))",
     ),
     (
         "current_schemas",
@@ -123,7 +125,7 @@ pub(super) const CATALOG_FUNCTIONS: &[FunctionRow] = &[
     ("pg_total_relation_size", &[Regclass], Type::Int8, NONE),
     ("pg_relation_size", &[Regclass], Type::Int8, NONE),
     ("pg_database_size", &[Name], Type::Int8, NONE),
-    ("pg_size_pretty", &[Type::Int8], Text, NONE),
+    ("pg_size_pretty", &[Type::Int8], Text, "refrain_size($1)"),
     ("pg_tablespace_location", &[Oid], Text, "''"),
     ("pg_char_to_encoding", &[Name], Int4, "iif(upper($1) IN ('UTF8', 'UTF-8'), 6, -1)"),
     ("has_schema_privilege", &[Text, Text], Bool, "1"),

@@ -63,7 +63,7 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Name, Varchar | Bpchar) => way(Assignment, "$"),
         (Text | Varchar, Name) => way(Implicit, "refrain_in(19, $)"),
         (Char, Text) => way(Implicit, "$"),
-        (Text | Varchar | Bpchar | Name, Char) => way(Assignment, "substr($, 1, 1)"),
+        (Text | Varchar | Bpchar | Name, Char) => way(Assignment, "refrain_in(18, $)"),
         (Char, Int4) | (Int4, Char) => None,
         (from, to) if text.contains(&from) && text.contains(&to) => way(Implicit, "$"),
         (from, Bpchar) if text.contains(&from) => way(Implicit, "$"),
@@ -158,6 +158,7 @@ impl Translator<'_> {
             ExprKind::Null => Ok(as_constant(from.rewritten("NULL".to_owned(), to))),
             ExprKind::Literal(text) if to == Type::Regclass && text.parse::<u32>().is_err() => {
                 let sql = self.relation_oid(&text_literal(text));
+                self.named_relations.push(sql.clone());
                 Ok(from.rewritten(sql, to))
             }
             ExprKind::Literal(text) => {
@@ -369,4 +370,10 @@ fn no_way(from: Type, to: Type, wanted: Wanted) -> Failure {
             ))
         }
     }
+}
+
+/// Returns 42804: texts alone have collations.
+pub(super) fn no_collation(is: Type) -> Failure {
+    let message = format!("collations are not supported by type {}", is.name());
+    Failure::new(state::WRONG_TYPE, message)
 }

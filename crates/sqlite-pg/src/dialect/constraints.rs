@@ -7,6 +7,7 @@ use crate::standard;
 
 use super::define::plain_key;
 use super::edits::{FollowUp, NOTHING, SchemaChange};
+use super::schema_names::{beside, free_name, of_index, split};
 use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
@@ -24,6 +25,7 @@ impl Translator<'_> {
         if it.skip_validation && !it.initially_valid {
             return Ok(None);
         }
+        self.is_new_constraint(it, relation)?;
         match it.contype() {
             ConstrType::ConstrForeign => self.add_foreign_key(it, relation),
             ConstrType::ConstrCheck => self.add_check(it, relation),
@@ -32,6 +34,24 @@ impl Translator<'_> {
             _ => return Ok(None),
         }
         .map(Some)
+    }
+
+    /// Checks that no constraint of a table has the name of a new one. SQLite checks the names of
+    /// keys, which are indexes.
+    fn is_new_constraint(&self, it: &Constraint, relation: &RangeVar) -> Result<(), Failure> {
+        let (table, called) = (&relation.relname, &it.conname);
+        let sql = self.catalog.definition(table).unwrap_or_default();
+        let is_key = matches!(it.contype(), ConstrType::ConstrUnique | ConstrType::ConstrPrimary);
+        let key = || {
+            let added = self.catalog.constrained(&beside(self.catalog, table, called));
+            standard::has_key(&sql, table, called) || added.is_some_and(|(of, _)| of == *table)
+        };
+        let taken = standard::has_other(&sql, table, called) || !is_key && key();
+        if called.is_empty() || !taken {
+            return Ok(());
+        }
+        let message = format!("constraint \"{called}\" for relation \"{table}\" already exists");
+        Err(Failure::new("42710", message))
     }
 
     /// Translates a constraint of a table that exists.
@@ -50,7 +70,7 @@ impl Translator<'_> {
         let called = match it.conname.as_str() {
             "" => format!(
                 "{}_{}_fkey",
-                self.split(&relation.relname).1,
+                split(self.catalog, &relation.relname).1,
                 strings(&it.fk_attrs).join("_")
             ),
             given => given.to_owned(),
@@ -79,11 +99,10 @@ impl Translator<'_> {
         let keys = self.key_columns(it, &attributes)?;
         let keys: Vec<String> = keys.iter().map(|column| column.name.clone()).collect();
         let called = match it.conname.as_str() {
-            "" => self.free_name(&format!("{}_{}_key", relation.relname, keys.join("_"))),
-            given => self.beside(&relation.relname, given),
+            "" => free_name(self.catalog, &format!("{}_{}_key", relation.relname, keys.join("_"))),
+            given => beside(self.catalog, &relation.relname, given),
         };
-        let schema = if table.starts_with("temp.") { "temp." } else { "" };
-        let table = table.strip_prefix("temp.").unwrap_or(&table);
+        let (schema, table) = of_index(&table);
         let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
         Ok(format!(
             "CREATE UNIQUE INDEX {schema}{} ON {table} ({ADDED}{})",
@@ -102,7 +121,7 @@ impl Translator<'_> {
             return Err(Failure::new("42P16", message).into());
         }
         let called = match it.conname.as_str() {
-            "" => format!("{}_pkey", self.split(&relation.relname).1),
+            "" => format!("{}_pkey", split(self.catalog, &relation.relname).1),
             given => given.to_owned(),
         };
         if self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
@@ -152,8 +171,9 @@ impl Translator<'_> {
     ) -> Translated<String> {
         let table = &relation.relname;
         self.table(relation)?;
+        self.is_permanent(table, &hints::refuse("DROP CONSTRAINT"))?;
         let sql = self.catalog.definition(table).unwrap_or_default();
-        let index = self.beside(table, &it.name);
+        let index = beside(self.catalog, table, &it.name);
         let added = matches!(self.catalog.constrained(&index), Some((of, true)) if of == *table);
         let key = standard::key_named(&sql, table, &it.name);
         if key.is_none() && !added {
@@ -204,7 +224,8 @@ impl Translator<'_> {
             "constraint \"{}\" of relation \"{}\" does not exist",
             it.name, relation.relname
         );
-        Err(Failure::new(state::NO_OBJECT, message).into())
+        let hint = format!("\\d {} lists the constraints", relation.relname);
+        Err(Failure::new(state::NO_OBJECT, message).hint(hint).into())
     }
 
     /// Returns the foreign keys that need a key, each with its table. Without a key of the

@@ -12,11 +12,12 @@ use crate::key_mark::{GivenBy, KeyMark};
 use crate::sequences::Sequence;
 use crate::types::Type;
 
-use super::coerce::Wanted;
+use super::coerce::{Wanted, no_collation};
 use super::edits::FollowUp;
-use super::expr::no_collation;
+use super::schema_names::free_name;
 use super::scope::{Attribute, FromItem, Scope};
 use super::sequence_calls::{NEXT, definition, first_row, largest};
+use super::type_names::type_name;
 use super::value::{name, text_literal};
 use super::words::SQLITE_TYPES;
 use super::{NotTranslated, Translated, Translator, hints, strings};
@@ -44,6 +45,8 @@ pub(super) struct Declared {
     /// The source of its values.
     pub(super) given: GivenBy,
     pub(super) key: bool,
+    /// The name of the key's constraint; an empty text stands for none.
+    key_name: String,
     /// True if the text says INTEGER, which as a key is SQLite's row number.
     integer: bool,
     /// The text after the type.
@@ -138,6 +141,7 @@ impl Translator<'_> {
                     && let Some(column) = columns.iter_mut().find(|column| column.name == *only)
                 {
                     column.key = true;
+                    column.key_name.clone_from(&constraint.conname);
                     continue;
                 }
                 // In SQLite a key of several columns may be NULL.
@@ -179,7 +183,7 @@ impl Translator<'_> {
     fn with_sequence(&mut self, column: &mut Declared) {
         let table = self.scopes.last().and_then(|scope| scope.sources.first());
         let table = table.map(|table| table.alias.clone()).unwrap_or_default();
-        let called = self.free_name(&format!("{table}_{}_seq", column.name));
+        let called = free_name(self.catalog, &format!("{table}_{}_seq", column.name));
         let sequence = Sequence {
             is: column.is,
             start: 1,
@@ -204,25 +208,27 @@ impl Translator<'_> {
         &self,
         column: &ColumnDef,
     ) -> Translated<(Type, Option<u32>, String, GivenBy)> {
-        let type_name = column.type_name.as_ref().ok_or_else(hints::unknown)?;
-        let names = strings(&type_name.names);
+        let written_type = column.type_name.as_ref().ok_or_else(hints::unknown)?;
+        let names = strings(&written_type.names);
         let written = names.last().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
         if names.len() == 1
             && let Some((_, is)) = SERIALS.iter().find(|(serial, _)| *serial == written)
         {
             return Ok((*is, None, is.declaration(None), GivenBy::Next));
         }
-        let plain = type_name.array_bounds.is_empty() && names.len() == 1;
+        let plain = written_type.array_bounds.is_empty() && names.len() == 1;
         if plain && SQLITE_TYPES.contains(&written.as_str()) {
             let sql = written.to_ascii_uppercase();
             return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
         }
-        let (is, limit) = self.type_name(type_name)?;
+        let (is, limit) = type_name(self.text, written_type)?;
         let form = match is {
             Type::Numeric => "numeric column",
             Type::Char | Type::Unknown | Type::Oid | Type::Interval => "type",
             is if is.is_reg() => "type",
-            is if is.element().is_some() => "ARRAY",
+            is if is.element().is_some_and(|of| !of.is_equal_by_text() || is.is_vector()) => {
+                "ARRAY"
+            }
             _ => return Ok((is, limit, is.declaration(limit), GivenBy::Statement)),
         };
         Err(hints::refuse(form).into())
@@ -260,13 +266,17 @@ impl Translator<'_> {
             sql,
             given,
             key: false,
+            key_name: String::new(),
             integer: self.says_integer(column),
             rest: String::new(),
         };
         one_value_of(column)?;
         for constraint in &with_attributes(&column.constraints)? {
             match constraint.contype() {
-                ConstrType::ConstrPrimary => made.key = true,
+                ConstrType::ConstrPrimary => {
+                    made.key = true;
+                    made.key_name.clone_from(&constraint.conname);
+                }
                 ConstrType::ConstrNull => {}
                 ConstrType::ConstrIdentity => {
                     if !constraint.options.is_empty() {
@@ -413,7 +423,7 @@ fn one_value_of(column: &ColumnDef) -> Result<(), Failure> {
 
 /// Writes a column in SQLite's dialect.
 pub(super) fn written(column: Declared) -> Result<String, Failure> {
-    let Declared { name: called, is, limit, sql, given, key, integer, rest } = column;
+    let Declared { name: called, is, limit, sql, given, key, key_name, integer, rest } = column;
     let called = name(&called);
     let whole = matches!(is, Type::Int2 | Type::Int4 | Type::Int8);
     if given != GivenBy::Statement && !(key && whole) {
@@ -425,18 +435,23 @@ pub(super) fn written(column: Declared) -> Result<String, Failure> {
     if !key {
         return Ok(format!("{called} {sql}{rest}"));
     }
+    // A name that looks like a mark would be taken for one.
+    let constraint = match key_name.as_str() {
+        given if given.is_empty() || given.starts_with("int") => String::new(),
+        given => format!("CONSTRAINT {} ", name(given)),
+    };
     if integer && given == GivenBy::Statement && !rest.contains(" DEFAULT ") {
-        return Ok(format!("{called} INTEGER PRIMARY KEY{rest}"));
+        return Ok(format!("{called} INTEGER {constraint}PRIMARY KEY{rest}"));
     }
     let rest = rest.replace(" NOT NULL", "");
     if whole && !rest.contains(" DEFAULT ") {
         let given = if given == GivenBy::Statement { GivenBy::Key } else { given };
-        let mark = KeyMark { is, given }.words();
+        let mark = name(&KeyMark { is, given }.words_with(&key_name));
         let generated = if given == GivenBy::Key { "" } else { " AUTOINCREMENT" };
-        return Ok(format!("{called} INTEGER CONSTRAINT \"{mark}\" PRIMARY KEY{generated}{rest}"));
+        return Ok(format!("{called} INTEGER CONSTRAINT {mark} PRIMARY KEY{generated}{rest}"));
     }
     let sql = if whole { is.declaration(limit).replace("INTEGER", "INT") } else { sql };
-    Ok(format!("{called} {sql} NOT NULL PRIMARY KEY{rest}"))
+    Ok(format!("{called} {sql} NOT NULL {constraint}PRIMARY KEY{rest}"))
 }
 
 /// Refuses UNIQUE and PRIMARY KEY with more than a list of columns.

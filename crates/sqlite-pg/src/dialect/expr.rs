@@ -10,11 +10,13 @@ use crate::failure::{Failure, state};
 use crate::text::PARAMETERS_MAX;
 use crate::types::Type;
 
-use super::coerce::Wanted;
+use super::coerce::{Wanted, no_collation};
 use super::constants::constant;
-use super::nodes::{like_escape, value_function};
+use super::nodes::{like_escape, row, value_function};
 use super::operators::{chosen, no_operator};
+use super::schema_names::split;
 use super::scope::find;
+use super::type_names::type_name;
 use super::value::{Expr, ExprKind, text_literal};
 use super::{Translated, Translator, hints, inner, strings};
 
@@ -93,7 +95,7 @@ impl Translator<'_> {
         }
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         if let [table, _] = &mut names[..] {
-            *table = self.split(table).1;
+            *table = split(self.catalog, table).1;
         }
         let found = match names[..] {
             [column] => find(&self.scopes, None, column),
@@ -193,6 +195,9 @@ impl Translator<'_> {
     /// Translates ARRAY[…], whose elements take the type of a cast around it.
     fn array(&mut self, nodes: &[Node], of: Option<Type>) -> Translated<Expr> {
         let all = nodes.iter().map(|node| self.expr(node)).collect::<Result<Vec<_>, _>>()?;
+        if all.iter().any(Expr::is_array) {
+            return Err(hints::refuse("ARRAY").into());
+        }
         let (all, of) = match of {
             Some(of) => {
                 let made = all.into_iter().map(|value| self.coerce(value, of, Wanted::Explicit));
@@ -221,10 +226,10 @@ impl Translator<'_> {
     }
 
     fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
-        let (is, limit) = self.type_name(it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
+        let (is, limit) = type_name(self.text, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
         let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
         let value = match (&node.node, is.element()) {
-            (Some(NodeEnum::AArrayExpr(array)), Some(of)) => {
+            (Some(NodeEnum::AArrayExpr(array)), Some(of)) if !is.is_vector() => {
                 self.array(&array.elements, Some(of))?
             }
             _ => self.expr(node)?,
@@ -236,7 +241,7 @@ impl Translator<'_> {
         })?;
         Ok(match name {
             Some(name) => value.named(name),
-            None => value.named_weakly(is.catalog_name()),
+            None => value.named_weakly(is.written_name()),
         })
     }
 
@@ -385,9 +390,8 @@ impl Translator<'_> {
     }
 
     fn binary(&mut self, operator: &str, left: &Node, right: &Node) -> Translated<Expr> {
-        let row = |node: &Node| matches!(node.node, Some(NodeEnum::RowExpr(_)));
-        if row(left) || row(right) {
-            return Err(hints::refuse("row").into());
+        if row(left).is_some() || row(right).is_some() {
+            return self.compared_rows(operator, left, right);
         }
         let left = self.expr(left)?;
         let right = self.expr(right)?;
@@ -395,9 +399,12 @@ impl Translator<'_> {
     }
 
     fn within(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
-        let left = self.expr(&left.ok_or_else(hints::unknown)?)?;
-        let right = right.ok_or_else(hints::unknown)?;
+        let (left, right) = (left.ok_or_else(hints::unknown)?, right.ok_or_else(hints::unknown)?);
         let Some(NodeEnum::List(list)) = &right.node else { return Err(hints::unknown().into()) };
+        if row(&left).is_some() {
+            return self.row_within(&left, &list.items, not);
+        }
+        let left = self.expr(&left)?;
         let mut all = vec![left];
         for item in &list.items {
             all.push(self.expr(item)?);
@@ -478,12 +485,6 @@ impl Translator<'_> {
         let sql = format!("({} {word} {})", low.sql, high.sql);
         Ok(Expr::pure(sql, Type::Bool, &[&low, &high]))
     }
-}
-
-/// Returns 42804: texts alone have collations.
-pub(super) fn no_collation(is: Type) -> Failure {
-    let message = format!("collations are not supported by type {}", is.name());
-    Failure::new(state::WRONG_TYPE, message)
 }
 
 fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {

@@ -12,9 +12,12 @@ use crate::types::Type;
 use super::arrays::longest;
 use super::arrays::no_partitions;
 use super::coerce::Wanted;
-use super::joins::{merge, merged, too_many};
+use super::joins::{
+    has_right, is_lateral, lateral, merge, merged, natural, no_recursion_within, too_many,
+};
 use super::nodes::names as names_of;
 use super::operators::common;
+use super::schema_names::{qualified, split};
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
@@ -22,7 +25,7 @@ use super::value::{Bare, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
 /// Schemas whose tables are those of the file.
-const PUBLIC: &[&str] = &["", "public", "main"];
+const PUBLIC: &[&str] = &["public", "main"];
 /// Schemas whose tables are those of the session.
 const TEMPORARY: &[&str] = &["temp", "pg_temp"];
 
@@ -32,8 +35,14 @@ impl Translator<'_> {
         let mut words = Vec::new();
         for node in nodes {
             let item = self.item(node, bare)?;
-            let is_join = matches!(node.node, Some(NodeEnum::JoinExpr(_)));
-            words.push(if is_join && nodes.len() > 1 { format!("({item})") } else { item });
+            let is_join = matches!(node.node, Some(NodeEnum::JoinExpr(_))) && nodes.len() > 1;
+            // In parentheses a LATERAL query would not see the items before them.
+            words.push(match is_join && is_lateral(node) {
+                true if has_right(node) => return Err(hints::refuse("LATERAL").into()),
+                true => item,
+                false if is_join => format!("({item})"),
+                false => item,
+            });
         }
         Ok(words.join(", "))
     }
@@ -63,7 +72,7 @@ impl Translator<'_> {
     fn named_table(&mut self, table: &RangeVar) -> Translated<String> {
         let alias = table.alias.as_ref();
         let plain = table.schemaname.is_empty();
-        let own = if plain { self.split(&table.relname).1 } else { &table.relname };
+        let own = if plain { split(self.catalog, &table.relname).1 } else { &table.relname };
         let called = alias.map_or(own, |alias| alias.aliasname.as_str());
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
         let cte = if plain { self.with_query(&table.relname)? } else { None };
@@ -80,6 +89,9 @@ impl Translator<'_> {
             None => {
                 self.not_to_come(table)?;
                 let (written, attributes) = self.table(table)?;
+                if plain {
+                    self.named_tables.push(table.relname.clone());
+                }
                 (written, FromItem::table(called, &attributes))
             }
         };
@@ -93,6 +105,7 @@ impl Translator<'_> {
             return Ok(sql);
         }
         too_many(&renamed, source.columns.len(), called)?;
+        source.renamed = true;
         let mut listed = Vec::new();
         for (index, column) in source.columns.iter_mut().enumerate() {
             let to = renamed.get(index).unwrap_or(&column.name).clone();
@@ -124,36 +137,18 @@ impl Translator<'_> {
         Err(Failure::new("42P19", message).into())
     }
 
-    /// Refuses a query that reads itself on a side of an outer join that may be NULL.
-    fn no_recursion_within(&self, kind: JoinType, start: usize, middle: usize) -> Translated<()> {
-        let Some(scope) = self.scopes.last() else { return Ok(()) };
-        let (left, right) = (&scope.sources[start..middle], &scope.sources[middle..]);
-        let nullable = match kind {
-            JoinType::JoinLeft => [right, &[]],
-            JoinType::JoinRight => [left, &[]],
-            JoinType::JoinFull => [left, right],
-            _ => [&[][..], &[]],
-        };
-        match nullable.into_iter().flatten().find(|source| source.recursive) {
-            None => Ok(()),
-            Some(source) => {
-                let message = format!(
-                    "recursive reference to query \"{}\" must not appear within an outer join",
-                    source.alias
-                );
-                Err(Failure::new("42P19", message).into())
-            }
-        }
-    }
-
     /// Returns the SQL of a table of the file, and its columns.
     pub(super) fn table(&self, table: &RangeVar) -> Translated<(String, Vec<Attribute>)> {
-        let temporary = TEMPORARY.contains(&table.schemaname.as_str());
-        let schema = temporary.then_some("temp");
-        let is_ours = temporary || PUBLIC.contains(&table.schemaname.as_str());
-        if is_ours && let Some(attributes) = self.catalog.table(schema, &table.relname) {
-            let prefix = if temporary { "temp." } else { "" };
-            return Ok((format!("{prefix}{}", name(&table.relname)), attributes));
+        let schema = match table.schemaname.as_str() {
+            "" => Some(None),
+            schema if TEMPORARY.contains(&schema) => Some(Some("temp")),
+            schema if PUBLIC.contains(&schema) => Some(Some("main")),
+            _ => None,
+        };
+        if let Some(schema) = schema
+            && let Some(attributes) = self.catalog.table(schema, &table.relname)
+        {
+            return Ok((qualified(self.catalog, schema, &table.relname), attributes));
         }
         let catalog = ["pg_catalog", "information_schema"].contains(&table.schemaname.as_str());
         if catalog || table.schemaname.is_empty() && table.relname.starts_with("pg_") {
@@ -170,9 +165,6 @@ impl Translator<'_> {
     }
 
     fn subquery(&mut self, it: &RangeSubselect, bare: &mut Vec<Bare>) -> Translated<String> {
-        if it.lateral {
-            return Err(hints::refuse("LATERAL").into());
-        }
         let Some(NodeEnum::SelectStmt(select)) =
             it.subquery.as_ref().and_then(|query| query.node.as_ref())
         else {
@@ -186,27 +178,35 @@ impl Translator<'_> {
                 .into());
         };
         let renamed = strings(&alias.colnames);
-        // The subquery sees the enclosing queries, but not the other items of FROM.
-        let scope = self.scopes.pop().unwrap_or_default();
-        let outer =
-            Scope { ctes: scope.ctes.clone(), coming: scope.coming.clone(), ..Scope::default() };
-        self.scopes.push(outer);
-        let query =
-            self.query(select, ExpectedColumns { names: &renamed, ..ExpectedColumns::default() });
-        self.scopes.pop();
-        self.scopes.push(scope);
-        let query = query?;
+        let place = ExpectedColumns { names: &renamed, ..ExpectedColumns::default() };
+        let query = if it.lateral {
+            self.query(select, place)?
+        } else {
+            // The subquery sees the enclosing queries, but not the other items of FROM.
+            let scope = self.scopes.pop().unwrap_or_default();
+            let (ctes, coming) = (scope.ctes.clone(), scope.coming.clone());
+            self.scopes.push(Scope { ctes, coming, ..Scope::default() });
+            let query = self.query(select, place);
+            self.scopes.pop();
+            self.scopes.push(scope);
+            query?
+        };
         too_many(&renamed, query.columns.len(), &alias.aliasname)?;
         let columns: Vec<_> = query.columns.iter().map(settled).collect();
         unique(columns.iter().map(|(name, _)| name.as_str()))?;
         let depth = self.scopes.len() - 1;
-        bare.extend(query.bare.into_iter().filter(|(at, _)| *at < depth));
+        bare.extend(query.bare.iter().filter(|(at, _)| *at < depth).cloned());
         let mut source = FromItem::new(&alias.aliasname, columns.into_iter());
         for (column, output) in source.columns.iter_mut().zip(&query.columns) {
             column.limit = output.limit;
         }
+        let called = name(&alias.aliasname);
+        let sql = match it.lateral {
+            true => lateral(&query.sql, &called, &mut source)?,
+            false => format!("({}) AS {called}", computed_once(query.sql)),
+        };
         self.add(source)?;
-        Ok(format!("({}) AS {}", computed_once(query.sql), name(&alias.aliasname)))
+        Ok(sql)
     }
 
     fn join(&mut self, it: &JoinExpr, bare: &mut Vec<Bare>) -> Translated<String> {
@@ -226,10 +226,16 @@ impl Translator<'_> {
         }
         let left_joined = left_joined.unwrap_or_default();
         let kind = it.jointype();
-        self.no_recursion_within(kind, start, middle)?;
+        if let Some(scope) = self.scopes.last() {
+            no_recursion_within(&scope.sources, kind, start, middle)?;
+        }
+        if matches!(kind, JoinType::JoinRight | JoinType::JoinFull) && is_lateral(right_node) {
+            return Err(hints::refuse("LATERAL").into());
+        }
         let mut using = strings(&it.using_clause);
         if it.is_natural {
-            using = self.natural(start, middle, &left_joined);
+            let sources = self.scopes.last().map_or(&[][..], |scope| &scope.sources[..]);
+            using = natural(sources, start, middle, &left_joined);
         }
         let condition = match &it.quals {
             Some(quals) => {
@@ -268,19 +274,6 @@ impl Translator<'_> {
             _ => "JOIN",
         };
         Ok(format!("{left} {word} {right} {}", condition.unwrap_or_default()))
-    }
-
-    /// Returns the names of columns that both sides of a join have.
-    fn natural(&self, start: usize, middle: usize, joined: &[Column]) -> Vec<String> {
-        let Some(scope) = self.scopes.last() else { return Vec::new() };
-        let names = |sources: &[FromItem]| -> Vec<String> {
-            let columns = sources.iter().flat_map(|source| &source.columns);
-            columns.filter(|column| !column.merged).map(|column| column.name.clone()).collect()
-        };
-        let mut left = names(&scope.sources[start..middle]);
-        left.extend(joined.iter().map(|column| column.name.clone()));
-        let right = names(&scope.sources[middle..]);
-        left.into_iter().filter(|name| right.contains(name)).collect()
     }
 
     /// Translates USING: plain names and `*` see one column for the two.
@@ -329,7 +322,7 @@ impl Translator<'_> {
     /// Translates `generate_series` of integers, the one function that may stand in FROM.
     fn function(&mut self, it: &RangeFunction) -> Translated<String> {
         let first = match &it.functions[..] {
-            [only] => match &only.node {
+            [only] if it.coldeflist.is_empty() => match &only.node {
                 Some(NodeEnum::List(list)) => {
                     list.items.first().and_then(|node| node.node.as_ref())
                 }
@@ -410,7 +403,7 @@ impl Translator<'_> {
     ) -> Translated<String> {
         let rows = matches!(called, "unnest" | "generate_subscripts" | "pg_partition_ancestors");
         let single = !it.ordinality && !it.lateral;
-        if !it.coldeflist.is_empty() || it.is_rowsfrom || !rows && !single {
+        if it.is_rowsfrom || !rows && !single {
             return Err(hints::refuse("a function in FROM").into());
         }
         let alias = it.alias.as_ref();
@@ -476,21 +469,24 @@ impl Translator<'_> {
         Ok((format!("json_each({}) AS {}", longest(&arrays), name(source)), columns))
     }
 
-    /// Translates a function with a single value in FROM, which sees no other item of FROM.
+    /// Translates a function with a single value in FROM.
     fn value_in_from(
         &mut self,
         call: &FuncCall,
         source: &str,
     ) -> Translated<(String, Vec<FunctionColumn>)> {
-        let scope = self.scopes.pop().unwrap_or_default();
-        self.scopes.push(Scope { ctes: scope.ctes.clone(), ..Scope::default() });
-        let value = self.call(call);
-        self.scopes.pop();
-        self.scopes.push(scope);
-        let value = value?;
+        let value = self.call(call)?;
         let value = self.settle(value)?;
-        let is = value.is().unwrap_or(Type::Text);
-        let sql = format!("(SELECT {} AS value) AS {}", value.sql, name(source));
+        if value.aggregate {
+            return Err(hints::aggregate("functions in FROM").into());
+        }
+        let (is, depth) = (value.is().unwrap_or(Type::Text), self.depth());
+        let sql = match value.bare.iter().any(|(at, _)| *at == depth) {
+            // SQLite computes the arguments of a function for each row of the items before it.
+            true if is == Type::Bytea => return Err(hints::refuse("LATERAL").into()),
+            true => format!("json_each(json_array({})) AS {}", value.sql, name(source)),
+            false => format!("(SELECT {} AS value) AS {}", value.sql, name(source)),
+        };
         Ok((sql, vec![(source.to_owned(), format!("{}.value", name(source)), is)]))
     }
 }

@@ -13,22 +13,11 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["justify_days", "make_interval"], "write an interval: '3 days'::interval"),
     (&["format", "quote_ident", "quote_literal"], "join texts with || and concat(…)"),
     (
-        &["array_agg", "json_agg", "jsonb_agg", "unnest", "array_length"],
-        "arrays are not supported: write string_agg(…), or read the rows",
-    ),
-    (
         &["regexp_replace", "regexp_matches", "regexp_match", "regexp_split_to_array"],
         "regular expressions are not supported: write replace(…) and LIKE",
     ),
     (
-        &[
-            "jsonb_build_object",
-            "json_build_object",
-            "to_jsonb",
-            "to_json",
-            "jsonb_set",
-            "row_to_json",
-        ],
+        &["jsonb_set", "json_object_agg", "jsonb_object_agg", "jsonb_pretty"],
         "write SQLite's json_object(…), json_array(…) and json_extract(…)",
     ),
 ];

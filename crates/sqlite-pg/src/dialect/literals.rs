@@ -17,6 +17,7 @@ use crate::types::Type;
 use super::Translator;
 use super::coerce::fitted;
 use super::scope::Attribute;
+use super::type_names::type_name;
 use super::value::{Expr, digits};
 
 /// How a literal is bound.
@@ -131,7 +132,7 @@ impl Translator<'_> {
         match node.node.as_ref()? {
             NodeEnum::AConst(constant) => Some(constant),
             NodeEnum::TypeCast(cast) if to.limit.is_none() => {
-                let (is, limit) = self.type_name(cast.type_name.as_ref()?).ok()?;
+                let (is, limit) = type_name(self.text, cast.type_name.as_ref()?).ok()?;
                 let constant = match cast.arg.as_deref()?.node.as_ref()? {
                     NodeEnum::AConst(constant) => constant,
                     _ => return None,

@@ -5,6 +5,7 @@ use refrain_grammar::protobuf::{Alias, LockClauseStrength, Node, SelectStmt, Set
 
 use crate::failure::Failure;
 
+use super::targets::Target;
 use super::value::name;
 use super::{Translator, hints};
 
@@ -41,13 +42,28 @@ impl Translator<'_> {
                     let message = format!(
                         "relation \"{table}\" in FOR {word} clause not found in FROM clause"
                     );
-                    return Err(Failure::new("42P01", message));
+                    return Err(Failure::new("42P01", message).hint("name a table of FROM"));
                 }
             }
             let table = select.from_clause.iter().find_map(|item| self.locked(item));
             self.locks = self.locks.take().or(table);
         }
         Ok(())
+    }
+
+    /// Refuses to lock the rows of a query that are none of a table.
+    pub(super) fn locks_rows(
+        &self,
+        select: &SelectStmt,
+        targets: &[Target],
+    ) -> Result<(), Failure> {
+        let aggregate = targets.iter().any(|target| target.expr.aggregate);
+        let windowed = self.scopes.last().is_some_and(|scope| scope.windowed);
+        if select.locking_clause.is_empty() || !aggregate && !windowed {
+            return Ok(());
+        }
+        let what = if aggregate { "with aggregate functions" } else { "with window functions" };
+        Err(locks_no_rows("UPDATE", what))
     }
 
     /// Returns a table in an item of FROM, as SQL.
@@ -74,7 +90,7 @@ impl Translator<'_> {
 }
 
 /// Returns 0A000: the rows of such a query are none of a table.
-pub(super) fn locks_no_rows(word: &str, what: &str) -> Failure {
+fn locks_no_rows(word: &str, what: &str) -> Failure {
     Failure::unsupported(format!("FOR {word} is not allowed {what}"))
         .hint("lock the rows of the tables in a query of its own")
 }

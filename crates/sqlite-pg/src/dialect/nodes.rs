@@ -60,3 +60,11 @@ pub(super) fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
 pub(super) fn names(nodes: &[Node]) -> Vec<String> {
     nodes.iter().filter_map(string).collect()
 }
+
+/// Returns the parts of a row.
+pub(super) fn row(node: &Node) -> Option<&[Node]> {
+    match &node.node {
+        Some(NodeEnum::RowExpr(row)) => Some(&row.args),
+        _ => None,
+    }
+}

@@ -11,8 +11,9 @@ use crate::sequences::Sequence;
 use crate::standard;
 use crate::types::Type;
 
+use super::coerce::no_collation;
 use super::edits::{FollowUp, NOTHING};
-use super::expr::no_collation;
+use super::schema_names::{beside, free_name, of_index, qualified};
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
 use super::sequence_calls::takes_numbers;
@@ -79,13 +80,12 @@ impl Translator<'_> {
             return Err(Failure::new("42601", "IF NOT EXISTS needs an index name").into());
         }
         let called = match index.idxname.as_str() {
-            "" => self.free_name(&format!("{}_{}_idx", relation.relname, names.join("_"))),
-            given => self.beside(&relation.relname, given),
+            "" => free_name(self.catalog, &format!("{}_{}_idx", relation.relname, names.join("_"))),
+            given => beside(self.catalog, &relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
-        let schema = if table.starts_with("temp.") { "temp." } else { "" };
-        let table = table.strip_prefix("temp.").unwrap_or(&table);
+        let (schema, table) = of_index(&table);
         Ok(format!(
             "CREATE {unique}INDEX {exists}{schema}{} ON {table} ({}){condition}",
             name(&called),
@@ -133,6 +133,8 @@ impl Translator<'_> {
                     column.sql
                 }
             };
+            let called = names.pop().unwrap_or_default();
+            names.push(new_among(&names, called));
             parts.push(format!("{sql}{}", if down { " DESC" } else { "" }));
         }
         let condition = match &index.where_clause {
@@ -162,6 +164,11 @@ impl Translator<'_> {
         if takes_numbers(&query.sql) {
             return Err(hints::refuse("a sequence by its value").into());
         }
+        // A row has the columns that its table has when the view is read.
+        if self.reads_rows {
+            return Err(hints::refuse("JSON function").into());
+        }
+        let relation = &self.temporary_view(relation)?;
         if names.len() > query.columns.len() {
             let message = "CREATE VIEW specifies more column names than columns";
             return Err(Failure::new("42601", message).into());
@@ -190,13 +197,29 @@ impl Translator<'_> {
             return Ok(made);
         }
         self.follow_ups.push(FollowUp::Sqlite(made));
-        Ok(format!("DROP VIEW {}", name(&relation.relname)))
+        let schema = if temporary.is_empty() { "main" } else { "temp" };
+        Ok(format!("DROP VIEW {}", qualified(self.catalog, Some(schema), &relation.relname)))
+    }
+
+    /// Makes a view temporary that reads a temporary object, as the server does.
+    fn temporary_view(&self, view: &RangeVar) -> Translated<RangeVar> {
+        let temporary = |called: &String| self.catalog.table(Some("temp"), called).is_some();
+        if view.relpersistence == "t" || !self.named_tables.iter().any(temporary) {
+            return Ok(view.clone());
+        }
+        if !view.schemaname.is_empty() {
+            let message = "cannot create temporary relation in non-temporary schema";
+            return Err(Failure::new("42P16", message).into());
+        }
+        Ok(RangeVar { relpersistence: "t".to_owned(), ..view.clone() })
     }
 
     /// True if a view is there to be replaced by one with these columns.
     fn replaces(&self, relation: &RangeVar, columns: &[Output]) -> Translated<bool> {
-        let Some(old) = self.catalog.table(None, &relation.relname) else { return Ok(false) };
-        if self.catalog.definition(&relation.relname).is_some() {
+        let temporary = relation.relpersistence == "t" || relation.schemaname.contains("temp");
+        let schema = Some(if temporary { "temp" } else { "main" });
+        let Some(old) = self.catalog.table(schema, &relation.relname) else { return Ok(false) };
+        if !temporary && self.catalog.definition(&relation.relname).is_some() {
             let message = format!("\"{}\" is not a view", relation.relname);
             return Err(Failure::new("42809", message).into());
         }
@@ -225,7 +248,11 @@ impl Translator<'_> {
     /// (`view_query_is_auto_updatable` of the server). The list is empty for a view to which
     /// PostgreSQL accepts no writes.
     fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
-        if !is_plain(select) {
+        let definition = match select.from_clause.first().and_then(|node| node.node.as_ref()) {
+            Some(NodeEnum::RangeVar(table)) => self.catalog.definition(&table.relname),
+            _ => None,
+        };
+        if !is_plain(select) || is_sequence(definition) {
             return Ok(Vec::new());
         }
         self.scopes.push(Scope::default());
@@ -320,11 +347,10 @@ impl Translator<'_> {
         let cascade = drop.behavior() == DropBehavior::DropCascade;
         let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
         let [only] = &drop.objects[..] else { return self.drop_several(drop, word) };
-        let sql = dropped(only)?;
-        let called = called(only);
-        let temporary = sql.starts_with("temp.").then_some("temp");
+        let (schema, called) = dropped(only)?;
+        let sql = qualified(self.catalog, schema, &called);
         // SQLite would drop one whose name differs in case.
-        if word != "INDEX" && self.catalog.table(temporary, &called).is_none() {
+        if word != "INDEX" && self.catalog.table(schema, &called).is_none() {
             if drop.missing_ok {
                 return Ok(NOTHING.to_owned());
             }
@@ -350,7 +376,7 @@ impl Translator<'_> {
             self.alone(&called, word)?;
             return Ok(format!("DROP {kind} {exists}{sql}"));
         }
-        dependents.push(format!("DROP {word} {exists}{}", name(&called)));
+        dependents.push(format!("DROP {word} {exists}{}", of_client(schema, &called)));
         self.sequence(dependents)
     }
 
@@ -359,23 +385,16 @@ impl Translator<'_> {
         let cascade = drop.behavior() == DropBehavior::DropCascade;
         let mut all = Vec::new();
         for node in &drop.objects {
-            dropped(node)?;
-            all.push(called(node));
+            all.push(dropped(node)?);
         }
         let of = |called: &String| {
             let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
-            format!("DROP {word} {exists}{}{}", name(called), if cascade { " CASCADE" } else { "" })
+            let schema = all.iter().find(|(_, known)| known == called).and_then(|known| known.0);
+            let called = of_client(schema, called);
+            format!("DROP {word} {exists}{called}{}", if cascade { " CASCADE" } else { "" })
         };
-        let order = self.dependents_first(all);
+        let order = self.dependents_first(all.iter().map(|(_, called)| called.clone()).collect());
         self.sequence(order.iter().map(of).collect())
-    }
-}
-
-/// Returns the name of an object without its schema.
-fn called(node: &Node) -> String {
-    match &node.node {
-        Some(NodeEnum::List(list)) => strings(&list.items).pop().unwrap_or_default(),
-        _ => String::new(),
     }
 }
 
@@ -397,15 +416,35 @@ fn is_plain(select: &SelectStmt) -> bool {
         && select.limit_offset.is_none()
 }
 
-fn dropped(node: &Node) -> Result<String, Failure> {
+/// Returns a name that is none of these: itself, or with a number behind it.
+fn new_among(names: &[String], called: String) -> String {
+    if !names.contains(&called) {
+        return called;
+    }
+    let mut numbered = (1..).map(|number: u32| format!("{called}{number}"));
+    numbered.find(|wanted| !names.contains(wanted)).unwrap_or(called)
+}
+
+/// Writes the name of an object in PostgreSQL's dialect. `schema` is SQLite's.
+fn of_client(schema: Option<&str>, called: &str) -> String {
+    match schema {
+        Some("temp") => format!("pg_temp.{}", name(called)),
+        Some(_) => format!("public.{}", name(called)),
+        None => name(called),
+    }
+}
+
+/// Returns SQLite's schema of an object, if the text names one, and its name.
+fn dropped(node: &Node) -> Result<(Option<&'static str>, String), Failure> {
     let names = match &node.node {
         Some(NodeEnum::List(list)) => strings(&list.items),
         _ => Vec::new(),
     };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match names[..] {
-        [only] | ["public" | "main", only] => Ok(name(only)),
-        ["pg_temp" | "temp", only] => Ok(format!("temp.{}", name(only))),
+        [only] => Ok((None, only.to_owned())),
+        ["public" | "main", only] => Ok((Some("main"), only.to_owned())),
+        ["pg_temp" | "temp", only] => Ok((Some("temp"), only.to_owned())),
         [schema, ..] => Err(Failure::new("3F000", format!("schema \"{schema}\" does not exist"))
             .hint("CREATE SCHEMA makes a schema")),
         [] => Err(hints::unknown()),

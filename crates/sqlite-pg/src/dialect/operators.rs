@@ -5,6 +5,7 @@ use crate::standard::COMPUTES;
 use crate::types::Type;
 
 use super::Translator;
+use super::array_operators::{CONTAINS, contained, joined_arrays, with_one};
 use super::coerce::{Wanted, is_implicit};
 use super::folding::of_both;
 use super::function_tables::FUNCTIONS;
@@ -89,6 +90,9 @@ pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
         Some(Type::Numeric) if !expr.whole => Err(hints::refuse("numeric")),
         Some(Type::Interval) => Err(hints::refuse("interval")),
         Some(Type::Bpchar) if expr.limit.is_none() => Err(hints::refuse("equal char(n)")),
+        Some(is) if is.element().is_some_and(|of| !of.is_equal_by_text()) => {
+            Err(hints::refuse("order of arrays"))
+        }
         _ => Ok(()),
     }
 }
@@ -149,7 +153,10 @@ impl Translator<'_> {
             Type::Json => return Err(no_operator(&left, operator, &right)),
             Type::Jsonb => return Err(hints::refuse("jsonb comparison")),
             Type::Numeric if !numbers => return Err(hints::refuse("numeric")),
-            is if is.element().is_some() && !["=", "<>"].contains(&operator) => {
+            is if is
+                .element()
+                .is_some_and(|of| !["=", "<>"].contains(&operator) || !of.is_equal_by_text()) =>
+            {
                 return Err(hints::refuse("order of arrays"));
             }
             _ => {}
@@ -188,6 +195,13 @@ impl Translator<'_> {
                 return Err(hints::operator(operator));
             }
             return self.resolved(FUNCTIONS, operator, vec![left, right]);
+        }
+        if CONTAINS.contains(&operator) && (left.is_array() || right.is_array()) {
+            let (left, right, is) = self.together(left, right, operator)?;
+            return match is.element().is_some_and(Type::is_equal_by_text) {
+                true => Ok(contained(operator, &left, &right)),
+                false => Err(no_operator(&left, operator, &right)),
+            };
         }
         if BITS.contains(&operator) {
             let (left, right, is) = self.together(left, right, operator)?;
@@ -357,6 +371,15 @@ impl Translator<'_> {
 
     /// Translates `||`: of texts, of a text and any other value, of bytes.
     fn joined(&mut self, left: Expr, right: Expr) -> Result<Expr, Failure> {
+        if left.is_array() || right.is_array() {
+            let whole = |expr: &Expr| expr.is().is_none() || expr.is_array();
+            let made = match (whole(&left), whole(&right)) {
+                (true, true) => self.array_of_both(left, right)?,
+                (true, false) => self.with_element(left, right, false)?,
+                _ => self.with_element(right, left, true)?,
+            };
+            return Ok(made);
+        }
         let is = |expr: &Expr| expr.is();
         let text = |expr: &Expr| is(expr).is_none_or(Type::is_text);
         if is(&left) == Some(Type::Bytea) || is(&right) == Some(Type::Bytea) {
@@ -376,6 +399,36 @@ impl Translator<'_> {
         let right = self.coerce(right, Type::Text, Wanted::Assignment)?;
         let sql = format!("({} || {})", left.sql, right.sql);
         Ok(Expr::pure(sql, Type::Text, &[&left, &right]))
+    }
+
+    /// Joins two arrays.
+    pub(super) fn array_of_both(&mut self, left: Expr, right: Expr) -> Result<Expr, Failure> {
+        let (left, right, is) = self.together(left, right, "||")?;
+        match is.element() {
+            Some(_) => Ok(joined_arrays(&left, &right, is)),
+            None => Err(no_operator(&left, "||", &right)),
+        }
+    }
+
+    /// Adds an element in front of an array, or behind it.
+    pub(super) fn with_element(
+        &mut self,
+        array: Expr,
+        element: Expr,
+        in_front: bool,
+    ) -> Result<Expr, Failure> {
+        let of = array.is().and_then(Type::element).unwrap_or(Type::Text);
+        let is = match element.is() {
+            Some(Type::Numeric) if matches!(of, Type::Float4 | Type::Float8) => Some(of),
+            Some(Type::Numeric) => None,
+            Some(other) => common(of, other),
+            None => Some(of),
+        };
+        let is = is.ok_or_else(|| no_operator(&array, "||", &element))?;
+        let array_type = is.array().ok_or_else(|| hints::refuse("ARRAY"))?;
+        let array = self.coerce(array, array_type, Wanted::Implicit)?;
+        let element = self.coerce(element, is, Wanted::Implicit)?;
+        Ok(with_one(&array, &element, array_type, in_front))
     }
 
     /// Translates an operator with one operand.

@@ -72,6 +72,15 @@ impl Translator<'_> {
         Ok(())
     }
 
+    /// Checks that a table that exists has a primary key, to which a new column refers.
+    fn own_key(&self, table: &RangeVar) -> Result<(), Failure> {
+        let known = self.catalog.table(None, &table.relname);
+        if known.is_none_or(|columns| columns.iter().any(|column| column.key > 0)) {
+            return Ok(());
+        }
+        Err(no_key(table))
+    }
+
     /// True if a table is the one that is being declared.
     fn is_own(&self, table: &RangeVar) -> bool {
         let own = self.scopes.last().and_then(|scope| scope.sources.first());
@@ -87,11 +96,12 @@ impl Translator<'_> {
         if !self.is_own(table) {
             let (_, attributes) = self.table(table)?;
             if it.pk_attrs.is_empty() && attributes.iter().all(|attribute| attribute.key == 0) {
-                let message =
-                    format!("there is no primary key for referenced table \"{}\"", table.relname);
-                return Err(Failure::new("42704", message).into());
+                return Err(no_key(table).into());
             }
             self.referred_to(it, &table.relname, &attributes, types)?;
+        }
+        if self.is_own(table) && it.pk_attrs.is_empty() {
+            self.own_key(table)?;
         }
         let action = |letter: &str| match letter {
             "r" => Some("RESTRICT"),
@@ -117,4 +127,9 @@ impl Translator<'_> {
         }
         Ok(words)
     }
+}
+
+fn no_key(table: &RangeVar) -> Failure {
+    let message = format!("there is no primary key for referenced table \"{}\"", table.relname);
+    Failure::new("42704", message)
 }

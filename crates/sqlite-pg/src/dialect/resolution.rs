@@ -71,6 +71,10 @@ impl Translator<'_> {
         for (place, argument) in made.iter().enumerate() {
             sql = sql.replace(&format!("\u{1}{place}\u{1}"), &argument.sql);
         }
+        // SQLite would not look for a relation where no row asks for it.
+        for argument in made.iter().filter(|it| it.sql.starts_with("refrain_found(")) {
+            sql = format!("(CASE WHEN {} IS NOT NULL THEN {sql} END)", argument.sql);
+        }
         let parts: Vec<&Expr> = made.iter().collect();
         if !FOLDED.contains(&function) {
             return Ok(Expr::made(sql, row.2, &parts));

@@ -14,6 +14,7 @@ use crate::types::Type;
 use super::coerce::Wanted;
 use super::edits::{FollowUp, NOTHING, SchemaChange};
 use super::scope::{Attribute, FromItem, Scope};
+use super::type_names::type_name;
 use super::value::{Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints, integer, strings};
 
@@ -26,7 +27,7 @@ impl Translator<'_> {
         to: &ColumnDef,
     ) -> Translated<String> {
         let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
-        let (is, limit) = self.type_name(to_type)?;
+        let (is, limit) = type_name(self.text, to_type)?;
         let cast = is_cast(to, &column.name);
         if (is, limit) == (column.is, column.limit) && cast {
             return Ok(NOTHING.to_owned());
@@ -41,8 +42,9 @@ impl Translator<'_> {
             if !wider || column.given == GivenBy::Statement {
                 return Err(hints::refuse("ALTER COLUMN").into());
             }
-            let mark =
-                |is| format!("CONSTRAINT \"{}\"", KeyMark { is, given: column.given }.words());
+            let key = standard::given_key(&sql, &relation.relname).unwrap_or_default();
+            let words = |is| KeyMark { is, given: column.given }.words_with(&key);
+            let mark = |is| format!("CONSTRAINT {}", name(&words(is)));
             let (column, from, to) = (column.name.clone(), vec![mark(column.is)], mark(is));
             let change = SchemaChange::Column { column, from, to };
             return self.edit(relation, None, change, "ALTER COLUMN");

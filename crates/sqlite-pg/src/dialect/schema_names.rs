@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::sql_text::name_of;
 
 use super::value::name;
-use super::{Catalog, Translated, Translator, text_of};
+use super::{Catalog, Translated, text_of};
 
 /// Words with which a statement begins that may name a table that is not there.
 const DEFINITIONS: &[&str] = &["create", "drop", "alter", "comment", "truncate"];
@@ -55,42 +55,56 @@ pub(super) fn joined(text: &str, catalog: &dyn Catalog) -> Option<String> {
     (at > 0).then(|| format!("{made}{}", text.get(at..).unwrap_or_default()))
 }
 
-impl Translator<'_> {
-    /// Returns the schema of a table and a dot, and the name without them.
-    pub(super) fn split<'n>(&self, called: &'n str) -> (&'n str, &'n str) {
-        let schema = called.split_once('.').map(|(schema, _)| schema);
-        match schema.filter(|schema| self.catalog.schemas().iter().any(|known| known == schema)) {
-            Some(schema) => called.split_at(schema.len() + 1),
-            None => ("", called),
-        }
+/// Returns the schema of a table and a dot, and the name without them.
+pub(super) fn split<'n>(catalog: &dyn Catalog, called: &'n str) -> (&'n str, &'n str) {
+    let schema = called.split_once('.').map(|(schema, _)| schema);
+    match schema.filter(|schema| catalog.schemas().iter().any(|known| known == schema)) {
+        Some(schema) => called.split_at(schema.len() + 1),
+        None => ("", called),
     }
+}
 
-    /// Returns a name in the schema of a table.
-    pub(super) fn beside(&self, table: &str, called: &str) -> String {
-        let (schema, _) = self.split(table);
-        match called.starts_with(schema) {
-            true => called.to_owned(),
-            false => format!("{schema}{called}"),
-        }
+/// Returns a name in the schema of a table.
+pub(super) fn beside(catalog: &dyn Catalog, table: &str, called: &str) -> String {
+    let (schema, _) = split(catalog, table);
+    match called.starts_with(schema) {
+        true => called.to_owned(),
+        false => format!("{schema}{called}"),
     }
+}
 
-    /// Returns the name of a relation that is to be made.
-    pub(super) fn new_name(&self, relation: &RangeVar) -> Translated<String> {
-        if ["", "public", "main"].contains(&relation.schemaname.as_str()) {
-            return Ok(relation.relname.clone());
-        }
-        let message = format!("schema \"{}\" does not exist", relation.schemaname);
-        Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into())
+/// Returns the name of a relation that is to be made.
+pub(super) fn new_name(relation: &RangeVar) -> Translated<String> {
+    if ["", "public", "main"].contains(&relation.schemaname.as_str()) {
+        return Ok(relation.relname.clone());
     }
+    let message = format!("schema \"{}\" does not exist", relation.schemaname);
+    Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into())
+}
 
-    /// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
-    pub(super) fn free_name(&self, wanted: &str) -> String {
-        let mut called = wanted.to_owned();
-        let mut number = 0;
-        while self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
-            number += 1;
-            called = format!("{wanted}{number}");
-        }
-        called
+/// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
+pub(super) fn free_name(catalog: &dyn Catalog, wanted: &str) -> String {
+    let mut called = wanted.to_owned();
+    let mut number = 0;
+    while catalog.is_taken(&called) || catalog.constrained(&called).is_some() {
+        number += 1;
+        called = format!("{wanted}{number}");
+    }
+    called
+}
+
+/// Splits the SQL of a table's name: SQLite wants the schema in front of an index alone.
+pub(super) fn of_index(table: &str) -> (&str, &str) {
+    let schema = ["temp.", "main."].into_iter().find(|schema| table.starts_with(schema));
+    table.split_at(schema.map_or(0, str::len))
+}
+
+/// Returns the SQL of an object's name. SQLite looks for a plain name among temporary objects
+/// first.
+pub(super) fn qualified(catalog: &dyn Catalog, schema: Option<&str>, called: &str) -> String {
+    match schema {
+        Some("main") if catalog.table(Some("temp"), called).is_none() => name(called),
+        Some(schema) => format!("{schema}.{}", name(called)),
+        None => name(called),
     }
 }

@@ -130,6 +130,8 @@ pub(super) struct FromItem {
     pub(super) columns: Vec<Column>,
     /// True if it is a query that reads itself.
     pub(super) recursive: bool,
+    /// True if its columns have other names than those of its table.
+    pub(super) renamed: bool,
 }
 
 /// The names that one query sees.
@@ -184,7 +186,7 @@ impl FromItem {
             merged: false,
         };
         let columns = columns.map(column).collect();
-        Self { alias: alias.to_owned(), columns, recursive: false }
+        Self { alias: alias.to_owned(), columns, recursive: false, renamed: false }
     }
 
     /// Makes a table of the file under a name.
@@ -304,7 +306,8 @@ pub(super) fn find(
         }
         Some(qualifier) => {
             let message = format!("missing FROM-clause entry for table \"{qualifier}\"");
-            Failure::new("42P01", message)
+            let hint = "a function or subquery in FROM sees the items before it if it is LATERAL";
+            Failure::new("42P01", message).hint(hint)
         }
     })
 }

@@ -9,10 +9,10 @@ use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::coerce::Wanted;
-use super::locking::locks_no_rows;
 use super::operators::is_equated;
+use super::schema_names::split;
 use super::scope::{FromItem, Scope, find};
-use super::targets::Target;
+use super::targets::{Target, sorted_by_targets};
 use super::value::{Bare, Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, location, strings};
 
@@ -128,40 +128,60 @@ impl Translator<'_> {
             parts.push(condition);
         }
         sql.push_str(&self.windows(&select.window_clause, &mut parts)?);
+        let on = self.distinct_on(select, &targets)?;
+        match &on {
+            Some(on) => parts.extend(on.parts()),
+            None => self.ordered(select, &targets, &mut sql, &mut parts)?,
+        }
+        self.locks_rows(select, &targets)?;
+        let depth = self.depth();
+        check_grouping(&parts, depth, !groups.is_empty() || select.having_clause.is_some())?;
+        bare.extend(parts.into_iter().flat_map(|part| part.bare));
+        bare.retain(|(at, _)| *at < depth);
+        let limits = self.limits(select)?;
+        let listed: Vec<(String, &str)> = targets
+            .iter()
+            .map(|target| (self.listed_target(target, depth == 0), target.name.as_str()))
+            .collect();
+        let sql = match on {
+            Some(on) => format!("{}{limits}", on.written(&listed, &sql)?),
+            None => {
+                let column = |(sql, called): &(String, &str)| format!("{sql} AS {}", name(called));
+                let listed: Vec<String> = listed.iter().map(column).collect();
+                let listed = match &listed[..] {
+                    [] if place.exists => "1".to_owned(),
+                    [] => return Err(hints::refuse("SELECT without columns").into()),
+                    listed => listed.join(", "),
+                };
+                let all = select.distinct_clause.is_empty();
+                let word = if all { "SELECT" } else { "SELECT DISTINCT" };
+                format!("{word} {listed}{sql}{limits}")
+            }
+        };
+        Ok(Query { sql, columns: targets.into_iter().map(output).collect(), bare })
+    }
+
+    /// Adds ORDER BY to a query.
+    fn ordered(
+        &mut self,
+        select: &SelectStmt,
+        targets: &[Target],
+        sql: &mut String,
+        parts: &mut Vec<Expr>,
+    ) -> Translated<()> {
         let distinct = !select.distinct_clause.is_empty();
         if distinct {
             targets.iter().try_for_each(|target| is_equated(&target.expr))?;
         }
         if !select.sort_clause.is_empty() {
-            let (order, sorted) = self.order(&select.sort_clause, &targets)?;
+            let (order, sorted) = self.order(&select.sort_clause, targets)?;
             if distinct {
-                sorted_by_targets(&sorted, &targets)?;
+                sorted_by_targets(&sorted, targets)?;
             }
             sql.push_str(&order);
             parts.extend(sorted);
         }
-        let locks = !select.locking_clause.is_empty();
-        let aggregate = targets.iter().any(|target| target.expr.aggregate);
-        let windowed = self.scopes.last().is_some_and(|scope| scope.windowed);
-        if locks && (aggregate || windowed) {
-            let what = if aggregate { "with aggregate functions" } else { "with window functions" };
-            return Err(locks_no_rows("UPDATE", what).into());
-        }
-        let depth = self.depth();
-        check_grouping(&parts, depth, !groups.is_empty() || select.having_clause.is_some())?;
-        bare.extend(parts.into_iter().flat_map(|part| part.bare));
-        bare.retain(|(at, _)| *at < depth);
-        sql.push_str(&self.limits(select)?);
-        let listed: Vec<String> =
-            targets.iter().map(|target| self.listed_target(target, depth == 0)).collect();
-        let listed =
-            if listed.is_empty() && place.exists { "1".to_owned() } else { listed.join(", ") };
-        if listed.is_empty() {
-            return Err(hints::refuse("SELECT without columns").into());
-        }
-        let word = if distinct { "SELECT DISTINCT" } else { "SELECT" };
-        let columns = targets.into_iter().map(output).collect();
-        Ok(Query { sql: format!("{word} {listed}{sql}"), columns, bare })
+        Ok(())
     }
 
     /// Translates the list of SELECT. Functions in it that make rows of arrays add these to FROM.
@@ -188,14 +208,13 @@ impl Translator<'_> {
         Ok(targets)
     }
 
-    /// Writes a column of the list of SELECT.
+    /// Writes a column of the list of SELECT, without its name.
     fn listed_target(&mut self, target: &Target, outermost: bool) -> String {
-        let sql = match target.expr.is() {
+        match target.expr.is() {
             // A client reads the name of a relation; other places compare OIDs.
             Some(Type::Regclass) if outermost => self.relation_name(&target.expr.sql),
             _ => target.expr.sql.clone(),
-        };
-        format!("{sql} AS {}", name(&target.name))
+        }
     }
 
     fn windows(&mut self, nodes: &[Node], parts: &mut Vec<Expr>) -> Translated<String> {
@@ -331,19 +350,23 @@ impl Translator<'_> {
             return Ok(None);
         }
         let names = strings(&reference.fields);
-        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
-        let columns = match names.last() {
-            None => scope.all(),
-            Some(table) => scope.all_of(self.split(table).1).ok_or_else(|| {
-                let message = format!("missing FROM-clause entry for table \"{table}\"");
-                Failure::new("42P01", message)
-            })?,
-        };
+        let mut around = self.scopes.iter().enumerate().rev();
+        let (depth, scope, columns) = match names.last() {
+            None => around.next().map(|(depth, scope)| (depth, scope, scope.all())),
+            Some(table) => {
+                let own = split(self.catalog, table).1;
+                around.find_map(|(depth, scope)| Some((depth, scope, scope.all_of(own)?)))
+            }
+        }
+        .ok_or_else(|| {
+            let table = names.last().map(String::as_str).unwrap_or_default();
+            let message = format!("missing FROM-clause entry for table \"{table}\"");
+            Failure::new("42P01", message).hint("name a table of FROM, or its alias")
+        })?;
         if columns.is_empty() {
             let message = "SELECT * with no tables specified is not valid";
             return Err(Failure::new(state::SYNTAX, message).into());
         }
-        let depth = self.depth();
         let made = columns.into_iter().map(|column| {
             let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
             expr.limit = column.limit;
@@ -398,9 +421,6 @@ fn refuse_parts(select: &SelectStmt) -> Result<(), Failure> {
     if select.into_clause.is_some() {
         return Err(hints::refuse("SELECT INTO"));
     }
-    if select.distinct_clause.iter().any(|node| node.node.is_some()) {
-        return Err(hints::refuse("DISTINCT ON"));
-    }
     if select.group_distinct {
         return Err(hints::refuse("GROUPING SETS"));
     }
@@ -447,19 +467,6 @@ pub(super) fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Fai
         }
     }
     Ok(())
-}
-
-fn sorted_by_targets(sorted: &[Expr], targets: &[Target]) -> Result<(), Failure> {
-    let number = |expr: &Expr| expr.sql.bytes().all(|byte| byte.is_ascii_digit());
-    let known =
-        |expr: &Expr| number(expr) || targets.iter().any(|target| target.expr.sql == expr.sql);
-    match sorted.iter().all(known) {
-        true => Ok(()),
-        false => Err(Failure::new(
-            "42P10",
-            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-        )),
-    }
 }
 
 /// Refuses columns beside aggregates that are not in GROUP BY.

@@ -8,8 +8,10 @@ use crate::sequences::Sequence;
 use crate::types::Type;
 
 use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::schema_names::new_name;
 use super::scope::Attribute;
 use super::sequence_calls::{definition, first_row, largest};
+use super::type_names::type_name;
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
@@ -19,7 +21,7 @@ impl Translator<'_> {
         if relation.relpersistence == "t" {
             return Err(hints::refuse("CREATE TEMP SEQUENCE").into());
         }
-        let called = self.new_name(relation)?;
+        let called = new_name(relation)?;
         if self.catalog.is_taken(&called) || self.catalog.key_sequence(&called).is_some() {
             if it.if_not_exists {
                 return Ok(NOTHING.to_owned());
@@ -125,7 +127,7 @@ impl Translator<'_> {
         let Some(NodeEnum::TypeName(named)) = arg.and_then(|arg| arg.node.as_ref()) else {
             return Err(hints::unknown().into());
         };
-        match self.type_name(named)?.0 {
+        match type_name(self.text, named)?.0 {
             is @ (Type::Int2 | Type::Int4 | Type::Int8) => Ok(is),
             _ => {
                 let message = "sequence type must be smallint, integer, or bigint";
@@ -211,7 +213,8 @@ impl Translator<'_> {
 /// Checks the options (`init_params` of the server).
 fn check(it: &Sequence, restart: Option<i64>) -> Result<(), Failure> {
     let Sequence { start, minimum, maximum, .. } = it;
-    let wrong = |message: String| Err(Failure::new("22023", message));
+    let hint = "give it MINVALUE, MAXVALUE and START that fit";
+    let wrong = |message: String| Err(Failure::new("22023", message).hint(hint));
     if it.increment == 0 {
         return wrong("INCREMENT must not be zero".to_owned());
     }

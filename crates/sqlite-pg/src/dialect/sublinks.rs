@@ -1,4 +1,4 @@
-//! Translates queries within expressions.
+//! Translates queries within expressions, and comparisons of rows.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
@@ -8,7 +8,10 @@ use refrain_grammar::protobuf::{
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
+use super::nodes::row;
+use super::operators::{COMPARES, is_equated};
 use super::select::{ExpectedColumns, Query, settled, value_of};
+use super::sequence_calls::takes_numbers;
 use super::value::{Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
@@ -64,8 +67,8 @@ impl Translator<'_> {
 
     fn within_query(&mut self, link: &SubLink, select: &SelectStmt, not: bool) -> Translated<Expr> {
         let test = link.testexpr.as_deref().ok_or_else(hints::unknown)?;
-        if matches!(test.node, Some(NodeEnum::RowExpr(_))) {
-            return Err(hints::refuse("row").into());
+        if row(test).is_some() {
+            return self.row_within_query(link, select, not);
         }
         let left = self.expr(test)?;
         let query =
@@ -90,6 +93,142 @@ impl Translator<'_> {
             Expr::made(format!("({} {word} ({}))", left.sql, query.sql), Type::Bool, &[&left]);
         made.bare.extend(query.bare);
         Ok(made)
+    }
+
+    /// Translates the parts of a row.
+    fn row_parts(&mut self, node: &Node) -> Translated<Vec<Expr>> {
+        let parts = row(node).ok_or_else(|| hints::refuse("row"))?;
+        if parts.is_empty() {
+            return Err(hints::refuse("row").into());
+        }
+        parts.iter().map(|part| self.expr(part)).collect()
+    }
+
+    /// Translates a comparison of two rows (`make_row_comparison_op` of the server).
+    pub(super) fn compared_rows(
+        &mut self,
+        operator: &str,
+        left: &Node,
+        right: &Node,
+    ) -> Translated<Expr> {
+        if !COMPARES.contains(&operator) {
+            return Err(hints::refuse("row").into());
+        }
+        let (left, right) = (self.row_parts(left)?, self.row_parts(right)?);
+        same_length(left.len(), right.len())?;
+        let made = self.compared_parts(operator, &left, &right)?;
+        // A part is written several times.
+        match takes_numbers(&made.sql) || made.sql.contains("refrain_random") {
+            true => Err(hints::refuse("row").into()),
+            false => Ok(made),
+        }
+    }
+
+    fn compared_parts(
+        &mut self,
+        operator: &str,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Result<Expr, Failure> {
+        let mut all = Vec::new();
+        let mut pairs = left.iter().zip(right).rev();
+        let (last_left, last_right) = pairs.next().ok_or_else(|| hints::refuse("row"))?;
+        let last = self.compare(operator, last_left.clone(), last_right.clone())?;
+        let mut sql = last.sql.clone();
+        all.push(last);
+        for (left, right) in pairs {
+            let mut one = |operator: &str| self.compare(operator, left.clone(), right.clone());
+            sql = match operator {
+                "=" | "<>" => {
+                    let first = one(operator)?;
+                    let word = if operator == "=" { "AND" } else { "OR" };
+                    let sql = format!("({} {word} {sql})", first.sql);
+                    all.push(first);
+                    sql
+                }
+                _ => {
+                    // The first of the three lets SQLite use an index.
+                    let strict = operator.trim_end_matches('=');
+                    let (weak, strict) = (one(&format!("{strict}="))?, one(strict)?);
+                    let equal = one("=")?;
+                    let sql =
+                        format!("({} AND ({} OR {} AND {sql}))", weak.sql, strict.sql, equal.sql);
+                    all.extend([weak, strict, equal]);
+                    sql
+                }
+            };
+        }
+        Ok(Expr::made(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
+    }
+
+    /// Translates IN with a list of rows.
+    pub(super) fn row_within(
+        &mut self,
+        left: &Node,
+        items: &[Node],
+        not: bool,
+    ) -> Translated<Expr> {
+        let left = self.row_parts(left)?;
+        let mut all = Vec::new();
+        for item in items {
+            let right = self.row_parts(item)?;
+            same_length(left.len(), right.len())?;
+            all.push(self.compared_parts("=", &left, &right)?);
+        }
+        let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
+        let (not, parts) = (if not { "NOT " } else { "" }, parts.join(" OR "));
+        Ok(Expr::made(format!("({not}({parts}))"), Type::Bool, &all.iter().collect::<Vec<_>>()))
+    }
+
+    /// Translates IN of a row with a query.
+    pub(super) fn row_within_query(
+        &mut self,
+        link: &SubLink,
+        select: &SelectStmt,
+        not: bool,
+    ) -> Translated<Expr> {
+        let test = link.testexpr.as_deref().ok_or_else(hints::unknown)?;
+        let left = self.row_parts(test)?;
+        let query =
+            self.query(select, ExpectedColumns { open: true, ..ExpectedColumns::default() })?;
+        let columns = query.columns.len();
+        if columns != left.len() {
+            let word = if columns < left.len() { "few" } else { "many" };
+            return Err(
+                Failure::new(state::SYNTAX, format!("subquery has too {word} columns")).into()
+            );
+        }
+        let (mut made, mut types) = (Vec::new(), Vec::new());
+        for (left, column) in left.into_iter().zip(&query.columns) {
+            let right = Expr::of("", column.is.map_or(ExprKind::Null, ExprKind::Typed));
+            let (left, right, is) = self.together(left, right, "=")?;
+            // SQLite compares what the query gives.
+            if is_equated(&left).is_err() || !right.sql.is_empty() && right.sql != "NULL" {
+                return Err(hints::refuse("IN (query) of another type").into());
+            }
+            made.push(left);
+            types.push(Some(is));
+        }
+        let query = match query.columns.iter().all(|column| column.is.is_some()) {
+            true => query,
+            false => {
+                self.query(select, ExpectedColumns { types: &types, ..ExpectedColumns::default() })?
+            }
+        };
+        let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
+        let word = if not { "NOT IN" } else { "IN" };
+        let sql = format!("(({}) {word} ({}))", parts.join(", "), query.sql);
+        let mut made = Expr::made(sql, Type::Bool, &made.iter().collect::<Vec<_>>());
+        made.bare.extend(query.bare);
+        Ok(made)
+    }
+}
+
+/// Returns 42601 for rows of different lengths.
+fn same_length(left: usize, right: usize) -> Result<(), Failure> {
+    match left == right {
+        true => Ok(()),
+        false => Err(Failure::new(state::SYNTAX, "unequal number of entries in row expressions")),
     }
 }
 

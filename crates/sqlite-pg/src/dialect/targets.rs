@@ -15,6 +15,15 @@ pub(super) struct Target {
     pub(super) expr: Expr,
 }
 
+/// A value of an ORDER BY.
+pub(super) struct Sorted {
+    pub(super) value: Expr,
+    /// The column of the result that it is, by its place.
+    pub(super) target: Option<usize>,
+    /// SQLite's words behind it.
+    pub(super) tail: String,
+}
+
 /// Returns the column of the result to which ORDER BY refers by a number or a name.
 pub(super) fn sorted_target(node: &Node, targets: &[Target]) -> Result<Option<usize>, Failure> {
     match &node.node {
@@ -42,5 +51,19 @@ pub(super) fn sorted_target(node: &Node, targets: &[Target]) -> Result<Option<us
             Ok(first.map(|(place, _)| place))
         }
         _ => Ok(None),
+    }
+}
+
+/// Checks that DISTINCT has a column for each value of ORDER BY.
+pub(super) fn sorted_by_targets(sorted: &[Expr], targets: &[Target]) -> Result<(), Failure> {
+    let number = |expr: &Expr| expr.sql.bytes().all(|byte| byte.is_ascii_digit());
+    let known =
+        |expr: &Expr| number(expr) || targets.iter().any(|target| target.expr.sql == expr.sql);
+    match sorted.iter().all(known) {
+        true => Ok(()),
+        false => Err(Failure::new(
+            "42P10",
+            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+        )),
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 pub(super) struct Fixed;
 
 impl Catalog for Fixed {
-    fn table(&self, _: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
+    fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
         let column = |name: &str, is, key, given| Attribute {
             name: name.to_owned(),
             is,
@@ -22,6 +22,7 @@ impl Catalog for Fixed {
         };
         let text = |name| column(name, Type::Text, 0, GivenBy::Statement);
         match table {
+            _ if schema == Some("temp") => None,
             "t" => Some(vec![column("a", Type::Int4, 1, GivenBy::Key), text("b")]),
             "u" => Some(vec![column("id", Type::Int8, 1, GivenBy::Next), text("b")]),
             "x" => Some(vec![column("a", Type::Int4, 0, GivenBy::Statement)]),
@@ -30,8 +31,12 @@ impl Catalog for Fixed {
     }
 
     fn definition(&self, table: &str) -> Option<String> {
-        (table == "t")
-            .then(|| "CREATE TABLE \"t\" (\"a\" INTEGER PRIMARY KEY, \"b\" TEXT)".to_owned())
+        match table {
+            "t" => Some("CREATE TABLE \"t\" (\"a\" INTEGER PRIMARY KEY, \"b\" TEXT)".to_owned()),
+            // No change has a place in it.
+            "x" => Some("CREATE TABLE \"x\"".to_owned()),
+            _ => None,
+        }
     }
 
     fn computed(&self, sql: &str) -> Result<String, Failure> {

@@ -125,6 +125,11 @@ impl Expr {
         }
     }
 
+    /// True if it is an array.
+    pub(super) fn is_array(&self) -> bool {
+        self.is().is_some_and(|is| is.element().is_some())
+    }
+
     /// Returns the name of its type, for a message.
     pub(super) fn type_name(&self) -> &'static str {
         self.is().map_or("unknown", Type::name)

@@ -1,7 +1,7 @@
 //! Windows and orders: OVER, ORDER BY, and functions that need OVER.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::{Node, SortByDir, SortByNulls, WindowDef};
+use refrain_grammar::protobuf::{Node, SelectStmt, SortByDir, SortByNulls, WindowDef};
 
 use crate::failure::Failure;
 use crate::types::Type;
@@ -9,8 +9,9 @@ use crate::types::Type::{Float8, Int4, Int8, Text};
 
 use super::catalog_functions::FunctionRow;
 use super::coerce::Wanted;
+use super::distinct::{DistinctOn, begins_with};
 use super::operators::is_equated;
-use super::targets::{Target, sorted_target};
+use super::targets::{Sorted, Target, sorted_target};
 use super::value::{Expr, ExprKind, name};
 use super::{Translated, Translator, hints};
 
@@ -181,6 +182,56 @@ impl Translator<'_> {
         targets: &[Target],
     ) -> Translated<(String, Vec<Expr>)> {
         let (mut words, mut parts) = (Vec::new(), Vec::new());
+        for Sorted { mut value, target, tail } in self.sorted(nodes, targets)? {
+            if let Some(place) = target {
+                value.sql = (place + 1).to_string();
+            }
+            words.push(format!("{}{tail}", value.sql));
+            parts.push(value);
+        }
+        Ok((format!(" ORDER BY {}", words.join(", ")), parts))
+    }
+
+    /// Translates DISTINCT ON with the ORDER BY of the query; none if there is none.
+    pub(super) fn distinct_on(
+        &mut self,
+        select: &SelectStmt,
+        targets: &[Target],
+    ) -> Translated<Option<DistinctOn>> {
+        let nodes: Vec<&Node> =
+            select.distinct_clause.iter().filter(|node| node.node.is_some()).collect();
+        if nodes.is_empty() {
+            return Ok(None);
+        }
+        if targets.is_empty() {
+            return Err(hints::refuse("SELECT without columns").into());
+        }
+        let mut by: Vec<Expr> = Vec::new();
+        for node in nodes {
+            let value = match sorted_target(node, targets)? {
+                Some(place) => targets[place].expr.clone(),
+                None => {
+                    let value = self.expr(node)?;
+                    self.settle(value)?
+                }
+            };
+            is_equated(&value)?;
+            by.push(value);
+        }
+        let mut order: Vec<Sorted> = Vec::new();
+        for sorted in self.sorted(&select.sort_clause, targets)? {
+            // A value that the order has already orders nothing more.
+            if !order.iter().any(|known| known.value.sql == sorted.value.sql) {
+                order.push(sorted);
+            }
+        }
+        begins_with(&by, &order)?;
+        Ok(Some(DistinctOn { by, order }))
+    }
+
+    /// Translates the values of an ORDER BY.
+    pub(super) fn sorted(&mut self, nodes: &[Node], targets: &[Target]) -> Translated<Vec<Sorted>> {
+        let mut all = Vec::new();
         for node in nodes {
             let Some(NodeEnum::SortBy(by)) = &node.node else {
                 return Err(hints::unknown().into());
@@ -189,34 +240,15 @@ impl Translator<'_> {
                 return Err(hints::refuse("ORDER BY … USING").into());
             }
             let inner = by.node.as_deref().ok_or_else(hints::unknown)?;
-            let value = match sorted_target(inner, targets)? {
-                Some(place) => {
-                    let target = &targets[place];
-                    let mut value = target.expr.clone();
-                    value.sql = (place + 1).to_string();
-                    value
-                }
+            let target = sorted_target(inner, targets)?;
+            let value = match target {
+                Some(place) => targets[place].expr.clone(),
                 None => {
                     let value = self.expr(inner)?;
                     self.settle(value)?
                 }
             };
-            if matches!(value.is(), Some(Type::Json)) {
-                let message = "could not identify an ordering operator for type json";
-                return Err(Failure::new("42883", message).into());
-            }
-            if value.is().is_some_and(|is| is.element().is_some()) {
-                return Err(hints::refuse("order of arrays").into());
-            }
-            if matches!(value.is(), Some(Type::Jsonb | Type::Numeric))
-                && !matches!(value.kind, ExprKind::Number(_))
-                && !value.whole
-            {
-                return Err(hints::refuse("numeric").into());
-            }
-            if value.is() == Some(Type::Interval) {
-                return Err(hints::refuse("interval").into());
-            }
+            is_ordered(&value)?;
             let down = by.sortby_dir() == SortByDir::SortbyDesc;
             let first = match by.sortby_nulls() {
                 SortByNulls::SortbyNullsFirst => true,
@@ -229,9 +261,27 @@ impl Translator<'_> {
                 (_, _, true) => " NULLS FIRST",
                 (_, _, false) => " NULLS LAST",
             };
-            words.push(format!("{}{}{nulls}", value.sql, if down { " DESC" } else { "" }));
-            parts.push(value);
+            let tail = format!("{}{nulls}", if down { " DESC" } else { "" });
+            all.push(Sorted { value, target, tail });
         }
-        Ok((format!(" ORDER BY {}", words.join(", ")), parts))
+        Ok(all)
+    }
+}
+
+/// Checks that SQLite orders values as PostgreSQL does.
+fn is_ordered(value: &Expr) -> Result<(), Failure> {
+    match value.is() {
+        Some(Type::Json) => {
+            let message = "could not identify an ordering operator for type json";
+            Err(Failure::new("42883", message))
+        }
+        Some(is) if is.element().is_some() => Err(hints::refuse("order of arrays")),
+        Some(Type::Jsonb | Type::Numeric)
+            if !matches!(value.kind, ExprKind::Number(_)) && !value.whole =>
+        {
+            Err(hints::refuse("numeric"))
+        }
+        Some(Type::Interval) => Err(hints::refuse("interval")),
+        _ => Ok(()),
     }
 }

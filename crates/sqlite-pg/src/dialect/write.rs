@@ -11,6 +11,7 @@ use crate::types::Type;
 
 use super::assignments::missing;
 use super::conflict::once;
+use super::schema_names::split;
 use super::scope::{Attribute, Scope};
 use super::select::{ExpectedColumns, Output};
 use super::sequence_calls::takes_numbers;
@@ -35,7 +36,7 @@ impl Translator<'_> {
         let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
         let table = relation.relname.clone();
         Ok(TargetTable {
-            alias: alias.unwrap_or_else(|| self.split(&table).1.to_owned()),
+            alias: alias.unwrap_or_else(|| split(self.catalog, &table).1.to_owned()),
             table,
             written,
             attributes,
@@ -253,7 +254,7 @@ impl Translator<'_> {
         if let Some(bound) = self.bound_literal(node, to) {
             return Ok(bound);
         }
-        let value = self.expr(node)?;
+        let value = self.value_for(node, to.is)?;
         let stored = self.stored(value, to, table);
         stored.map_err(|failure| NotTranslated::from(failure).at(self.text, location(node)))
     }

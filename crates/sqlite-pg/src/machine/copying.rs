@@ -5,7 +5,7 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::attributes::Attributes;
-use crate::copy::{Copy, CopyIn, CopyTarget, Fields, Style};
+use crate::copy::{CopiedTable, Copy, CopyIn, CopyTarget, Fields, Style};
 use crate::decode;
 use crate::dialect::{Attribute, Catalog, missing};
 use crate::encode::Format;
@@ -31,10 +31,11 @@ impl Machine {
                 self.with(|machine, connection| machine.copy_out(connection, &query, style, out))
             }
             Copy::OutOf { table, columns, style } => self.with(|machine, connection| {
-                let columns = copied(connection, &table, &columns)
+                let columns = is_table(connection, &table)
+                    .and_then(|()| copied(connection, &table, &columns))
                     .map_err(|failure| machine.not_compiled(connection, failure))?;
                 let names: Vec<_> = columns.iter().map(|column| quoted(&column.name)).collect();
-                let query = format!("SELECT {} FROM {}", names.join(", "), quoted(&table));
+                let query = format!("SELECT {} FROM {}", names.join(", "), table.sql());
                 machine.copy_out(connection, &query, style, out)
             }),
             Copy::In { table, columns, style } => self.with(|machine, connection| {
@@ -65,9 +66,9 @@ impl Machine {
             return Err(syntax().into());
         }
         if !statement.readonly() {
-            return Err(
-                Failure::unsupported("COPY of a statement that writes is not supported").into()
-            );
+            return Err(Failure::unsupported("COPY of a statement that writes is not supported")
+                .hint("write the statement alone, with RETURNING")
+                .into());
         }
         translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
         self.open(connection, false, false)?;
@@ -154,18 +155,36 @@ fn insert_row(
     Ok(())
 }
 
-/// Returns the columns of a table.
-fn columns_of(connection: &Connection, table: &str) -> Result<Vec<Attribute>, Failure> {
+/// Refuses to copy from a view.
+fn is_table(connection: &Connection, table: &CopiedTable) -> Result<(), Failure> {
     let attributes = Attributes::of(connection);
-    let known = attributes.table(None, table);
+    let there = |schema: &str| attributes.table(Some(schema), &table.name).is_some();
+    let temporary = table.schema != Some("main") && there("temp");
+    if temporary || attributes.definition(&table.name).is_some() || !there("main") {
+        return Ok(());
+    }
+    let message = format!("cannot copy from view \"{}\"", table.name);
+    Err(Failure::new("42809", message).hint("Try the COPY (SELECT ...) TO variant."))
+}
+
+/// Returns the columns of a table.
+fn columns_of(connection: &Connection, table: &CopiedTable) -> Result<Vec<Attribute>, Failure> {
+    let attributes = Attributes::of(connection);
+    let known = attributes.table(table.schema, &table.name);
     attributes.check()?;
-    known.ok_or_else(|| Failure::new("42P01", format!("relation \"{table}\" does not exist")))
+    known.ok_or_else(|| match table.name.split_once('.') {
+        Some((schema, _)) if !attributes.schemas().iter().any(|known| known == schema) => {
+            Failure::new("3F000", format!("schema \"{schema}\" does not exist"))
+                .hint("CREATE SCHEMA makes a schema")
+        }
+        _ => Failure::new("42P01", format!("relation \"{}\" does not exist", table.name)),
+    })
 }
 
 /// Returns the columns to copy: the named ones, else all that are not generated.
 fn copied(
     connection: &Connection,
-    table: &str,
+    table: &CopiedTable,
     columns: &[String],
 ) -> Result<Vec<Attribute>, Failure> {
     let known = columns_of(connection, table)?;
@@ -174,7 +193,7 @@ fn copied(
     }
     let find = |name: &String| {
         let found = known.iter().find(|known| known.name.eq_ignore_ascii_case(name));
-        let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+        let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
         let found = found.ok_or_else(|| Failure::new("42703", message))?;
         if found.computed {
             let message = format!("column \"{name}\" is a generated column");
@@ -197,20 +216,24 @@ fn copied(
 }
 
 /// Returns the INSERT for a table.
-fn insert(connection: &Connection, table: &str, columns: &[String]) -> Result<CopyTarget, Failure> {
+fn insert(
+    connection: &Connection,
+    table: &CopiedTable,
+    columns: &[String],
+) -> Result<CopyTarget, Failure> {
     let into = copied(connection, table, columns)?;
     let known = columns_of(connection, table)?;
     let is_given = |key: &&Attribute| into.iter().any(|given| given.name == key.name);
     let mut keys = known.iter().filter(|attribute| attribute.given == GivenBy::Key);
     if let Some(key) = keys.find(|key| !is_given(key)) {
-        return Err(missing(table, &key.name));
+        return Err(missing(&table.name, &key.name));
     }
     let types = into.iter().map(|attribute| attribute.is).collect();
     let names: Vec<_> = into.iter().map(|attribute| quoted(&attribute.name)).collect();
     let places =
-        into.iter().enumerate().map(|(index, attribute)| attribute.place(index + 1, table));
+        into.iter().enumerate().map(|(index, attribute)| attribute.place(index + 1, &table.name));
     let places: Vec<_> = places.collect();
-    let (table, list, places) = (quoted(table), names.join(", "), places.join(", "));
+    let (table, list, places) = (table.sql(), names.join(", "), places.join(", "));
     let insert = format!("INSERT INTO {table} ({list}) VALUES ({places})");
     Ok(CopyTarget { insert, types, names: into.into_iter().map(|column| column.name).collect() })
 }

@@ -164,6 +164,94 @@ fn a_temporary_table_hides_no_change_of_a_permanent_one() {
     assert_eq!(other.query("INSERT INTO s (a) VALUES (1) RETURNING n")[1], "row 1");
 }
 
+/// SQLite looks for a plain name among temporary objects first.
+#[test]
+fn the_schema_public_has_no_temporary_tables() {
+    let place = Place::new();
+    let mut client = client(&place);
+    checked(
+        &mut client,
+        &[
+            ("CREATE TABLE s (a INT)", "CREATE TABLE"),
+            ("INSERT INTO s VALUES (1), (2)", "INSERT 0 2"),
+            ("CREATE TEMP TABLE s (id SERIAL PRIMARY KEY, b TEXT)", "CREATE TABLE"),
+            ("INSERT INTO s (b) VALUES ('x')", "INSERT 0 1"),
+            ("UPDATE public.s SET a = a + 1", "UPDATE 2"),
+            ("INSERT INTO public.s (a) SELECT s.a * 10 FROM public.s", "INSERT 0 2"),
+            ("DELETE FROM public.s WHERE public.s.a = 3", "DELETE 1"),
+            ("CREATE INDEX s_a ON public.s (a)", "CREATE INDEX"),
+            ("ALTER TABLE public.s ADD UNIQUE (a)", "ALTER TABLE"),
+            ("INSERT INTO public.s VALUES (2)", "error 23505"),
+            ("CREATE VIEW v AS SELECT a FROM public.s", "CREATE VIEW"),
+        ],
+    );
+    let rows = |client: &mut Client, text: &str| {
+        let all = client.query(text);
+        all.into_iter().filter(|answer| answer.starts_with("row ")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows(&mut client, "SELECT * FROM public.s ORDER BY 1"),
+        ["row 2", "row 20", "row 30"]
+    );
+    assert_eq!(rows(&mut client, "SELECT id, b FROM s"), ["row 1|x"]);
+    assert_eq!(rows(&mut client, "SELECT count(*) FROM v, pg_temp.s"), ["row 3"]);
+    let copied = client.query("COPY public.s TO STDOUT");
+    assert!(copied.iter().any(|answer| answer.contains("20")), "{copied:?}");
+    checked(
+        &mut client,
+        &[
+            ("COPY nosuch.s TO STDOUT", "error 3F000"),
+            ("DROP VIEW v", "DROP VIEW"),
+            ("TRUNCATE public.s", "TRUNCATE TABLE"),
+            ("DROP TABLE public.s", "DROP TABLE"),
+        ],
+    );
+    assert_eq!(rows(&mut client, "SELECT b FROM s"), ["row x"]);
+}
+
+/// A trigger of the session's own would run as well, and so would a view of its own break.
+#[test]
+fn temporary_triggers_and_views_are_seen_by_changes() {
+    let place = Place::new();
+    let mut client = client(&place);
+    checked(
+        &mut client,
+        &[
+            ("CREATE TEMP TRIGGER x AFTER UPDATE ON t BEGIN DELETE FROM u; END", "CREATE TRIGGER"),
+            ("ALTER TABLE t ALTER a SET DEFAULT 5", "error 0A000"),
+            ("ALTER TABLE t ALTER a TYPE TEXT", "error 0A000"),
+            ("CREATE TEMP VIEW w AS SELECT c FROM u", "CREATE VIEW"),
+            ("DROP TABLE u", "error 2BP01"),
+            ("DROP TABLE u CASCADE", "DROP TABLE"),
+            ("SELECT * FROM w", "error 42P01"),
+        ],
+    );
+    let mut other = place.client();
+    checked(&mut other, &[("ALTER TABLE t ALTER a SET DEFAULT 5", "ALTER TABLE")]);
+}
+
+/// Rows that are older than a column have no value of it, and are written anew before its default
+/// changes; others are not.
+#[test]
+fn a_new_default_writes_only_rows_without_a_value() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TRIGGER x AFTER UPDATE ON t BEGIN DELETE FROM u; END");
+    client.query("CREATE TABLE n (a INT, b INT NOT NULL)");
+    client.query("CREATE TRIGGER y AFTER UPDATE ON n BEGIN DELETE FROM u; END");
+    checked(
+        &mut client,
+        &[
+            // Refused where the rows must be written: the trigger would run.
+            ("ALTER TABLE t ALTER b SET DEFAULT 'y'", "error 0A000"),
+            ("ALTER TABLE n ALTER a SET DEFAULT 5", "ALTER TABLE"),
+            ("ALTER TABLE n ALTER b SET DEFAULT 6", "ALTER TABLE"),
+            ("ALTER TABLE n ADD c INT DEFAULT 7 NOT NULL", "ALTER TABLE"),
+            ("ALTER TABLE n ALTER c SET DEFAULT 8", "error 0A000"),
+        ],
+    );
+}
+
 #[test]
 fn several_tables_are_emptied_or_dropped_at_once() {
     let place = Place::new();

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::command::Tally;
+use crate::dialect;
 use crate::dist;
 use crate::encrypted;
 use crate::instructions;
@@ -118,6 +119,7 @@ pub(super) const PARTS: &[Part] = &[
     driving_many("drivers-mariadb", || libraries::with_mysql(Flavour::MariaDb)),
     driving_many("drivers-mysql-8", || libraries::with_mysql(Flavour::MySql)),
     driving_many("drivers-tls-modes", || encrypted::run(None)),
+    Part::new("dialect", Waiting, Servers, dialect::forms).needs(PROGRAMS).after(SERVERS),
     Part::new("packages", Waiting, Servers, dist::check).needs(PROGRAMS).after(LIBRARIES),
     driving("tools", libraries::tools),
     driving("drivers-sqlite", libraries::with_sqlite),

@@ -117,7 +117,19 @@ pub(super) const RELATIONS: &[Relation] = &[
          'pg_proc'), (2604, 'pg_attrdef'), (2606, 'pg_constraint'), (2609, 'pg_description'), \
          (2610, 'pg_index'), (2615, 'pg_namespace'), (2618, 'pg_rewrite'), (2620, 'pg_trigger'), \
          (1260, 'pg_authid'), (1262, 'pg_database'), (1213, 'pg_tablespace'), (3079, \
-         'pg_extension'), (3456, 'pg_collation'), (3501, 'pg_enum'))",
+         'pg_extension'), (3456, 'pg_collation'), (3501, 'pg_enum'), (826, 'pg_default_acl'), \
+         (1214, 'pg_shdepend'), (1261, 'pg_auth_members'), (1417, 'pg_foreign_server'), (1418, \
+         'pg_user_mapping'), (2224, 'pg_sequence'), (2328, 'pg_foreign_data_wrapper'), (2396, \
+         'pg_shdescription'), (2600, 'pg_aggregate'), (2601, 'pg_am'), (2602, 'pg_amop'), (2603, \
+         'pg_amproc'), (2605, 'pg_cast'), (2607, 'pg_conversion'), (2608, 'pg_depend'), (2611, \
+         'pg_inherits'), (2612, 'pg_language'), (2613, 'pg_largeobject'), (2616, 'pg_opclass'), \
+         (2617, 'pg_operator'), (2619, 'pg_statistic'), (2753, 'pg_opfamily'), (2964, \
+         'pg_db_role_setting'), (3118, 'pg_foreign_table'), (3256, 'pg_policy'), (3350, \
+         'pg_partitioned_table'), (3381, 'pg_statistic_ext'), (3394, 'pg_init_privs'), (3466, \
+         'pg_event_trigger'), (3541, 'pg_range'), (3576, 'pg_transform'), (3596, 'pg_seclabel'), \
+         (3600, 'pg_ts_dict'), (3601, 'pg_ts_parser'), (3602, 'pg_ts_config'), (3764, \
+         'pg_ts_template'), (6100, 'pg_subscription'), (6104, 'pg_publication'), (6106, \
+         'pg_publication_rel'))",
     ),
     (
         "refrain_type",

@@ -60,7 +60,8 @@ pub(super) const RELATIONS: &[Relation] = &[
          refrain_identifier(o.name || '_' || c.attname || '_seq') || \
          '''::regclass)', \
          refrain_default(c.adbin, c.atttypid)), iif(c.attnotnull, 'NO', 'YES'), \
-         format_type(c.atttypid, -1), iif(c.atttypid IN (1083, 1114, 1184), NULL, \
+         iif(format_type(c.atttypid, NULL) LIKE '%[]', 'ARRAY', format_type(c.atttypid, NULL)), \
+         iif(c.atttypid IN (1083, 1114, 1184), NULL, \
          refrain_limit(c.declared)), CASE WHEN c.atttypid IN (25, \
          1042, 1043) THEN coalesce(refrain_limit(c.declared) * 4, 1073741824) END, CASE \
          c.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 \

@@ -37,14 +37,15 @@ pub(super) const RELATIONS: &[Relation] = &[
          bool, attidentity char, attgenerated char, attisdropped bool, attislocal bool, \
          attinhcount int4, attcollation oid, attacl _aclitem, attoptions _text, attfdwoptions \
          _text",
-        "SELECT c.attrelid, c.attname, c.atttypid, -1, t.typlen, c.attnum, 0, -1, \
+        "SELECT c.attrelid, c.attname, c.atttypid, -1, t.typlen, c.attnum, \
+         format_type(c.atttypid, -1) LIKE '%[]', -1, \
          coalesce(refrain_limit(c.declared) + iif(c.atttypid IN (1083, 1114, 1184), 0, 4), -1), \
          t.typbyval, t.typalign, t.typstorage, '', \
          c.attnotnull, c.adbin IS NOT NULL OR coalesce(c.given = 'n', 0), 0, CASE WHEN c.given IN \
          ('a', 'd') THEN c.given ELSE '' END, iif(c.hidden > 1, 's', ''), 0, 1, 0, \
          t.typcollation, NULL, NULL, NULL FROM refrain_column c JOIN refrain_type t ON t.oid = \
          c.atttypid UNION ALL SELECT i.oid, iif(k.value, c.attname, 'expr'), \
-         coalesce(c.atttypid, 25), 0, -1, k.key + 1, 0, -1, -1, 0, 'i', 'x', '', 0, 0, 0, '', '', \
+         coalesce(c.atttypid, 25), -1, -1, k.key + 1, 0, -1, -1, 0, 'i', 'x', '', 0, 0, 0, '', '', \
          0, 1, 0, 0, NULL, NULL, NULL FROM refrain_index i, json_each(i.indkey) k LEFT JOIN \
          refrain_column c ON c.attrelid = i.table_oid AND c.attnum = k.value",
     ),
