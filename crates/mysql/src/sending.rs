@@ -67,12 +67,10 @@ pub(crate) fn send(
     }
     let server = match linked {
         Some(server) => server,
-        None => {
-            let server = step.lend(conn)?;
-            train::renew_for(step, (conn, server));
-            server
-        }
+        None => step.lend(conn)?,
     };
+    // A client that has waited for the server has it by now.
+    train::renew_for(step, (conn, server));
     let Linked { client, server: s, .. } = step.linked(conn, server);
     if s.session.commands.are_many() {
         client.await_replies();
