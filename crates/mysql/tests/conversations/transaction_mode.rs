@@ -329,6 +329,7 @@ fn a_server_that_has_run_a_routine_is_as_new_for_another_client() {
     talk(ONE, |world| {
         let [first, second] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
         let is_renewed = |world: &mut World| world.log().contains(&"RESET".to_owned());
+        world.log();
         for text in ["call", "f_set(5)"] {
             world.query(first, text);
             assert_eq!(world.query(first, "ok"), "ok");
@@ -338,6 +339,11 @@ fn a_server_that_has_run_a_routine_is_as_new_for_another_client() {
             assert_eq!(world.query(first, "ok"), "ok");
             assert!(!is_renewed(world), "{text}: nothing has been called since");
         }
+        assert_eq!(world.query(first, "begin call"), "ok more, ok");
+        world.send(second, &written(command::QUERY, b"ok"));
+        assert_eq!(world.query(first, "commit"), "ok");
+        assert_eq!(world.heard(second), "ok");
+        assert!(is_renewed(world), "the client has waited for it");
         assert_eq!(world.query(first, "count(*)"), "ok");
         assert_eq!(world.query(second, "ok"), "ok");
         assert!(!is_renewed(world), "it is the server's own function");
