@@ -207,6 +207,9 @@ pub struct ServerSession {
     pub(crate) settings: Arc<Settings>,
     /// Whether the session has to be made as new before the next client.
     pub(crate) is_dirty: bool,
+    /// The client that has called a routine, which may have left what no server reports. Another
+    /// client gets the session as new.
+    pub(crate) caller: Option<ClientSerial>,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
     /// The things that clients have left for later questions.

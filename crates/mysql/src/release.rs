@@ -2,14 +2,11 @@
 //! left something behind.
 
 use refrain_config::PoolMode;
-use refrain_mysql_wire::command;
 use refrain_pool::client::Client;
 use refrain_pool::protocol::Fitness;
 use refrain_pool::{Conn, Step};
 
-use crate::commands::{self, Purpose};
-use crate::insert_id::Kept;
-use crate::parts::{Leftover, My, Reading, Transaction, Untold};
+use crate::parts::{My, Reading, Transaction, Untold};
 use crate::settings::edit;
 use crate::train;
 use crate::variant::Variant;
@@ -39,6 +36,7 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     let untold = std::mem::take(&mut session.untold);
     session.is_dirty = is_session
         || owes
+        || session.caller.is_some()
         || left.session.keeps()
         || session.slots.pending.is_some()
         || untold != Untold::Nothing;
@@ -58,18 +56,6 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     if is_clean && !std::mem::take(&mut session.is_dirty) {
         return Fitness::Fit;
     }
-    session.is_dirty = false;
-    let out = step.ports.out(conn);
-    commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
-    session.settings = std::sync::Arc::new(session.settings.reset());
-    // MariaDB keeps the schema and forgets its character set, until it is named again.
-    if session.base.is_mariadb() && session.settings.schema.is_some() {
-        edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
-    }
-    session.slots.clear();
-    session.untold = Untold::Nothing;
-    session.leftover = Leftover::Nothing;
-    session.insert_id = Kept::default();
-    train::track(session, out);
+    train::renew(session, step.ports.out(conn));
     Fitness::Busy
 }

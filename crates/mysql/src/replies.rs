@@ -189,6 +189,7 @@ fn answered(
                 learn::learn_reset(&mut c.session, &server.session.base);
                 server.session.settings = server.session.settings.reset().into();
                 server.session.slots.clear();
+                server.session.caller = None;
                 server.session.leftover = Leftover::Nothing;
                 server.session.insert_id = Kept::default();
             }

@@ -15,7 +15,7 @@ use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Facts, Memory, Verb};
+use crate::text::{Calls, Facts, Memory, Verb};
 use crate::{answers, settings, settle, train};
 
 /// The serial of no server: none has what the client was told last.
@@ -69,6 +69,8 @@ pub(crate) fn send(
         Some(server) => server,
         None => step.lend(conn)?,
     };
+    // A client that has waited for the server has it by now.
+    train::renew_for(step, (conn, server));
     let Linked { client, server: s, .. } = step.linked(conn, server);
     if s.session.commands.are_many() {
         client.await_replies();
@@ -116,6 +118,9 @@ pub(crate) fn send(
         Some(command) => s.session.commands.push(command),
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
+    }
+    if facts.calls == Calls::Any && commands::is_statement(packet.command) {
+        s.session.caller = Some(client.serial());
     }
     note_run((client, s), packet.command, facts.asks);
     note_effects(step, (conn, server), packet, facts);

@@ -146,6 +146,8 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         is_behind_insert: false,
         behind: Behind::default(),
         name: b"",
+        before: b"",
+        is_qualified: false,
     };
     reader.read();
     let Facts { has_several, insert_id, .. } = &mut reader.facts;
@@ -166,6 +168,10 @@ struct Reader<'a> {
     behind: Behind,
     /// The part of the text that has just been passed, other than white space.
     name: &'a [u8],
+    /// The part in front of that; where that is a name with dots, the part in front of the whole.
+    before: &'a [u8],
+    /// Whether it is a name with dots, which is none of the server's own functions.
+    is_qualified: bool,
     /// Whether a statement before the present one may have inserted rows.
     is_behind_insert: bool,
 }
@@ -205,7 +211,7 @@ impl Reader<'_> {
                     self.space(byte);
                     continue;
                 }
-                b'@' => self.variable(matches!(verb, Some(Meaning::Verb(Verb::Set)))),
+                b'@' => self.variable(verb),
                 b':' if self.text.get(begins + 1) == Some(&b'=') => {
                     self.facts.pins.add(Pins::VARIABLES);
                     self.at += 2;
@@ -231,7 +237,11 @@ impl Reader<'_> {
                 }
                 _ => self.at += 1,
             }
-            self.name = &self.text[begins..self.at];
+            let dots = byte == b'.' || self.name == b".";
+            if !dots {
+                self.before = self.name;
+            }
+            (self.name, self.is_qualified) = (&self.text[begins..self.at], dots);
             self.behind = behind(self.name);
             self.facts.has_several |= ended;
             is_first = false;
@@ -248,6 +258,10 @@ impl Reader<'_> {
             }
             Meaning::Define => self.facts.tables = Tables::Change,
             Meaning::Run => self.run(),
+            Meaning::Call => {
+                self.run();
+                self.facts.calls = Calls::Any;
+            }
             Meaning::RunText => {
                 self.run();
                 self.facts.calls = Calls::Any;
@@ -286,9 +300,12 @@ impl Reader<'_> {
 
     /// Passes white space, or a parenthesis that opens.
     fn space(&mut self, byte: u8) {
-        if byte == b'(' && self.behind == Behind::Name && !functions::is_harmless(self.name) {
-            self.facts.calls = Calls::Any;
-            self.behind = Behind::Other;
+        if byte == b'(' && self.behind == Behind::Name {
+            let is_own = !self.is_qualified && functions::is_harmless(self.name);
+            if !is_own && !functions::names_no_function(self.before) {
+                self.facts.calls = Calls::Any;
+                self.behind = Behind::Other;
+            }
         }
         self.at += 1;
     }
@@ -382,14 +399,19 @@ impl Reader<'_> {
     }
 
     /// Passes `@`, or the two of them that begin the name of a system variable.
-    fn variable(&mut self, in_set: bool) {
+    fn variable(&mut self, verb: Option<Meaning>) {
         self.at += 1;
         if self.text.get(self.at) == Some(&b'@') {
             self.at += 1;
             self.is_variable = true;
             return;
         }
-        if self.behind == Behind::Into || in_set {
+        // A procedure gives values back, and GET DIAGNOSTICS and LOAD DATA set variables as well.
+        let sets = matches!(
+            verb,
+            Some(Meaning::Verb(Verb::Set | Verb::Get) | Meaning::Call | Meaning::Load)
+        );
+        if self.behind == Behind::Into || sets {
             self.facts.pins.add(Pins::VARIABLES);
         }
     }

@@ -9,7 +9,7 @@ use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Purpose};
-use crate::insert_id::{self, Sides};
+use crate::insert_id::{self, Kept, Sides};
 use crate::parts::{Leftover, My, ServerSession, Untold};
 use crate::settings::{self, Settings};
 use crate::wishes::{self, Wishes};
@@ -75,6 +75,31 @@ fn give(
     }
     session.settings = wanted.clone();
     waits
+}
+
+/// Makes a server as new for a client, where another has called a routine: what that may have left
+/// beside what servers report must not reach the client.
+pub(crate) fn renew_for(step: &mut Step<'_, My>, (client, conn): (Conn, Conn)) {
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    if server.session.caller.is_some_and(|caller| caller != c.serial()) {
+        renew(&mut server.session, ports.out(conn));
+    }
+}
+
+/// Has a server that owes nothing make its session as new.
+pub(crate) fn renew(session: &mut ServerSession, out: &mut Vec<u8>) {
+    (session.is_dirty, session.caller) = (false, None);
+    commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
+    session.settings = Arc::new(session.settings.reset());
+    // MariaDB keeps the schema and forgets its character set, until it is named again.
+    if session.base.is_mariadb() && session.settings.schema.is_some() {
+        settings::edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
+    }
+    session.slots.clear();
+    session.untold = Untold::Nothing;
+    session.leftover = Leftover::Nothing;
+    session.insert_id = Kept::default();
+    track(session, out);
 }
 
 /// Has a server report changes again, behind a reset.

@@ -18,6 +18,8 @@ pub(super) enum Meaning {
     Define,
     /// It may do anything.
     Run,
+    /// It runs a procedure.
+    Call,
     /// It runs a text that is not known.
     RunText,
     /// It may run triggers.
@@ -48,7 +50,7 @@ pub(super) enum Meaning {
 pub(super) const WORDS: &[(&str, Meaning)] = &[
     ("alter", Meaning::Define),
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
-    ("call", Meaning::Run),
+    ("call", Meaning::Call),
     ("commit", Meaning::Verb(Verb::End)),
     ("create", Meaning::Run),
     ("delete", Meaning::Fire),

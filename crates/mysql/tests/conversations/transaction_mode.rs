@@ -3,7 +3,7 @@
 use refrain_mysql_wire::{Capabilities, command, packet};
 
 use crate::packets::command as written;
-use crate::world::{USUAL, talk};
+use crate::world::{USUAL, World, talk};
 
 const ONE: &str = "pool_size = 1";
 
@@ -321,5 +321,34 @@ fn rows_that_are_not_counted_tell_no_number() {
         assert_eq!(world.query(client, "found_rows()"), "ok");
         assert!(world.query(client, "show rows:3").ends_with("end"));
         assert_eq!(world.query(client, "found_rows()"), "ok", "nobody else has been there");
+    });
+}
+
+#[test]
+fn a_server_that_has_run_a_routine_is_as_new_for_another_client() {
+    talk(ONE, |world| {
+        let [first, second] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        let is_renewed = |world: &mut World| world.log().contains(&"RESET".to_owned());
+        world.log();
+        for text in ["call", "f_set(5)"] {
+            world.query(first, text);
+            assert_eq!(world.query(first, "ok"), "ok");
+            assert!(!is_renewed(world), "{text}: it is the client's own");
+            assert_eq!(world.query(second, "ok"), "ok");
+            assert!(is_renewed(world), "{text}");
+            assert_eq!(world.query(first, "ok"), "ok");
+            assert!(!is_renewed(world), "{text}: nothing has been called since");
+        }
+        assert_eq!(world.query(first, "begin call"), "ok more, ok");
+        world.send(second, &written(command::QUERY, b"ok"));
+        assert_eq!(world.query(first, "commit"), "ok");
+        assert_eq!(world.heard(second), "ok");
+        assert!(is_renewed(world), "the client has waited for it");
+        assert_eq!(world.query(first, "count(*)"), "ok");
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert!(!is_renewed(world), "it is the server's own function");
+        world.query(first, "call");
+        world.leave(first);
+        assert!(is_renewed(world), "nobody else may have it");
     });
 }

@@ -34,6 +34,15 @@ const SCHEMA: &[&str] = &[
     "CREATE FUNCTION f_fails () RETURNS INT DETERMINISTIC BEGIN SET SESSION sql_mode = ''; \
      SIGNAL SQLSTATE '45000'; RETURN 1; END",
     "CREATE FUNCTION f_variable () RETURNS INT DETERMINISTIC BEGIN SET @a = 5; RETURN 77; END",
+    "CREATE PROCEDURE p_query () CREATE TEMPORARY TABLE tmp AS SELECT 'x' AS a",
+    "CREATE FUNCTION f_query () RETURNS INT DETERMINISTIC BEGIN CREATE TEMPORARY TABLE tmp AS \
+     SELECT 'x' AS a; RETURN 1; END",
+    "CREATE PROCEDURE p_lock () DO GET_LOCK(CONCAT('of ', SUBSTRING_INDEX(USER(), '@', 1)), 0)",
+    "CREATE PROCEDURE p_into () SELECT 5 INTO @a",
+    "CREATE PROCEDURE p_assign () DO @a := 5",
+    "CREATE PROCEDURE p_out (OUT n INT) SET n = 5",
+    "CREATE PROCEDURE p_inner () CALL p_out(@a)",
+    "CREATE FUNCTION abs (n INT) RETURNS INT DETERMINISTIC BEGIN SELECT n INTO @a; RETURN 1; END",
     "CREATE TRIGGER t_fails BEFORE INSERT ON t FOR EACH ROW BEGIN \
      IF NEW.a = 9 THEN SET SESSION sort_buffer_size = 77777; SIGNAL SQLSTATE '45000'; END IF; END",
     "CREATE TRIGGER u_variable BEFORE UPDATE ON u FOR EACH ROW SET @a = 5",
@@ -58,6 +67,21 @@ const KEPT: &[&str] = &[
     "SET sql_mode = '', group_concat_max_len = f_fails()",
     "SET group_concat_max_len = f_variable()",
     "CREATE TEMPORARY TABLE tmp AS SELECT 'x' AS a",
+    "CALL p_out(@a)",
+];
+
+/// Texts that run routines which leave what no server reports. The server goes back, and is made as
+/// new for the next client.
+const CALLED: &[&str] = &[
+    "CALL p_query()",
+    "SELECT CAST(f_query() AS CHAR)",
+    "SELECT 'x' FROM u WHERE a = f_query()",
+    "CALL p_lock()",
+    "CALL p_into()",
+    "CALL p_assign()",
+    "CALL p_inner()",
+    "SELECT CAST(shop.abs(5) AS CHAR)",
+    "DO `shop` . `abs` (5)",
 ];
 
 /// Such texts of MariaDB alone.
@@ -81,7 +105,7 @@ const GIVEN_BACK: &[&str] = &[
 const ASKED: &str = "SELECT CONCAT_WS('|', MD5(@@sql_mode), @@time_zone, @@default_week_format, \
     COALESCE(@@character_set_results, 'NULL'), @@group_concat_max_len, @@autocommit, \
     @@div_precision_increment, @@sort_buffer_size, COALESCE(@a, 'none'), \
-    @@collation_connection)";
+    @@collation_connection, IS_FREE_LOCK(CONCAT('of ', SUBSTRING_INDEX(USER(), '@', 1))))";
 
 /// A server, the program over it with one server, and what its clients have.
 struct Scene {
@@ -162,7 +186,7 @@ fn what_is_not_told_stays_with_its_client(flavour: Flavour) {
             for text in KEPT.iter().chain(more(KEPT_OF_MARIADB)) {
                 scene.stays_with_its_client(text, way, true);
             }
-            for text in more(GIVEN_BACK) {
+            for text in CALLED.iter().chain(more(GIVEN_BACK)) {
                 scene.stays_with_its_client(text, way, false);
             }
         }
