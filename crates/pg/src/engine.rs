@@ -2,11 +2,14 @@
 //!
 //! The files of `login` and `step` handle the events, one subject each.
 
+use refrain_cache::Waiter;
 use refrain_pool::Conn;
+use refrain_pool::ids::{ClientSerial, Core};
 
 use crate::relay::follow::sync_settings_if_needed;
 use crate::relay::link::Link;
-use crate::state::parts::Pg;
+use crate::relay::pipe::Pipeline;
+use crate::state::parts::{Engine, Pg, conn_of};
 
 /// A step under way.
 pub(crate) struct Step<'s, 'a> {
@@ -21,9 +24,25 @@ impl Step<'_, '_> {
         self.step.linked(client, server).into()
     }
 
+    /// Borrows a server with everything that a request to it may touch.
+    #[inline]
+    pub(crate) fn pipe(&mut self, server: Conn) -> Option<Pipeline<'_>> {
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
+        let server = connections.server(server)?;
+        Some(Pipeline { now: self.step.now, server, core_state, ports: self.step.ports })
+    }
+
     /// Gives a client's server the client's settings, unless the server has them.
     pub(crate) fn sync_settings(&mut self, client: Conn, server: Conn) {
         let mut link = self.linked(client, server);
         sync_settings_if_needed(client, &mut link.pipe, &mut link.client.session);
+    }
+
+    /// Tells clients that the reply for which they wait is there, or will not come.
+    pub(crate) fn wake_for_reply(&mut self, waiters: Vec<Waiter>) {
+        for waiter in waiters {
+            let Waiter { core, request, .. } = waiter;
+            self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
+        }
     }
 }

@@ -1,14 +1,13 @@
 //! Logins to the admin console: who may, and what the client is told.
 
-use refrain_config::AuthMethod;
+use refrain_config::{AuthMethod, General};
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::Conn;
 use refrain_pool::lobby::Counted;
 use refrain_wire::back::Status;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::Authenticated;
-use crate::engine::Step;
+use crate::login::client::ClientLogin;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
 /// commands the console understands.
@@ -25,27 +24,23 @@ pub(crate) enum Rights {
     Nothing,
 }
 
-impl Step<'_, '_> {
+impl ClientLogin<'_, '_> {
     /// Lets a client into the console.
-    pub(crate) fn enter_console(
-        &mut self,
-        conn: Conn,
-        authenticated: Authenticated,
-        name: &'static str,
-    ) {
-        if matches!(self.rights(authenticated.user()), Rights::Nothing) {
+    pub(crate) fn enter_console(&mut self, authenticated: Authenticated, name: &'static str) {
+        let options = self.step.engine.core_state.shared.options();
+        if rights(&options.general, authenticated.user()) == Rights::Nothing {
             let report = Report {
                 severity: "FATAL",
                 sqlstate: "42501",
                 message: "not allowed to use the admin console",
                 hint: "Add the user to admin_users or stats_users.",
             };
-            return self.refuse_client(conn, DisconnectReason::Login, &report);
+            return self.refuse_client(DisconnectReason::Login, &report);
         }
-        if !self.step.count_as(conn, Counted::Console) {
-            return self.step.end_client(conn, DisconnectReason::TooManyClients);
+        if !self.step.count_as(self.conn, Counted::Console) {
+            return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
         }
-        let out = self.step.ports.out(conn);
+        let out = self.step.ports.out(self.conn);
         let said: [(&[u8], &[u8]); 5] = [
             (b"server_version", SERVER_VERSION),
             (b"client_encoding", b"UTF8"),
@@ -55,21 +50,20 @@ impl Step<'_, '_> {
         ];
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
-        if let Some(client) = self.step.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(self.conn) {
             client.session.login.let_in_to_console(authenticated, name);
         }
     }
+}
 
-    /// Returns the rights of a user at the console.
-    pub(crate) fn rights(&self, user: &str) -> Rights {
-        let general = &self.step.engine.core_state.shared.options().general;
-        let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
-        if open || general.admin_users.iter().any(|admin| admin == user) {
-            Rights::Change
-        } else if general.stats_users.iter().any(|other| other == user) {
-            Rights::Look
-        } else {
-            Rights::Nothing
-        }
+/// Returns the rights of a user at the console.
+pub(crate) fn rights(general: &General, user: &str) -> Rights {
+    let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
+    if open || general.admin_users.iter().any(|admin| admin == user) {
+        Rights::Change
+    } else if general.stats_users.iter().any(|other| other == user) {
+        Rights::Look
+    } else {
+        Rights::Nothing
     }
 }

@@ -1,5 +1,6 @@
 //! Clients of the admin console: the protocol around their commands. The program makes the replies.
 
+use refrain_pool::Step as PoolStep;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{ClientSerial, Conn};
@@ -9,8 +10,8 @@ use refrain_wire::write::{self, Report};
 use refrain_wire::{Header, front as read};
 
 use crate::engine::Step;
-use crate::login::console::Rights;
-use crate::state::parts::Action;
+use crate::login::console::{Rights, rights};
+use crate::state::parts::{Action, Pg};
 use crate::state::requests::Request;
 
 /// Bytes of unread replies of a console client; beyond that its next command waits.
@@ -18,113 +19,127 @@ const UNREAD_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a command.
 const QUESTION_BYTES_MAX: u32 = 64 * 1024;
 
-impl Step<'_, '_> {
+/// A client of the admin console, within a step of the pool's engine.
+pub(crate) struct ConsoleClient<'s, 'a> {
+    pub(crate) step: &'s mut PoolStep<'a, Pg>,
+    pub(crate) conn: Conn,
+}
+
+impl<'s, 'a> ConsoleClient<'s, 'a> {
+    /// Finds the client that gave a command; `None` if the client is gone.
+    pub(crate) fn find(step: &'s mut PoolStep<'a, Pg>, serial: ClientSerial) -> Option<Self> {
+        let found = step.engine.connections.clients().find(|client| client.serial() == serial);
+        let conn = found?.conn();
+        Some(Self { step, conn })
+    }
+
     /// Ends the session of a client that may not use the console any more. A client that waits for
     /// a reply gets the reply first.
-    pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    pub(crate) fn dismiss(&mut self) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let waits = client.waiting_for() != WaitingFor::Nothing;
         let Some((authenticated, name)) = client.session.login.console() else { return };
         let user = authenticated.user().to_owned();
-        let admitted = self.step.engine.core_state.shared.options().admits(name, &user);
-        let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
+        let options = self.step.engine.core_state.shared.options();
+        let admitted = options.admits(name, &user);
+        let may_not_look = !admitted || rights(&options.general, &user) == Rights::Nothing;
         if may_not_look && !waits {
-            self.step.end_client(conn, DisconnectReason::Removed);
+            self.step.end_client(self.conn, DisconnectReason::Removed);
         }
     }
 
     /// Handles bytes from a console client. One command at a time: the next is read once the last
     /// has its reply.
-    pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    pub(crate) fn input(&mut self, bytes: &[u8]) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let skipped = client.inbox.take_rest(bytes);
         let all = client.inbox.join(&bytes[skipped..]);
         let mut at = 0;
-        while let Some(used) = self.console_message(conn, &all[at..]) {
+        while let Some(used) = self.message(&all[at..]) {
             at += used;
         }
-        if let Some(client) = self.step.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(self.conn) {
             client.inbox.put_back(all, at);
-            self.leave_if_ended(conn);
-            match self.step.ports.queued(conn) > UNREAD_BYTES_MAX {
-                true => self.step.stop_reading(conn),
-                false => self.step.regulate(conn),
+            Step { step: self.step }.leave_if_ended(self.conn);
+            match self.step.ports.queued(self.conn) > UNREAD_BYTES_MAX {
+                true => self.step.stop_reading(self.conn),
+                false => self.step.regulate(self.conn),
             }
         }
     }
 
-    fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
-        let client = self.step.engine.connections.client(conn)?;
+    fn message(&mut self, input: &[u8]) -> Option<usize> {
+        let client = self.step.engine.connections.client(self.conn)?;
         if client.waiting_for() != WaitingFor::Nothing
-            || self.step.ports.queued(conn) > UNREAD_BYTES_MAX
+            || self.step.ports.queued(self.conn) > UNREAD_BYTES_MAX
         {
             return None;
         }
         let header = match Header::parse(input) {
             Ok(None) => return None,
             Ok(Some(header)) if header.body <= QUESTION_BYTES_MAX => header,
-            Ok(Some(header)) => return self.too_long(conn, &header, input.len()),
+            Ok(Some(header)) => return self.too_long(&header, input.len()),
             Err(_) => {
-                self.step.end_client(conn, DisconnectReason::ClientProtocol);
+                self.step.end_client(self.conn, DisconnectReason::ClientProtocol);
                 return None;
             }
         };
         let body = input.get(refrain_wire::frame::HEADER_BYTES..header.message_bytes())?;
         match header.tag {
             front::TERMINATE => {
-                self.step.end_client(conn, DisconnectReason::Terminated);
+                self.step.end_client(self.conn, DisconnectReason::Terminated);
                 return None;
             }
             front::SYNC => {
                 client.session.login.console.skips_to_sync = false;
-                self.console_ready(conn);
+                self.ready();
             }
             // After an error PostgreSQL drops a Query before the Sync as well.
             _ if client.session.login.console.skips_to_sync => {}
-            front::QUERY => self.question(conn, body),
+            front::QUERY => self.question(body),
             front::FUNCTION_CALL => {
-                self.refuse_extended(conn);
-                self.console_ready(conn);
+                self.refuse_extended();
+                self.ready();
             }
             front::PARSE | front::BIND | front::DESCRIBE | front::EXECUTE | front::CLOSE => {
                 client.session.login.console.skips_to_sync = true;
-                self.refuse_extended(conn);
+                self.refuse_extended();
             }
             // PostgreSQL ignores these outside of a COPY as well.
             front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {}
             _ => {
-                self.step.end_client(conn, DisconnectReason::ClientProtocol);
+                self.step.end_client(self.conn, DisconnectReason::ClientProtocol);
                 return None;
             }
         }
         Some(header.message_bytes())
     }
 
-    fn refuse_extended(&mut self, conn: Conn) {
+    fn refuse_extended(&mut self) {
         let report = Report {
             severity: "ERROR",
             sqlstate: "0A000",
             message: "the admin console takes simple queries only",
             hint: "Have the driver send simple queries, or use psql.",
         };
-        write::error(self.step.ports.out(conn), &report);
+        write::error(self.step.ports.out(self.conn), &report);
     }
 
     /// Sends a ReadyForQuery. Its status is that of a transaction block if the client has begun
     /// one: some drivers end a connection that says otherwise behind a BEGIN.
-    fn console_ready(&mut self, conn: Conn) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    fn ready(&mut self) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let status = match client.session.login.console.is_in_block {
             true => Status::Transaction,
             false => Status::Idle,
         };
-        write::ready(self.step.ports.out(conn), status);
+        write::ready(self.step.ports.out(self.conn), status);
     }
 
     /// Refuses a message that is too long, and drops the rest of it as it comes. Returns the number
     /// of bytes of it that are here.
-    fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
-        let client = self.step.engine.connections.client(conn)?;
+    fn too_long(&mut self, header: &Header, here: usize) -> Option<usize> {
+        let client = self.step.engine.connections.client(self.conn)?;
         let dropped = client.inbox.drop_message(header.message_bytes(), here);
         let console = &mut client.session.login.console;
         if console.skips_to_sync {
@@ -134,29 +149,34 @@ impl Step<'_, '_> {
         console.skips_to_sync = !ends && header.tag != front::SYNC;
         let message = format!("a command of the console has at most {QUESTION_BYTES_MAX} bytes");
         let report = Report { severity: "ERROR", sqlstate: "54000", message: &message, hint: "" };
-        write::error(self.step.ports.out(conn), &report);
+        write::error(self.step.ports.out(self.conn), &report);
         if ends {
-            self.console_ready(conn);
+            self.ready();
         }
         Some(dropped)
     }
 
-    fn question(&mut self, conn: Conn, body: &[u8]) {
+    fn question(&mut self, body: &[u8]) {
         let Ok(text) = read::query_text(body) else {
-            return self.step.end_client(conn, DisconnectReason::ClientProtocol);
+            return self.step.end_client(self.conn, DisconnectReason::ClientProtocol);
         };
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        if let Some((tag, begins)) = transaction_command(text) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
+        if let Some((tag, block)) = transaction_command(text) {
             let console = &mut client.session.login.console;
-            console.is_in_block = begins.unwrap_or(console.is_in_block);
-            write::command_complete(self.step.ports.out(conn), tag);
-            return self.console_ready(conn);
+            match block {
+                Block::Begins => console.is_in_block = true,
+                Block::Ends => console.is_in_block = false,
+                Block::Stays => {}
+            }
+            write::command_complete(self.step.ports.out(self.conn), tag);
+            return self.ready();
         }
         let Some((authenticated, _)) = client.session.login.console() else { return };
         let user = authenticated.user().to_owned();
         let serial = client.serial();
         client.await_replies();
-        let admin = matches!(self.rights(&user), Rights::Change);
+        let options = self.step.engine.core_state.shared.options();
+        let admin = rights(&options.general, &user) == Rights::Change;
         self.step.ports.act(Action::Ask(Request::Console {
             client: serial,
             user: user.into(),
@@ -165,21 +185,28 @@ impl Step<'_, '_> {
         }));
     }
 
-    /// Sends the program's reply to the client that gave the command.
-    pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
-        let found = self.step.engine.connections.clients().find(|client| client.serial() == serial);
-        let Some(conn) = found.map(|client| client.conn()) else { return };
-        self.step.ports.out(conn).extend_from_slice(reply);
-        self.console_ready(conn);
-        self.step.unblock(conn);
-        self.dismiss_from_console(conn);
+    /// Sends the client the program's reply to the client's command.
+    pub(crate) fn reply(&mut self, reply: &[u8]) {
+        self.step.ports.out(self.conn).extend_from_slice(reply);
+        self.ready();
+        self.step.unblock(self.conn);
+        self.dismiss();
     }
 }
 
-/// Returns the tag of a command about transaction blocks, and whether it begins or ends one.
+/// The effect of a command on the client's transaction block.
+#[derive(Clone, Copy, Debug)]
+enum Block {
+    Begins,
+    Ends,
+    /// There is a block behind the command if there was one before.
+    Stays,
+}
+
+/// Returns the tag of a command about transaction blocks, and its effect on the client's block.
 /// Drivers send such commands around whatever they are told to send. A block of the console is a
 /// status and nothing else: each command takes effect at once.
-fn transaction_command(text: &[u8]) -> Option<(&'static [u8], Option<bool>)> {
+fn transaction_command(text: &[u8]) -> Option<(&'static [u8], Block)> {
     let text = text.trim_ascii();
     let text = text.strip_suffix(b";").unwrap_or(text);
     if text.contains(&b';') {
@@ -190,14 +217,14 @@ fn transaction_command(text: &[u8]) -> Option<(&'static [u8], Option<bool>)> {
     let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
     let mut has = |word: &[u8]| words.any(|other| other.eq_ignore_ascii_case(word));
     Some(match () {
-        () if is("BEGIN") => (b"BEGIN", Some(true)),
-        () if is("START") && has(b"TRANSACTION") => (b"START TRANSACTION", Some(true)),
-        () if is("COMMIT") || is("END") => (b"COMMIT", Some(false)),
+        () if is("BEGIN") => (b"BEGIN", Block::Begins),
+        () if is("START") && has(b"TRANSACTION") => (b"START TRANSACTION", Block::Begins),
+        () if is("COMMIT") || is("END") => (b"COMMIT", Block::Ends),
         // ROLLBACK TO a savepoint does not end the block.
-        () if is("ROLLBACK") && has(b"TO") => (b"ROLLBACK", None),
-        () if is("ROLLBACK") || is("ABORT") => (b"ROLLBACK", Some(false)),
-        () if is("SAVEPOINT") => (b"SAVEPOINT", None),
-        () if is("RELEASE") => (b"RELEASE", None),
+        () if is("ROLLBACK") && has(b"TO") => (b"ROLLBACK", Block::Stays),
+        () if is("ROLLBACK") || is("ABORT") => (b"ROLLBACK", Block::Ends),
+        () if is("SAVEPOINT") => (b"SAVEPOINT", Block::Stays),
+        () if is("RELEASE") => (b"RELEASE", Block::Stays),
         () => return None,
     })
 }

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use refrain_config::PoolMode;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::Kind;
 use refrain_wire::write;
@@ -38,7 +40,7 @@ use crate::state::parts::{Engine, Pool, Server};
 use crate::state::shared::SharedPart;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
-use crate::step::{reads, refresh};
+use crate::step::{lookups, reads, refresh};
 
 /// The query that limits how long a job waits for a lock and how long its queries take, in its
 /// transaction, and that has none compiled, which takes longer than most run. PostgreSQL 10 does
@@ -69,11 +71,11 @@ impl Step<'_, '_> {
     /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
     pub(crate) fn do_what_is_due(&mut self, server: Conn, job: Job) -> bool {
         // Clients in their login wait for a lookup; nobody does for the other jobs, or not as long.
-        let one_of_many = self.begin_lookup(server);
+        let one_of_many = self.begin_own(server, |pipe| pipe.look_up());
         if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps)) {
             return true;
         }
-        let begins = one_of_many || self.begin_refresh(server);
+        let begins = one_of_many || self.begin_own(server, |pipe| pipe.fetch_again());
         if begins && let Some(server) = self.step.engine.connections.server(server) {
             // Other servers may do others meanwhile.
             let pool = server.pool();
@@ -93,6 +95,20 @@ impl Step<'_, '_> {
         self.begin_job(server, Some(client), |pipe, wishes, keeps| {
             pipe.give(wishes, keeps).or_else(|| pipe.ask(Job::default(), keeps))
         })
+    }
+
+    /// Starts the job that `choose` finds, which needs nothing of the server's last client; true if
+    /// there is one.
+    fn begin_own(
+        &mut self,
+        conn: Conn,
+        choose: impl FnOnce(&mut Pipeline<'_>) -> Option<Job>,
+    ) -> bool {
+        let Some(job) = self.pipe(conn).and_then(|mut pipe| choose(&mut pipe)) else {
+            return false;
+        };
+        self.step.start_job(conn, job, None);
+        true
     }
 
     /// Starts the job that `choose` finds, on a server on which nothing is outstanding; true if
@@ -200,7 +216,11 @@ impl Step<'_, '_> {
         pool.protocol.wake();
         let id = pool.shared.id;
         if let Some(lookup) = lookup {
-            waiters = self.conclude_lookup(id, *lookup);
+            let (woken, wrong) = lookups::conclude(*lookup, now);
+            waiters = woken;
+            if let Some(words) = wrong {
+                self.step.note_pool(id, Level::Error, DisconnectReason::UserLookup, words);
+            }
         }
         self.wake_for_reply(waiters);
         // The next verification stands behind the clients that wait.
@@ -214,30 +234,6 @@ impl Step<'_, '_> {
             None => self.step.make_fit(conn),
         }
         self.read_woken(id);
-    }
-
-    /// Reads a pool's clients again that have waited for news of their normalized queries.
-    #[cold]
-    pub(crate) fn read_woken(&mut self, pool: PoolId) {
-        let Some(pool) = self.step.engine.core_state.find_pool(pool) else { return };
-        for conn in pool.protocol.take_woken() {
-            let await_replies = self
-                .step
-                .engine
-                .connections
-                .client(conn)
-                .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
-            if await_replies {
-                self.step.unblock(conn);
-            }
-        }
-    }
-
-    /// Reads the clients of a pool again that wait for news of their normalized queries, since the
-    /// job or the analysis that was to wake them may have been lost.
-    pub(crate) fn wake_clients(&mut self, pool: PoolId) {
-        self.step.engine.core_state.pool(pool).protocol.wake();
-        self.read_woken(pool);
     }
 }
 

@@ -3,54 +3,40 @@
 use std::sync::Arc;
 
 use refrain_cache::Waiter;
-use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
-use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::Now;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::engine::Step;
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::pipe::Pipeline;
-use crate::state::parts::Engine;
+use crate::state::parts::Shared;
 use crate::users::known::Terms;
 use crate::users::lookup::Lookup;
 
-impl Step<'_, '_> {
-    /// Starts to look up a user; true if there is one to look up.
-    pub(crate) fn begin_lookup(&mut self, conn: Conn) -> bool {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let Some(server) = connections.server(conn) else { return false };
-        let pool = server.pool();
-        let Some(lookup) = core_state.pool(pool).protocol.lookups.next() else { return false };
-        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
-        pipe.send_lookup(&lookup);
-        self.step.start_job(conn, Job { lookup: Some(lookup), ..Job::default() }, None);
-        true
-    }
+/// Ends the job of looking up a user. Returns the logins that wait for the answer, and the words
+/// for the log if the query is at fault.
+pub(crate) fn conclude(lookup: Lookup, now: Now) -> (Vec<Waiter>, Option<String>) {
+    let user = lookup.key().user.clone();
+    let (waiters, wrong) = lookup.end(now);
+    (waiters, wrong.map(|wrong| format!("auth_query for user \"{user}\": {wrong}")))
+}
 
-    /// Ends the job of looking up a user. Returns the logins that wait for the answer.
-    pub(crate) fn conclude_lookup(&mut self, pool: PoolId, lookup: Lookup) -> Vec<Waiter> {
-        let user = lookup.key().user.clone();
-        let (waiters, wrong) = lookup.end(self.step.now);
-        if let Some(wrong) = wrong {
-            let told = format!("auth_query for user \"{user}\": {wrong}");
-            self.step.note_pool(pool, Level::Error, DisconnectReason::UserLookup, told);
-        }
-        waiters
-    }
-
-    /// Tells logins that have waited long enough for an answer.
-    pub(crate) fn tick_lookups(&mut self) {
-        let shared = self.step.engine.core_state.shared.clone();
-        let terms = Terms::of(&shared.options().general);
-        let woken = shared.protocol.known_users().tick(&terms, self.step.now);
-        self.wake_for_reply(woken);
-    }
+/// Returns the logins that have waited long enough for an answer.
+pub(crate) fn tick(shared: &Shared, now: Now) -> Vec<Waiter> {
+    let terms = Terms::of(&shared.options().general);
+    shared.protocol.known_users().tick(&terms, now)
 }
 
 impl Pipeline<'_> {
+    /// Starts to look up a user, if there is one to look up.
+    pub(crate) fn look_up(&mut self) -> Option<Job> {
+        let pool = self.core_state.pool(self.server.pool());
+        let lookup = pool.protocol.lookups.next()?;
+        self.send_lookup(&lookup);
+        Some(Job { lookup: Some(lookup), ..Job::default() })
+    }
+
     /// Sends the query for a user, under the server's own settings: those of the last client could
     /// give the names in the query another meaning.
     fn send_lookup(&mut self, lookup: &Lookup) {

@@ -1,10 +1,12 @@
 //! Input from servers, by their holder: a client, a login, a job, or none.
 
+use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::Conn;
+use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::normalize::Analysis;
 
 use crate::engine::Step;
+use crate::login::server::ServerLogin;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::parts::{Engine, Holder, ServerState};
@@ -29,7 +31,9 @@ impl Step<'_, '_> {
                     let client = *client;
                     self.client_replies(client, conn, rest)
                 }
-                ServerState::Connecting | ServerState::Login(_) => self.login_replies(conn, rest),
+                ServerState::Connecting | ServerState::Login(_) => {
+                    ServerLogin { step: self.step, conn }.login_replies(rest)
+                }
                 ServerState::Idle
                 | ServerState::Held(Holder::Job(..))
                 | ServerState::Resetting
@@ -49,6 +53,30 @@ impl Step<'_, '_> {
         pool.protocol.normalized_queries.analysed(case.key, &case.text, analysis);
         pool.protocol.wake();
         self.read_woken(case.pool);
+    }
+
+    /// Reads a pool's clients again that have waited for news of their normalized queries.
+    #[cold]
+    pub(crate) fn read_woken(&mut self, pool: PoolId) {
+        let Some(pool) = self.step.engine.core_state.find_pool(pool) else { return };
+        for conn in pool.protocol.take_woken() {
+            let await_replies = self
+                .step
+                .engine
+                .connections
+                .client(conn)
+                .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
+            if await_replies {
+                self.step.unblock(conn);
+            }
+        }
+    }
+
+    /// Reads the clients of a pool again that wait for news of their normalized queries, since the
+    /// job or the analysis that was to wake them may have been lost.
+    pub(crate) fn wake_clients(&mut self, pool: PoolId) {
+        self.step.engine.core_state.pool(pool).protocol.wake();
+        self.read_woken(pool);
     }
 
     /// Handles messages of a server that no client holds. Returns the number of bytes handled, and
