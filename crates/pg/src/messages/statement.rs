@@ -37,7 +37,8 @@ impl Link<'_> {
         // Nothing is outstanding, so the reply may go at once.
         let out = self.pipe.ports.out(self.client.conn());
         write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
-        self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
+        let conn = self.client.conn();
+        self.pipe.fake(conn, RequestKind::DescribeStatement, FakeReply::NoRows);
         cached.count_use();
         Ok(true)
     }

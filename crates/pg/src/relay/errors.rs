@@ -27,10 +27,12 @@ use crate::relay::link::{Link, for_client_statement};
 use crate::relay::look::looks_again;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
-use crate::relay::refused::{is_unused, leaves_unused};
+use crate::relay::refused::{
+    is_unused, leaves_unused, log_refusal, settings_refused, write_refusal,
+};
 use crate::relay::run::{as_client_sent, gives_way, runs_again};
 use crate::relay::unnamed_run::unnamed_runs_again;
-use crate::relay::words::Words;
+use crate::relay::words::{Words, rename};
 use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::{Ahead, Reading};
@@ -179,7 +181,7 @@ impl Link<'_> {
             return Ok(self.tell_refusal(why, words));
         }
         match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
-            OwnError::RefuseSettings => return Err(self.settings_refused(failed, fields)),
+            OwnError::RefuseSettings => return Err(self.refuse_settings(failed, fields)),
             OwnError::ReadAgain
                 if looks_again(&self.pipe, &mut self.client.session, fields)
                     || reads_again(&self.pipe, &mut self.client.session.settings, fields) => {}
@@ -207,6 +209,22 @@ impl Link<'_> {
             }
         }
         Ok(false)
+    }
+}
+
+impl Link<'_> {
+    /// Handles the error of the query that syncs settings. Returns what is to become of the client.
+    fn refuse_settings(&mut self, failed: &Failed, fields: &Fields<'_>) -> Halt {
+        let halt = settings_refused(&mut self.pipe, &mut self.client.session, failed, fields);
+        let ends = halt == Halt::Refused;
+        if ends {
+            let pool = self.pipe.core_state.peek_pool(self.client.pool());
+            log_refusal(self.client, pool, self.pipe.ports, fields);
+        }
+        if ends || halt == Halt::Failed {
+            write_refusal(self.pipe.ports.out(self.client.conn()), fields, ends);
+        }
+        halt
     }
 }
 
@@ -466,51 +484,4 @@ fn is_behind_parameters(fields: &Fields<'_>) -> bool {
 /// behind the last command, whose completion the server then does not report.
 fn failed_at_commit(entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
     entry.kind == RequestKind::Query && fields.sqlstate().starts_with(b"23")
-}
-
-/// Appends `value` with the client's name in place of every internal name, and of the empty name.
-fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
-    let mut rest = value;
-    while let Some(at) = find(rest, prefix) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(name);
-        let after = &rest[at + prefix.len()..];
-        let end = after.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'.');
-        rest = &after[end.unwrap_or(after.len())..];
-    }
-    let nothing = b"prepared statement \"\" ";
-    if let Some(at) = find(rest, nothing) {
-        let quote = at + nothing.len() - b"\" ".len();
-        out.extend_from_slice(&rest[..quote]);
-        out.extend_from_slice(name);
-        rest = &rest[quote..];
-    }
-    out.extend_from_slice(rest);
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn renamed(value: &str) -> String {
-        let mut out = Vec::new();
-        rename(&mut out, value.as_bytes(), b"_rabc_", b"S_1");
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn the_client_hears_the_name_it_gave() {
-        let was = "prepared statement \"_rabc_1f.2\" already exists";
-        assert_eq!(renamed(was), "prepared statement \"S_1\" already exists");
-        let was = "bind message supplies 1 parameters, but prepared statement \"\" requires 2";
-        let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
-        assert_eq!(renamed(was), now);
-        for other in ["division by zero", "prepared statement \"\"q\"\" does not exist"] {
-            assert_eq!(renamed(other), other);
-        }
-    }
 }

@@ -23,6 +23,7 @@ use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::follow::begin_use;
 use crate::relay::link::Link;
+use crate::relay::turn::drop_answered_parse;
 use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
@@ -305,6 +306,7 @@ impl Protocol for Pg {
     fn turn_begins(linked: Linked<'_, Self>) {
         let mut link = Link::from(linked);
         link.begin_turn();
+        drop_answered_parse(link.client, &link.pipe.server.session.outstanding);
     }
 
     fn turn_of_nobody_begins(server: &mut ServerSession) {
