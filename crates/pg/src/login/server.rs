@@ -35,7 +35,7 @@ use crate::state::server::{LoggingIn, LoginQuery};
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// The consequence of a server's message during the login.
-enum Next {
+enum AfterMessage {
     /// The login goes on.
     On,
     /// The server is logged in.
@@ -47,12 +47,12 @@ enum Next {
 }
 
 /// A server to which Refrain logs in, within a step of the pool's engine.
-pub(crate) struct ServerLogin<'s, 'a> {
+pub(crate) struct LoginToServer<'s, 'a> {
     pub(crate) step: &'s mut PoolStep<'a, Pg>,
     pub(crate) conn: Conn,
 }
 
-impl ServerLogin<'_, '_> {
+impl LoginToServer<'_, '_> {
     /// Sends the startup packet to a server that is connected.
     pub(crate) fn server_connected(&mut self) {
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
@@ -118,19 +118,21 @@ impl ServerLogin<'_, '_> {
             }
         }
         match self.login_message(header.tag, body) {
-            Next::On => {}
-            Next::Done => self.logged_in(),
-            Next::Unsuited(state) => self.unsuited(state),
-            Next::Failed(why, words) => {
+            AfterMessage::On => {}
+            AfterMessage::Done => self.logged_in(),
+            AfterMessage::Unsuited(state) => self.unsuited(state),
+            AfterMessage::Failed(why, words) => {
                 self.login_failed(DisconnectReason::ServerLogin, &why, words.as_deref());
             }
         }
         (there, true)
     }
 
-    fn login_message(&mut self, tag: u8, body: &[u8]) -> Next {
-        let bad = |what: &str| Next::Failed(what.to_owned(), None);
-        let Some(server) = self.step.engine.connections.server(self.conn) else { return Next::On };
+    fn login_message(&mut self, tag: u8, body: &[u8]) -> AfterMessage {
+        let bad = |what: &str| AfterMessage::Failed(what.to_owned(), None);
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let Some(login) = server.login_mut() else { return bad("too early") };
         match tag {
             back::AUTHENTICATION => self.prove(body),
@@ -140,21 +142,21 @@ impl ServerLogin<'_, '_> {
                         return bad("it reports too many settings");
                     }
                     login.report(name, value);
-                    Next::On
+                    AfterMessage::On
                 }
                 Err(_) => bad("malformed ParameterStatus"),
             },
             back::BACKEND_KEY_DATA => match read::backend_key(body) {
                 Ok((pid, key)) => {
                     server.set_cancel_key(pid, key);
-                    Next::On
+                    AfterMessage::On
                 }
                 Err(_) => bad("malformed BackendKeyData"),
             },
             back::READY_FOR_QUERY if login.login.is_none() => self.ready_at_login(body),
             back::ERROR_RESPONSE if login.runs == LoginQuery::Connect => {
                 self.connect_query_failed(&Fields(body));
-                Next::On
+                AfterMessage::On
             }
             back::ROW_DESCRIPTION
             | back::DATA_ROW
@@ -165,37 +167,39 @@ impl ServerLogin<'_, '_> {
                 if tag == back::DATA_ROW && login.runs == LoginQuery::State {
                     login.note_state(body);
                 }
-                Next::On
+                AfterMessage::On
             }
-            back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
+            back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => AfterMessage::On,
             back::ERROR_RESPONSE => {
                 let (fields, rest) = Fields(body).split();
                 let why = logged(fields.get(field::MESSAGE).unwrap_or(rest));
                 if fields.sqlstate() == b"28P01" {
                     self.refused_secret();
                 }
-                Next::Failed(why, Some([fields.0, &[0]].concat()))
+                AfterMessage::Failed(why, Some([fields.0, &[0]].concat()))
             }
             _ => bad("unexpected message"),
         }
     }
 
     /// Handles a ReadyForQuery of the login: the first one lets the server run `connect_query`.
-    fn ready_at_login(&mut self, body: &[u8]) -> Next {
-        let Some(server) = self.step.engine.connections.server(self.conn) else { return Next::On };
+    fn ready_at_login(&mut self, body: &[u8]) -> AfterMessage {
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let pool = self.step.engine.core_state.pool(server.pool());
         let target = &pool.settings.server;
-        let Some(login) = server.login_mut() else { return Next::On };
+        let Some(login) = server.login_mut() else { return AfterMessage::On };
         match (login.runs, &target.connect_query) {
             (LoginQuery::None, Some(query)) => {
                 login.runs = LoginQuery::Connect;
                 write::query(self.step.ports.out(self.conn), query.as_bytes());
-                Next::On
+                AfterMessage::On
             }
             (LoginQuery::Connect, _) if body != b"I" => {
-                Next::Failed("connect_query left a transaction open".to_owned(), None)
+                AfterMessage::Failed("connect_query left a transaction open".to_owned(), None)
             }
-            _ if target.target_session_attrs == TargetSessionAttrs::Any => Next::Done,
+            _ if target.target_session_attrs == TargetSessionAttrs::Any => AfterMessage::Done,
             _ => self.judge_state(),
         }
     }
@@ -203,22 +207,24 @@ impl ServerLogin<'_, '_> {
     /// Looks whether a server is in the state that its pool wants. A server that has not reported
     /// its state is asked.
     #[cold]
-    fn judge_state(&mut self) -> Next {
+    fn judge_state(&mut self) -> AfterMessage {
         let takes_any = self.step.takes_any_host(self.conn);
-        let Some(server) = self.step.engine.connections.server(self.conn) else { return Next::On };
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let pool = self.step.engine.core_state.pool(server.pool());
         let wants = pool.settings.server.target_session_attrs;
-        let Some(login) = server.login_mut() else { return Next::On };
+        let Some(login) = server.login_mut() else { return AfterMessage::On };
         match login.state() {
-            Some(state) if takes_any || state.suits(wants) => Next::Done,
-            Some(state) => Next::Unsuited(state),
+            Some(state) if takes_any || state.suits(wants) => AfterMessage::Done,
+            Some(state) => AfterMessage::Unsuited(state),
             None if login.runs == LoginQuery::State => {
-                Next::Failed("it does not tell its state".to_owned(), None)
+                AfterMessage::Failed("it does not tell its state".to_owned(), None)
             }
             None => {
                 login.runs = LoginQuery::State;
                 write::query(self.step.ports.out(self.conn), server_state::QUERY);
-                Next::On
+                AfterMessage::On
             }
         }
     }
@@ -246,15 +252,17 @@ impl ServerLogin<'_, '_> {
     }
 
     /// Answers a server's request for authentication.
-    fn prove(&mut self, body: &[u8]) -> Next {
-        let Some(server) = self.step.engine.connections.server(self.conn) else { return Next::On };
+    fn prove(&mut self, body: &[u8]) -> AfterMessage {
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let id = server.pool();
-        let Some(login) = server.login_mut() else { return Next::On };
+        let Some(login) = server.login_mut() else { return AfterMessage::On };
         let Ok(asked) = Authentication::read(body) else {
-            return Next::Failed("malformed Authentication".to_owned(), None);
+            return AfterMessage::Failed("malformed Authentication".to_owned(), None);
         };
         let Some(exchange) = login.login.take() else {
-            return Next::Failed("authentication after its end".to_owned(), None);
+            return AfterMessage::Failed("authentication after its end".to_owned(), None);
         };
         let shared = self.step.engine.core_state.pool(id).shared.clone();
         let mut salted = shared.protocol.salted();
@@ -272,11 +280,11 @@ impl ServerLogin<'_, '_> {
                 // so it would refuse the client's password as well.
                 self.refused_secret();
                 let refusal = AuthError::Password { user: shared.user.to_string() };
-                return Next::Failed(error.to_string(), Some(told(&refusal)));
+                return AfterMessage::Failed(error.to_string(), Some(told(&refusal)));
             }
-            Err(error) => return Next::Failed(error.to_string(), None),
+            Err(error) => return AfterMessage::Failed(error.to_string(), None),
         }
-        Next::On
+        AfterMessage::On
     }
 
     /// Notes that a server refuses the secret with which Refrain logs in.

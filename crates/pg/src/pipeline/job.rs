@@ -11,7 +11,7 @@ use refrain_wire::back::{self as read, Fields};
 use refrain_wire::tag::back;
 
 use crate::normalized::catalog;
-use crate::normalized::query::{Place, Refused};
+use crate::normalized::query::{QueryPlace, Refused};
 use crate::normalized::run::is_passing;
 use crate::normalized::stored::Column;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
@@ -30,7 +30,7 @@ const WISHES_MAX: usize = 16;
 /// A statement that a simple query could have used, if the server had had it.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     pub(crate) statement: Statement,
     /// Settings under which it is to be prepared.
     pub(crate) settings: Arc<Settings>,
@@ -44,7 +44,12 @@ pub(crate) struct Wishes(Vec<Wish>);
 impl Wishes {
     /// Notes a statement, unless it is noted already, or as many as [`WISHES_MAX`] are: the rest is
     /// noted another time.
-    pub(crate) fn add(&mut self, place: Place, statement: &Statement, settings: &Arc<Settings>) {
+    pub(crate) fn add(
+        &mut self,
+        place: QueryPlace,
+        statement: &Statement,
+        settings: &Arc<Settings>,
+    ) {
         let wished = self.0.iter().any(|wish| wish.statement.id == statement.id);
         if !wished && self.0.len() < WISHES_MAX {
             let (statement, settings) = (statement.clone(), settings.clone());
@@ -75,7 +80,7 @@ pub struct Job {
     /// The normalized query to verify.
     pub(crate) verification: Option<Verification>,
     /// The statements that the server prepares, by ID.
-    pub(crate) gives: Vec<(u64, Place)>,
+    pub(crate) gives: Vec<(u64, QueryPlace)>,
     /// The statements that may be reads.
     pub(crate) reads: Option<Asked>,
     /// The reply that the server fetches for the cache.
@@ -101,7 +106,7 @@ pub(crate) struct JobError {
 /// The verification of a normalized query: whether it may be prepared.
 #[derive(Debug)]
 pub(crate) struct Verification {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     /// The schema version when the server was asked.
     pub(crate) schema_version: u64,
     /// Whether the text is that of an unnamed statement, which has the same parameters prepared:

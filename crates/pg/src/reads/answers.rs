@@ -47,13 +47,13 @@ pub(crate) struct Answer {
 /// environment and statement.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    known: Mutex<Known>,
+    known: Mutex<KnownAnswers>,
     /// When the hosts may be asked.
     pub(crate) paces: Arc<Paces>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownAnswers {
     answers: HashMap<Subject, Answer>,
     bytes: usize,
 }
@@ -91,12 +91,12 @@ impl Answers {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownAnswers> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownAnswers {
     fn forget(&mut self, is_over: impl Fn(&Answer) -> bool) {
         self.answers.retain(|_, answer| !is_over(answer));
         self.answers.shrink_to(2 * self.answers.len());

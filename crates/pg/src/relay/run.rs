@@ -12,7 +12,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::{CHANGES_MAX, Place, Refused};
+use crate::normalized::query::{CHANGES_MAX, QueryPlace, Refused};
 use crate::normalized::run::{Again, Run};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
@@ -25,7 +25,7 @@ use crate::statements::statement::is_stale;
 
 /// A text that has run without an error.
 pub(crate) struct Ran {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     pub(crate) turn: Turn,
     pub(crate) again: Option<Again>,
     /// Whether it is that of an unnamed statement.
@@ -137,7 +137,7 @@ pub(crate) fn gives_way(
 /// verified. Then all statements are verified again before they run.
 pub(crate) fn refutes(
     pipe: &mut Pipeline<'_>,
-    place: Place,
+    place: QueryPlace,
     fields: &Fields<'_>,
     alone: bool,
 ) -> bool {

@@ -29,11 +29,11 @@ pub(crate) struct Place {
     /// The words of texts behind which the database hides functions.
     pub(crate) hidden: Hidden,
     places: Arc<Places>,
-    known: Mutex<Known>,
+    known: Mutex<KnownPlace>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownPlace {
     identity: Option<Identity>,
     /// The reach of its changes, and the version of all places as of which it was found.
     reach: Option<(u64, Arc<Reach>)>,
@@ -204,7 +204,7 @@ impl Place {
         places.iter().for_each(|place| place.schema.schema_change());
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownPlace> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,17 +38,17 @@ pub(crate) struct Sent {
     /// Whether the reply tells the columns.
     pub(crate) describes: bool,
     /// The columns and parameters that the client's statement has.
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<KnownShape>,
 }
 
 /// Hashes of what a client knows of its statement; zero for what it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownShape {
     pub(crate) columns: Shape,
     pub(crate) parameters: u32,
 }
 
-impl Known {
+impl KnownShape {
     /// Whether a server's statement is the same, as far as is known.
     fn fits(self, found: Self) -> bool {
         let fits = |known: u32, found: u32| known == 0 || known == found;
@@ -76,7 +76,7 @@ pub(crate) struct Refresh {
     pub(crate) settings: Arc<Settings>,
     pub(crate) defaults: Defaults,
     /// The columns and parameters that the server has found.
-    found: Known,
+    found: KnownShape,
     /// Set once there will be no reply: whether the one from before may be given.
     failed: Option<bool>,
     /// Set once the reply cannot be kept.
@@ -98,7 +98,7 @@ impl Refresh {
             sent,
             settings: settings.clone(),
             defaults: defaults.clone(),
-            found: Known { columns: Shape::default(), parameters: 0 },
+            found: KnownShape { columns: Shape::default(), parameters: 0 },
             failed: None,
             ended: None,
         }

@@ -32,7 +32,7 @@ pub(crate) struct ServerSettings {
     /// The query under way that syncs them.
     syncing: Syncing,
     /// The query under way that reads them.
-    reading: Reading,
+    reading: ReadSettings,
     /// Settings that it has reported and that are not interned yet.
     reported: Option<Box<ReportedSettings>>,
     /// The encoding of its database.
@@ -57,14 +57,14 @@ struct Syncing {
 
 /// The findings so far of a query that reads settings.
 #[derive(Debug)]
-enum Reading {
+enum ReadSettings {
     /// Settings, and those among them that have their defaults.
     Found { settings: SettingsMut, unset: SettingsMut },
     /// More than is kept.
     TooMuch,
 }
 
-impl Default for Reading {
+impl Default for ReadSettings {
     fn default() -> Self {
         Self::Found { settings: SettingsMut::default(), unset: SettingsMut::default() }
     }
@@ -78,7 +78,7 @@ impl ServerSettings {
             defaults: Defaults { settings: nothing.clone(), since: now },
             stuck: false,
             syncing: Syncing::default(),
-            reading: Reading::default(),
+            reading: ReadSettings::default(),
             reported: None,
             encoding: Encoding::default(),
             placeholders: Placeholders::default(),
@@ -320,7 +320,7 @@ impl ServerSettings {
     /// Begins to read the settings that were made in the session. Returns the query for them:
     /// custom ones are asked for by `names`. What an earlier reading has found is dropped.
     pub(crate) fn read<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-        self.reading = Reading::default();
+        self.reading = ReadSettings::default();
         queries::read_settings(&self.defaults.settings, names)
     }
 
@@ -330,7 +330,7 @@ impl ServerSettings {
         let (name, value) = (&*value::unescape(name), &*value::unescape(value));
         let default = self.defaults.get(name);
         // The first row of a setting counts: what a guard has changed is not the session's.
-        if let Reading::Found { settings, .. } = &self.reading
+        if let ReadSettings::Found { settings, .. } = &self.reading
             && settings.get(name).is_some()
         {
             return;
@@ -338,28 +338,28 @@ impl ServerSettings {
         // A function may have set it to its default. The server would not report a change of that
         // default then.
         self.stuck |= !is_unset && default == Some(value);
-        let Reading::Found { settings, unset } = &mut self.reading else { return };
+        let ReadSettings::Found { settings, unset } = &mut self.reading else { return };
         if is_unset && default.is_some() {
             unset.set(name, value);
         }
         match settings.has_room(None, name, value) {
             true => settings.set(name, value),
-            false => self.reading = Reading::TooMuch,
+            false => self.reading = ReadSettings::TooMuch,
         }
     }
 
     /// Notes that a row of the answer is too long to be kept.
     #[cold]
     pub(crate) fn read_too_much(&mut self) {
-        self.reading = Reading::TooMuch;
+        self.reading = ReadSettings::TooMuch;
     }
 
     /// Ends the reading. Returns the settings that it has found, and those among them that have
     /// their defaults; `None` if they are more than is kept.
     pub(crate) fn take_read(&mut self) -> Option<(SettingsMut, SettingsMut)> {
         match std::mem::take(&mut self.reading) {
-            Reading::Found { settings, unset } => Some((settings, unset)),
-            Reading::TooMuch => None,
+            ReadSettings::Found { settings, unset } => Some((settings, unset)),
+            ReadSettings::TooMuch => None,
         }
     }
 

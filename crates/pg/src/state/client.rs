@@ -7,7 +7,7 @@ use refrain_pool::Now;
 
 use crate::ground::ids::Segment;
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::Place;
+use crate::normalized::query::QueryPlace;
 use crate::pipeline::evidence::Evidence;
 use crate::results::of_client::ClientResults;
 use crate::settings::session::Settings;
@@ -46,7 +46,7 @@ pub struct ClientSession {
     pub(crate) statements: ClientStatements,
     /// The run to which the next Bind of its unnamed statement belongs, and its way, if autoprepare
     /// has looked at the Parse.
-    pub(crate) expected_run: Option<(Place, Turn)>,
+    pub(crate) expected_run: Option<(QueryPlace, Turn)>,
     /// The statement that it runs, if that is a read, to learn what it costs.
     pub(crate) read: Option<Rc<CachedStatement>>,
     /// The bytes of the read's replies that have come before the present input of the server; not

@@ -18,7 +18,7 @@ use refrain_wire::write::{self, Report};
 use crate::engine::Step;
 use crate::ground::reports::{logged_sqlstate, report};
 use crate::login::client::ClientLogin;
-use crate::login::server::{ServerLogin, tell_failure};
+use crate::login::server::{LoginToServer, tell_failure};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::follow::begin_use;
@@ -260,11 +260,11 @@ impl Protocol for Pg {
     }
 
     fn connected(step: &mut PoolStep<'_, Self>, server: Conn) {
-        ServerLogin { step, conn: server }.server_connected();
+        LoginToServer { step, conn: server }.server_connected();
     }
 
     fn connect_failed(step: &mut PoolStep<'_, Self>, server: Conn, why: &str) {
-        let mut login = ServerLogin { step, conn: server };
+        let mut login = LoginToServer { step, conn: server };
         login.login_failed(DisconnectReason::ServerDown, why, None);
     }
 

@@ -40,14 +40,14 @@ const AGAIN_MAX: usize = 64;
 
 /// A pool in which Refrain finds something out about statements.
 #[derive(Clone, Copy)]
-struct Scope {
+struct ReadScope {
     pool: PoolId,
     schema_changes: u64,
     /// Whether it finds out what they may change as well.
     changes: bool,
 }
 
-impl Scope {
+impl ReadScope {
     fn of(pool: &Pool) -> Option<Self> {
         finds_reads(pool).then(|| Self {
             pool: pool.shared.id,
@@ -71,14 +71,14 @@ pub(crate) fn look_for_reads(now: Now, core_state: &mut CoreState, ports: &mut P
     if due.is_empty() && !again {
         return false;
     }
-    let scopes = core_state.pools().filter_map(Scope::of).map(|it| (it.pool, it));
-    let scopes: HashMap<PoolId, Scope> = scopes.collect();
+    let scopes = core_state.pools().filter_map(ReadScope::of).map(|it| (it.pool, it));
+    let scopes: HashMap<PoolId, ReadScope> = scopes.collect();
     if scopes.is_empty() {
         return false;
     }
     let scope = |it: &Statement| scopes.get(&it.pool).copied();
     due.retain(|it| {
-        let wanted = |scope: Scope| may_be_read(&it.scan) || scope.wants_changes(it);
+        let wanted = |scope: ReadScope| may_be_read(&it.scan) || scope.wants_changes(it);
         !it.verdict.was_asked() && scope(it).is_some_and(wanted)
     });
     if again {
@@ -100,7 +100,7 @@ fn ask_for_names(
     now: Now,
     (core, ports): (&CorePart, &mut Ports),
     statement: Statement,
-    scope: Scope,
+    scope: ReadScope,
 ) {
     let (schema_changes, changes) = (scope.schema_changes, scope.wants_changes(&statement));
     let Some(settings) = core.settings_of(statement.env) else { return };
@@ -220,7 +220,7 @@ pub(super) fn settle(shared: &SharedPart, pool: &mut Pool, now: Now) {
 
 /// True if Refrain is to find out once more whether a statement is a read, or what it may change.
 /// Forgets what is no longer certain of a statement that is not used any more.
-fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
+fn is_due_again(cached: &CachedStatement, scope: ReadScope, now: Now) -> bool {
     let verdict = &cached.statement.verdict;
     let known = verdict.known(scope.schema_changes);
     let (mut stays, mut voided) =

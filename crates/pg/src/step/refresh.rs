@@ -10,7 +10,7 @@ use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::pipe::Pipeline;
 use crate::results::filling::Outcome;
-use crate::results::refresh::{Known, Refresh, Sent};
+use crate::results::refresh::{KnownShape, Refresh, Sent};
 use crate::results::segment::Form;
 use crate::state::parts::{Client, CoreState, Pool};
 use crate::statements::columns::{Columns, Shape};
@@ -30,7 +30,7 @@ pub(crate) fn sent(client: &mut Client, form: Form<'_>) -> Option<Sent> {
                 Columns::Known(columns) => columns,
                 Columns::Fixed | Columns::Of { .. } => Shape::default(),
             };
-            let known = Known { columns, parameters: own.parameters };
+            let known = KnownShape { columns, parameters: own.parameters };
             (own.held.cached().statement.tail()[..].into(), Some(known))
         }
     };

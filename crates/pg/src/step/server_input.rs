@@ -6,7 +6,7 @@ use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::normalize::Analysis;
 
 use crate::engine::Step;
-use crate::login::server::ServerLogin;
+use crate::login::server::LoginToServer;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::parts::{Engine, Holder, ServerState};
@@ -32,7 +32,7 @@ impl Step<'_, '_> {
                     self.client_replies(client, conn, rest)
                 }
                 ServerState::Connecting | ServerState::Login(_) => {
-                    ServerLogin { step: self.step, conn }.login_replies(rest)
+                    LoginToServer { step: self.step, conn }.login_replies(rest)
                 }
                 ServerState::Idle
                 | ServerState::Held(Holder::Job(..))

@@ -6,7 +6,7 @@ use refrain_sql::comments::without_comments;
 use refrain_sql::hint;
 use refrain_sql::normalize;
 
-use crate::relay::texts::{Known, text_statement, with_results};
+use crate::relay::texts::{StatementMaps, text_statement, with_results};
 use crate::results::of_client::{Scope, Wish};
 use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Several, binds_moment};
@@ -90,7 +90,7 @@ fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
 #[inline]
 fn of_query<'a>(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     client: &mut Client,
     (text, form): (&[u8], Form<'a>),
     key: &mut Vec<u8>,
@@ -133,7 +133,7 @@ fn of_query<'a>(
 #[inline]
 fn of_statement<'a>(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     client: &mut Client,
     form: Form<'a>,
     key: &mut Vec<u8>,
@@ -187,7 +187,7 @@ fn of_statement<'a>(
 #[cold]
 fn of_several<'a>(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     client: &mut Client,
     several: Several<'a>,
     key: &mut Vec<u8>,

@@ -9,7 +9,7 @@ use refrain_pool::ids::PoolId;
 
 use crate::auth::{Authenticated, Proving};
 use crate::settings::session::Setting;
-use crate::settings::switches::Refused;
+use crate::settings::switches::RefusedSwitch;
 use crate::state::hba_uses::MatchedRule;
 
 /// Bytes of the name of a role or database in PostgreSQL's catalog, at most (`NAMEDATALEN`).
@@ -56,7 +56,7 @@ pub(crate) struct LoginRequest {
     /// Settings to begin with.
     pub(crate) settings: Vec<Setting>,
     /// PostgreSQL's refusal of its `options`, behind those settings.
-    pub(crate) refused: Option<Refused>,
+    pub(crate) refused: Option<RefusedSwitch>,
     /// Its pool; `None` for the admin console.
     pub(crate) pool: Option<PoolId>,
     /// The rule of `pg_hba.conf` that is for the client, if such rules count.
