@@ -15,6 +15,7 @@ use crate::relay::reader::{Goes, Halt};
 use crate::results::filling::reported_age;
 use crate::results::of_client::tells_age;
 use crate::settings::guard::GUARDED;
+use crate::settings::of_server::Reported;
 use crate::settings::queries::UNSET;
 use crate::settings::session::{AGE_REPORT, is_settable};
 use crate::settings::value;
@@ -52,9 +53,9 @@ pub(crate) fn tell_report(
     let held = is_held(pipe, session, name) || follows;
     let client = (!held).then_some(&**session.settings.expected());
     match pipe.server.session.settings.report(name, value, client) {
-        Some(true) => Ok(Goes::On),
-        Some(false) => Ok(Goes::Nowhere),
-        None => Err(Halt::Broken),
+        Reported::News => Ok(Goes::On),
+        Reported::Known => Ok(Goes::Nowhere),
+        Reported::TooMuch => Err(Halt::Broken),
     }
 }
 

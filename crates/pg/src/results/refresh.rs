@@ -65,6 +65,15 @@ impl Sent {
     }
 }
 
+/// The reason why a job fetches no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoReply {
+    /// An error that passes: the reply from before may be given.
+    Passing,
+    /// Another error, or something that keeps the reply from being kept.
+    Lasting,
+}
+
 /// A reply that a job fetches.
 #[derive(Debug)]
 pub(crate) struct Refresh {
@@ -77,8 +86,8 @@ pub(crate) struct Refresh {
     pub(crate) defaults: Defaults,
     /// The columns and parameters that the server has found.
     found: KnownShape,
-    /// Set once there will be no reply: whether the one from before may be given.
-    failed: Option<bool>,
+    /// Set once there will be no reply.
+    failed: Option<NoReply>,
     /// Set once the reply cannot be kept.
     ended: Option<Outcome>,
 }
@@ -138,7 +147,7 @@ impl Refresh {
 
     /// Notes that there will be no reply that can be kept.
     pub(crate) fn object(&mut self) {
-        self.failed = Some(false);
+        self.failed = Some(NoReply::Lasting);
     }
 
     /// Notes that the reply was this old when the server gave it.
@@ -148,7 +157,10 @@ impl Refresh {
 
     /// Notes an error.
     pub(crate) fn fails(&mut self, fields: &Fields<'_>) {
-        self.failed = Some(is_passing(fields));
+        self.failed = Some(match is_passing(fields) {
+            true => NoReply::Passing,
+            false => NoReply::Lasting,
+        });
     }
 
     /// Ends it when the server has become ready. Returns those that wait for the reply.
@@ -156,7 +168,7 @@ impl Refresh {
         let fits = self.sent.known.is_none_or(|known| known.fits(self.found));
         match (self.ended.take(), self.failed) {
             (Some(outcome), _) => return outcome,
-            (None, Some(keeps_old)) => return self.filling.fail(keeps_old),
+            (None, Some(why)) => return self.filling.fail(why == NoReply::Passing),
             (None, None) if !fits => return self.filling.fail(false),
             (None, None) => {}
         }

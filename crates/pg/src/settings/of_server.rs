@@ -55,6 +55,17 @@ struct Syncing {
     before: Option<(Arc<Settings>, Defaults, bool)>,
 }
 
+/// A server's report of a setting, as the client of the server sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reported {
+    /// The client has another value, and is told.
+    News,
+    /// The client has heard of the value, or there is no client that is told.
+    Known,
+    /// The server has reported too many values that are too long.
+    TooMuch,
+}
+
 /// The findings so far of a query that reads settings.
 #[derive(Debug)]
 enum ReadSettings {
@@ -383,17 +394,20 @@ impl ServerSettings {
 /// Reports of settings.
 impl ServerSettings {
     /// Notes a setting that the server has reported; a `value` of `None` is too long to be kept.
-    /// `client` are the settings of a client that is told of news. Returns whether this is news to
-    /// the client; `None` if the server has reported too many values that are too long.
+    /// `client` are the settings of a client that is told of news.
     pub(crate) fn report(
         &mut self,
         name: &[u8],
         value: Option<&[u8]>,
         client: Option<&Settings>,
-    ) -> Option<bool> {
+    ) -> Reported {
         let reported = self.reported.get_or_insert_default();
         let told = client.filter(|heard| !reported.is_known(heard, name, value));
-        reported.note(&self.current, told, name, value).then_some(told.is_some())
+        match reported.note(&self.current, told, name, value) {
+            false => Reported::TooMuch,
+            true if told.is_some() => Reported::News,
+            true => Reported::Known,
+        }
     }
 
     /// Takes what was reported since the last call. [`Self::were_reported`] has to follow.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use crate::settings::session::Settings;
-use crate::statements::columns::Columns;
+use crate::statements::columns::{Agreement, Columns};
 use crate::statements::registry::Registry;
 use crate::statements::statement::{Generation, Identity, Statement};
 
@@ -168,7 +168,7 @@ impl CachedStatement {
     /// otherwise of this generation before.
     pub(crate) fn learn_columns(&self, generation: Generation, columns: Columns) -> bool {
         let (before, known) = (self.columns_of.replace(generation), self.columns.replace(columns));
-        before == generation && known.agree(columns) == Some(false)
+        before == generation && known.compare(columns) == Agreement::Other
     }
 
     /// Returns the columns of the current generation, if they are known.

@@ -7,7 +7,7 @@ use refrain_pool::Now;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::pipeline::job::Job;
+use crate::pipeline::job::{Job, Task};
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::pipe::Pipeline;
 use crate::state::parts::Shared;
@@ -34,7 +34,7 @@ impl Pipeline<'_> {
         let pool = self.core_state.pool(self.server.pool());
         let lookup = pool.protocol.lookups.next()?;
         self.send_lookup(&lookup);
-        Some(Job { lookup: Some(lookup), ..Job::default() })
+        Some(Job::begun(Task::LookUp(lookup)))
     }
 
     /// Sends the query for a user, under the server's own settings: those of the last client could

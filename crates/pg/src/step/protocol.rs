@@ -45,8 +45,8 @@ use crate::step::waiting_reads::look_for_answers;
 use crate::step::{check, jobs, lookups, view};
 
 impl Background for Pg {
-    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, job: Job) -> bool {
-        Step { step }.do_what_is_due(server, job)
+    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, _: Job) -> bool {
+        Step { step }.do_what_is_due(server)
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use refrain_pool::ids::PoolId;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::pipeline::job::Job;
+use crate::pipeline::job::{Job, Task};
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::pipe::Pipeline;
 use crate::results::filling::Outcome;
@@ -92,7 +92,7 @@ impl Pipeline<'_> {
             let defaults = self.server.session.settings.defaults();
             if defaults.are(&refresh.defaults) && defaults.since >= changed {
                 self.send_refresh(&refresh);
-                return Some(Job { refresh: Some(refresh), ..Job::default() });
+                return Some(Job::begun(Task::Fetch(refresh)));
             }
             self.pool().protocol.refreshes.ended();
         }

@@ -23,7 +23,7 @@ use crate::state::client::ClientSession;
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::{Client, CoreState};
 use crate::state::server::ServerSession;
-use crate::statements::columns::Columns;
+use crate::statements::columns::{Agreement, Columns};
 use crate::statements::of_core::{CachedStatement, Cost};
 use crate::statements::of_server::ServerStatement;
 use crate::statements::statement::Identity;
@@ -154,7 +154,7 @@ impl SharedRead {
             && match self.known {
                 KnownToClient::Statement { columns, parameters } => {
                     self.has(server).is_some_and(|slot| {
-                        slot.found.columns.agree(columns) == Some(true)
+                        slot.found.columns.compare(columns) == Agreement::Same
                             && (parameters == 0 || slot.found.parameters == parameters)
                     })
                 }
