@@ -172,7 +172,7 @@ pub(crate) fn advice(
             pipe.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
             if bounds.is_eager() { Err(wait_for_news(conn, pipe)) } else { Ok(Advice::Pass) }
         }
-        Advice::Due if waits_for_job(pipe, session, &bounds) => Err(wait_for_job(pipe)),
+        Advice::Due if may_wait_for_job(pipe, session, &bounds) => Err(wait_for_job(pipe)),
         advice => Ok(advice),
     }
 }
@@ -207,7 +207,7 @@ fn wait_for_news(conn: Conn, pipe: &mut Pipeline<'_>) -> Stop {
 }
 
 /// Whether the client is to wait until a job is done, and may: outside of any transaction.
-fn waits_for_job(pipe: &mut Pipeline<'_>, session: &ClientSession, bounds: &Bounds) -> bool {
+fn may_wait_for_job(pipe: &mut Pipeline<'_>, session: &ClientSession, bounds: &Bounds) -> bool {
     let now = pipe.now;
     bounds.is_eager()
         && pipe.server.session.outstanding.status() == Status::Idle
@@ -274,7 +274,7 @@ pub(crate) fn lacks(
     let worth = pool.protocol.normalized_queries.is_worth_a_server(place, servers, &bounds);
     if worth && is_like_any(session) {
         pipe.server.session.wishes.add(place, statement, &cached.settings);
-        if waits_for_job(pipe, session, &bounds) {
+        if may_wait_for_job(pipe, session, &bounds) {
             return Err(wait_for_job(pipe));
         }
     }

@@ -112,7 +112,7 @@ impl ClientLogin<'_, '_> {
     fn encryption(&mut self, encryption: Encryption, rest: bool) -> bool {
         let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
         let tls = encryption == Encryption::Tls;
-        if !client.session.login.asks_for(encryption) {
+        if !client.session.login.note_encryption_request(encryption) {
             let minor = if tls { 5679 } else { 5680 };
             self.refuse_version(1234, minor);
             return false;

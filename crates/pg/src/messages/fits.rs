@@ -151,9 +151,7 @@ fn fit_slowly(
         }
         // The client has not prepared this copy: its own role or path has changed since. It may be
         // older than the schema, as which PostgreSQL would analyse the statement now.
-        Agreement::Same | Agreement::Other
-            if generation == UNSEEN && renews_older(pipe, cached) =>
-        {
+        Agreement::Same | Agreement::Other if generation == UNSEEN && renew_older(pipe, cached) => {
             Err(await_copy(pipe, &session.settings, name, cached, to))
         }
         Agreement::Same | Agreement::Other => {
@@ -179,8 +177,9 @@ fn adopts(statements: &mut ClientStatements, name: &[u8], found: Found) {
     }
 }
 
-/// Begins a new generation of a statement, if the schema has changed since the last one began.
-fn renews_older(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> bool {
+/// Begins a new generation of a statement, if the schema has changed since the last one began; true
+/// if it has.
+fn renew_older(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> bool {
     let schema_version = pipe.pool().shared.protocol.schema_version();
     let statement = &cached.statement;
     statement.schema_version() < schema_version

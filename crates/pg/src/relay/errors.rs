@@ -24,14 +24,12 @@ use crate::pipeline::purposes::{OwnError, Unasked};
 use crate::relay::beside::role_may_be_back;
 use crate::relay::effects::{passed_barrier, pin};
 use crate::relay::link::{Link, for_client_statement};
-use crate::relay::look::looks_again;
+use crate::relay::look::look_again;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
-use crate::relay::refused::{
-    is_unused, leaves_unused, log_refusal, settings_refused, write_refusal,
-};
-use crate::relay::run::{as_client_sent, gives_way, runs_again};
-use crate::relay::unnamed_run::unnamed_runs_again;
+use crate::relay::refused::{is_unused, log_refusal, miss_server, settings_refused, write_refusal};
+use crate::relay::run::{as_client_sent, give_way, run_again};
+use crate::relay::unnamed_run::run_unnamed_again;
 use crate::relay::words::{Words, rename};
 use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
@@ -58,7 +56,7 @@ impl Link<'_> {
                 return Err(Halt::Fatal);
             }
             if is_unused(&self.pipe, &self.client.session)
-                && leaves_unused(&mut self.pipe, &mut self.client.session.reading)
+                && miss_server(&mut self.pipe, &mut self.client.session.reading)
             {
                 return Err(Halt::Unused);
             }
@@ -125,11 +123,11 @@ impl Link<'_> {
         undo(&mut self.pipe, &mut self.client.session, failed);
         role_may_be_back(&self.pipe, &mut self.client.session.settings, failed);
         self.client.session.reading.failed(failed);
-        if skips_error_in(&mut self.pipe, &mut self.client.session.reading, failed) {
+        if skip_known_error(&mut self.pipe, &mut self.client.session.reading, failed) {
             self.client.session.evidence.undo();
             return Ok(false);
         }
-        if self.pipe.server.session.front.is_watched() && self.text_runs_again(failed, fields)? {
+        if self.pipe.server.session.front.is_watched() && self.run_text_again(failed, fields)? {
             return Ok(false);
         }
         leaves(&mut self.pipe, &mut self.client.session, &failed.entry);
@@ -145,21 +143,21 @@ impl Link<'_> {
 
     /// Handles an error while autoprepare watches the text under way. True if the text now runs as
     /// it was sent, so that nobody gets the error.
-    fn text_runs_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
+    fn run_text_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
         let entry = &failed.entry;
-        if self.pipe.server.is_shared() && gives_way(&mut self.pipe, entry, fields) {
+        if self.pipe.server.is_shared() && give_way(&mut self.pipe, entry, fields) {
             return Err(Halt::Elsewhere);
         }
         let own = entry.action.own();
         let before = own.is_some_and(|own| own.error == OwnError::RefuseSettings);
         Ok(!before
-            && (runs_again(
+            && (run_again(
                 self.client.conn(),
                 &mut self.pipe,
                 &mut self.client.session,
                 entry,
                 fields,
-            ) || unnamed_runs_again(
+            ) || run_unnamed_again(
                 self.client.conn(),
                 &mut self.pipe,
                 &mut self.client.session,
@@ -183,8 +181,8 @@ impl Link<'_> {
         match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
             OwnError::RefuseSettings => return Err(self.refuse_settings(failed, fields)),
             OwnError::ReadAgain
-                if looks_again(&self.pipe, &mut self.client.session, fields)
-                    || reads_again(&self.pipe, &mut self.client.session.settings, fields) => {}
+                if look_again(&self.pipe, &mut self.client.session, fields)
+                    || read_again(&self.pipe, &mut self.client.session.settings, fields) => {}
             OwnError::ReadAgain => {
                 self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.settings.give_up_reading();
@@ -194,7 +192,7 @@ impl Link<'_> {
             // Going back to the client's settings has failed (E57). The statement is prepared, and
             // the end of Refrain's own segment goes back to the settings all the same.
             OwnError::TellInBlock if is_ours_alone(&self.pipe) && !fails_block(&self.pipe) => {}
-            OwnError::RestoreAgain => return Ok(self.fails_to_restore(failed, words)),
+            OwnError::RestoreAgain => return Ok(self.take_restore_error(failed, words)),
             OwnError::Close => self.pipe.server.close_later(),
             OwnError::Stale
                 if failed.entry.kind == RequestKind::Bind && is_behind_parameters(fields) =>
@@ -230,13 +228,13 @@ impl Link<'_> {
 
 /// Handles the error of a query for the client's settings. True if the query is sent again, with
 /// short timeouts switched off: one of them has ended it, or a cancel request that came late.
-fn reads_again(pipe: &Pipeline<'_>, settings: &mut ClientSettings, fields: &Fields<'_>) -> bool {
+fn read_again(pipe: &Pipeline<'_>, settings: &mut ClientSettings, fields: &Fields<'_>) -> bool {
     let next = pipe.server.session.outstanding.front();
     let apart = next.is_some_and(|next| {
         next.kind == RequestKind::Sync && next.action == ReplyAction::Skip(Purpose::ReadSettings)
     });
     let cancelled = matches!(fields.sqlstate(), b"57014" | b"55P03");
-    apart && cancelled && settings.reads_again()
+    apart && cancelled && settings.read_again()
 }
 
 impl Link<'_> {
@@ -245,11 +243,11 @@ impl Link<'_> {
     /// ignore it, and Refrain sends the query again. Otherwise the client gets the error: its block
     /// has failed, and the settings go back with it. True if the client gets the part of the error
     /// that has not arrived.
-    fn fails_to_restore(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
+    fn take_restore_error(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
         let reading = &mut self.client.session.reading;
         let cancelled = words.fields.sqlstate().starts_with(b"57");
         let fails_block = self.pipe.server.session.outstanding.status() == Status::Failed;
-        if cancelled && !fails_block && reading.restores_again() {
+        if cancelled && !fails_block && reading.restore_again() {
             return false;
         }
         // Behind an Execute, the message that waits for the query fails in its place.
@@ -262,13 +260,13 @@ impl Link<'_> {
     }
 }
 
-/// Whether the client must not get an error, because it got the one that caused it. Refrain
-/// prepares a statement in a segment of its own (E51). If the server refuses it, the client gets
-/// that error, and not the error of the query that uses the statement. A query string that waits
-/// for it is not run. In a transaction block, going back to the client's settings belongs to that:
-/// if a cancel request hits it, the block has failed.
-fn skips_error_in(pipe: &mut Pipeline<'_>, reading: &mut Reading, failed: &Failed) -> bool {
-    if pipe.server.session.front.skips_error(failed) {
+/// Skips an error of which the client has got the cause; true if so. Refrain prepares a statement
+/// in a segment of its own (E51). If the server refuses it, the client gets that error, and not the
+/// error of the query that uses the statement. A query string that waits for it is not run. In a
+/// transaction block, going back to the client's settings belongs to that: if a cancel request hits
+/// it, the block has failed.
+fn skip_known_error(pipe: &mut Pipeline<'_>, reading: &mut Reading, failed: &Failed) -> bool {
+    if pipe.server.session.front.skip_error(failed) {
         return true;
     }
     let ours = match failed.entry.action.own().map(|own| own.error) {

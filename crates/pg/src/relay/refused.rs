@@ -40,9 +40,9 @@ pub(crate) fn is_unused(pipe: &Pipeline<'_>, session: &ClientSession) -> bool {
 }
 
 /// Has the client go to another server, since this one ends. False if too many did so before.
-pub(crate) fn leaves_unused(pipe: &mut Pipeline<'_>, reading: &mut Reading) -> bool {
+pub(crate) fn miss_server(pipe: &mut Pipeline<'_>, reading: &mut Reading) -> bool {
     pipe.server.close_later();
-    reading.misses(REFUSALS_MAX)
+    reading.note_miss(REFUSALS_MAX)
 }
 
 /// Handles the error of the query that syncs settings. Returns what is to become of the client: one
@@ -61,7 +61,7 @@ pub(crate) fn settings_refused(
         return Halt::Refused;
     }
     let cancelled = matches!(sqlstate, b"57014" | b"55P03");
-    let more = session.reading.misses(REFUSALS_MAX);
+    let more = session.reading.note_miss(REFUSALS_MAX);
     // The former client's timeout has ended the query.
     if cancelled && more && guard::are_hurried(&has) {
         return Halt::Unused;

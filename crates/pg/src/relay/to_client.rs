@@ -26,12 +26,12 @@ use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
 use crate::relay::reports::{
     read_settings_ends, read_settings_row, restores, take_reported, tell_report,
 };
-use crate::relay::restore::{restored, restores_again, restores_behind, tell_settings};
+use crate::relay::restore::{restore_again, restore_settings_behind, restored, tell_settings};
 use crate::relay::run::{
-    held_notices, held_replies, holds_back, holds_notice, run_ends, run_is_bound,
+    held_notices, held_replies, hold_back, hold_notice_back, run_ends, run_is_bound,
 };
 use crate::relay::turn::drop_answered_parse;
-use crate::relay::unnamed_run::{holds_parameters, run_is_described, unnamed_ends};
+use crate::relay::unnamed_run::{hold_parameters, run_is_described, unnamed_ends};
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> for Link<'a> {
     ) -> Result<(), Halt> {
         if tag == back::NOTICE_RESPONSE
             && is_binding(&self.pipe)
-            && holds_notice(&mut self.pipe.server.session, body)
+            && hold_notice_back(&mut self.pipe.server.session, body)
         {
             self.advance(run, length, Goes::Nowhere);
             return Ok(());
@@ -174,9 +174,10 @@ impl<'a> Reader<'a> for Link<'a> {
         // ReadyForQuery, and hears of settings, once that is done.
         let behind = settled.entry.action == ReplyAction::Held;
         let restored = restores(&settled.entry);
-        let held = behind && restores_behind(&mut self.pipe, &mut self.client.session, settled.seq)
+        let held = behind
+            && restore_settings_behind(&mut self.pipe, &mut self.client.session, settled.seq)
             || restored
-                && restores_again(
+                && restore_again(
                     &mut self.pipe,
                     &mut self.client.session.reading,
                     &settled.entry,
@@ -226,13 +227,13 @@ impl<'a> Reader<'a> for Link<'a> {
         // Replies to an extended query that a query string would not bring, or would bring later.
         let unsaid = match tag {
             back::NO_DATA => settled.entry.action == ReplyAction::Rows,
-            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => holds_back(
+            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => hold_back(
                 &mut self.pipe.server.session,
                 &settled.entry,
                 &run.input[run.at..],
                 length,
             ),
-            back::PARAMETER_DESCRIPTION => holds_parameters(
+            back::PARAMETER_DESCRIPTION => hold_parameters(
                 &mut self.pipe.server.session,
                 &settled.entry,
                 &run.input[run.at..][..length],

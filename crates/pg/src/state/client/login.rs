@@ -127,7 +127,7 @@ impl Login {
     }
 
     /// Notes that the client asks for encryption. False if it has asked for this kind before.
-    pub(crate) fn asks_for(&mut self, encryption: Encryption) -> bool {
+    pub(crate) fn note_encryption_request(&mut self, encryption: Encryption) -> bool {
         let asked = match encryption {
             Encryption::Tls => &mut self.asked.0,
             Encryption::Gss => &mut self.asked.1,
