@@ -3,18 +3,18 @@
 //! The files of `login` and `step` handle the events, one subject each.
 
 use refrain_cache::Waiter;
-use refrain_pool::Conn;
 use refrain_pool::ids::{ClientSerial, Core};
+use refrain_pool::{Conn, Now, Step as PoolStep};
 
 use crate::relay::follow::sync_settings_if_needed;
 use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
-use crate::state::parts::{Engine, Pg, conn_of};
+use crate::state::parts::{Client, CoreState, Engine, Pg, Ports, conn_of};
 
 /// A step under way.
 pub(crate) struct Step<'s, 'a> {
     /// The pool's step.
-    pub(crate) step: &'s mut refrain_pool::Step<'a, Pg>,
+    pub(crate) step: &'s mut PoolStep<'a, Pg>,
 }
 
 impl Step<'_, '_> {
@@ -44,5 +44,29 @@ impl Step<'_, '_> {
             let Waiter { core, request, .. } = waiter;
             self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
         }
+    }
+}
+
+/// A client that logs in, within a step of the pool's engine.
+pub(crate) struct ClientLogin<'s, 'a> {
+    pub(crate) step: &'s mut PoolStep<'a, Pg>,
+    pub(crate) conn: Conn,
+}
+
+/// A client, with everything that its requests may touch while it has no server.
+pub(crate) struct Asking<'a> {
+    pub(crate) now: Now,
+    pub(crate) client: &'a mut Client,
+    pub(crate) core_state: &'a mut CoreState,
+    pub(crate) ports: &'a mut Ports,
+}
+
+impl<'a> Asking<'a> {
+    /// Borrows a client; `None` if the client is gone.
+    #[inline]
+    pub(crate) fn of(step: &'a mut PoolStep<'_, Pg>, conn: Conn) -> Option<Self> {
+        let Engine { connections, core_state, .. } = &mut *step.engine;
+        let client = connections.client(conn)?;
+        Some(Self { now: step.now, client, core_state, ports: step.ports })
     }
 }

@@ -7,35 +7,30 @@
 use std::sync::Arc;
 
 use refrain_config::Database;
+use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::ids::PoolId;
 use refrain_pool::lobby::Counted;
-use refrain_pool::{Now, Step as PoolStep};
 use refrain_wire::Header;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
+use crate::engine::ClientLogin;
 use crate::ground::reports::too_many_connections;
 use crate::login::lookup::{UserFound, doubt_user};
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{ServerParameters, Setting};
 use crate::state::client::login::{ClientState, LoginRequest};
 use crate::state::last_login::{LastLogin, tell_parameters};
-use crate::state::parts::{CoreState, Pg, PoolShared, intern_settings};
+use crate::state::parts::{CoreState, PoolShared, intern_settings};
 
 /// The largest message at the login, without its length: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`
 /// counts these four bytes as well. So a password has at most 65,530 bytes.
 const AUTH_BYTES_MAX: u32 = 65_535 - 4;
-
-/// A client that logs in, within a step of the pool's engine.
-pub(crate) struct ClientLogin<'s, 'a> {
-    pub(crate) step: &'s mut PoolStep<'a, Pg>,
-    pub(crate) conn: Conn,
-}
 
 impl ClientLogin<'_, '_> {
     /// Handles the input of a client that has not logged in. Returns the number of bytes handled.

@@ -7,7 +7,7 @@ use refrain_wire::back::Status;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::Authenticated;
-use crate::login::client::ClientLogin;
+use crate::engine::ClientLogin;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
 /// commands the console understands.

@@ -9,7 +9,7 @@ use refrain_wire::write::{self, Report};
 
 use crate::auth::Method;
 use crate::auth::hba::{Applicant, Denied};
-use crate::login::client::ClientLogin;
+use crate::engine::ClientLogin;
 use crate::state::client::login::LoginRequest;
 
 impl ClientLogin<'_, '_> {

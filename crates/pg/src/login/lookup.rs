@@ -10,7 +10,7 @@ use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 
 use crate::auth::Credential;
-use crate::login::client::ClientLogin;
+use crate::engine::ClientLogin;
 use crate::pipeline::job::Job;
 use crate::state::client::login::{LoginRequest, NAME_BYTES_MAX};
 use crate::state::parts::{CoreState, Shared, waiter};

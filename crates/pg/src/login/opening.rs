@@ -12,8 +12,8 @@ use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Star
 use refrain_wire::write::{self, Report};
 
 use crate::auth::hba::Applicant;
+use crate::engine::ClientLogin;
 use crate::ground::reports::report_in_words;
-use crate::login::client::ClientLogin;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
 use crate::state::requests::Request;

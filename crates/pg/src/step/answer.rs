@@ -15,6 +15,7 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::engine::Asking;
 use crate::ground::stats::StatementCounters;
 use crate::results::filling::Filling;
 use crate::results::of_client::Request;
@@ -26,7 +27,6 @@ use crate::settings::session::AGE_REPORT;
 use crate::state::parts::{Client, CoreState, Engine, conn_of, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
-use crate::step::local::Asking;
 use crate::step::refresh;
 use crate::step::repeats::watch;
 use crate::step::wanted::{Wanted, wanted};

@@ -5,16 +5,15 @@
 
 use refrain_cache::Waiter;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::Conn;
-use refrain_pool::{Now, Step as PoolStep};
 use refrain_wire::back::Status;
 use refrain_wire::front::{Parse, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write::Report;
 use refrain_wire::{Header, write};
 
+use crate::engine::Asking;
 use crate::ground::name::Name;
-use crate::state::parts::{Client, CoreState, Engine, Pg, Ports};
+use crate::state::parts::{Client, CoreState, Ports};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::statement::Identity;
 
@@ -40,14 +39,6 @@ pub(crate) enum Need {
     More,
     /// The end of the session: Terminate, or a malformed message.
     End(DisconnectReason),
-}
-
-/// A client, with everything that its requests may touch while it has no server.
-pub(crate) struct Asking<'a> {
-    pub(crate) now: Now,
-    pub(crate) client: &'a mut Client,
-    pub(crate) core_state: &'a mut CoreState,
-    pub(crate) ports: &'a mut Ports,
 }
 
 /// Whether a message of this type is a request with a body. A server is not taken from others for a
@@ -165,15 +156,7 @@ fn parse_alone(
     true
 }
 
-impl<'a> Asking<'a> {
-    /// Borrows a client; `None` if the client is gone.
-    #[inline]
-    pub(crate) fn of(step: &'a mut PoolStep<'_, Pg>, conn: Conn) -> Option<Self> {
-        let Engine { connections, core_state, .. } = &mut *step.engine;
-        let client = connections.client(conn)?;
-        Some(Self { now: step.now, client, core_state, ports: step.ports })
-    }
-
+impl Asking<'_> {
     /// Answers the first request of a client that waits for a server as PostgreSQL answers one that
     /// is cancelled. Returns the number of bytes that were handled, and the clients that waited for
     /// the reply; `None` if the rest of a message may still come: PostgreSQL ignores a cancel

@@ -15,9 +15,8 @@ use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views}
 use refrain_wire::back::Status;
 use refrain_wire::write::{self, Report};
 
-use crate::engine::Step;
+use crate::engine::{Asking, ClientLogin, Step};
 use crate::ground::reports::{logged_sqlstate, report};
-use crate::login::client::ClientLogin;
 use crate::login::server::{LoginToServer, tell_failure};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
@@ -35,7 +34,6 @@ use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
 use crate::step::answer::end_long_waits;
 use crate::step::console::ConsoleClient;
-use crate::step::local::Asking;
 use crate::step::reads::{look_for_reads, text_read};
 use crate::step::refresh::lose_in_vain;
 use crate::step::reload::reloaded;

@@ -3,8 +3,7 @@
 use refrain_pool::ids::Conn;
 use refrain_wire::Header;
 
-use crate::engine::Step;
-use crate::step::local::Asking;
+use crate::engine::{Asking, Step};
 
 impl Step<'_, '_> {
     /// Takes a server from a client that has not used it, and has the client get another.

@@ -9,7 +9,7 @@ use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::back::Status;
 
-use crate::engine::Step;
+use crate::engine::{Asking, Step};
 use crate::pipeline::outstanding::Copying;
 use crate::relay::learn::read_settings;
 use crate::relay::link::{Link, Stop};
@@ -18,7 +18,7 @@ use crate::relay::reader::{Halt, Reader};
 use crate::state::options::shares_reads;
 use crate::state::parts::Engine;
 use crate::step::answer::{Answered, Left, looks_at_requests};
-use crate::step::local::{Asking, Need, serve_alone};
+use crate::step::local::{Need, serve_alone};
 use crate::step::shutdown::last_segment;
 
 impl Step<'_, '_> {
