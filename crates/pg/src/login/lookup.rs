@@ -14,7 +14,7 @@ use crate::engine::ClientLogin;
 use crate::pipeline::job::Job;
 use crate::state::client::login::{LoginRequest, NAME_BYTES_MAX};
 use crate::state::parts::{CoreState, Shared, waiter};
-use crate::users::known::{Found, Look, Terms, UserKey};
+use crate::users::known::{FoundUser, Look, Terms, UserKey};
 use crate::users::lookup::Lookup;
 
 /// The user of a login, as far as the user is known.
@@ -58,12 +58,12 @@ impl ClientLogin<'_, '_> {
             self.look_up(key);
         }
         match found {
-            Found::Answer(Some(credential)) => UserFound::Credential(credential),
-            Found::Answer(None) => {
+            FoundUser::Answer(Some(credential)) => UserFound::Credential(credential),
+            FoundUser::Answer(None) => {
                 UserFound::Credential(shared.protocol.unknown_credential(user, true))
             }
-            Found::Wait => UserFound::Later,
-            Found::Nothing => UserFound::Nothing,
+            FoundUser::Wait => UserFound::Later,
+            FoundUser::Nothing => UserFound::Nothing,
         }
     }
 

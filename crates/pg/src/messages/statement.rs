@@ -8,7 +8,7 @@ use crate::messages::bind::hide_unnamed;
 use crate::messages::check::Use;
 use crate::messages::fits::{Fit, fit};
 use crate::messages::meaning::statement_of;
-use crate::messages::named::{Wanted, lacked, lend_empty};
+use crate::messages::named::{WantedName, lacked, lend_empty};
 use crate::messages::prepare::{not_ours, prepare_for};
 use crate::messages::refuse::refuse;
 use crate::messages::unmanaged::close_unmanaged;
@@ -137,7 +137,7 @@ impl Link<'_> {
             &self.pipe.server.session.outstanding,
             &mut self.client.session.statements,
             &name,
-            Wanted::Name,
+            WantedName::Name,
         )
         .is_some()
         {

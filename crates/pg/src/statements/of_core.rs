@@ -55,7 +55,7 @@ pub(crate) struct CachedStatement {
     /// The core's list of statements that are used often; `None` if the statement is in no table.
     noticed: Option<Noticed>,
     /// Facts about it if it is used often, or returns no rows.
-    often: OnceCell<Box<Often>>,
+    often: OnceCell<Box<OftenHere>>,
     /// The columns that a generation of it returns, as a server said last.
     columns: Cell<Columns>,
     /// That generation.
@@ -77,7 +77,7 @@ pub(crate) struct CachedStatement {
 
 /// Facts that a core knows about a statement that is used often, or that returns no rows.
 #[derive(Debug, Default)]
-struct Often {
+struct OftenHere {
     /// The cost of a generation on a server.
     cost: Cell<(Generation, Cost)>,
     /// Requests that shared a server to run it, which have yet to be added to the shared count.
@@ -206,7 +206,7 @@ impl CachedStatement {
         self.often.get()?.parameters.borrow().clone()
     }
 
-    fn often(&self) -> &Often {
+    fn often(&self) -> &OftenHere {
         self.often.get_or_init(Box::default)
     }
 

@@ -18,7 +18,7 @@ use refrain_wire::write;
 use crate::engine::Asking;
 use crate::ground::stats::StatementCounters;
 use crate::results::filling::Filling;
-use crate::results::of_client::Request;
+use crate::results::of_client::KeptRequest;
 use crate::results::of_pool::{Bypass, Plan};
 use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
@@ -170,7 +170,7 @@ impl Asking<'_> {
         let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
         let statements = wanted.form.statements();
         let scan = wanted.text.as_ref().map(|text| text.statement.scan);
-        let request = Request { rule, parses, statements, text: wanted.text, scan };
+        let request = KeptRequest { rule, parses, statements, text: wanted.text, scan };
         results.begin(store, fill, request);
         Answered::No
     }

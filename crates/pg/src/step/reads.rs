@@ -19,7 +19,7 @@ use refrain_sql::reads::{Objection, Unkept, may_be_read};
 
 use crate::ground::ids::EnvId;
 use crate::pipeline::job::JobError;
-use crate::reads::answers::{Answer, Subject};
+use crate::reads::answers::{AnswerSubject, ReadAnswer};
 use crate::reads::findings::{Findings, Writes};
 use crate::reads::hidden::hidden_in;
 use crate::reads::queue::{Asked, Candidate};
@@ -195,9 +195,9 @@ fn login(pool: &Pool) -> Arc<str> {
     format!("{place} {user:?} {:?}", settings.server.parameters).into()
 }
 
-fn subject(login: &Arc<str>, candidate: &Candidate) -> Subject {
+fn subject(login: &Arc<str>, candidate: &Candidate) -> AnswerSubject {
     let statement = &candidate.statement;
-    Subject {
+    AnswerSubject {
         login: login.clone(),
         env: statement.env,
         tail: statement.tail().into(),
@@ -271,7 +271,7 @@ pub(super) fn conclude(
                 learn_verdict(pool, &candidate, read, (schema_changes, now));
             }
             None => {
-                let answer = Answer { found, schema_changes, at: now };
+                let answer = ReadAnswer { found, schema_changes, at: now };
                 learn(shared, pool, &candidate, &answer, now);
                 shared.answers.learn(subject(&login, &candidate), answer);
             }
@@ -280,8 +280,14 @@ pub(super) fn conclude(
 }
 
 /// Records what a server has said about a statement of this pool or of another.
-fn learn(shared: &SharedPart, pool: &mut Pool, candidate: &Candidate, answer: &Answer, now: Now) {
-    let Answer { found, schema_changes, at } = answer;
+fn learn(
+    shared: &SharedPart,
+    pool: &mut Pool,
+    candidate: &Candidate,
+    answer: &ReadAnswer,
+    now: Now,
+) {
+    let ReadAnswer { found, schema_changes, at } = answer;
     let hides = hides(pool, candidate, *schema_changes);
     learn_relations(shared, pool, candidate, Some((found, hides)), *schema_changes);
     learn_verdict(pool, candidate, judged(found.read(), hides), (*schema_changes, *at));

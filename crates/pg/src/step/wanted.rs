@@ -7,7 +7,7 @@ use refrain_sql::hint;
 use refrain_sql::normalize;
 
 use crate::relay::texts::{StatementMaps, text_statement, with_results};
-use crate::results::of_client::{Scope, Wish};
+use crate::results::of_client::{CacheWish, Scope};
 use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Several, binds_moment};
 use crate::results::texts::{LITERALS_MAX, Seen};
@@ -64,9 +64,9 @@ fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
     let store = results.store();
     let scope = session.results.scope(store, is_confirmed, results.place(), settings, defaults);
     match scope.wish {
-        Wish::Replies | Wish::NewReplies => Ok(scope),
-        Wish::Nothing => Err(Bypass::Unwanted),
-        Wish::Unconfirmed => Err(Bypass::Login),
+        CacheWish::Replies | CacheWish::NewReplies => Ok(scope),
+        CacheWish::Nothing => Err(Bypass::Unwanted),
+        CacheWish::Unconfirmed => Err(Bypass::Login),
     }
 }
 
@@ -122,7 +122,7 @@ fn of_query<'a>(
             key.extend_from_slice(&(literal.len() as u32).to_le_bytes());
             key.extend_from_slice(literal);
         }
-        let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
+        let (anew, tells_age) = (scope.wish == CacheWish::NewReplies, scope.tells_age);
         Ok(Wanted { plan, form, unnamed: None, text: Some(statement.cached), anew, tells_age })
     });
     known.core.spans = spans;
@@ -172,7 +172,7 @@ fn of_statement<'a>(
     }
     let kind = if parse.is_some() { PARSED } else { BOUND };
     let kind = if describes { kind | DESCRIBED } else { kind };
-    let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
+    let (anew, tells_age) = (scope.wish == CacheWish::NewReplies, scope.tells_age);
     begin_key(scope, &plan, kind, key);
     // What the client knows of its statement, which the server compares with what it finds.
     if let Some(numbers) = seen {

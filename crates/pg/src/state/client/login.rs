@@ -65,7 +65,7 @@ pub(crate) struct LoginRequest {
 
 /// A client's login.
 #[derive(Debug, Default)]
-pub(crate) struct Login {
+pub(crate) struct SessionLogin {
     state: ClientState,
     /// Whether the client has asked for TLS, and for GSSAPI encryption.
     asked: (bool, bool),
@@ -86,7 +86,7 @@ pub(crate) struct ConsoleSession {
     pub(crate) is_in_block: bool,
 }
 
-impl Login {
+impl SessionLogin {
     /// Returns the messages that the client may send now.
     #[inline]
     pub(crate) fn state(&self) -> &ClientState {

@@ -44,7 +44,7 @@ struct Question {
 
 /// The answer to a look.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct LookAnswer {
     /// The state that cannot be moved.
     pub(crate) found: Pins,
     /// Whether the database has functions of users'.
@@ -164,7 +164,7 @@ impl Suspicion {
     ///
     /// New parameters need another look for their values, which then judges the calls. So does a
     /// change of functions since the look: there may be other names by now.
-    pub(crate) fn answered(&mut self, code: u64) -> Option<Answer> {
+    pub(crate) fn answered(&mut self, code: u64) -> Option<LookAnswer> {
         let LookState::Asked(question, _) = &mut self.look else { return None };
         let Question { code: asked, searches, found, has_code, parameters } =
             std::mem::take(question);
@@ -173,7 +173,7 @@ impl Suspicion {
         self.look = if again { LookState::Due(Try::First) } else { LookState::Needless };
         let restored = std::mem::take(&mut self.restored);
         let parameters = learns.then_some((parameters, asked));
-        Some(Answer { found, has_code, restored, parameters })
+        Some(LookAnswer { found, has_code, restored, parameters })
     }
 
     /// Ends a look that has failed. A look that was merely `interrupted` is repeated once: true if
