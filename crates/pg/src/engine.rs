@@ -3,7 +3,8 @@
 //! The files of `login` and `step` handle the events, one subject each.
 
 use refrain_cache::Waiter;
-use refrain_pool::ids::{ClientSerial, Core};
+use refrain_pool::client::WaitingFor;
+use refrain_pool::ids::{ClientSerial, Core, PoolId};
 use refrain_pool::{Conn, Now, Step as PoolStep};
 
 use crate::relay::follow::sync_settings_if_needed;
@@ -44,6 +45,30 @@ impl Step<'_, '_> {
             let Waiter { core, request, .. } = waiter;
             self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
         }
+    }
+
+    /// Reads a pool's clients again that have waited for news of their normalized queries.
+    #[cold]
+    pub(crate) fn read_woken(&mut self, pool: PoolId) {
+        let Some(pool) = self.step.engine.core_state.find_pool(pool) else { return };
+        for conn in pool.protocol.take_woken() {
+            let await_replies = self
+                .step
+                .engine
+                .connections
+                .client(conn)
+                .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
+            if await_replies {
+                self.step.unblock(conn);
+            }
+        }
+    }
+
+    /// Reads the clients of a pool again that wait for news of their normalized queries, since the
+    /// job or the analysis that was to wake them may have been lost.
+    pub(crate) fn wake_clients(&mut self, pool: PoolId) {
+        self.step.engine.core_state.pool(pool).protocol.wake();
+        self.read_woken(pool);
     }
 }
 

@@ -71,7 +71,7 @@ impl Step<'_, '_> {
     /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
     pub(crate) fn do_what_is_due(&mut self, server: Conn) -> bool {
         // Clients in their login wait for a lookup; nobody does for the other jobs, or not as long.
-        let one_of_many = self.begin_own(server, |pipe| pipe.look_up());
+        let one_of_many = self.begin_own(server, lookups::look_up);
         if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(keeps)) {
             return true;
         }

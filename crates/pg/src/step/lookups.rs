@@ -28,45 +28,43 @@ pub(crate) fn tick(shared: &Shared, now: Now) -> Vec<Waiter> {
     shared.protocol.known_users().tick(&terms, now)
 }
 
-impl Pipeline<'_> {
-    /// Starts to look up a user, if there is one to look up.
-    pub(crate) fn look_up(&mut self) -> Option<Job> {
-        let pool = self.core_state.pool(self.server.pool());
-        let lookup = pool.protocol.lookups.next()?;
-        self.send_lookup(&lookup);
-        Some(Job::begun(Task::LookUp(lookup)))
-    }
+/// Starts to look up a user, if there is one to look up.
+pub(crate) fn look_up(pipe: &mut Pipeline<'_>) -> Option<Job> {
+    let pool = pipe.core_state.pool(pipe.server.pool());
+    let lookup = pool.protocol.lookups.next()?;
+    send_lookup(pipe, &lookup);
+    Some(Job::begun(Task::LookUp(lookup)))
+}
 
-    /// Sends the query for a user, under the server's own settings: those of the last client could
-    /// give the names in the query another meaning.
-    fn send_lookup(&mut self, lookup: &Lookup) {
-        let defaults = self.server.session.settings.defaults().clone();
-        let settings = Arc::clone(&defaults.settings);
-        self.give_settings(&settings, &defaults, false);
-        let key = lookup.key();
-        let name = self.core_state.shared.protocol.registry.internal();
-        let out = self.out();
-        // An earlier one that failed half-way may have left its statement.
-        write::close_statement(out, &name);
-        write::parse(out, &name, &[key.source.query.as_bytes(), &[0; 3]].concat());
-        write::message(out, front::BIND, |out| {
-            write::string(out, &name);
-            write::string(out, &name);
-            let user = key.user.as_bytes();
-            let length = u32::try_from(user.len()).unwrap_or_default();
-            // No formats, one value, no formats of columns: all is text.
-            out.extend_from_slice(&[0, 0, 0, 1]);
-            out.extend_from_slice(&length.to_be_bytes());
-            out.extend_from_slice(user);
-            out.extend_from_slice(&[0, 0]);
-        });
-        write::execute(out, &name);
-        write::close_portal(out, &name);
-        write::close_statement(out, &name);
-        use RequestKind::{Bind, Close, Execute, Parse};
-        for kind in [Close, Parse, Bind, Execute, Close, Close] {
-            self.owe_us(kind, Purpose::Verify, 0);
-        }
-        self.end_segment(Purpose::Verify);
+/// Sends the query for a user, under the server's own settings: those of the last client could give
+/// the names in the query another meaning.
+fn send_lookup(pipe: &mut Pipeline<'_>, lookup: &Lookup) {
+    let defaults = pipe.server.session.settings.defaults().clone();
+    let settings = Arc::clone(&defaults.settings);
+    pipe.give_settings(&settings, &defaults, false);
+    let key = lookup.key();
+    let name = pipe.core_state.shared.protocol.registry.internal();
+    let out = pipe.out();
+    // An earlier one that failed half-way may have left its statement.
+    write::close_statement(out, &name);
+    write::parse(out, &name, &[key.source.query.as_bytes(), &[0; 3]].concat());
+    write::message(out, front::BIND, |out| {
+        write::string(out, &name);
+        write::string(out, &name);
+        let user = key.user.as_bytes();
+        let length = u32::try_from(user.len()).unwrap_or_default();
+        // No formats, one value, no formats of columns: all is text.
+        out.extend_from_slice(&[0, 0, 0, 1]);
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(user);
+        out.extend_from_slice(&[0, 0]);
+    });
+    write::execute(out, &name);
+    write::close_portal(out, &name);
+    write::close_statement(out, &name);
+    use RequestKind::{Bind, Close, Execute, Parse};
+    for kind in [Close, Parse, Bind, Execute, Close, Close] {
+        pipe.owe_us(kind, Purpose::Verify, 0);
     }
+    pipe.end_segment(Purpose::Verify);
 }

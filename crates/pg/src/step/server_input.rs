@@ -1,8 +1,7 @@
 //! Input from servers, by their holder: a client, a login, a job, or none.
 
-use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::ids::Conn;
 use refrain_sql::normalize::Analysis;
 
 use crate::engine::Step;
@@ -53,30 +52,6 @@ impl Step<'_, '_> {
         pool.protocol.normalized_queries.analysed(case.key, &case.text, analysis);
         pool.protocol.wake();
         self.read_woken(case.pool);
-    }
-
-    /// Reads a pool's clients again that have waited for news of their normalized queries.
-    #[cold]
-    pub(crate) fn read_woken(&mut self, pool: PoolId) {
-        let Some(pool) = self.step.engine.core_state.find_pool(pool) else { return };
-        for conn in pool.protocol.take_woken() {
-            let await_replies = self
-                .step
-                .engine
-                .connections
-                .client(conn)
-                .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
-            if await_replies {
-                self.step.unblock(conn);
-            }
-        }
-    }
-
-    /// Reads the clients of a pool again that wait for news of their normalized queries, since the
-    /// job or the analysis that was to wake them may have been lost.
-    pub(crate) fn wake_clients(&mut self, pool: PoolId) {
-        self.step.engine.core_state.pool(pool).protocol.wake();
-        self.read_woken(pool);
     }
 
     /// Handles messages of a server that no client holds. Returns the number of bytes handled, and
