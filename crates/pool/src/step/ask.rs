@@ -2,7 +2,7 @@
 //!
 //! The server used last is lent next. If that one was idle for too long, all were. So clients wait,
 //! here and at other cores, and as many servers are asked; each goes to the first in line once it
-//! has answered. Where one does not answer, the others that were idle are closed with it, and new
+//! has answered. Jobs wait likewise: the first in line may be a client. Where one does not answer, the others that were idle are closed with it, and new
 //! ones are connected.
 
 use std::time::Duration;
@@ -28,11 +28,13 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Asks idle servers whether they are there: as many as clients wait for, here and at other
-    /// cores. Clients that wait while a server is idle wait for that.
+    /// cores, and jobs. Clients and jobs that wait while a server is idle wait for that.
     pub(crate) fn ask_idle(&mut self, id: PoolId) {
+        let leaves = self.engine.core_state.leaves(id, self.now);
         loop {
             let pool = self.engine.core_state.pool_in_use(id);
-            let wanted = pool.waiting() + pool.asking.len();
+            let jobs = if leaves { 0 } else { pool.waiting_jobs() };
+            let wanted = pool.waiting() + pool.asking.len() + jobs;
             if pool.asked as usize >= wanted {
                 return;
             }

@@ -57,8 +57,8 @@ impl<P: Protocol> Step<'_, P> {
             let pool = self.engine.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
             // A server that takes long at one of several hosts is not waited for.
-            let awaited = pool.connecting - pool.slow + pool.asked;
-            if awaited as usize >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
+            let awaited = (pool.connecting - pool.slow) as usize + pool.asked_for_wanted();
+            if awaited >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
                 return;
             }
             let reserve = self.may_use_reserve(id);

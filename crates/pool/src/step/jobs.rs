@@ -23,15 +23,22 @@ impl<P: Protocol> Step<'_, P> {
         self.grow(id);
     }
 
-    /// Gives idle servers to the jobs in line. Clients stand in line only while no server is idle.
+    /// Gives idle servers to the jobs in line. If all servers were idle for so long that they have
+    /// to be asked, the jobs wait for the answers in line: a server goes to the first there, which
+    /// may be a client.
     pub(crate) fn serve_jobs(&mut self, id: PoolId) {
         let core_state = &mut self.engine.core_state;
         if core_state.leaves(id, self.now) {
             return;
         }
-        while let Some(pool) = self.engine.core_state.find_pool(id).filter(|p| p.waiters.jobs() > 0)
-            && let Some(server) = pool.take_for_job()
-        {
+        let waits = |step: &mut Self| {
+            step.engine.core_state.find_pool(id).is_some_and(|pool| pool.waiters.jobs() > 0)
+        };
+        while waits(self) {
+            if self.are_stale(id) {
+                return self.ask_idle(id);
+            }
+            let Some(server) = self.engine.core_state.pool(id).take_for_job() else { return };
             self.free(server);
         }
     }

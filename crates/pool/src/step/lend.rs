@@ -36,8 +36,8 @@ impl<P: Protocol> Step<'_, P> {
             return Some(server);
         }
         let pool = self.engine.core_state.pool_in_use(id);
-        let full = pool.settings.options.max_waiting.is_some_and(|m| pool.waiting() >= m as usize);
-        if full {
+        let most = pool.settings.options.max_waiting;
+        if most.is_some_and(|most| pool.is_crowded(most as usize)) {
             self.end_client(conn, DisconnectReason::TooManyWaiting);
             return None;
         }
