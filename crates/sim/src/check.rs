@@ -116,7 +116,11 @@ impl World {
                 let backend = &self.backends[*number];
                 backend.is_of(&database, &user) && self.links[backend.link.0].conn.is_some()
             });
-            let open = open.filter(|number| self.backends[*number].stage != Stage::Over);
+            // The engine may not know yet that a server has fallen silent.
+            let open = open.filter(|number| {
+                let backend = &self.backends[*number];
+                backend.stage != Stage::Over || self.links[backend.link.0].is_silent
+            });
             // The engine may not have heard yet that a server has refused the login.
             let (refused, live): (Vec<_>, Vec<_>) =
                 open.partition(|number| self.backends[*number].stage == Stage::Refused);

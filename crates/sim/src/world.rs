@@ -4,11 +4,10 @@
 //! the same time happen in the order of their creation. All choices come from the seed's streams,
 //! so a run is a function of its seed.
 //!
-//! Later modules add methods: `crate::links` sends bytes, `crate::engines` steps the engines
-//! and carries out their actions, `crate::clients` and `crate::backends` are the two ends,
-//! `crate::delivery` hands bytes to either, `crate::faults` has the operator and restarts,
-//! `crate::dispatch` picks the function for the next event, and `crate::check` has the checks
-//! at the end.
+//! Later modules add methods: `crate::engines` steps the engines and carries out their actions,
+//! `crate::clients` and `crate::backends` are the two ends, `crate::delivery` cuts bytes into pieces
+//! and hands them to either, `crate::faults` has the operator, restarts and failovers, `crate::run`
+//! picks the function for the next event, and `crate::check` has the checks at the end.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -75,6 +74,8 @@ pub(crate) enum Happening {
     HandOver(LinkId, Core, Box<Transfer>),
     /// An engine notices a broken connection.
     Broken(LinkId),
+    /// The program looks whether a server that has fallen silent is at work.
+    Silent(LinkId),
     /// A host is promoted, unless another one has become the primary.
     Promote(usize),
     /// The operator acts.
