@@ -4,9 +4,9 @@
 //! come from the seed's streams, so a run is a function of its seed.
 //!
 //! Later modules add methods: `engines` steps the engines and carries out their actions, `clients`
-//! and `backends` are the two ends, `delivery` hands bytes to either, `faults` has the operator and
-//! restarts, `dispatch` picks the function for the next event, and `check` has the checks at the
-//! end.
+//! and `backends` are the two ends, `delivery` cuts bytes into pieces and hands them to either,
+//! `faults` has the operator and restarts, `run` picks the function for the next event, and `check`
+//! has the checks at the end.
 
 use std::collections::HashSet;
 use std::sync::Arc;
