@@ -13,7 +13,7 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
-use crate::step::pick::is_marked;
+use crate::step::lend::is_marked;
 use crate::step::tick::is_always_watched;
 
 /// The counts of one pool, made anew from all connections.

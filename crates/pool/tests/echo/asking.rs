@@ -118,7 +118,10 @@ fn a_job_gives_a_client_no_server_that_was_not_asked() {
         world.in_step(0, |step| step.queue_job(pool, Check { is_needed }));
         assert_eq!(servers.map(|server| world.server_heard(server)), ["there\n", "there\n"]);
         world.all_answer();
-        assert_eq!((world.heard(anna).as_str(), world.checks(0).made), ("mine\n", is_needed.into()));
+        assert_eq!(
+            (world.heard(anna).as_str(), world.checks(0).made),
+            ("mine\n", is_needed.into())
+        );
         assert_eq!(world.connects(), 2);
     }
 }
