@@ -1,9 +1,9 @@
 //! The things that a process has once, whatever protocols it serves: the numbers of clients and
 //! servers, the counts of clients, and the databases that are paused.
 //!
-//! Not here, but once for each protocol: counts of servers, and the connections that have not logged
-//! in. Both lead to cores of the protocol: to parts of pools that wait for room, and to a connection
-//! that has to make way.
+//! Not here, but once for each protocol: counts of servers, and the connections that have not
+//! logged in. Both lead to cores of the protocol: to parts of pools that wait for room, and to a
+//! connection that has to make way.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -55,5 +55,6 @@ mod backends;
 mod clients;
 mod delivery;
 mod faults;
+mod dispatch;
 mod check;
 pub mod run;

@@ -1,4 +1,4 @@
-//! The checks at the end of a run.
+//! A run to its end, and the checks there.
 //!
 //! - *After faults stop, all clients finish in time*: this rules out lost wake-ups, starvation, and
 //!   connections that are never closed.
@@ -9,10 +9,27 @@
 use refrain_pool::event::Command;
 
 use crate::backend::Stage;
+use crate::client::Client;
 use crate::net::Peer;
+use crate::plan::PATIENCE;
 use crate::world::{Sharing, World};
 
+/// The most events of a run. A run with more events makes no progress.
+const EVENTS_MAX: u64 = 3_000_000;
+
 impl World {
+    /// Runs the world to its end. Returns the violation, if there is one.
+    pub fn run(&mut self) -> Option<String> {
+        let deadline = self.now + self.plan.calm + PATIENCE;
+        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
+            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
+                self.stuck();
+            }
+        }
+        self.end();
+        self.violation.take()
+    }
+
     /// Reports that the clients did not finish, with a trace of all links, pools, clients and
     /// servers.
     pub(crate) fn stuck(&mut self) {

@@ -175,8 +175,7 @@ impl Plan {
         if caching.is_some() && rng.chance(500) {
             rates = rates.cancel_reads();
         }
-        let pieces = [6, 60, 1_000, 16_384, 16_384];
-        let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
+        let piece = largest_piece(rng, shares);
         let mut weights = weights(rng);
         if piece < 1_000 {
             weights[index(Feature::Bulk)] = 0;
@@ -356,6 +355,12 @@ fn two_hosts(rng: &mut Rng, text: &str) -> String {
         "host = \"a,b\"\ntarget_session_attrs = \"{wants}\"\nload_balance_hosts = \"{balance}\"\n"
     );
     text.replacen("host = \"server\"\n", &hosts, 1)
+}
+
+/// Draws the largest piece of a link, in bytes.
+fn largest_piece(rng: &mut Rng, shares: bool) -> u64 {
+    let pieces = [6, 60, 1_000, 16_384, 16_384];
+    *rng.pick(if shares { &pieces[2..] } else { &pieces })
 }
 
 /// Draws the mode of the pools.

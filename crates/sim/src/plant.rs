@@ -81,7 +81,7 @@ pub enum Plant {
     NoTargets,
     /// An idle server is not asked whether it is there.
     Unasked,
-    /// Nobody gives up a server that has fallen silent at work.
+    /// A server that has fallen silent at work is never given up.
     EndlessSilence,
     /// A standby is taken for a primary.
     HideStandby,

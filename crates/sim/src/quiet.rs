@@ -1,8 +1,8 @@
 //! The checker of questions to idle servers: a server that was idle for `server_check_delay` is
 //! asked whether it is there, before a client gets it.
 //!
-//! A server that a client has got within one step of the engine has not been asked: the answer would
-//! be an event of its own.
+//! A server that a client has got within one step of the engine has not been asked: the answer
+//! would be an event of its own.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! The events of a connection, by its role: it is established or encrypted, it brings bytes, it ends.
+//! The events of a connection, by its role: it is established or encrypted, it brings bytes, it
+//! ends.
 //!
 //! The protocol gets held bytes first, and the pool holds the bytes that the protocol has not
 //! handled.

@@ -1,10 +1,10 @@
 //! A client's requests for a server, and the ends of its transactions.
 //!
-//! A pool lends the server used last. Clients may leave traces on servers that nothing removes: once
-//! a server of the pool is marked ([`Protocol::is_marked`]), the pool lends each client the idle
-//! server that suits it best ([`Protocol::suits`]), and any if none does: nobody waits for a better
-//! one. Where one that suits was missed, a tick connects a new server, in place of an idle marked
-//! one if the pool is full.
+//! A pool lends the server used last. Clients may leave traces on servers that nothing removes:
+//! once a server of the pool is marked ([`Protocol::is_marked`]), the pool lends each client the
+//! idle server that suits it best ([`Protocol::suits`]), and any if none does: nobody waits for a
+//! better one. Where one that suits was missed, a tick connects a new server, in place of an idle
+//! marked one if the pool is full.
 
 use std::time::Duration;
 
