@@ -49,12 +49,12 @@ struct Portal {
     /// The format of each column.
     formats: Vec<Format>,
     /// The reply; `None` before the command has run.
-    reply: Option<Kept>,
+    reply: Option<KeptReply>,
 }
 
 /// The reply to a portal's command.
 #[derive(Debug)]
-struct Kept {
+struct KeptReply {
     messages: Vec<u8>,
     /// Bytes that the client has got.
     sent: usize,
@@ -366,7 +366,7 @@ impl Session {
             self.skips_to_sync = true;
             return;
         }
-        portal.reply.insert(Kept { messages, sent: 0 }).send_rows(limit, out);
+        portal.reply.insert(KeptReply { messages, sent: 0 }).send_rows(limit, out);
         let commands = split::commands(&portal.statement.text);
         commands.iter().for_each(|command| self.take_effect(command.as_bytes()));
     }
@@ -388,7 +388,7 @@ impl Session {
     }
 }
 
-impl Kept {
+impl KeptReply {
     /// Sends the next rows, at most `limit` unless that is 0, and what stands between them. Behind
     /// the last row the command's tag stays, for an Execute that comes once more.
     fn send_rows(&mut self, limit: u32, out: &mut Vec<u8>) {
