@@ -360,7 +360,7 @@ impl Reader<'_> {
                 return;
             }
             if byte == b'\\' && quote != b'`' && !self.reads.plain_backslash {
-                self.at += 1;
+                self.at = self.text.len().min(self.at + 1);
             }
         }
     }

@@ -99,6 +99,14 @@ fn the_number_of_a_row() {
 }
 
 #[test]
+fn a_text_may_end_anywhere() {
+    for text in [r"SELECT 'a\", r"SELECT '\", r#"/*! "\"#, "SELECT `a", "SELECT /*", "SELECT f("] {
+        let begin = |length: usize| of(&text[..length]).has_several;
+        assert!(!(0..=text.len()).any(begin), "{text}");
+    }
+}
+
+#[test]
 fn calls_of_functions_of_the_user() {
     for (text, due) in [
         ("SELECT f_set(5)", true),
