@@ -9,7 +9,6 @@ const HARMLESS: &[&str] = &[
     "addtime",
     "aes_decrypt",
     "aes_encrypt",
-    "against",
     "all",
     "and",
     "any",
@@ -19,6 +18,7 @@ const HARMLESS: &[&str] = &[
     "atan",
     "atan2",
     "avg",
+    "benchmark",
     "between",
     "bigint",
     "bin",
@@ -37,6 +37,7 @@ const HARMLESS: &[&str] = &[
     "char",
     "char_length",
     "character_length",
+    "charset",
     "check",
     "coalesce",
     "coercibility",
@@ -83,6 +84,7 @@ const HARMLESS: &[&str] = &[
     "else",
     "elt",
     "end",
+    "enum",
     "except",
     "exists",
     "exp",
@@ -104,7 +106,7 @@ const HARMLESS: &[&str] = &[
     "from_days",
     "from_unixtime",
     "fulltext",
-    "geometrycollection",
+    "get_format",
     "greatest",
     "group",
     "group_concat",
@@ -124,7 +126,6 @@ const HARMLESS: &[&str] = &[
     "insert",
     "instr",
     "int",
-    "intersect",
     "interval",
     "into",
     "is",
@@ -164,7 +165,6 @@ const HARMLESS: &[&str] = &[
     "lag",
     "last_day",
     "last_insert_id",
-    "lateral",
     "lcase",
     "lead",
     "least",
@@ -172,7 +172,7 @@ const HARMLESS: &[&str] = &[
     "length",
     "like",
     "limit",
-    "linestring",
+    "lines",
     "ln",
     "load_file",
     "localtime",
@@ -191,7 +191,6 @@ const HARMLESS: &[&str] = &[
     "max",
     "mbrcontains",
     "mbrdisjoint",
-    "mbrequal",
     "mbrintersects",
     "mbroverlaps",
     "mbrtouches",
@@ -205,9 +204,7 @@ const HARMLESS: &[&str] = &[
     "mod",
     "month",
     "monthname",
-    "multilinestring",
-    "multipoint",
-    "multipolygon",
+    "name_const",
     "not",
     "now",
     "nth_value",
@@ -226,8 +223,6 @@ const HARMLESS: &[&str] = &[
     "period_add",
     "period_diff",
     "pi",
-    "point",
-    "polygon",
     "position",
     "pow",
     "power",
@@ -241,6 +236,9 @@ const HARMLESS: &[&str] = &[
     "recursive",
     "references",
     "regexp",
+    "regexp_instr",
+    "regexp_replace",
+    "regexp_substr",
     "release_all_locks",
     "release_lock",
     "repeat",
@@ -248,7 +246,6 @@ const HARMLESS: &[&str] = &[
     "reverse",
     "right",
     "rlike",
-    "rollup",
     "round",
     "row",
     "row_count",
@@ -269,8 +266,8 @@ const HARMLESS: &[&str] = &[
     "sin",
     "sleep",
     "smallint",
+    "some",
     "soundex",
-    "sounds",
     "space",
     "sqrt",
     "st_area",
@@ -327,6 +324,7 @@ const HARMLESS: &[&str] = &[
     "stddev_pop",
     "stddev_samp",
     "str_to_date",
+    "straight_join",
     "strcmp",
     "subdate",
     "substr",
@@ -334,6 +332,7 @@ const HARMLESS: &[&str] = &[
     "substring_index",
     "subtime",
     "sum",
+    "sysdate",
     "system_user",
     "table",
     "tan",
@@ -388,20 +387,70 @@ const HARMLESS: &[&str] = &[
     "yearweek",
 ];
 
-/// The longest of them.
+/// Those of them, in order, that a server takes for a function of the user's where white space is in
+/// front of the parenthesis, unless `sql_mode` has IGNORE_SPACE. They are those of MariaDB and of
+/// MySQL.
+const CLOSE: &[&str] = &[
+    "adddate",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "cast",
+    "count",
+    "cume_dist",
+    "curdate",
+    "curtime",
+    "date_add",
+    "date_sub",
+    "dense_rank",
+    "extract",
+    "first_value",
+    "group_concat",
+    "json_arrayagg",
+    "json_objectagg",
+    "lag",
+    "lead",
+    "max",
+    "mid",
+    "min",
+    "now",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "position",
+    "rank",
+    "session_user",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "subdate",
+    "substr",
+    "substring",
+    "sum",
+    "sysdate",
+    "system_user",
+    "trim",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
+/// The longest of the names.
 const NAME_BYTES_MAX: usize = 19;
 
-/// Whether a word is one of them.
-pub(crate) fn is_harmless(word: &[u8]) -> bool {
+/// Whether a word is one of them. `is_close` tells whether the parenthesis follows at once.
+pub(crate) fn is_harmless(word: &[u8], is_close: bool) -> bool {
     let mut lower = [0; NAME_BYTES_MAX];
     let Some(lower) = lower.get_mut(..word.len()) else { return false };
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
-    HARMLESS.binary_search_by(|name| name.as_bytes().cmp(lower)).is_ok()
+    let has = |names: &[&str]| names.binary_search_by(|name| name.as_bytes().cmp(lower)).is_ok();
+    has(HARMLESS) && (is_close || !has(CLOSE))
 }
 
 /// Words behind which a name with a parenthesis is no function: that of a table, of an index or of
-/// a common table expression, with a list of columns.
+/// a common table expression, with a list of columns. No call follows a parenthesis that closes.
 const BEFORE_TABLES: &[&[u8]] = &[
     b"into",
     b"insert",
@@ -415,6 +464,7 @@ const BEFORE_TABLES: &[&[u8]] = &[
     b"with",
     b"recursive",
     b"as",
+    b")",
 ];
 
 /// Whether a name behind this word is none of a function.
@@ -430,7 +480,11 @@ mod tests {
     fn the_names_are_in_order() {
         assert!(HARMLESS.is_sorted_by(|a, b| a < b));
         assert!(HARMLESS.iter().all(|name| name.len() <= NAME_BYTES_MAX));
-        assert!(is_harmless(b"Count") && !is_harmless(b"f_set"));
+        assert!(
+            CLOSE.is_sorted_by(|a, b| a < b) && CLOSE.iter().all(|name| HARMLESS.contains(name))
+        );
+        assert!(is_harmless(b"Count", true) && !is_harmless(b"Count", false));
+        assert!(is_harmless(b"abs", false) && !is_harmless(b"f_set", true));
         assert!(names_no_function(b"INTO") && !names_no_function(b"select"));
     }
 }
