@@ -1,5 +1,6 @@
 //! Names that stand in front of a parenthesis and are no function of the user's: functions that
-//! change no session, and key words. A server reads such a name as a function of its own.
+//! change no session, and key words. MariaDB 10.11, MySQL 8.0.15 and MySQL 9.7 read such a name as
+//! a function of their own, whatever the user has made.
 
 /// The names, in order. One that is not here costs a question behind the statement.
 const HARMLESS: &[&str] = &[
@@ -195,7 +196,6 @@ const HARMLESS: &[&str] = &[
     "mbroverlaps",
     "mbrtouches",
     "mbrwithin",
-    "md5",
     "mediumint",
     "microsecond",
     "mid",
@@ -259,8 +259,6 @@ const HARMLESS: &[&str] = &[
     "separator",
     "session_user",
     "set",
-    "sha",
-    "sha1",
     "sha2",
     "sign",
     "sin",
@@ -387,9 +385,8 @@ const HARMLESS: &[&str] = &[
     "yearweek",
 ];
 
-/// Those of them, in order, that a server takes for a function of the user's where white space is in
-/// front of the parenthesis, unless `sql_mode` has IGNORE_SPACE. They are those of MariaDB and of
-/// MySQL.
+/// The names, in order, that MariaDB or MySQL takes for a function of the user's if white space is
+/// in front of the parenthesis and `sql_mode` lacks IGNORE_SPACE.
 const CLOSE: &[&str] = &[
     "adddate",
     "bit_and",
