@@ -139,6 +139,7 @@ pub(crate) fn change_user(step: &mut Step<'_, My>, conn: Conn, request: &ChangeU
         statements,
         has_had_several: Some(client.session.settings.has_several),
         brand: client.session.brand,
+        ended_before: client.session.ended_before + 1,
         ..ClientSession::default()
     };
     if let Some(result) = prove(step, conn) {

@@ -1,5 +1,6 @@
 //! Names that stand in front of a parenthesis and are no function of the user's: functions that
-//! change no session, and key words. A server reads such a name as a function of its own.
+//! change no session, and key words. MariaDB 10.11, MySQL 8.0.15 and MySQL 9.7 read such a name as
+//! a function of their own, whatever the user has made.
 
 /// The names, in order. One that is not here costs a question behind the statement.
 const HARMLESS: &[&str] = &[
@@ -9,7 +10,6 @@ const HARMLESS: &[&str] = &[
     "addtime",
     "aes_decrypt",
     "aes_encrypt",
-    "against",
     "all",
     "and",
     "any",
@@ -19,6 +19,7 @@ const HARMLESS: &[&str] = &[
     "atan",
     "atan2",
     "avg",
+    "benchmark",
     "between",
     "bigint",
     "bin",
@@ -37,6 +38,7 @@ const HARMLESS: &[&str] = &[
     "char",
     "char_length",
     "character_length",
+    "charset",
     "check",
     "coalesce",
     "coercibility",
@@ -83,6 +85,7 @@ const HARMLESS: &[&str] = &[
     "else",
     "elt",
     "end",
+    "enum",
     "except",
     "exists",
     "exp",
@@ -104,7 +107,7 @@ const HARMLESS: &[&str] = &[
     "from_days",
     "from_unixtime",
     "fulltext",
-    "geometrycollection",
+    "get_format",
     "greatest",
     "group",
     "group_concat",
@@ -124,7 +127,6 @@ const HARMLESS: &[&str] = &[
     "insert",
     "instr",
     "int",
-    "intersect",
     "interval",
     "into",
     "is",
@@ -164,7 +166,6 @@ const HARMLESS: &[&str] = &[
     "lag",
     "last_day",
     "last_insert_id",
-    "lateral",
     "lcase",
     "lead",
     "least",
@@ -172,7 +173,7 @@ const HARMLESS: &[&str] = &[
     "length",
     "like",
     "limit",
-    "linestring",
+    "lines",
     "ln",
     "load_file",
     "localtime",
@@ -191,12 +192,10 @@ const HARMLESS: &[&str] = &[
     "max",
     "mbrcontains",
     "mbrdisjoint",
-    "mbrequal",
     "mbrintersects",
     "mbroverlaps",
     "mbrtouches",
     "mbrwithin",
-    "md5",
     "mediumint",
     "microsecond",
     "mid",
@@ -205,9 +204,7 @@ const HARMLESS: &[&str] = &[
     "mod",
     "month",
     "monthname",
-    "multilinestring",
-    "multipoint",
-    "multipolygon",
+    "name_const",
     "not",
     "now",
     "nth_value",
@@ -226,8 +223,6 @@ const HARMLESS: &[&str] = &[
     "period_add",
     "period_diff",
     "pi",
-    "point",
-    "polygon",
     "position",
     "pow",
     "power",
@@ -241,6 +236,9 @@ const HARMLESS: &[&str] = &[
     "recursive",
     "references",
     "regexp",
+    "regexp_instr",
+    "regexp_replace",
+    "regexp_substr",
     "release_all_locks",
     "release_lock",
     "repeat",
@@ -248,7 +246,6 @@ const HARMLESS: &[&str] = &[
     "reverse",
     "right",
     "rlike",
-    "rollup",
     "round",
     "row",
     "row_count",
@@ -262,15 +259,13 @@ const HARMLESS: &[&str] = &[
     "separator",
     "session_user",
     "set",
-    "sha",
-    "sha1",
     "sha2",
     "sign",
     "sin",
     "sleep",
     "smallint",
+    "some",
     "soundex",
-    "sounds",
     "space",
     "sqrt",
     "st_area",
@@ -327,6 +322,7 @@ const HARMLESS: &[&str] = &[
     "stddev_pop",
     "stddev_samp",
     "str_to_date",
+    "straight_join",
     "strcmp",
     "subdate",
     "substr",
@@ -334,6 +330,7 @@ const HARMLESS: &[&str] = &[
     "substring_index",
     "subtime",
     "sum",
+    "sysdate",
     "system_user",
     "table",
     "tan",
@@ -388,20 +385,69 @@ const HARMLESS: &[&str] = &[
     "yearweek",
 ];
 
-/// The longest of them.
+/// The names, in order, that MariaDB or MySQL takes for a function of the user's if white space is
+/// in front of the parenthesis and `sql_mode` lacks IGNORE_SPACE.
+const CLOSE: &[&str] = &[
+    "adddate",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "cast",
+    "count",
+    "cume_dist",
+    "curdate",
+    "curtime",
+    "date_add",
+    "date_sub",
+    "dense_rank",
+    "extract",
+    "first_value",
+    "group_concat",
+    "json_arrayagg",
+    "json_objectagg",
+    "lag",
+    "lead",
+    "max",
+    "mid",
+    "min",
+    "now",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "position",
+    "rank",
+    "session_user",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "subdate",
+    "substr",
+    "substring",
+    "sum",
+    "sysdate",
+    "system_user",
+    "trim",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
+/// The longest of the names.
 const NAME_BYTES_MAX: usize = 19;
 
-/// Whether a word is one of them.
-pub(crate) fn is_harmless(word: &[u8]) -> bool {
+/// Whether a word is one of them. `is_close` tells whether the parenthesis follows at once.
+pub(crate) fn is_harmless(word: &[u8], is_close: bool) -> bool {
     let mut lower = [0; NAME_BYTES_MAX];
     let Some(lower) = lower.get_mut(..word.len()) else { return false };
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
-    HARMLESS.binary_search_by(|name| name.as_bytes().cmp(lower)).is_ok()
+    let has = |names: &[&str]| names.binary_search_by(|name| name.as_bytes().cmp(lower)).is_ok();
+    has(HARMLESS) && (is_close || !has(CLOSE))
 }
 
 /// Words behind which a name with a parenthesis is no function: that of a table, of an index or of
-/// a common table expression, with a list of columns.
+/// a common table expression, with a list of columns. No call follows a parenthesis that closes.
 const BEFORE_TABLES: &[&[u8]] = &[
     b"into",
     b"insert",
@@ -415,6 +461,7 @@ const BEFORE_TABLES: &[&[u8]] = &[
     b"with",
     b"recursive",
     b"as",
+    b")",
 ];
 
 /// Whether a name behind this word is none of a function.
@@ -430,7 +477,11 @@ mod tests {
     fn the_names_are_in_order() {
         assert!(HARMLESS.is_sorted_by(|a, b| a < b));
         assert!(HARMLESS.iter().all(|name| name.len() <= NAME_BYTES_MAX));
-        assert!(is_harmless(b"Count") && !is_harmless(b"f_set"));
+        assert!(
+            CLOSE.is_sorted_by(|a, b| a < b) && CLOSE.iter().all(|name| HARMLESS.contains(name))
+        );
+        assert!(is_harmless(b"Count", true) && !is_harmless(b"Count", false));
+        assert!(is_harmless(b"abs", false) && !is_harmless(b"f_set", true));
         assert!(names_no_function(b"INTO") && !names_no_function(b"select"));
     }
 }

@@ -226,6 +226,7 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     client.last_server = 0;
     client.insert_id = Own::default();
     client.has_conditions = false;
+    client.ended_before += 1;
 }
 
 /// Learns from the report on settings that Refrain has set for a client: the server prints some

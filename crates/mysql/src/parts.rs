@@ -62,6 +62,8 @@ pub struct ClientSession {
     pub(crate) has_conditions: bool,
     /// The number that LAST_INSERT_ID() is to tell.
     pub(crate) insert_id: Own,
+    /// How many sessions the client has ended before this one, by a reset or a change of its user.
+    pub(crate) ended_before: u64,
 }
 
 /// How far a client's session has come.
@@ -207,9 +209,10 @@ pub struct ServerSession {
     pub(crate) settings: Arc<Settings>,
     /// Whether the session has to be made as new before the next client.
     pub(crate) is_dirty: bool,
-    /// The client that has called a routine, which may have left what no server reports. Another
-    /// client gets the session as new.
-    pub(crate) caller: Option<ClientSerial>,
+    /// The client that has called a routine, and how many sessions it had ended before. The routine
+    /// may have left what no server reports: another client, and another session of this one, gets
+    /// the server as new.
+    pub(crate) caller: Option<(ClientSerial, u64)>,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
     /// The things that clients have left for later questions.

@@ -273,7 +273,7 @@ fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, f
         server.session.leftover = Leftover::Counts;
     }
     if facts.calls == Calls::Any && is_statement {
-        server.session.caller = Some(client.serial());
+        server.session.caller = Some(train::caller(client));
     }
 }
 

@@ -148,6 +148,7 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         name: b"",
         before: b"",
         is_qualified: false,
+        is_conditional: false,
     };
     reader.read();
     let Facts { has_several, insert_id, .. } = &mut reader.facts;
@@ -172,6 +173,9 @@ struct Reader<'a> {
     before: &'a [u8],
     /// Whether it is a name with dots, which is none of the server's own functions.
     is_qualified: bool,
+    /// Whether a comment has begun that some servers run. From there on a server may read another
+    /// text than this one.
+    is_conditional: bool,
     /// Whether a statement before the present one may have inserted rows.
     is_behind_insert: bool,
 }
@@ -300,14 +304,21 @@ impl Reader<'_> {
 
     /// Passes white space, or a parenthesis that opens.
     fn space(&mut self, byte: u8) {
-        if byte == b'(' && self.behind == Behind::Name {
-            let is_own = !self.is_qualified && functions::is_harmless(self.name);
-            if !is_own && !functions::names_no_function(self.before) {
+        if byte == b'(' {
+            if self.is_conditional || self.behind == Behind::Name && !self.is_harmless() {
                 self.facts.calls = Calls::Any;
-                self.behind = Behind::Other;
             }
+            (self.name, self.is_qualified) = (b"(", false);
+            self.behind = Behind::Other;
         }
         self.at += 1;
+    }
+
+    /// Whether the name in front of a parenthesis is none of a function of the user's.
+    fn is_harmless(&self) -> bool {
+        let is_close = self.text[..self.at].ends_with(self.name);
+        let is_own = !self.is_qualified && functions::is_harmless(self.name, is_close);
+        is_own || functions::names_no_function(self.before)
     }
 
     /// Notes that the text may do anything that its reply tells.
@@ -353,15 +364,28 @@ impl Reader<'_> {
 
     /// Passes a string or a quoted name.
     fn string(&mut self, quote: u8) {
+        let begins = self.at;
         self.at += 1;
         while let Some(&byte) = self.text.get(self.at) {
             self.at += 1;
             if byte == quote {
-                return;
+                break;
             }
             if byte == b'\\' && quote != b'`' && !self.reads.plain_backslash {
-                self.at += 1;
+                self.at = self.text.len().min(self.at + 1);
             }
+        }
+        self.hide(begins);
+    }
+
+    /// Notes what a string or a comment may hide that has just been passed: where a comment is not
+    /// run, the text goes on behind its end, and where strings are not read, it may be of one.
+    fn hide(&mut self, begins: usize) {
+        let passed = &self.text[begins..self.at];
+        let is_hidden = self.reads.is_multibyte
+            || self.is_conditional && passed.windows(2).any(|pair| pair == b"*/");
+        if is_hidden {
+            self.facts.calls = Calls::Any;
         }
     }
 
@@ -376,12 +400,15 @@ impl Reader<'_> {
 
     /// Passes the rest of a line.
     fn line(&mut self) {
-        let rest = &self.text[self.at..];
+        let begins = self.at;
+        let rest = &self.text[begins..];
         self.at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+        self.hide(begins);
     }
 
     /// Passes a comment. What a server may run of it is read as text.
     fn comment(&mut self) {
+        let begins = self.at;
         self.at += 2;
         match self.text[self.at..] {
             [b'!', ..] => self.at += 1,
@@ -390,9 +417,11 @@ impl Reader<'_> {
                 let rest = &self.text[self.at..];
                 let end = rest.windows(2).position(|pair| pair == b"*/");
                 self.at += end.map_or(rest.len(), |end| end + 2);
+                self.hide(begins);
                 return;
             }
         }
+        self.is_conditional = true;
         while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
         }
@@ -433,7 +462,8 @@ fn is_word(byte: u8) -> bool {
 /// Returns what a part of a text is for the one behind it.
 fn behind(token: &[u8]) -> Behind {
     match token.first() {
-        Some(b'`') => Behind::Name,
+        // A quotation mark is that of a name under ANSI_QUOTES.
+        Some(b'`' | b'"') => Behind::Name,
         _ if token.eq_ignore_ascii_case(b"no") => Behind::No,
         _ if token.eq_ignore_ascii_case(b"into") => Behind::Into,
         Some(&byte) if is_word(byte) => Behind::Name,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use refrain_mysql_wire::command;
 use refrain_mysql_wire::request::{MULTI_STATEMENTS_OFF, MULTI_STATEMENTS_ON};
 use refrain_pool::client::Client;
+use refrain_pool::ids::ClientSerial;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
@@ -77,11 +78,16 @@ fn give(
     waits
 }
 
-/// Makes a server as new for a client, where another has called a routine: what that may have left
-/// beside what servers report must not reach the client.
+/// Returns which session of which client this is.
+pub(crate) fn caller(client: &Client<My>) -> (ClientSerial, u64) {
+    (client.serial(), client.session.ended_before)
+}
+
+/// Makes a server as new for a client's session, where another has called a routine: what that may
+/// have left beside what servers report must not reach the client.
 pub(crate) fn renew_for(step: &mut Step<'_, My>, (client, conn): (Conn, Conn)) {
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
-    if server.session.caller.is_some_and(|caller| caller != c.serial()) {
+    if server.session.caller.is_some_and(|other| other != caller(c)) {
         renew(&mut server.session, ports.out(conn));
     }
 }

@@ -99,6 +99,14 @@ fn the_number_of_a_row() {
 }
 
 #[test]
+fn a_text_may_end_anywhere() {
+    for text in [r"SELECT 'a\", r"SELECT '\", r#"/*! "\"#, "SELECT `a", "SELECT /*", "SELECT f("] {
+        let begin = |length: usize| of(&text[..length]).has_several;
+        assert!(!(0..=text.len()).any(begin), "{text}");
+    }
+}
+
+#[test]
 fn calls_of_functions_of_the_user() {
     for (text, due) in [
         ("SELECT f_set(5)", true),
@@ -122,7 +130,47 @@ fn calls_of_functions_of_the_user() {
         ("SET STATEMENT sql_mode = '' FOR INSERT t SELECT 1", true),
         ("SET STATEMENT sql_mode = '' FOR SELECT 1", false),
         ("(SELECT 1) UNION (SELECT 2)", false),
+        ("SELECT REPLACE(f_set(5), 'a', 'b')", true),
+        ("SELECT REPLACE(shop.f(1), 'a', 'b')", true),
+        ("SELECT INSERT(f(1), 1, 1, 'x')", true),
+        ("SELECT REPLACE((f(1)), 'a', 'b')", true),
+        ("SELECT REPLACE(a, 'a', 'b'), INSERT (b, 1, 1, 'x') FROM t", false),
+        (r#"SELECT "f"(1)"#, true),
+        (r#"SELECT "f", (1), a IN ("f", "(") FROM t"#, false),
+        ("SELECT sounds(1)", true),
+        ("INSERT t SET a = 1; INSERT INTO t VALUE (1)", false),
+        ("SELECT rollup(1)", true),
+        ("SELECT against(1)", true),
+        ("SELECT lateral(1)", true),
+        ("SELECT point(1), b", true),
+        ("SELECT polygon()", true),
+        ("SELECT intersect(1), b", true),
+        ("SELECT md5(1)", true),
+        ("SELECT 'a' SOUNDS LIKE ('b')", false),
+        ("SELECT a FROM t WHERE MATCH (a) AGAINST ('b')", false),
+        ("(SELECT 1) INTERSECT (SELECT 2)", false),
+        ("SELECT COUNT (1)", true),
+        ("SELECT sysdate /* so */ ()", true),
+        ("SELECT sysdate(), ABS (1), CHARSET(a), NAME_CONST('a', 1) FROM t", false),
+        ("SELECT REGEXP_REPLACE(a, 'b', 'c') FROM t WHERE a = SOME (SELECT 1)", false),
+        ("SELECT json_value(a, '$.b') FROM t", true),
+        ("SELECT /*!99999 ' */ f(1)", true),
+        ("SELECT 1 /*M! ' */, f(1)", true),
+        ("SELECT 1 /*!99999 # */, f(1)", true),
+        ("SELECT f /*!99999 + */ (1)", true),
+        ("SELECT /*!99999 INTO */ f(1)", true),
+        ("SELECT /*!40001 SQL_NO_CACHE */ 'a', b FROM t", false),
+        ("/*!40101 SET NAMES utf8 */", false),
     ] {
         assert_eq!(of(text).calls == Calls::Any, due, "{text}");
+    }
+    let multibyte = Reads { is_multibyte: true, ..Reads::default() };
+    for (text, due) in [
+        (&b"SELECT '#', f(1)"[..], true),
+        (b"SELECT '/*', f(1), '*/'", true),
+        (b"SELECT `count`(1)", true),
+        (b"SELECT COUNT(*) FROM `t`", false),
+    ] {
+        assert_eq!(facts(text, multibyte).calls == Calls::Any, due, "{}", text.escape_ascii());
     }
 }

@@ -68,6 +68,18 @@ fn a_transaction_and_a_pin_are_left_behind() {
 }
 
 #[test]
+fn a_routine_s_server_is_as_new_behind_a_change_to_the_same_user() {
+    talk("pool_size = 1", |world| {
+        let client = world.client(USUAL, "shop");
+        world.query(client, "call");
+        world.log();
+        assert_eq!(change(world, client, "app", "shop"), "ok schema=shop");
+        assert_eq!(world.query(client, "ok"), "ok");
+        assert!(world.log().contains(&"RESET".to_owned()));
+    });
+}
+
+#[test]
 fn a_change_waits_for_the_replies_before_it() {
     talk("", |world| {
         let client = world.client(USUAL, "shop");

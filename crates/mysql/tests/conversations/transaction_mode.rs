@@ -354,3 +354,31 @@ fn a_server_that_has_run_a_routine_is_as_new_for_another_client() {
         assert!(is_renewed(world), "it was another's");
     });
 }
+
+#[test]
+fn a_server_that_has_run_a_routine_is_as_new_for_the_client_s_next_session() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        let resets = |world: &mut World| world.log().iter().filter(|word| *word == "RESET").count();
+        world.query(client, "call");
+        world.log();
+        assert_eq!(world.ask(client, command::RESET_CONNECTION, b""), "ok");
+        assert_eq!(resets(world), 0, "the client has no server");
+        assert_eq!(world.query(client, "ok"), "ok");
+        assert_eq!(resets(world), 1);
+        assert_eq!(world.query(client, "ok"), "ok");
+        assert_eq!(resets(world), 0, "nothing has been called since");
+        // The client has a server that resets, and calls a routine behind that in one write.
+        world.query(client, "begin");
+        let mut bytes = written(command::RESET_CONNECTION, b"");
+        bytes.extend(written(command::QUERY, b"f_set(5)"));
+        world.send(client, &bytes);
+        world.got(client);
+        assert_eq!(resets(world), 1);
+        assert_eq!(world.query(client, "ok"), "ok");
+        assert_eq!(resets(world), 0, "the session is the one that has called");
+        let other = world.client(USUAL, "shop");
+        assert_eq!(world.query(other, "ok"), "ok");
+        assert_eq!(resets(world), 1, "what was called behind the reset is the first client's");
+    });
+}
