@@ -114,9 +114,14 @@ impl Prepared {
         statement.shape(connection, self.client.as_bytes(), self.translated.as_deref())
     }
 
+    /// Returns the shape that the client knows.
+    pub(crate) fn described(&self) -> Option<Arc<Shape>> {
+        self.described.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// True if the client knows the shape.
     pub(crate) fn is_described(&self) -> bool {
-        self.described.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.described().is_some()
     }
 
     /// Checks that a shape is the one that the client knows. As in PostgreSQL the first shape
