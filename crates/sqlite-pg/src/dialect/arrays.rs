@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::joins::as_element;
 use super::value::{Expr, name};
 use super::{Translator, hints};
 
@@ -30,7 +31,7 @@ impl Translator<'_> {
     /// Makes an array of values of one type.
     pub(super) fn gathered_array(&mut self, all: &[Expr], of: Type) -> Result<Expr, Failure> {
         let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
-        let parts: Vec<&str> = all.iter().map(|value| value.sql.as_str()).collect();
+        let parts: Vec<String> = all.iter().map(|value| as_element(&value.sql, of)).collect();
         let sql = format!("json_array({})", parts.join(", "));
         Ok(Expr::pure(sql, is, &all.iter().collect::<Vec<_>>()).named("array"))
     }

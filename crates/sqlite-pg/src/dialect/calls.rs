@@ -12,6 +12,7 @@ use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Timestamp, Timestamptz, 
 use super::catalog_functions::CATALOG_FUNCTIONS;
 use super::coerce::Wanted;
 use super::function_tables::{AGGREGATES, FUNCTIONS};
+use super::joins::as_element;
 use super::json_calls::{
     AGGREGATES as JSON_AGGREGATES, BUILDERS, JsonItem, in_brackets, item_json, object, of_given,
     of_kind,
@@ -337,7 +338,11 @@ impl Translator<'_> {
             }
             ("array_agg", [only]) => {
                 let only = self.settle(only.clone())?;
-                let made = array_of_rows(&only, &inside(&only.sql), &around)?;
+                let value = match only.sql.contains('(') {
+                    true => as_element(&only.sql, only.is().unwrap_or(Text)),
+                    false => only.sql.clone(),
+                };
+                let made = array_of_rows(&only, &inside(&value), &around)?;
                 return Ok(self.is_aggregate(made, it).named(function));
             }
             ("sum", [only]) if only.is() == Some(Type::Float4) => {

@@ -8,6 +8,7 @@ use refrain_grammar::protobuf::{
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
+use super::joins::as_element;
 use super::nodes::row;
 use super::operators::{COMPARES, is_equated};
 use super::select::{ExpectedColumns, Query, settled, value_of};
@@ -57,7 +58,7 @@ impl Translator<'_> {
                 let [column] = &query.columns[..] else { return Err(one_column()) };
                 let (called, of) = settled(column);
                 let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
-                let called = name(&called);
+                let called = as_element(&name(&called), of);
                 let sql = format!("(SELECT json_group_array({called}) FROM ({}))", query.sql);
                 Ok(Expr { bare: query.bare, ..Expr::typed(sql, is) }.named("array"))
             }
