@@ -4,8 +4,7 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::coerce::Wanted;
-use super::joins::as_element;
-use super::value::{Expr, name};
+use super::value::{Expr, as_element, name};
 use super::{Translator, hints};
 
 /// The name of the rows of an array's elements within an expression.

@@ -13,8 +13,7 @@ use super::arrays::longest;
 use super::arrays::no_partitions;
 use super::coerce::Wanted;
 use super::joins::{
-    as_element, has_right, is_lateral, lateral, merge, merged, natural, no_recursion_within,
-    too_many,
+    has_right, is_lateral, lateral, merge, merged, natural, no_recursion_within, too_many,
 };
 use super::nodes::names as names_of;
 use super::operators::common;
@@ -22,7 +21,7 @@ use super::schema_names::{qualified, split};
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
-use super::value::{Bare, name};
+use super::value::{Bare, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
 /// Schemas whose tables are those of the file.

@@ -1,15 +1,15 @@
 //! Columns of joins.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::{JoinExpr, JoinType, Node};
+use refrain_grammar::protobuf::{JoinType, Node};
 
 use crate::failure::Failure;
 use crate::types::Type;
 
-use super::scope::{Column, FromItem, Scope};
+use super::hints;
+use super::scope::{Column, FromItem};
 use super::sequence_calls::takes_numbers;
-use super::value::name;
-use super::{Translated, Translator, hints};
+use super::value::{as_element, name};
 
 /// Makes the column that USING merges from two (`buildMergedJoinVar` of the server). A column that
 /// is converted is no longer the table's: parentheses mark it.
@@ -29,36 +29,6 @@ pub(super) fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> 
         _ => (one(&left), parts(&left)),
     };
     Column { sql, of, is, merged: false, not_null: false, ..left }
-}
-
-impl Translator<'_> {
-    /// Refuses a function on the right of a RIGHT or FULL join that sees the left side, which are
-    /// the items from `start` on. `before` is the scope before the function.
-    pub(super) fn not_of_left(
-        &mut self,
-        join: &JoinExpr,
-        before: Option<Scope>,
-        start: usize,
-    ) -> Translated<()> {
-        let right = join.rarg.as_ref().and_then(|node| node.node.as_ref());
-        let (Some(NodeEnum::RangeFunction(function)), Some(mut without)) = (right, before) else {
-            return Ok(());
-        };
-        if !matches!(join.jointype(), JoinType::JoinRight | JoinType::JoinFull) {
-            return Ok(());
-        }
-        without.sources.truncate(start);
-        let Some(scope) = self.scopes.pop() else { return Ok(()) };
-        self.scopes.push(without);
-        let translated = self.function(function);
-        self.scopes.pop();
-        self.scopes.push(scope);
-        translated.map(drop).map_err(|_| {
-            let message = "invalid reference to FROM-clause entry";
-            let hint = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
-            Failure::new("42P10", message).hint(hint).into()
-        })
-    }
 }
 
 /// Marks the column of this name as merged with another.
@@ -146,15 +116,6 @@ pub(super) fn has_right(node: &Node) -> bool {
             right || side(&it.larg) || side(&it.rarg)
         }
         _ => false,
-    }
-}
-
-/// Writes a value as an argument of `json_array`, which takes the result of SQLite's functions of
-/// JSON for JSON and not for a text.
-pub(super) fn as_element(sql: &str, is: Type) -> String {
-    match is.is_text() || matches!(is, Type::Json | Type::Jsonb) {
-        true => format!("({sql} || '')"),
-        false => sql.to_owned(),
     }
 }
 

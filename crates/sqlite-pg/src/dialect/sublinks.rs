@@ -8,12 +8,11 @@ use refrain_grammar::protobuf::{
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use super::joins::as_element;
 use super::nodes::row;
 use super::operators::{COMPARES, is_equated};
 use super::select::{ExpectedColumns, Query, settled, value_of};
 use super::sequence_calls::takes_numbers;
-use super::value::{Expr, ExprKind, name};
+use super::value::{Expr, ExprKind, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
 impl Translator<'_> {

@@ -120,9 +120,7 @@ impl Machine {
                 };
                 let bound = match run(self, &prepared) {
                     Err(Stop::Stale) => {
-                        let known = prepared.described();
-                        prepared = self.anew(&prepared)?;
-                        known.into_iter().for_each(|shape| prepared.describe(shape));
+                        prepared = self.anew(&prepared)?.known_as(&prepared);
                         run(self, &prepared)
                     }
                     bound => bound,
@@ -453,9 +451,7 @@ impl Machine {
             if shape.stale {
                 return Err(Stop::Stale);
             }
-            if has_columns && prepared.is_described() {
-                prepared.check(&shape)?;
-            }
+            prepared.check_known(&shape)?;
         }
         prepared.translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
         let mut run = statement.start();
