@@ -4,7 +4,7 @@
 //! many times as they were taken. A session that waits holds a thread, as `pg_sleep` does, and can
 //! be cancelled. Not here: locks between processes that serve the same file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The most locks that are held of one file. PostgreSQL's are bounded by its shared memory.
@@ -31,6 +31,8 @@ struct Locks {
     held: HashMap<Key, Vec<(u32, Hold, u32)>>,
     /// The lock that each waiting session wants.
     awaited: HashMap<u32, (Key, bool)>,
+    /// The sessions that wait for the right to write.
+    in_line: HashSet<u32>,
 }
 
 impl Locks {
@@ -42,12 +44,16 @@ impl Locks {
         others.map(|(holder, ..)| *holder)
     }
 
-    /// True if a session waits, directly or not, for itself.
-    fn is_deadlocked(&self, pid: u32) -> bool {
+    /// True if a session waits, directly or not, for itself. `writes` is true if it has the right
+    /// to write.
+    fn is_deadlocked(&self, pid: u32, writes: bool) -> bool {
         let mut seen = vec![pid];
         let mut at = 0;
         while let Some(waiting) = seen.get(at).copied() {
             at += 1;
+            if writes && waiting != pid && self.in_line.contains(&waiting) {
+                return true;
+            }
             let Some((key, shared)) = self.awaited.get(&waiting) else { continue };
             for holder in self.in_the_way(waiting, *key, *shared) {
                 if holder == pid {
@@ -69,6 +75,15 @@ impl Locks {
     }
 }
 
+/// How a session asks for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    No,
+    Yes,
+    /// It waits, and has the right to write meanwhile.
+    Writing,
+}
+
 /// The reply to a wish for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -85,16 +100,17 @@ impl AdvisoryLocks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a lock, if no other session is in the way. With `waits` the session is noted as one
+    /// Takes a lock, if no other session is in the way. If it waits, the session is noted as one
     /// that will ask again, until it has the lock or calls [`AdvisoryLocks::give_up`].
-    pub(crate) fn take(&self, pid: u32, key: Key, hold: Hold, waits: bool) -> Taken {
+    pub(crate) fn take(&self, pid: u32, key: Key, hold: Hold, wait: Wait) -> Taken {
         let mut locks = self.locks();
         if locks.in_the_way(pid, key, hold.shared).next().is_some() {
-            if !waits {
+            if wait == Wait::No {
                 return Taken::No;
             }
             locks.awaited.insert(pid, (key, hold.shared));
-            return if locks.is_deadlocked(pid) { Taken::Deadlock } else { Taken::No };
+            let deadlocked = locks.is_deadlocked(pid, wait == Wait::Writing);
+            return if deadlocked { Taken::Deadlock } else { Taken::No };
         }
         locks.awaited.remove(&pid);
         if locks.held.len() >= HELD_MAX && !locks.held.contains_key(&key) {
@@ -106,6 +122,15 @@ impl AdvisoryLocks {
             None => holders.push((pid, hold, 1)),
         }
         Taken::Yes
+    }
+
+    /// Notes that a session waits for the right to write, or no longer does.
+    pub(crate) fn stands_in_line(&self, pid: u32, stands: bool) {
+        let mut locks = self.locks();
+        match stands {
+            true => locks.in_line.insert(pid),
+            false => locks.in_line.remove(&pid),
+        };
     }
 
     /// Ends the wait of a session.
@@ -139,6 +164,7 @@ impl AdvisoryLocks {
     pub(crate) fn session_ended(&self, pid: u32) {
         let mut locks = self.locks();
         locks.awaited.remove(&pid);
+        locks.in_line.remove(&pid);
         locks.release(|(holder, ..)| *holder == pid);
     }
 }
@@ -157,41 +183,53 @@ mod tests {
     #[test]
     fn a_lock_is_shared_or_of_one_session() {
         let locks = AdvisoryLocks::default();
-        assert_eq!(locks.take(1, ONE, hold(true), false), Taken::Yes);
-        assert_eq!(locks.take(2, ONE, hold(true), false), Taken::Yes);
-        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::No);
+        assert_eq!(locks.take(1, ONE, hold(true), Wait::No), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(true), Wait::No), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::No), Taken::No);
         assert!(!locks.release(1, ONE, false));
         assert!(locks.release(1, ONE, true));
-        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::Yes);
-        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::No), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::No), Taken::Yes);
         assert!(locks.release(2, ONE, false) && locks.release(2, ONE, true));
-        assert_eq!(locks.take(1, ONE, hold(true), false), Taken::No, "it was taken twice");
+        assert_eq!(locks.take(1, ONE, hold(true), Wait::No), Taken::No, "it was taken twice");
         locks.release_all(2);
-        assert_eq!(locks.take(1, ONE, hold(true), false), Taken::Yes);
+        assert_eq!(locks.take(1, ONE, hold(true), Wait::No), Taken::Yes);
     }
 
     #[test]
     fn locks_are_bounded_and_go_with_their_session() {
         let locks = AdvisoryLocks::default();
         for number in 0..i64::try_from(HELD_MAX).unwrap() {
-            assert_eq!(locks.take(1, (0, number), hold(false), false), Taken::Yes);
+            assert_eq!(locks.take(1, (0, number), hold(false), Wait::No), Taken::Yes);
         }
-        assert_eq!(locks.take(1, (0, -1), hold(false), true), Taken::Full);
-        assert_eq!(locks.take(1, ONE, hold(false), false), Taken::Yes, "it is held already");
-        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::No);
+        assert_eq!(locks.take(1, (0, -1), hold(false), Wait::Yes), Taken::Full);
+        assert_eq!(locks.take(1, ONE, hold(false), Wait::No), Taken::Yes, "it is held already");
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::No), Taken::No);
         locks.session_ended(1);
-        assert_eq!(locks.take(2, ONE, hold(false), false), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::No), Taken::Yes);
     }
 
     #[test]
     fn sessions_that_wait_for_each_other_are_told() {
         let locks = AdvisoryLocks::default();
-        assert_eq!(locks.take(1, ONE, hold(false), true), Taken::Yes);
-        assert_eq!(locks.take(2, TWO, hold(false), true), Taken::Yes);
-        assert_eq!(locks.take(1, TWO, hold(false), true), Taken::No);
-        assert_eq!(locks.take(2, ONE, hold(false), true), Taken::Deadlock);
+        assert_eq!(locks.take(1, ONE, hold(false), Wait::Yes), Taken::Yes);
+        assert_eq!(locks.take(2, TWO, hold(false), Wait::Yes), Taken::Yes);
+        assert_eq!(locks.take(1, TWO, hold(false), Wait::Yes), Taken::No);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::Yes), Taken::Deadlock);
         locks.give_up(2);
         locks.release_all(2);
-        assert_eq!(locks.take(1, TWO, hold(false), true), Taken::Yes);
+        assert_eq!(locks.take(1, TWO, hold(false), Wait::Yes), Taken::Yes);
+    }
+
+    #[test]
+    fn a_writer_learns_that_the_holder_stands_behind_it() {
+        let locks = AdvisoryLocks::default();
+        assert_eq!(locks.take(1, ONE, hold(false), Wait::Yes), Taken::Yes);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::Writing), Taken::No);
+        locks.stands_in_line(1, true);
+        assert_eq!(locks.take(3, ONE, hold(false), Wait::Yes), Taken::No, "it does not write");
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::Writing), Taken::Deadlock);
+        locks.stands_in_line(1, false);
+        assert_eq!(locks.take(2, ONE, hold(false), Wait::Writing), Taken::No);
     }
 }

@@ -66,6 +66,8 @@ const REFERRERS: &str = "SELECT DISTINCT s.name FROM sqlite_schema s, pragma_for
 /// The number by which SQLite counts changes of the main file's schema.
 const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
 
+const ANY_TEMPORARY: &str = "SELECT 1 FROM sqlite_temp_schema LIMIT 1";
+
 /// The tables that a connection sees.
 pub(crate) struct Attributes<'a>(SchemaReads<'a>);
 
@@ -177,6 +179,11 @@ impl<'a> Attributes<'a> {
             Value::Integer(number) => Some(number),
             _ => None,
         }))
+    }
+
+    /// True if the connection has temporary objects, which belong to one session, or cannot tell.
+    pub(crate) fn has_temporary(&self) -> bool {
+        !matches!(self.first_of(ANY_TEMPORARY, None, |_| Some(())), Ok(None))
     }
 
     /// Returns what `read` makes of the first column of the first row; none if there is no row.

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::advisory::AdvisoryLocks;
 use crate::calendar;
@@ -33,6 +34,9 @@ pub(crate) struct Context {
     sequences: Mutex<SessionSequences>,
     /// When the transaction began, in microseconds; 0 if no function has asked yet.
     began: AtomicI64,
+    /// How long a wait for another session may last while this one has the right to write; none if
+    /// it does not have it.
+    writer_waits: Mutex<Option<Duration>>,
     /// True while the session runs on the loop.
     on_loop: AtomicBool,
     /// True if a function asked to run on a thread instead.
@@ -63,6 +67,7 @@ impl Context {
             settings: Mutex::new(settings),
             sequences: Mutex::default(),
             began: AtomicI64::new(0),
+            writer_waits: Mutex::default(),
             on_loop: AtomicBool::new(false),
             wants_thread: AtomicBool::new(false),
         })
@@ -84,8 +89,20 @@ impl Context {
         self.shared.advisory.transaction_ended(self.pid);
     }
 
-    /// Runs `work` with this session as the current one of the thread.
-    pub(crate) fn enter<R>(self: &Arc<Self>, on_loop: bool, work: impl FnOnce() -> R) -> R {
+    /// Returns how long a wait for another session may last, if this one has the right to write.
+    pub(crate) fn writer_waits(&self) -> Option<Duration> {
+        *self.writer_waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` with this session as the current one of the thread. `writer_waits` is how long a
+    /// wait for another session may last, if this one has the right to write.
+    pub(crate) fn enter<R>(
+        self: &Arc<Self>,
+        on_loop: bool,
+        writer_waits: Option<Duration>,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        *self.writer_waits.lock().unwrap_or_else(PoisonError::into_inner) = writer_waits;
         self.on_loop.store(on_loop, Ordering::Relaxed);
         calendar::note_zone(self.settings().get("timezone").unwrap_or_default());
         CURRENT.with_borrow_mut(|current| *current = Some(self.clone()));

@@ -198,7 +198,8 @@ fn json_of(value: &Decoded<'_>) -> String {
     match value {
         Decoded::Null => "null".to_owned(),
         Decoded::Integer(number) => number.to_string(),
-        Decoded::Real(number) => format!("{number:?}"),
+        // The text is the one that SQLite's own functions write, as arrays are compared as texts.
+        Decoded::Real(number) => refrain_sqlite::real_text(*number),
         Decoded::Text(text) | Decoded::Blob(text) => {
             arrays::json_string(&String::from_utf8_lossy(text))
         }

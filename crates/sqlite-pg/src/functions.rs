@@ -7,7 +7,7 @@ use rusqlite::ffi;
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
-use crate::advisory::{Hold, Key, Taken};
+use crate::advisory::{Hold, Key, Taken, Wait};
 use crate::attributes::limit;
 use crate::byte_texts::uuid_text;
 use crate::calendar;
@@ -243,7 +243,7 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     let hold = Hold { shared: how.contains('s'), transaction: how.contains('t') };
     let pid = context.pid;
     if !how.contains('w') {
-        return match context.shared.advisory.take(pid, key, hold, false) {
+        return match context.shared.advisory.take(pid, key, hold, Wait::No) {
             Taken::Full => Err(no_room()),
             taken => Ok(Any::Integer(i64::from(taken == Taken::Yes))),
         };
@@ -251,9 +251,12 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     if !context.may_take_long() {
         return Err(raised_error("to be called on a thread"));
     }
-    let limit = context.settings().duration("lock_timeout");
-    let until = limit.map(|limit| Instant::now() + limit);
-    let ask = || match context.shared.advisory.take(pid, key, hold, true) {
+    // A wait of the session that may write holds up all others that want to.
+    let writer_waits = context.writer_waits();
+    let limit = context.settings().duration("lock_timeout").or(writer_waits);
+    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let how = if writer_waits.is_some() { Wait::Writing } else { Wait::Yes };
+    let ask = || match context.shared.advisory.take(pid, key, hold, how) {
         Taken::Yes => Ok(true),
         Taken::No => Ok(false),
         Taken::Full => Err(no_room()),
@@ -272,11 +275,17 @@ fn lock(context: &Context, call: &Call<'_>) -> SessionResult {
     };
     let waited = ask().and_then(|taken| match taken {
         true => Ok(()),
-        false => threads::waiting(|| wait(context, until_free)),
+        false => threads::waiting(|| wait(context, until_free)).unwrap_or_else(|| Err(too_many())),
     });
     context.shared.advisory.give_up(pid);
     waited?;
     text("")
+}
+
+/// Makes the error of a wait beyond the most.
+fn too_many() -> rusqlite::Error {
+    let failure = Failure::new("53200", "too many sessions wait for advisory locks");
+    refused(failure.hint("call pg_try_advisory_lock, and ask again later"))
 }
 
 /// Makes the error of a lock beyond the most.

@@ -48,13 +48,22 @@ impl KeyMark {
         words.split_once(NAMED).map(|(_, name)| name)
     }
 
-    /// Reads the mark from the CREATE statement of the table.
-    pub(crate) fn read(sql: &str) -> Option<Self> {
-        let all = [Type::Int2, Type::Int4, Type::Int8].into_iter().flat_map(|is| {
+    fn all() -> impl Iterator<Item = Self> {
+        [Type::Int2, Type::Int4, Type::Int8].into_iter().flat_map(|is| {
             [GivenBy::Key, GivenBy::Next, GivenBy::ByDefault, GivenBy::Always]
                 .map(|given| Self { is, given })
-        });
-        all.into_iter().find(|mark| {
+        })
+    }
+
+    /// True if a constraint of this name would be taken for a mark.
+    pub(crate) fn has_form(name: &str) -> bool {
+        let is_of = |rest: &str| rest.is_empty() || rest.starts_with(NAMED);
+        Self::all().any(|mark| name.strip_prefix(&mark.words()).is_some_and(is_of))
+    }
+
+    /// Reads the mark from the CREATE statement of the table.
+    pub(crate) fn read(sql: &str) -> Option<Self> {
+        Self::all().find(|mark| {
             let words = format!(" INTEGER CONSTRAINT \"{}", mark.words());
             sql.contains(&format!("{words}\" PRIMARY KEY"))
                 || sql.contains(&format!("{words}{NAMED}"))

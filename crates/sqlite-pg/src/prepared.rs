@@ -114,9 +114,28 @@ impl Prepared {
         statement.shape(connection, self.client.as_bytes(), self.translated.as_deref())
     }
 
+    /// Gives it the shape that the client knows of an older translation.
+    pub(crate) fn known_as(self: Arc<Self>, older: &Self) -> Arc<Self> {
+        older.described().into_iter().for_each(|shape| self.describe(shape));
+        self
+    }
+
+    /// Checks a shape, if the client knows one.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::check`].
+    pub(crate) fn check_known(&self, shape: &Arc<Shape>) -> Result<(), Failure> {
+        if self.is_described() { self.check(shape) } else { Ok(()) }
+    }
+
+    /// Returns the shape that the client knows.
+    fn described(&self) -> Option<Arc<Shape>> {
+        self.described.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// True if the client knows the shape.
     pub(crate) fn is_described(&self) -> bool {
-        self.described.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.described().is_some()
     }
 
     /// Checks that a shape is the one that the client knows. As in PostgreSQL the first shape

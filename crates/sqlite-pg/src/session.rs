@@ -206,6 +206,7 @@ impl Session {
             Ok(permit) => return self.may_write(machine, permit),
             Err(ticket) => ticket,
         };
+        backend.shared.advisory.stands_in_line(self.pid, true);
         let wait_limit = wait_limit(&machine);
         if let Some(until) = wait_limit.until {
             backend.threads.wake_at(until, self.control.waker());
@@ -221,12 +222,17 @@ impl Session {
         wait_limit: WaitLimit,
         out: &mut Vec<u8>,
     ) -> Progress {
+        let advisory = &machine.backend().shared.advisory;
         let ticket = match ticket.redeem() {
-            Ok(permit) => return self.may_write(machine, permit),
+            Ok(permit) => {
+                advisory.stands_in_line(self.pid, false);
+                return self.may_write(machine, permit);
+            }
             Err(ticket) => ticket,
         };
         match self.why_to_give_up(&wait_limit) {
             Some(failure) => {
+                advisory.stands_in_line(self.pid, false);
                 drop(ticket);
                 machine.write_refused = Some(failure);
                 self.run_input(machine, out)

@@ -28,6 +28,8 @@ pub(crate) enum Lane {
 /// Reads that run at the same time, each on a thread of its own, however many wait. Those that
 /// wait for another session do not count ([`waiting`]).
 const READERS_MAX: usize = 64;
+/// The most threads whose task waits for another session.
+const WAITING_MAX: usize = 256;
 /// How long a read waits before one more thread is started.
 const RELIEF_AFTER: Duration = Duration::from_millis(2);
 /// How long an extra thread stays without work before it ends.
@@ -140,14 +142,29 @@ thread_local! {
 }
 
 /// Runs `wait`, which waits for another session: meanwhile another thread may do the work of this
-/// one. So the sessions that wait cannot keep the session from running for which they wait.
-pub(crate) fn waiting<T>(wait: impl FnOnce() -> T) -> T {
-    let Some(readers) = READERS.with_borrow(Clone::clone) else { return wait() };
-    readers.queue().waiting += 1;
-    readers.relieve();
-    let waited = wait();
-    readers.queue().waiting -= 1;
-    waited
+/// one. So the sessions that wait cannot keep the session from running for which they wait. Returns
+/// `None`, and does not run it, if as many wait as may.
+pub(crate) fn waiting<T>(wait: impl FnOnce() -> T) -> Option<T> {
+    let Some(readers) = READERS.with_borrow(Clone::clone) else { return Some(wait()) };
+    {
+        let mut queue = readers.queue();
+        if queue.waiting >= WAITING_MAX {
+            return None;
+        }
+        queue.waiting += 1;
+    }
+    let waiter = Waiter(readers);
+    waiter.0.relieve();
+    Some(wait())
+}
+
+/// A thread whose task waits; it counts until this is dropped.
+struct Waiter(Arc<Readers>);
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.0.queue().waiting -= 1;
+    }
 }
 
 impl Readers {
@@ -316,6 +333,24 @@ mod tests {
         threads.send(Lane::Read, Box::new(move || begin.send(()).unwrap()));
         begun.recv_timeout(Duration::from_secs(60)).expect("the session for which they wait");
         drop(release);
+    }
+
+    #[test]
+    fn those_that_wait_are_bounded_and_counted() {
+        let threads = Threads::start(1).unwrap();
+        let (tell, told) = channel();
+        let run = |wait: fn()| {
+            let tell = tell.clone();
+            let caught = move || std::panic::catch_unwind(|| waiting(wait));
+            threads.send(Lane::Read, Box::new(move || tell.send(caught()).unwrap()));
+            told.recv_timeout(Duration::from_secs(60)).unwrap()
+        };
+        assert_eq!(run(|| ()).unwrap(), Some(()));
+        assert!(run(|| panic!("a wait that fails")).is_err());
+        assert_eq!(threads.readers.queue().waiting, 0);
+        threads.readers.queue().waiting = WAITING_MAX;
+        assert_eq!(run(|| panic!("one too many")).unwrap(), None);
+        threads.readers.queue().waiting = 0;
     }
 
     #[test]

@@ -283,6 +283,11 @@ impl TranslatedStatement {
         self.locks.is_some() || !self.follow_ups.is_empty()
     }
 
+    /// True if it was made for a schema that one transaction or session alone saw.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.version.is_none()
+    }
+
     /// Returns true if the schema has changed so that the statement would be translated otherwise.
     ///
     /// # Errors
@@ -293,7 +298,9 @@ impl TranslatedStatement {
         if now.is_some_and(|now| known.contains(&now)) {
             return Ok(false);
         }
-        if self.version.is_some() && self.version == Attributes::of(connection).version() {
+        let tables = Attributes::of(connection);
+        // The version is that of the main file's schema, and temporary objects hide others of it.
+        if self.version.is_some() && !tables.has_temporary() && self.version == tables.version() {
             let full = known.len() == SEEN_MAX;
             known.drain(..usize::from(full));
             known.extend(now);

@@ -68,7 +68,7 @@ mod connection;
 
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
-pub use ffi::nested;
+pub use ffi::{nested, real_text};
 pub use file_id::FileId;
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;

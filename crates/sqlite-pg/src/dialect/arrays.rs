@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::coerce::Wanted;
-use super::value::{Expr, name};
+use super::value::{Expr, as_element, name};
 use super::{Translator, hints};
 
 /// The name of the rows of an array's elements within an expression.
@@ -30,7 +30,7 @@ impl Translator<'_> {
     /// Makes an array of values of one type.
     pub(super) fn gathered_array(&mut self, all: &[Expr], of: Type) -> Result<Expr, Failure> {
         let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
-        let parts: Vec<&str> = all.iter().map(|value| value.sql.as_str()).collect();
+        let parts: Vec<String> = all.iter().map(|value| as_element(&value.sql, of)).collect();
         let sql = format!("json_array({})", parts.join(", "));
         Ok(Expr::pure(sql, is, &all.iter().collect::<Vec<_>>()).named("array"))
     }

@@ -437,7 +437,7 @@ pub(super) fn written(column: Declared) -> Result<String, Failure> {
     }
     // A name that looks like a mark would be taken for one.
     let constraint = match key_name.as_str() {
-        given if given.is_empty() || given.starts_with("int") => String::new(),
+        given if given.is_empty() || KeyMark::has_form(given) => String::new(),
         given => format!("CONSTRAINT {} ", name(given)),
     };
     if integer && given == GivenBy::Statement && !rest.contains(" DEFAULT ") {

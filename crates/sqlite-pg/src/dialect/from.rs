@@ -21,7 +21,7 @@ use super::schema_names::{qualified, split};
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
-use super::value::{Bare, name};
+use super::value::{Bare, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
 /// Schemas whose tables are those of the file.
@@ -220,6 +220,7 @@ impl Translator<'_> {
         let middle = sources(self);
         let left_joined = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.joined));
         let right_node = it.rarg.as_deref().ok_or_else(hints::unknown)?;
+        let before = self.scopes.last().cloned();
         let mut right = self.item(right_node, bare)?;
         if matches!(right_node.node, Some(NodeEnum::JoinExpr(_))) {
             right = format!("({right})");
@@ -232,6 +233,7 @@ impl Translator<'_> {
         if matches!(kind, JoinType::JoinRight | JoinType::JoinFull) && is_lateral(right_node) {
             return Err(hints::refuse("LATERAL").into());
         }
+        self.not_of_left(it, before, start)?;
         let mut using = strings(&it.using_clause);
         if it.is_natural {
             let sources = self.scopes.last().map_or(&[][..], |scope| &scope.sources[..]);
@@ -320,7 +322,7 @@ impl Translator<'_> {
     }
 
     /// Translates `generate_series` of integers, the one function that may stand in FROM.
-    fn function(&mut self, it: &RangeFunction) -> Translated<String> {
+    pub(super) fn function(&mut self, it: &RangeFunction) -> Translated<String> {
         let first = match &it.functions[..] {
             [only] if it.coldeflist.is_empty() => match &only.node {
                 Some(NodeEnum::List(list)) => {
@@ -484,7 +486,9 @@ impl Translator<'_> {
         let sql = match value.bare.iter().any(|(at, _)| *at == depth) {
             // SQLite computes the arguments of a function for each row of the items before it.
             true if is == Type::Bytea => return Err(hints::refuse("LATERAL").into()),
-            true => format!("json_each(json_array({})) AS {}", value.sql, name(source)),
+            true => {
+                format!("json_each(json_array({})) AS {}", as_element(&value.sql, is), name(source))
+            }
             false => format!("(SELECT {} AS value) AS {}", value.sql, name(source)),
         };
         Ok((sql, vec![(source.to_owned(), format!("{}.value", name(source)), is)]))

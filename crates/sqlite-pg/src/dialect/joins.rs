@@ -9,7 +9,7 @@ use crate::types::Type;
 use super::hints;
 use super::scope::{Column, FromItem};
 use super::sequence_calls::takes_numbers;
-use super::value::name;
+use super::value::{as_element, name};
 
 /// Makes the column that USING merges from two (`buildMergedJoinVar` of the server). A column that
 /// is converted is no longer the table's: parentheses mark it.
@@ -128,7 +128,7 @@ pub(super) fn lateral(sql: &str, called: &str, source: &mut FromItem) -> Result<
     }
     let mut row = Vec::new();
     for (place, column) in source.columns.iter_mut().enumerate() {
-        row.push(name(&column.name));
+        row.push(as_element(&name(&column.name), column.is));
         column.sql = format!("({called}.value ->> {place})");
     }
     let row = row.join(", ");

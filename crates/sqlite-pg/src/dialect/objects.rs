@@ -358,6 +358,12 @@ impl Translator<'_> {
             return Err(Failure::new("42P01", message).into());
         }
         let mut dependents = if cascade { self.dependents(&called) } else { Vec::new() };
+        let is_in = |schema| self.catalog.table(Some(schema), &called).is_some();
+        if !dependents.is_empty() && is_in("temp") && is_in("main") {
+            let message = format!("CASCADE is not supported for one of two objects \"{called}\"");
+            let hint = "drop the views and keys that depend on it first, then it without CASCADE";
+            return Err(Failure::unsupported(message).hint(hint).into());
+        }
         let is_sequence = is_sequence(self.catalog.definition(&called));
         if ["TABLE", "SEQUENCE"].contains(&word) && is_sequence != (word == "SEQUENCE") {
             let kind = if is_sequence { "table" } else { "sequence" };
@@ -387,13 +393,15 @@ impl Translator<'_> {
         for node in &drop.objects {
             all.push(dropped(node)?);
         }
+        let order = self.dependents_first(all.iter().map(|(_, called)| called.clone()).collect());
         let of = |called: &String| {
             let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
-            let schema = all.iter().find(|(_, known)| known == called).and_then(|known| known.0);
+            // Two of one name are in two schemas.
+            let place = all.iter().position(|(_, known)| known == called);
+            let schema = place.and_then(|place| all.remove(place).0);
             let called = of_client(schema, called);
             format!("DROP {word} {exists}{called}{}", if cascade { " CASCADE" } else { "" })
         };
-        let order = self.dependents_first(all.iter().map(|(_, called)| called.clone()).collect());
         self.sequence(order.iter().map(of).collect())
     }
 }

@@ -12,7 +12,7 @@ use super::nodes::row;
 use super::operators::{COMPARES, is_equated};
 use super::select::{ExpectedColumns, Query, settled, value_of};
 use super::sequence_calls::takes_numbers;
-use super::value::{Expr, ExprKind, name};
+use super::value::{Expr, ExprKind, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
 impl Translator<'_> {
@@ -57,7 +57,7 @@ impl Translator<'_> {
                 let [column] = &query.columns[..] else { return Err(one_column()) };
                 let (called, of) = settled(column);
                 let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
-                let called = name(&called);
+                let called = as_element(&name(&called), of);
                 let sql = format!("(SELECT json_group_array({called}) FROM ({}))", query.sql);
                 Ok(Expr { bare: query.bare, ..Expr::typed(sql, is) }.named("array"))
             }

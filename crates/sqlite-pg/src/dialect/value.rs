@@ -175,6 +175,15 @@ pub(super) fn digits(written: &str) -> Option<String> {
     Some(format!("{sign}{whole}{point}{fraction}"))
 }
 
+/// Writes a value as an argument of `json_array`, which takes the result of SQLite's functions of
+/// JSON for JSON and not for a text.
+pub(super) fn as_element(sql: &str, is: Type) -> String {
+    match is.is_text() || matches!(is, Type::Json | Type::Jsonb) {
+        true => format!("({sql} || '')"),
+        false => sql.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

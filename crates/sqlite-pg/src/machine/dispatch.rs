@@ -20,7 +20,8 @@ impl Machine {
         self.runs_on = runs_on;
         let context = self.context.clone();
         context.control.begin();
-        let done = context.enter(runs_on == RunsOn::Loop, || self.work(input, out));
+        let writer_waits = self.permit.as_ref().map(|_| self.pool.lock_timeout());
+        let done = context.enter(runs_on == RunsOn::Loop, writer_waits, || self.work(input, out));
         if matches!(done.1, Need::Input | Need::Close) {
             context.control.end();
         }

@@ -119,8 +119,8 @@ impl Machine {
                     })
                 };
                 let bound = match run(self, &prepared) {
-                    Err(Stop::Stale) if !prepared.is_described() => {
-                        prepared = self.anew(&prepared)?;
+                    Err(Stop::Stale) => {
+                        prepared = self.anew(&prepared)?.known_as(&prepared);
                         run(self, &prepared)
                     }
                     bound => bound,
@@ -434,7 +434,7 @@ impl Machine {
 
     /// Returns a statement with its parameters bound, before its first step. If it writes, its
     /// columns are checked here against those that the client knows: after a write that would be
-    /// too late.
+    /// too late. A session with objects of its own may see another table than before.
     fn bound<'c>(
         &mut self,
         connection: &'c Connection,
@@ -443,15 +443,15 @@ impl Machine {
     ) -> Result<Run<'c, 'static>, Stop> {
         let mut statement = self.compiled(connection, prepared)?;
         let has_columns = statement.column_count() > 0;
-        if !statement.readonly() && (has_columns || prepared.translated.is_some()) {
+        let translated = prepared.translated.as_deref();
+        let alone = self.has_temporary || translated.is_some_and(TranslatedStatement::is_alone);
+        if (alone || !statement.readonly()) && (has_columns || translated.is_some()) {
             statement.refresh().map_err(|error| failure_of(&error, prepared))?;
             let shape = self.shape(connection, prepared, &mut statement)?;
             if shape.stale {
                 return Err(Stop::Stale);
             }
-            if has_columns && prepared.is_described() {
-                prepared.check(&shape)?;
-            }
+            prepared.check_known(&shape)?;
         }
         prepared.translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
         let mut run = statement.start();

@@ -361,7 +361,7 @@ impl Machine {
             written?;
         }
         if matches!(shape.tag, Tag::Plain(_)) {
-            self.has_temporary = has_temporary(connection);
+            self.has_temporary = Attributes::of(connection).has_temporary();
             self.changed_schema |= self.transaction.is_open();
         }
         Ok(())
@@ -408,13 +408,6 @@ fn null_in_column(sql: &str) -> Failure {
     let (table, column, constraint) = (table.clone(), column.clone(), String::new());
     let about = Some(Box::new(About { table, column, constraint }));
     Failure { about, ..Failure::new("23502", message) }
-}
-
-/// True if the connection has temporary tables, which belong to one session.
-fn has_temporary(connection: &Connection) -> bool {
-    let statement = connection.statement("SELECT 1 FROM sqlite_temp_schema LIMIT 1");
-    let stepped = statement.and_then(|statement| statement.start().step());
-    !matches!(stepped, Ok(Step::Done))
 }
 
 /// Returns the server's error where rows violate what ALTER TABLE adds: SQLite does not say what.

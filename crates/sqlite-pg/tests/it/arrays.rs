@@ -45,6 +45,30 @@ const ROWS: &[(&str, &str)] = &[
     ),
 ];
 
+/// An array has one text, from a text or from SQLite's functions.
+#[test]
+fn an_array_of_floats_has_one_text() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE f (f DOUBLE PRECISION[] UNIQUE)");
+    for number in ["5e-5", "1e16", "-0.0", "inf", "-inf", "0.1", "1e300", "1", "123456789.125"] {
+        let insert = format!("INSERT INTO f VALUES ('{{{number}}}')");
+        assert_eq!(client.first(&insert), "INSERT 0 1", "{number}");
+        let same = format!("INSERT INTO f VALUES (ARRAY['{number}'::float8])");
+        assert_eq!(client.first(&same), "error 23505", "{number}");
+        let found = format!("SELECT count(*) FROM f WHERE f = ARRAY['{number}'::float8]");
+        assert_eq!(client.first(&found), "row 1", "{number}");
+        let bytes: f64 = number.parse().unwrap();
+        let array =
+            [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, 189, 0, 0, 0, 1, 0, 0, 0, 1][..], &[0, 0, 0, 8]];
+        let array = [&array.concat()[..], &bytes.to_be_bytes()].concat();
+        client.parse("", "SELECT count(*) FROM f WHERE f = $1", &[1022]);
+        let rows = client.bind(("", ""), 1, &[Some(&array)], 0).execute("", 0).sync();
+        assert_eq!(rows[2], "row 1", "{number}");
+        client.query("DELETE FROM f");
+    }
+}
+
 /// Queries with the SQLSTATE of their error.
 const REFUSED: &[(&str, &str)] = &[
     ("SELECT ARRAY[ARRAY[1]]", "0A000"),

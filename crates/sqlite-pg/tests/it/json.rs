@@ -54,3 +54,26 @@ fn parts_of_json_are_those_of_the_server() {
     assert_eq!(rows[..3], ["columns id:23 ?column?:25", "row 1|v", "row 2|null"]);
     assert_eq!(client.query("CREATE INDEX ji ON j ((d ->> 'n'))")[0], "CREATE INDEX");
 }
+
+#[test]
+fn json_stays_json_in_from_and_in_arrays() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (b TEXT)");
+    client.query("INSERT INTO t VALUES ('x')");
+    client.answers_first(&[
+        ("SELECT j FROM t, to_json(t.b) AS j", "row \"x\""),
+        ("SELECT j FROM t, LATERAL (SELECT to_json(t.b) AS j) AS l", "row \"x\""),
+        ("SELECT j FROM t, LATERAL (SELECT to_json(t.b)::text AS j) AS l", "row \"x\""),
+        ("SELECT (ARRAY[to_json(b)::text])[1] FROM t", "row \"x\""),
+        ("SELECT (array_agg(to_json(b)::text))[1] FROM t", "row \"x\""),
+        ("SELECT (ARRAY(SELECT to_json(b)::text FROM t))[1]", "row \"x\""),
+        ("SELECT b = to_json(b)::text FROM t", "row f"),
+        ("SELECT * FROM t RIGHT JOIN upper(t.b) AS u ON true", "error 42P10"),
+        ("SELECT * FROM t FULL JOIN upper(b) AS u ON true", "error 42P10"),
+        ("SELECT * FROM t RIGHT JOIN unnest(ARRAY[t.b]) AS u ON true", "error 42P10"),
+        ("SELECT * FROM t RIGHT JOIN unnest(ARRAY['y']) AS u ON true", "row x|y"),
+        ("SELECT * FROM t JOIN upper(t.b) AS u ON true", "row x|X"),
+        ("SELECT * FROM t LEFT JOIN upper(t.b) AS u ON true", "row x|X"),
+    ]);
+}

@@ -145,3 +145,25 @@ fn columns_get_another_type_with_their_values() {
         ],
     );
 }
+
+#[test]
+fn a_key_keeps_a_name_that_begins_as_a_mark_does() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.answers_first(&[
+        ("CREATE TABLE a (id UUID CONSTRAINT interactions_pk PRIMARY KEY)", "CREATE TABLE"),
+        ("CREATE TABLE b (id INT CONSTRAINT int4_pk PRIMARY KEY)", "CREATE TABLE"),
+        ("CREATE TABLE c (id TEXT CONSTRAINT int4 PRIMARY KEY)", "CREATE TABLE"),
+        ("CREATE TABLE d (id BIGINT CONSTRAINT \"int4 as x\" PRIMARY KEY)", "CREATE TABLE"),
+    ]);
+    let named =
+        "SELECT conname FROM pg_constraint WHERE contype = 'p' ORDER BY conrelid::regclass::text";
+    // One that is a mark would be taken for it.
+    let expected = ["row interactions_pk", "row int4_pk", "row c_pkey", "row int4 as x"];
+    assert_eq!(rows(&mut client, named), expected);
+    let types = "SELECT table_name, data_type FROM information_schema.columns ORDER BY 1";
+    assert_eq!(
+        rows(&mut client, types),
+        ["row a|uuid", "row b|integer", "row c|text", "row d|bigint"]
+    );
+}

@@ -23,6 +23,7 @@ mod schemas;
 mod sequences;
 mod slow;
 mod standard;
+mod temporary;
 mod transactions;
 mod types;
 mod unreadable;

@@ -432,3 +432,26 @@ fn advisory_locks_are_those_of_a_session_or_a_transaction() {
     drop(other);
     assert_eq!(row(&mut one, "SELECT pg_try_advisory_lock(7)"), "row t", "its session is over");
 }
+
+#[test]
+fn a_writer_does_not_wait_for_a_lock_without_end() {
+    let place = Place::new();
+    let (mut one, mut other) = (place.client(), place.client());
+    one.query("CREATE TABLE t (a INT)");
+    one.query("SELECT pg_advisory_lock(1)");
+    other.query("BEGIN; INSERT INTO t VALUES (1)");
+    assert_eq!(other.first("SELECT pg_advisory_lock(1)"), "error 55P03");
+    other.query("ROLLBACK");
+    assert_eq!(one.first("INSERT INTO t VALUES (2)"), "INSERT 0 1");
+    // Each waits for the other: the one for the right to write, the other for the lock.
+    for client in [&mut one, &mut other] {
+        client.query("SET lock_timeout = '1h'");
+    }
+    other.query("BEGIN; INSERT INTO t VALUES (1)");
+    std::thread::scope(|scope| {
+        let stands = scope.spawn(|| one.query("INSERT INTO t VALUES (3)"));
+        assert_eq!(other.first("SELECT pg_advisory_lock(1)"), "error 40P01");
+        other.query("ROLLBACK");
+        assert_eq!(stands.join().unwrap(), ["INSERT 0 1", "ready I"]);
+    });
+}

@@ -20,6 +20,7 @@ mod raw;
 mod live;
 mod handle;
 mod nested;
+mod real;
 
 pub(crate) use files::{Asking, VFS};
 pub(crate) use handle::{Compiled, Handle, configure};
@@ -27,3 +28,4 @@ pub(crate) use index::Index;
 pub(crate) use live::{Idle, Live};
 pub use nested::nested;
 pub(crate) use raw::Raw;
+pub use real::real_text;
