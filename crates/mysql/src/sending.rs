@@ -15,7 +15,7 @@ use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Calls, Facts, Memory, Verb};
+use crate::text::{Calls, Facts, Memory, Number, Verb};
 use crate::{answers, settings, settle, train};
 
 /// The serial of no server: none has what the client was told last.
@@ -72,7 +72,8 @@ pub(crate) fn send(
     // A client that has waited for the server has it by now.
     train::renew_for(step, (conn, server));
     let Linked { client, server: s, .. } = step.linked(conn, server);
-    if s.session.commands.are_many() {
+    // What a side connection is to end may be over, and nothing else may be hit.
+    if s.session.commands.are_many() || s.is_cancelled() {
         client.await_replies();
         return None;
     }
@@ -119,10 +120,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    if facts.calls == Calls::Any && commands::is_statement(packet.command) {
-        s.session.caller = Some(client.serial());
-    }
-    note_run((client, s), packet.command, facts.asks);
+    note_run((client, s), packet.command, facts);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -264,16 +262,22 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the
 /// warnings of the one before, which may be another client's. SHOW WARNINGS leaves the counts.
-fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, asked: Memory) {
+fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, facts: Facts) {
     let mut memory = memory(client, server);
     let is_statement = commands::is_statement(command);
-    let is_new = is_statement && !asked.conditions;
+    let is_new = is_statement && !facts.asks.conditions;
     (memory.last, memory.counts) = (memory.last | is_new, memory.counts | is_new);
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());
     if server.session.leftover == Leftover::Nothing {
         server.session.leftover = Leftover::Counts;
+    }
+    if facts.calls == Calls::Any && is_statement {
+        server.session.caller = Some(client.serial());
+    }
+    if let (Number::Asked, Some(listed)) = (facts.number, &mut client.session.listed) {
+        listed.note_told(server.pid());
     }
 }
 

@@ -101,6 +101,7 @@ mod door;
 mod mysql;
 mod mysql_client;
 mod mysql_frameworks;
+mod mysql_kill;
 mod mysql_statements;
 mod mysql_untold;
 mod mysql_variables;
