@@ -18,7 +18,7 @@ use refrain_pool::side::SideEnd;
 use refrain_pool::{Conn, Step};
 
 use crate::login::{LOGIN_BYTES_MAX, ServerStep};
-use crate::parts::{Fate, My};
+use crate::parts::{My, Postponed};
 use crate::sides::{Killing, Side, Stage};
 use crate::{preparing, settle};
 
@@ -132,9 +132,9 @@ pub(crate) fn over(step: &mut Step<'_, My>, killing: &Killing, end: SideEnd<'_>)
 /// Goes on with a server that no side connection holds any more.
 pub(crate) fn go_on(step: &mut Step<'_, My>, conn: Conn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
-    let is_left = server.session.fate == Fate::Left;
+    let is_left = server.session.postponed == Postponed::Left;
     if is_left {
-        server.session.fate = Fate::None;
+        server.session.postponed = Postponed::None;
     }
     match server.client() {
         Some(client) => settle::settle(step, client, conn),

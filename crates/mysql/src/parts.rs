@@ -214,8 +214,8 @@ pub struct ServerSession {
     /// The client that has called a routine, which may have left what no server reports. Another
     /// client gets the session as new.
     pub(crate) caller: Option<ClientSerial>,
-    /// What waits for replies, or for the side connections that hold the server.
-    pub(crate) fate: Fate,
+    /// The thing that waits for replies, or for the side connections that hold the server.
+    pub(crate) postponed: Postponed,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
     /// The things that clients have left for later questions.
@@ -242,7 +242,7 @@ pub(crate) enum Leftover {
 
 /// A thing that is to be done with a server and has to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Postponed {
     /// None.
     #[default]
     None,

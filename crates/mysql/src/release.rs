@@ -6,7 +6,7 @@ use refrain_pool::client::Client;
 use refrain_pool::protocol::Fitness;
 use refrain_pool::{Conn, Step};
 
-use crate::parts::{Fate, My, Reading, Transaction, Untold};
+use crate::parts::{My, Postponed, Reading, Transaction, Untold};
 use crate::settings::edit;
 use crate::train;
 use crate::variant::Variant;
@@ -36,7 +36,7 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     // Nobody reads the rest of its rows.
     let is_amid = session.commands.may_be_hit() && left.session.place.has_begun;
     let untold = std::mem::take(&mut session.untold);
-    session.fate = Fate::None;
+    session.postponed = Postponed::None;
     session.is_dirty = is_session
         || owes
         || session.caller.is_some()
@@ -64,7 +64,7 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
         return Fitness::Fit;
     }
     if is_cancelled {
-        session.fate = Fate::Left;
+        session.postponed = Postponed::Left;
         return Fitness::Busy;
     }
     train::renew(session, step.ports.out(conn));

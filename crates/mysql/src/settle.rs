@@ -6,13 +6,13 @@ use refrain_pool::pool::Pool;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::parts::{ClientSession, Fate, My, ServerSession, Transaction, Untold};
+use crate::parts::{ClientSession, My, Postponed, ServerSession, Transaction, Untold};
 use crate::train;
 
 /// Goes on with a client and its server once a command is over. If the server owes nothing and is
 /// outside of a transaction, it goes back.
 pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
-    if step.linked(client, conn).server.session.fate == Fate::Killed {
+    if step.linked(client, conn).server.session.postponed == Postponed::Killed {
         kill(step, client, conn);
     }
     let Linked { client: c, server, core_state, ports, .. } = step.linked(client, conn);
@@ -50,10 +50,10 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
 /// hit.
 pub(crate) fn kill(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     let Linked { server, .. } = step.linked(client, conn);
-    let ServerSession { commands, fate, .. } = &mut server.session;
-    *fate = match commands.is_empty() || commands.may_be_hit() {
-        true => Fate::None,
-        false => Fate::Killed,
+    let ServerSession { commands, postponed, .. } = &mut server.session;
+    *postponed = match commands.is_empty() || commands.may_be_hit() {
+        true => Postponed::None,
+        false => Postponed::Killed,
     };
     if commands.may_be_hit() {
         step.cancel_server(conn);
