@@ -72,7 +72,9 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
     let goes_on = server.session.commands.first().is_some_and(|c| matches!(c.goes, Goes::On(_)));
     let Some(client) = server.client().filter(|_| goes_on) else {
         server.session.dropped += bytes.len();
-        if server.session.dropped > DROPPED_BYTES_MAX && server.client().is_none() {
+        // A side connection ends them, or is late.
+        let are_ended = server.is_cancelled() || server.client().is_some();
+        if server.session.dropped > DROPPED_BYTES_MAX && !are_ended {
             step.close_server(conn);
         }
         return;

@@ -29,6 +29,8 @@ pub(crate) struct Session {
     stream: TcpStream,
     received: Vec<u8>,
     agreed: Capabilities,
+    /// The number of the greeting.
+    number: u32,
 }
 
 /// Rows of strings; or the number of an error.
@@ -44,13 +46,15 @@ impl Session {
     pub(crate) fn log_in(user: &str, less: Capabilities, (port, schema): (&str, &str)) -> Self {
         let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
-        let mut session = Self { stream, received: Vec::new(), agreed: Capabilities::NONE };
+        let agreed = Capabilities::NONE;
+        let mut session = Self { stream, received: Vec::new(), agreed, number: 0 };
         let (_, payload) = session.packet();
         let Ok(Greeting::Handshake(greeting)) = Greeting::read(&payload) else {
             panic!("{payload:?}")
         };
         let wanted = WANTED.iter().fold(Capabilities::CLIENT_MYSQL, |all, &one| all | one);
         session.agreed = (wanted - less) & greeting.capabilities;
+        session.number = greeting.connection_id;
         let response = HandshakeResponse41 {
             capabilities: session.agreed,
             max_packet: 1 << 24,
@@ -72,6 +76,17 @@ impl Session {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    /// Returns the number that the greeting has named.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Runs a text, and reads only the first packet of the reply.
+    pub(crate) fn begin(&mut self, text: &str) {
+        self.command(&Request::Query(Query { attributes: b"", text: text.as_bytes() }));
+        self.packet();
     }
 
     /// Runs a text.

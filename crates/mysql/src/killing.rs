@@ -1,0 +1,144 @@
+//! Side connections that end a statement: they log in to the host of a server, and say KILL QUERY
+//! with the server's number.
+//!
+//! Tried on MariaDB 10.11, MySQL 8.0.15 and MySQL 9.7: KILL QUERY has done what it does once it is
+//! answered, and a session that waits for a command is not hit. So a server is held until the
+//! answer has come. Then nothing of it can hit the server's next client.
+//!
+//! No command of Refrain's own may be hit. So a server is not killed while it works on one or has
+//! one to do, and gets no command while a side connection holds it.
+
+use refrain_mysql_wire::packet;
+use refrain_mysql_wire::{Header, command};
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::{Level, TlsPeer};
+use refrain_pool::ids::PoolId;
+use refrain_pool::server::Server;
+use refrain_pool::side::SideEnd;
+use refrain_pool::{Conn, Step};
+
+use crate::login::{LOGIN_BYTES_MAX, ServerStep};
+use crate::parts::{My, Postponed};
+use crate::sides::{Killing, Side, Stage};
+use crate::{preparing, settle};
+
+/// Makes the side connection that ends what a server does.
+pub(crate) fn of(server: &Server<My>) -> Killing {
+    let (pool, host, number) = (server.pool(), server.host().clone(), server.pid());
+    Killing { pool, host, number, stage: Stage::Connecting }
+}
+
+fn killing<'a>(step: &'a mut Step<'_, My>, side: Conn) -> Option<&'a mut Killing> {
+    match &mut step.engine.connections.side(side)?.session {
+        Side::Killing(killing) => Some(killing),
+        Side::Probe(_) => None,
+    }
+}
+
+/// Begins with a side connection that is connected. The host speaks first.
+pub(crate) fn connected(step: &mut Step<'_, My>, side: Conn) {
+    let Some(killing) = killing(step, side) else { return };
+    let (pool, host) = (killing.pool, killing.host.clone());
+    let login = preparing::login(step, pool, &host);
+    if let (Some(killing), Some(login)) = (self::killing(step, side), login) {
+        killing.stage = Stage::LoggingIn(Box::new(login));
+    }
+}
+
+/// Goes on within TLS.
+pub(crate) fn secured(step: &mut Step<'_, My>, side: Conn) {
+    let mut out = Vec::new();
+    let Some(killing) = killing(step, side) else { return };
+    let Stage::LoggingIn(login) = &mut killing.stage else { return };
+    let result = login.secured(&mut out);
+    step.ports.out(side).extend_from_slice(&out);
+    follow(step, side, result);
+}
+
+/// Reads what the host says. Returns the number of bytes handled.
+pub(crate) fn output(step: &mut Step<'_, My>, side: Conn, output: &[u8]) -> usize {
+    let mut used = 0;
+    while let Some(header) = Header::parse(&output[used..]) {
+        if header.payload > LOGIN_BYTES_MAX {
+            give_up(step, side, "the server's packet is too long for a login");
+            return output.len();
+        }
+        let Some(whole) = packet::split(&output[used..]) else { break };
+        used += header.packet_bytes();
+        let Some(killing) = killing(step, side) else { return output.len() };
+        match &mut killing.stage {
+            Stage::Connecting => {}
+            Stage::LoggingIn(login) => {
+                let mut out = Vec::new();
+                let result = login.input(whole.payload, header.sequence, &mut out);
+                step.ports.out(side).extend_from_slice(&out);
+                follow(step, side, result);
+            }
+            // Whatever the answer is, nothing comes behind it that could hit the server.
+            Stage::Asked => {
+                packet::message(step.ports.out(side), 0, |out| out.push(command::QUIT));
+                step.end_side(side);
+            }
+        }
+    }
+    used
+}
+
+/// Follows a step of a login.
+fn follow(step: &mut Step<'_, My>, side: Conn, result: ServerStep) {
+    let Some(killing) = killing(step, side) else { return };
+    match result {
+        ServerStep::More => {}
+        ServerStep::StartTls => {
+            let host = killing.host.clone();
+            step.ports.start_tls(side, TlsPeer::Server(host), Vec::new());
+        }
+        ServerStep::Failed(failure) => give_up(step, side, &failure.why),
+        ServerStep::LoggedIn(_) => {
+            killing.stage = Stage::Asked;
+            let text = format!("KILL QUERY {}", killing.number);
+            packet::message(step.ports.out(side), 0, |out| {
+                out.push(command::QUERY);
+                out.extend_from_slice(text.as_bytes());
+            });
+        }
+    }
+}
+
+/// Ends a side connection by which nothing could be ended.
+fn give_up(step: &mut Step<'_, My>, side: Conn, why: &str) {
+    let Some(killing) = killing(step, side) else { return };
+    let pool = killing.pool;
+    tell_failure(step, pool, why);
+    step.end_side(side);
+}
+
+fn tell_failure(step: &mut Step<'_, My>, pool: PoolId, why: &str) {
+    let told = format!("a statement could not be ended: {why}");
+    step.note_pool(pool, Level::Warn, DisconnectReason::ServerLogin, told);
+}
+
+/// Tells of a side connection that has ended before anything could be ended by it.
+pub(crate) fn over(step: &mut Step<'_, My>, killing: &Killing, end: SideEnd<'_>) {
+    let why = match end {
+        SideEnd::Failed(why) => why,
+        SideEnd::Closed => "the server closed the connection",
+        SideEnd::Late => "the server did not answer in time",
+        SideEnd::Stopped => return,
+    };
+    tell_failure(step, killing.pool, why);
+}
+
+/// Goes on with a server that no side connection holds any more.
+pub(crate) fn go_on(step: &mut Step<'_, My>, conn: Conn) {
+    let Some(server) = step.engine.connections.server(conn) else { return };
+    let is_left = server.session.postponed == Postponed::Left;
+    if is_left {
+        server.session.postponed = Postponed::None;
+    }
+    match server.client() {
+        Some(client) => settle::settle(step, client, conn),
+        None if is_left => step.make_fit(conn),
+        None => {}
+    }
+}
