@@ -40,8 +40,10 @@ pub(crate) fn connected(step: &mut Step<'_, My>, side: Conn) {
     let Some(killing) = killing(step, side) else { return };
     let (pool, host) = (killing.pool, killing.host.clone());
     let login = preparing::login(step, pool, &host);
-    if let (Some(killing), Some(login)) = (self::killing(step, side), login) {
-        killing.stage = Stage::LoggingIn(Box::new(login));
+    match (self::killing(step, side), login) {
+        (Some(killing), Some(login)) => killing.stage = Stage::LoggingIn(Box::new(login)),
+        // The pool is gone, and its servers go with it.
+        _ => drop(step.end_side(side)),
     }
 }
 
@@ -118,8 +120,18 @@ fn tell_failure(step: &mut Step<'_, My>, pool: PoolId, why: &str) {
     step.note_pool(pool, Level::Warn, DisconnectReason::ServerLogin, told);
 }
 
-/// Tells of a side connection that has ended before anything could be ended by it.
-pub(crate) fn over(step: &mut Step<'_, My>, killing: &Killing, end: SideEnd<'_>) {
+/// Tells of a side connection that has ended without an answer. If KILL was sent, it may come still:
+/// then no other client gets the server.
+pub(crate) fn over(
+    step: &mut Step<'_, My>,
+    killing: &Killing,
+    server: Option<Conn>,
+    end: SideEnd<'_>,
+) {
+    let server = server.and_then(|server| step.engine.connections.server(server));
+    if let (Stage::Asked, Some(server)) = (&killing.stage, server) {
+        server.close_later();
+    }
     let why = match end {
         SideEnd::Failed(why) => why,
         SideEnd::Closed => "the server closed the connection",

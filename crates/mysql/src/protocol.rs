@@ -52,10 +52,10 @@ impl Sides for My {
         }
     }
 
-    fn side_over(step: &mut Step<'_, Self>, side: Side, _: Option<Conn>, end: SideEnd<'_>) {
+    fn side_over(step: &mut Step<'_, Self>, side: Side, server: Option<Conn>, end: SideEnd<'_>) {
         match side {
             Side::Probe(probe) => probe::ended(step, &probe, end),
-            Side::Killing(killing) => killing::over(step, &killing, end),
+            Side::Killing(killing) => killing::over(step, &killing, server, end),
         }
     }
 

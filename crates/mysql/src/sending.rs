@@ -69,14 +69,14 @@ pub(crate) fn send(
         Some(server) => server,
         None => step.lend(conn)?,
     };
-    // A client that has waited for the server has it by now.
-    train::renew_for(step, (conn, server));
     let Linked { client, server: s, .. } = step.linked(conn, server);
     // What a side connection is to end may be over, and nothing else may be hit.
     if s.session.commands.are_many() || s.is_cancelled() {
         client.await_replies();
         return None;
     }
+    // A client that has waited for the server has it by now.
+    train::renew_for(step, (conn, server));
     if let Some(handled) = insert_id_first(step, (conn, server), packet, facts.insert_id) {
         return handled;
     }

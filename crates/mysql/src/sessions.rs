@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_pool::ids::ClientSerial;
 
-/// Most numbers of CONNECTION_ID() that are remembered of a client.
-const TOLD_MAX: usize = 64;
+/// Most numbers of CONNECTION_ID() that are remembered of a client: those that it was told last.
+const TOLD_MAX: usize = 256;
 
 /// The clients that are logged in.
 #[derive(Debug, Default)]
@@ -23,6 +23,17 @@ struct Tables {
     own: HashMap<u32, Session>,
     /// The own numbers of the clients that were told a server's number.
     told: HashMap<u32, Vec<u32>>,
+}
+
+impl Tables {
+    /// Forgets that a client was told a server's number.
+    fn forget(&mut self, number: u32, client: u32) {
+        let Some(clients) = self.told.get_mut(&number) else { return };
+        clients.retain(|its| *its != client);
+        if clients.is_empty() {
+            self.told.remove(&number);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -94,11 +105,18 @@ impl Sessions {
 impl Listed {
     /// Notes that the client is told its server's number.
     pub(crate) fn note_told(&mut self, number: u32) {
-        if self.told.contains(&number) || self.told.len() >= TOLD_MAX {
+        if self.told.last() == Some(&number) {
             return;
         }
+        if let Some(at) = self.told.iter().position(|told| *told == number) {
+            return self.told[at..].rotate_left(1);
+        }
+        let mut tables = self.sessions.lock();
+        if self.told.len() == TOLD_MAX {
+            tables.forget(self.told.remove(0), self.number);
+        }
         self.told.push(number);
-        self.sessions.lock().told.entry(number).or_default().push(self.number);
+        tables.told.entry(number).or_default().push(self.number);
     }
 }
 
@@ -106,13 +124,8 @@ impl Drop for Listed {
     fn drop(&mut self) {
         let mut tables = self.sessions.lock();
         tables.own.remove(&self.number);
-        for number in &self.told {
-            if let Some(clients) = tables.told.get_mut(number) {
-                clients.retain(|client| *client != self.number);
-                if clients.is_empty() {
-                    tables.told.remove(number);
-                }
-            }
+        for &number in &self.told {
+            tables.forget(number, self.number);
         }
     }
 }
@@ -142,6 +155,12 @@ mod tests {
         drop(one);
         assert_eq!(sessions.find(70, b"app"), Named::Client(2, ClientSerial(102)));
         assert_eq!(sessions.find(1, b"app"), Named::Client(2, ClientSerial(102)));
+        for number in 1000..1000 + TOLD_MAX as u32 - 1 {
+            two.note_told(number);
+            two.note_told(70);
+        }
+        assert_eq!(sessions.find(70, b"app"), Named::Client(2, ClientSerial(102)), "the last told");
+        assert_eq!(sessions.find(1, b"app"), Named::Nobody, "the first told is forgotten");
         drop(two);
         assert_eq!(sessions.find(70, b"app"), Named::Nobody);
         assert!(sessions.lock().own.is_empty() && sessions.lock().told.is_empty());

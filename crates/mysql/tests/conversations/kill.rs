@@ -100,7 +100,7 @@ fn a_client_that_waits_is_told() {
     talk(ONE, |world| {
         let clients = [(); 3].map(|()| world.client(USUAL, "shop"));
         let [first, victim, killer] = clients;
-        assert_eq!(world.query(first, "begin"), "ok");
+        assert_eq!(world.query(first, "begin"), "ok trans");
         world.send(victim, &written(command::QUERY, b"ok"));
         assert_eq!(world.heard(victim), "");
         assert_eq!(kill(world, killer, "QUERY", victim), "ok");

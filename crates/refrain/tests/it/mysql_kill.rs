@@ -8,6 +8,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use refrain_mysql_wire::Capabilities;
 use xtask::mysql::Flavour;
+use xtask::provision;
 
 use crate::mysql::{Program, World};
 use crate::mysql_client::{Answer, Session};
@@ -164,6 +165,13 @@ fn no_kill_hits_the_next_client_on_mysql() {
 }
 
 #[test]
+fn no_kill_hits_the_next_client_on_mysql_9() {
+    if Flavour::MySql9.is_there().expect("an answer") {
+        hits_nobody_else(Flavour::MySql9);
+    }
+}
+
+#[test]
 fn rows_that_nobody_reads_are_ended() {
     for flavour in [Flavour::MariaDb, Flavour::MySql] {
         let (world, program) = start(flavour);
@@ -177,29 +185,29 @@ fn rows_that_nobody_reads_are_ended() {
     }
 }
 
-/// The command line logs in a second time and sends KILL QUERY when it gets the signal.
+/// The command lines of both products log in a second time and send KILL QUERY when they get the
+/// signal.
 #[test]
 fn ctrl_c_ends_the_statement_of_the_command_line() {
     for flavour in [Flavour::MariaDb, Flavour::MySql] {
         let (world, program) = start(flavour);
-        let mut command = Command::new("mariadb");
-        command.args([
-            "--no-defaults",
-            "-h127.0.0.1",
-            "-uapp",
-            "-P",
-            program.port(),
-            "-e",
-            ENDLESS,
-        ]);
-        let mut client = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        eventually("the server works", || world.is_running(&ENDLESS[..20]));
-        let id = client.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-        let mut said = String::new();
-        client.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(!client.wait().unwrap().success());
-        assert!(said.contains("1317"), "{flavour:?}: {said}");
-        assert!(!world.is_running(&ENDLESS[..20]));
+        let mysql = provision::mysql_9().expect("an answer").map(|mysql| mysql.client());
+        for client in [Some(Command::new("mariadb")), mysql].into_iter().flatten() {
+            ctrl_c(client, &world, program.port());
+        }
     }
+}
+
+/// Sends the signal to a command line that runs a statement.
+fn ctrl_c(mut command: Command, world: &World, port: &str) {
+    command.args(["--no-defaults", "-h127.0.0.1", "-uapp", "-P", port, "-e", ENDLESS]);
+    let mut client = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    eventually("the server works", || world.is_running(&ENDLESS[..20]));
+    let id = client.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let mut said = String::new();
+    client.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!client.wait().unwrap().success());
+    assert!(said.contains("1317"), "{command:?}: {said}");
+    assert!(!world.is_running(&ENDLESS[..20]));
 }
