@@ -17,7 +17,7 @@ use refrain_pool::server::Server;
 use refrain_pool::side::SideEnd;
 use refrain_pool::{Conn, Step};
 
-use crate::login::{LOGIN_BYTES_MAX, ServerStep};
+use crate::login::{LOGIN_BYTES_MAX, ServerStep, Tls};
 use crate::parts::{My, Postponed};
 use crate::sides::{Killing, Side, Stage};
 use crate::{preparing, settle};
@@ -25,7 +25,9 @@ use crate::{preparing, settle};
 /// Makes the side connection that ends what a server does.
 pub(crate) fn of(server: &Server<My>) -> Killing {
     let (pool, host, number) = (server.pool(), server.host().clone(), server.pid());
-    Killing { pool, host, number, stage: Stage::Connecting }
+    // With `prefer`, TLS may have failed with the host.
+    let tls = if server.secured().is_some() { Tls::Always } else { Tls::Never };
+    Killing { pool, host, number, tls, stage: Stage::Connecting }
 }
 
 fn killing<'a>(step: &'a mut Step<'_, My>, side: Conn) -> Option<&'a mut Killing> {
@@ -38,8 +40,8 @@ fn killing<'a>(step: &'a mut Step<'_, My>, side: Conn) -> Option<&'a mut Killing
 /// Begins with a side connection that is connected. The host speaks first.
 pub(crate) fn connected(step: &mut Step<'_, My>, side: Conn) {
     let Some(killing) = killing(step, side) else { return };
-    let (pool, host) = (killing.pool, killing.host.clone());
-    let login = preparing::login(step, pool, &host);
+    let (pool, host, tls) = (killing.pool, killing.host.clone(), killing.tls);
+    let login = preparing::login(step, pool, &host, tls);
     match (self::killing(step, side), login) {
         (Some(killing), Some(login)) => killing.stage = Stage::LoggingIn(Box::new(login)),
         // The pool is gone, and its servers go with it.
@@ -120,8 +122,8 @@ fn tell_failure(step: &mut Step<'_, My>, pool: PoolId, why: &str) {
     step.note_pool(pool, Level::Warn, DisconnectReason::ServerLogin, told);
 }
 
-/// Tells of a side connection that has ended without an answer. If KILL was sent, it may come still:
-/// then no other client gets the server.
+/// Tells of a side connection that has ended without an answer. If KILL was sent, it may come
+/// still: then no other client gets the server.
 pub(crate) fn over(
     step: &mut Step<'_, My>,
     killing: &Killing,

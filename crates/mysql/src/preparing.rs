@@ -25,7 +25,8 @@ const UTF8MB4_GENERAL_CI: u8 = 45;
 pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     let (pool, host) = (server.pool(), server.host().clone());
-    let login = login(step, pool, &host);
+    let tls = tls(&host, &step.engine.core_state.pool(pool).shared.protocol);
+    let login = login(step, pool, &host, tls);
     let server = step.engine.connections.server(conn);
     if let (Some(login), Some(server)) = (login, server) {
         server.begin_login(LoggingIn::Proving(Box::new(login)));
@@ -33,7 +34,12 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
 }
 
 /// Makes a login to a host as a pool's servers have it; `None` if the pool is gone.
-pub(crate) fn login(step: &mut Step<'_, My>, pool: PoolId, host: &Host) -> Option<ServerLogin> {
+pub(crate) fn login(
+    step: &mut Step<'_, My>,
+    pool: PoolId,
+    host: &Host,
+    tls: Tls,
+) -> Option<ServerLogin> {
     let seed = step.engine.core_state.random();
     let pool = step.engine.core_state.find_pool(pool)?;
     let settings = &pool.settings.server;
@@ -48,7 +54,7 @@ pub(crate) fn login(step: &mut Step<'_, My>, pool: PoolId, host: &Host) -> Optio
         user: user.as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: tls(host, &pool.shared.protocol),
+        tls,
         is_local: !matches!(host, Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         // A server reads the name in the character set of the session's collation.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_config::Host;
 use refrain_pool::ids::PoolId;
 
-use crate::login::ServerLogin;
+use crate::login::{ServerLogin, Tls};
 
 /// The purpose of a side connection.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub struct Killing {
     pub(crate) host: Arc<Host>,
     /// The number that the host has given the server.
     pub(crate) number: u32,
+    /// Whether the connection is encrypted: as the server's.
+    pub(crate) tls: Tls,
     /// How far it has come.
     pub(crate) stage: Stage,
 }

@@ -84,6 +84,7 @@ impl Oracle {
             has_begun: message.first > 1,
             prepared: prepares.then_some((self.session.last_number, text.matches('?').count())),
             asks: command == Some(com::QUERY) && asks,
+            kills: false,
             news,
         });
     }

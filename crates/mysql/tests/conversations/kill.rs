@@ -96,6 +96,23 @@ fn a_host_that_does_not_let_the_killer_in() {
 }
 
 #[test]
+fn a_server_is_left_if_its_kill_is_not_answered() {
+    talk(ONE, |world| {
+        let [victim, killer] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        world.silence(true);
+        world.send(victim, &written(command::QUERY, b"rows:1"));
+        world.leaves = true;
+        assert_eq!(kill(world, killer, "QUERY", victim), "ok");
+        world.log();
+        world.silence(false);
+        assert_eq!(world.heard(victim), "columns 1, column, row r, end");
+        assert_eq!(world.log(), ["rows:1", "QUIT"], "KILL may come still");
+        assert_eq!(world.query(killer, "ok"), "ok");
+        assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
 fn a_client_that_waits_is_told() {
     talk(ONE, |world| {
         let clients = [(); 3].map(|()| world.client(USUAL, "shop"));

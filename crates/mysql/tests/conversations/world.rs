@@ -73,6 +73,8 @@ pub(crate) struct World {
     pub(crate) is_mariadb: bool,
     /// Whether new servers answer nothing for now.
     pub(crate) mutes: bool,
+    /// Whether servers leave in place of an answer to KILL.
+    pub(crate) leaves: bool,
     /// The host that cannot, as it is printed.
     pub(crate) down: &'static str,
 }
@@ -104,6 +106,7 @@ impl World {
             connects: true,
             is_mariadb: false,
             mutes: false,
+            leaves: false,
             down: "",
         }
     }
@@ -322,7 +325,10 @@ impl World {
             End::Client(at) => self.clients[at].got.extend_from_slice(&copy),
             End::Server(at) => {
                 let (answer, closes) = self.servers[at].model.take(&copy);
-                self.serve(at, &answer, closes);
+                match self.leaves && copy.windows(4).any(|bytes| bytes == b"KILL") {
+                    true => self.serve(at, b"", true),
+                    false => self.serve(at, &answer, closes),
+                }
             }
         }
     }

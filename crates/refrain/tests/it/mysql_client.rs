@@ -155,7 +155,7 @@ impl Session {
     /// Takes a reply: its last packet if that is an error, else its first, and the rows.
     fn reply(&mut self, kind: Kind) -> (Vec<u8>, Vec<Vec<String>>) {
         let (mut reply, mut head, mut rows) = (Reply::of(kind), Vec::new(), Vec::new());
-        let (mut expected, mut columns) = (1, 0);
+        let (mut expected, mut columns, mut met) = (1, 0, 0);
         loop {
             let (header, payload) = self.packet();
             assert_eq!(header.sequence, expected, "{payload:?}");
@@ -165,9 +165,18 @@ impl Session {
             if head.is_empty() {
                 head.clone_from(&payload);
                 columns = usize::from(payload[0]);
-            } else if kind == Kind::Execute && (payload[0], taken.part) == (first::OK, Part::Within)
-            {
-                rows.push(strings(&payload[1 + (columns + 9) / 8..]));
+            } else if taken.part == Part::Within {
+                met += 1;
+                match kind {
+                    Kind::Execute if payload[0] == first::OK => {
+                        rows.push(strings(&payload[1 + (columns + 9) / 8..]));
+                    }
+                    // The names of the columns stand before them.
+                    Kind::Query if met > columns && payload[0] != first::EOF => {
+                        rows.push(strings(&payload));
+                    }
+                    _ => {}
+                }
             }
             if taken.part == Part::End {
                 let is_error = payload[0] == first::ERR;

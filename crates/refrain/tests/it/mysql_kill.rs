@@ -49,12 +49,13 @@ fn ends_what_it_names(flavour: Flavour) {
     let (world, program) = start(flavour);
     let user = |user| Session::log_in(user, Capabilities::NONE, (program.port(), "shop"));
     let (mut victim, mut waiting, mut killer) = (user("app"), user("app"), user("app"));
+    let mut other = user("other");
     let number = victim.number();
     let of_others = [waiting.number(), killer.number()].map(|number| number.to_string());
     thread::scope(|scope| {
         let running = begins(scope, &world, &mut victim, ENDLESS);
-        assert_eq!(user("other").query(&format!("KILL QUERY {number}")), Err(1095));
-        assert_eq!(user("other").query(&format!("KILL {number}")), Err(1095));
+        assert_eq!(other.query(&format!("KILL QUERY {number}")), Err(1095));
+        assert_eq!(other.query(&format!("KILL {number}")), Err(1095));
         assert!(!running.is_finished());
         assert_eq!(killer.query(&format!("KILL QUERY {number}")), Ok(vec![]));
         assert_eq!(running.join().unwrap(), Err(1317));
