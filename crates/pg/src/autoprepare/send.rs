@@ -24,7 +24,7 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::normalized::queries::{Advice, Sight};
-use crate::normalized::query::{Bounds, Place};
+use crate::normalized::query::{Bounds, QueryPlace};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::learn::read_settings;
 use crate::relay::link::Stop;
@@ -86,7 +86,7 @@ fn look_at(
     );
     let runs = match key {
         Ok(key) => {
-            let seen = Seen { text, spans: &spans, key, tail: None, values: text };
+            let seen = SeenText { text, spans: &spans, key, tail: None, values: text };
             advised(conn, pipe, session, &seen, scan.traits)
         }
         Err(_) => Ok(false),
@@ -125,7 +125,7 @@ fn advised(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
-    seen: &Seen<'_>,
+    seen: &SeenText<'_>,
     traits: Traits,
 ) -> Result<bool, Stop> {
     if !knows_settings(pipe, session)? {
@@ -137,7 +137,7 @@ fn advised(
             Ok(false)
         }
         Advice::Run(place, plan, cached) => {
-            let run = Prepared { place, plan: &plan, cached: &cached };
+            let run = PreparedRun { place, plan: &plan, cached: &cached };
             run_prepared(pipe, session, &run, seen.text, seen.spans, traits)
         }
         _ => Ok(false),
@@ -150,13 +150,13 @@ pub(crate) fn advice(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
     session: &ClientSession,
-    seen: &Seen<'_>,
+    seen: &SeenText<'_>,
 ) -> Result<Advice, Stop> {
     // A role or a path of the moment decides what names mean.
     if session.settings.beside().is_some() {
         return Ok(Advice::Pass);
     }
-    let Seen { text, spans, key, tail, values } = *seen;
+    let SeenText { text, spans, key, tail, values } = *seen;
     let free = pipe.server.session.outstanding.status() == Status::Idle;
     let (own, now) = (is_like_any(session), pipe.now);
     let pool = pipe.core_state.pool_in_use(pipe.server.pool());
@@ -172,7 +172,7 @@ pub(crate) fn advice(
             pipe.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
             if bounds.is_eager() { Err(wait_for_news(conn, pipe)) } else { Ok(Advice::Pass) }
         }
-        Advice::Due if waits_for_job(pipe, session, &bounds) => Err(wait_for_job(pipe)),
+        Advice::Due if may_wait_for_job(pipe, session, &bounds) => Err(wait_for_job(pipe)),
         advice => Ok(advice),
     }
 }
@@ -207,7 +207,7 @@ fn wait_for_news(conn: Conn, pipe: &mut Pipeline<'_>) -> Stop {
 }
 
 /// Whether the client is to wait until a job is done, and may: outside of any transaction.
-fn waits_for_job(pipe: &mut Pipeline<'_>, session: &ClientSession, bounds: &Bounds) -> bool {
+fn may_wait_for_job(pipe: &mut Pipeline<'_>, session: &ClientSession, bounds: &Bounds) -> bool {
     let now = pipe.now;
     bounds.is_eager()
         && pipe.server.session.outstanding.status() == Status::Idle
@@ -221,7 +221,7 @@ fn wait_for_job(pipe: &Pipeline<'_>) -> Stop {
 }
 
 /// Notes a text that runs by the simple protocol, to measure its time.
-fn watch(server: &mut ServerSession, place: Place) {
+fn watch(server: &mut ServerSession, place: QueryPlace) {
     server.last_mut().run.watch(place);
 }
 
@@ -230,7 +230,7 @@ fn watch(server: &mut ServerSession, place: Place) {
 fn run_prepared(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
-    run: &Prepared<'_>,
+    run: &PreparedRun<'_>,
     text: &[u8],
     spans: &[Span],
     traits: Traits,
@@ -264,7 +264,7 @@ fn run_prepared(
 pub(crate) fn lacks(
     pipe: &mut Pipeline<'_>,
     session: &ClientSession,
-    place: Place,
+    place: QueryPlace,
     cached: &Rc<CachedStatement>,
 ) -> Result<(), Stop> {
     let statement = &cached.statement;
@@ -274,7 +274,7 @@ pub(crate) fn lacks(
     let worth = pool.protocol.normalized_queries.is_worth_a_server(place, servers, &bounds);
     if worth && is_like_any(session) {
         pipe.server.session.wishes.add(place, statement, &cached.settings);
-        if waits_for_job(pipe, session, &bounds) {
+        if may_wait_for_job(pipe, session, &bounds) {
             return Err(wait_for_job(pipe));
         }
     }
@@ -328,7 +328,7 @@ fn send_run(
 }
 
 /// A text about which autoprepare is asked: see [`Sight`].
-pub(crate) struct Seen<'a> {
+pub(crate) struct SeenText<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) spans: &'a [Span],
     pub(crate) key: normalize::Key,
@@ -337,8 +337,8 @@ pub(crate) struct Seen<'a> {
 }
 
 /// A statement that is to be run in the place of a text.
-struct Prepared<'a> {
-    place: Place,
+struct PreparedRun<'a> {
+    place: QueryPlace,
     plan: &'a Plan,
     cached: &'a Rc<CachedStatement>,
 }

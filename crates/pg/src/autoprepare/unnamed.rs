@@ -20,10 +20,10 @@ use refrain_wire::back::Status;
 use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::front as tag;
 
-use crate::autoprepare::send::{Seen, advice, is_plain, is_read_plainly, lacks, stands_alone};
+use crate::autoprepare::send::{SeenText, advice, is_plain, is_read_plainly, lacks, stands_alone};
 use crate::normalized::compare_times::{Draw, Turn};
 use crate::normalized::queries::Advice;
-use crate::normalized::query::Place;
+use crate::normalized::query::QueryPlace;
 use crate::normalized::unnamed_run::{ParseWay, UnnamedRun};
 use crate::relay::copies::Called;
 use crate::relay::link::Stop;
@@ -85,7 +85,7 @@ fn way_of_known(
     {
         return Ok(ParseWay::Usual);
     }
-    let seen = Seen {
+    let seen = SeenText {
         text: statement.text(),
         spans: &[],
         key: Key(statement.id),
@@ -110,7 +110,7 @@ fn way_of_known(
 fn run_unnamed(
     pipe: &mut Pipeline<'_>,
     session: &ClientSession,
-    place: Place,
+    place: QueryPlace,
     cached: &Rc<CachedStatement>,
     behind: Behind,
     next: &[u8],
@@ -129,7 +129,7 @@ fn run_unnamed(
 /// there is one.
 fn begin_unnamed(
     server: &mut ServerSession,
-    place: Place,
+    place: QueryPlace,
     named: Option<&Rc<CachedStatement>>,
     behind: Behind,
     next: &[u8],
@@ -162,7 +162,13 @@ pub(crate) fn begin_expected(
     }
 }
 
-fn begin_run(server: &mut ServerSession, place: Place, turn: Turn, called: Called, alone: bool) {
+fn begin_run(
+    server: &mut ServerSession,
+    place: QueryPlace,
+    turn: Turn,
+    called: Called,
+    alone: bool,
+) {
     let named = matches!(called, Called::Named(_));
     // If the client's server is another one than at the Parse, the statement may go another way
     // than was drawn.

@@ -6,19 +6,16 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockCommand {
     pub(super) tag: &'static [u8],
-    /// Where the command leaves the session.
-    pub(super) to: Place,
+    pub(super) block: BlockEffect,
 }
 
-/// Where a command leaves a session.
+/// The effect of a command on the session's transaction block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In a transaction block.
-    Inside,
-    /// Outside of one.
-    Outside,
-    /// Where it was.
-    Same,
+pub(super) enum BlockEffect {
+    Begins,
+    Ends,
+    /// There is a block behind the command if there was one before.
+    Stays,
 }
 
 impl BlockCommand {
@@ -28,18 +25,18 @@ impl BlockCommand {
         let first = words.next()?;
         let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
         let mut has = |word: &[u8]| words.any(|other| other.eq_ignore_ascii_case(word));
-        let (tag, to): (&[u8], _) = match () {
-            () if is("BEGIN") => (b"BEGIN", Place::Inside),
-            () if is("START") && has(b"TRANSACTION") => (b"START TRANSACTION", Place::Inside),
-            () if is("COMMIT") || is("END") => (b"COMMIT", Place::Outside),
+        let (tag, block): (&[u8], _) = match () {
+            () if is("BEGIN") => (b"BEGIN", BlockEffect::Begins),
+            () if is("START") && has(b"TRANSACTION") => (b"START TRANSACTION", BlockEffect::Begins),
+            () if is("COMMIT") || is("END") => (b"COMMIT", BlockEffect::Ends),
             // ROLLBACK TO a savepoint does not end the block.
-            () if is("ROLLBACK") && has(b"TO") => (b"ROLLBACK", Place::Same),
-            () if is("ROLLBACK") || is("ABORT") => (b"ROLLBACK", Place::Outside),
-            () if is("SAVEPOINT") => (b"SAVEPOINT", Place::Same),
-            () if is("RELEASE") => (b"RELEASE", Place::Same),
+            () if is("ROLLBACK") && has(b"TO") => (b"ROLLBACK", BlockEffect::Stays),
+            () if is("ROLLBACK") || is("ABORT") => (b"ROLLBACK", BlockEffect::Ends),
+            () if is("SAVEPOINT") => (b"SAVEPOINT", BlockEffect::Stays),
+            () if is("RELEASE") => (b"RELEASE", BlockEffect::Stays),
             () => return None,
         };
-        Some(Self { tag, to })
+        Some(Self { tag, block })
     }
 }
 

@@ -2,14 +2,14 @@
 
 /// The part of the reply to a command that the client needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ReplyForm {
     /// Everything, as the reply to a Query: rows as text, behind their RowDescription.
     Whole,
     /// The columns of the rows. The command takes no effect.
     Columns,
     /// The same as for a Query but for the RowDescription. The client knows these columns, and
     /// has chosen a format for each.
-    Rows(Vec<(Column, Format)>),
+    Rows(Vec<(ShownColumn, Format)>),
 }
 
 /// A format of values.
@@ -38,7 +38,7 @@ impl Format {
 
 /// A column of the rows of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct ShownColumn {
     /// Its name.
     pub name: String,
     /// The OID of its type.
@@ -49,11 +49,11 @@ pub struct Column {
 
 /// The program's reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum ProgramReply {
     /// Messages to be sent as they are, up to but without ReadyForQuery.
     Messages(Vec<u8>),
     /// The columns of the rows that the command shows; none if it shows none.
-    Columns(Vec<Column>),
+    Columns(Vec<ShownColumn>),
     /// The ErrorResponse with which the command is refused.
     Refused(Vec<u8>),
 }

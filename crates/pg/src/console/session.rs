@@ -10,9 +10,9 @@ use refrain_wire::tag::{back, front};
 use refrain_wire::write::{self, Report};
 use refrain_wire::{Header, Malformed};
 
-use super::block::{BlockCommand, Dropped, Place};
+use super::block::{BlockCommand, BlockEffect, Dropped};
 use super::bound::Bound;
-use super::reply::{Column, Form, Format, Reply};
+use super::reply::{Format, ProgramReply, ReplyForm, ShownColumn};
 
 /// The most statements, and the most portals, of a session.
 const OBJECTS_MAX: usize = 1000;
@@ -29,7 +29,7 @@ pub(crate) struct Session {
     statements: HashMap<Box<[u8]>, Arc<Prepared>>,
     portals: HashMap<Box<[u8]>, Portal>,
     /// The message that the program's reply is for.
-    asked: Asked,
+    asked: ReplyOwner,
 }
 
 /// A prepared command.
@@ -37,7 +37,7 @@ pub(crate) struct Session {
 struct Prepared {
     text: String,
     /// The columns of its rows; none if it shows none.
-    columns: Vec<Column>,
+    columns: Vec<ShownColumn>,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct Portal {
 
 /// The message that the program's reply is for.
 #[derive(Debug, Default)]
-enum Asked {
+enum ReplyOwner {
     #[default]
     Nothing,
     Query,
@@ -63,11 +63,11 @@ enum Asked {
 
 /// The next step behind a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// Nothing: the client has its reply.
     Read,
     /// The program is asked for this part of the reply to a command.
-    Ask(String, Form),
+    Ask(String, ReplyForm),
 }
 
 /// The SQLSTATE and the message of an error, or a message that breaks the protocol.
@@ -112,16 +112,16 @@ impl Session {
         tag: u8,
         body: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Next, Malformed> {
+    ) -> Result<NextStep, Malformed> {
         let next = match tag {
             front::SYNC => Ok(self.sync(out)),
             // After an error PostgreSQL drops a Query before the Sync as well.
-            _ if self.skips_to_sync => Ok(Next::Read),
+            _ if self.skips_to_sync => Ok(NextStep::Read),
             front::QUERY => return self.query(body, out),
             front::FUNCTION_CALL => {
                 error(out, "0A000", "the admin console has no functions");
                 self.ready(out);
-                Ok(Next::Read)
+                Ok(NextStep::Read)
             }
             front::PARSE => self.parse(body, out),
             front::BIND => self.bind(body, out),
@@ -129,7 +129,9 @@ impl Session {
             front::EXECUTE => self.execute(body, out),
             front::CLOSE => self.close(body, out),
             // PostgreSQL ignores these outside of a COPY as well.
-            front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => Ok(Next::Read),
+            front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
+                Ok(NextStep::Read)
+            }
             _ => return Err(Malformed::new("message type")),
         };
         match next {
@@ -138,7 +140,7 @@ impl Session {
             Err(Failure::Error(sqlstate, message)) => {
                 error(out, sqlstate, &message);
                 self.skips_to_sync = true;
-                Ok(Next::Read)
+                Ok(NextStep::Read)
             }
         }
     }
@@ -156,28 +158,31 @@ impl Session {
     }
 
     /// Passes the program's reply on, to the message that it is for.
-    pub(crate) fn reply(&mut self, reply: Reply, out: &mut Vec<u8>) {
+    pub(crate) fn reply(&mut self, reply: ProgramReply, out: &mut Vec<u8>) {
         match (mem::take(&mut self.asked), reply) {
-            (Asked::Parse(name, text), Reply::Columns(columns)) => {
+            (ReplyOwner::Parse(name, text), ProgramReply::Columns(columns)) => {
                 self.statements.insert(name, Arc::new(Prepared { text, columns }));
                 write::bare(out, back::PARSE_COMPLETE);
             }
-            (Asked::Execute(name, limit), Reply::Messages(messages)) => {
+            (ReplyOwner::Execute(name, limit), ProgramReply::Messages(messages)) => {
                 if let Some(portal) = self.portals.get_mut(&name) {
                     portal.rest = Some(messages);
                     portal.send_rows(limit, out);
                 }
             }
-            (Asked::Query, Reply::Messages(messages) | Reply::Refused(messages)) => {
+            (
+                ReplyOwner::Query,
+                ProgramReply::Messages(messages) | ProgramReply::Refused(messages),
+            ) => {
                 out.extend_from_slice(&messages);
                 self.ready(out);
             }
-            (_, Reply::Refused(messages)) => {
+            (_, ProgramReply::Refused(messages)) => {
                 out.extend_from_slice(&messages);
                 self.skips_to_sync = true;
             }
             // The program replies in the form that it is asked for.
-            (_, Reply::Messages(_) | Reply::Columns(_)) => {}
+            (_, ProgramReply::Messages(_) | ProgramReply::Columns(_)) => {}
         }
     }
 
@@ -187,16 +192,16 @@ impl Session {
         write::ready(out, if self.is_in_block { Status::Transaction } else { Status::Idle });
     }
 
-    fn sync(&mut self, out: &mut Vec<u8>) -> Next {
+    fn sync(&mut self, out: &mut Vec<u8>) -> NextStep {
         self.skips_to_sync = false;
         if !self.is_in_block {
             self.portals.clear();
         }
         self.ready(out);
-        Next::Read
+        NextStep::Read
     }
 
-    fn query(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Malformed> {
+    fn query(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Malformed> {
         let text = read::query_text(body)?;
         // A Query replaces the unnamed statement and portal.
         self.statements.remove(&b""[..]);
@@ -204,14 +209,14 @@ impl Session {
         if let Some(command) = BlockCommand::read(text) {
             self.run_in_session(command, out);
             self.ready(out);
-            return Ok(Next::Read);
+            return Ok(NextStep::Read);
         }
         self.drop_statements(text);
-        self.asked = Asked::Query;
-        Ok(Next::Ask(String::from_utf8_lossy(text).into_owned(), Form::Whole))
+        self.asked = ReplyOwner::Query;
+        Ok(NextStep::Ask(String::from_utf8_lossy(text).into_owned(), ReplyForm::Whole))
     }
 
-    fn parse(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Failure> {
+    fn parse(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Failure> {
         let parse = Parse::read(body)?;
         if !parse.name.is_empty() && self.statements.contains_key(parse.name) {
             let name = String::from_utf8_lossy(parse.name);
@@ -226,13 +231,13 @@ impl Session {
             let prepared = Prepared { text, columns: Vec::new() };
             self.statements.insert(parse.name.into(), Arc::new(prepared));
             write::bare(out, back::PARSE_COMPLETE);
-            return Ok(Next::Read);
+            return Ok(NextStep::Read);
         }
-        self.asked = Asked::Parse(parse.name.into(), text.clone());
-        Ok(Next::Ask(text, Form::Columns))
+        self.asked = ReplyOwner::Parse(parse.name.into(), text.clone());
+        Ok(NextStep::Ask(text, ReplyForm::Columns))
     }
 
-    fn bind(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Failure> {
+    fn bind(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Failure> {
         let bound = Bound::read(body)?;
         let statement = self.statement(bound.statement)?;
         if bound.parameters > 0 {
@@ -258,10 +263,10 @@ impl Session {
         };
         self.portals.insert(bound.portal.into(), portal);
         write::bare(out, back::BIND_COMPLETE);
-        Ok(Next::Read)
+        Ok(NextStep::Read)
     }
 
-    fn describe(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Failure> {
+    fn describe(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Failure> {
         match Target::read(body)? {
             Target::Statement(name) => {
                 let statement = self.statement(name)?;
@@ -276,10 +281,10 @@ impl Session {
             }
             Target::Unknown => return failed("08P01", "invalid DESCRIBE message subtype".into()),
         }
-        Ok(Next::Read)
+        Ok(NextStep::Read)
     }
 
-    fn execute(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Failure> {
+    fn execute(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Failure> {
         let name = read::execute_portal(body)?;
         let limit = body.last_chunk().map_or(0, |limit| i32::from_be_bytes(*limit));
         // Zero and less stand for all rows.
@@ -287,35 +292,35 @@ impl Session {
         let portal = self.portal(name)?;
         if portal.rest.is_some() {
             portal.send_rows(limit, out);
-            return Ok(Next::Read);
+            return Ok(NextStep::Read);
         }
         let text = portal.statement.text.clone();
         let columns = portal.statement.columns.iter().cloned().zip(portal.formats.iter().copied());
-        let form = Form::Rows(columns.collect());
+        let form = ReplyForm::Rows(columns.collect());
         if let Some(command) = BlockCommand::read(text.as_bytes()) {
             self.run_in_session(command, out);
-            return Ok(Next::Read);
+            return Ok(NextStep::Read);
         }
         self.drop_statements(text.as_bytes());
-        self.asked = Asked::Execute(name.into(), limit);
-        Ok(Next::Ask(text, form))
+        self.asked = ReplyOwner::Execute(name.into(), limit);
+        Ok(NextStep::Ask(text, form))
     }
 
-    fn close(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Next, Failure> {
+    fn close(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Failure> {
         match Target::read(body)? {
             Target::Statement(name) => drop(self.statements.remove(name)),
             Target::Portal(name) => drop(self.portals.remove(name)),
             Target::Unknown => return failed("08P01", "invalid CLOSE message subtype".into()),
         }
         write::bare(out, back::CLOSE_COMPLETE);
-        Ok(Next::Read)
+        Ok(NextStep::Read)
     }
 
     fn run_in_session(&mut self, command: BlockCommand, out: &mut Vec<u8>) {
-        self.is_in_block = match command.to {
-            Place::Inside => true,
-            Place::Outside => false,
-            Place::Same => self.is_in_block,
+        self.is_in_block = match command.block {
+            BlockEffect::Begins => true,
+            BlockEffect::Ends => false,
+            BlockEffect::Stays => self.is_in_block,
         };
         write::command_complete(out, command.tag);
     }
@@ -368,9 +373,9 @@ impl Portal {
 }
 
 /// Appends the RowDescription of these columns, or a NoData without any.
-fn describe(columns: &[Column], formats: &[Format], out: &mut Vec<u8>) {
+fn describe(columns: &[ShownColumn], formats: &[Format], out: &mut Vec<u8>) {
     let columns = columns.iter().zip(formats).map(|(column, format)| {
-        let Column { name, oid, size } = column;
+        let ShownColumn { name, oid, size } = column;
         write::Column { name, oid: *oid, size: *size, format: format.code() }
     });
     match columns.len() {

@@ -30,7 +30,7 @@ pub(crate) type Segment = u64;
 
 /// The database that a server has said to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
+pub struct DatabaseIdentity {
     /// The system identifier of its cluster.
     pub cluster: u64,
     /// Its OID there.

@@ -11,7 +11,7 @@ use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::ids::PoolId;
 use refrain_pool::lobby::Counted;
 use refrain_wire::Header;
 use refrain_wire::back::Status;
@@ -20,31 +20,31 @@ use refrain_wire::write::{self, Report};
 
 use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
 use crate::console::session::Session;
-use crate::engine::Step;
+use crate::engine::ClientLogin;
 use crate::ground::reports::too_many_connections;
-use crate::login::lookup::UserFound;
+use crate::login::lookup::{UserFound, doubt_user};
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{ServerParameters, Setting};
 use crate::state::client::login::{ClientState, LoginRequest};
 use crate::state::last_login::{LastLogin, tell_parameters};
-use crate::state::parts::{PoolShared, intern_settings};
+use crate::state::parts::{CoreState, PoolShared, intern_settings};
 
 /// The largest message at the login, without its length: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`
 /// counts these four bytes as well. So a password has at most 65,530 bytes.
 const AUTH_BYTES_MAX: u32 = 65_535 - 4;
 
-impl Step<'_, '_> {
+impl ClientLogin<'_, '_> {
     /// Handles the input of a client that has not logged in. Returns the number of bytes handled.
-    pub(crate) fn login_bytes(&mut self, conn: Conn, input: &[u8]) -> usize {
+    pub(crate) fn login_bytes(&mut self, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
-            let Some(client) = self.step.engine.connections.client(conn) else { return at };
+            let Some(client) = self.step.engine.connections.client(self.conn) else { return at };
             let used = match client.session.login.state() {
-                ClientState::Opening => self.open(conn, &input[at..]),
-                ClientState::Proving(..) => self.proving(conn, &input[at..]),
+                ClientState::Opening => self.open(&input[at..]),
+                ClientState::Proving(..) => self.proving(&input[at..]),
                 // The client waits until its user is known; then its input is read on.
                 ClientState::LookingUp(..) if client.waiting_for() == WaitingFor::Nothing => {
-                    self.user_looked_up(conn)
+                    self.user_looked_up()
                 }
                 _ => None,
             };
@@ -57,164 +57,160 @@ impl Step<'_, '_> {
 
     /// Handles the first packet. Returns the number of bytes it took; `None` while it has not
     /// arrived in full.
-    fn open(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
-        let (used, login_request) = self.opening(conn, input)?;
+    fn open(&mut self, input: &[u8]) -> Option<usize> {
+        let (used, login_request) = self.opening(input)?;
         if let Some(login_request) = login_request
-            && !self.owner_enters(conn, &login_request)
+            && !self.owner_enters(&login_request)
         {
-            self.challenge(conn, Box::new(login_request), None);
+            self.challenge(Box::new(login_request), None);
         }
         Some(used)
     }
 
     /// Goes on with a login that has waited for its user. Returns the bytes that it took.
-    fn user_looked_up(&mut self, conn: Conn) -> Option<usize> {
-        let client = self.step.engine.connections.client(conn)?;
+    fn user_looked_up(&mut self) -> Option<usize> {
+        let client = self.step.engine.connections.client(self.conn)?;
         let (login_request, since) = client.session.login.take_looking_up()?;
-        self.challenge(conn, login_request, Some(since));
+        self.challenge(login_request, Some(since));
         Some(0)
     }
 
     /// Starts a client's authentication, once its user is known. `since` is when the client began
     /// to wait for that, if it did.
-    fn challenge(&mut self, conn: Conn, mut login_request: Box<LoginRequest>, since: Option<Now>) {
+    fn challenge(&mut self, mut login_request: Box<LoginRequest>, since: Option<Now>) {
         let shared = self.step.engine.core_state.shared.clone();
         let pool = shared.find_pool(&login_request.database, &login_request.user);
         login_request.pool = pool.map(|pool| pool.id);
-        let method = match self.method(conn, &mut login_request) {
+        let method = match self.method(&mut login_request) {
             None => return,
             Some(Ok(method)) => method,
-            Some(Err(denied)) => return self.deny(conn, &login_request, &denied),
+            Some(Err(denied)) => return self.deny(&login_request, &denied),
         };
         let trusted = || AuthStep::trust(&login_request.user);
         let is_trusted = method == Method::Trust;
         if is_trusted && !shared.options().must_be_known(&login_request.user) {
             let trusted = trusted();
-            return self.proof(conn, login_request, trusted);
+            return self.proof(login_request, trusted);
         }
-        let credential = match self.find_user(conn, &login_request, since) {
+        let credential = match self.find_user(&login_request, since) {
             UserFound::Credential(credential) => credential,
             UserFound::Later => {
                 let since = since.unwrap_or(self.step.now);
-                let Some(client) = self.step.engine.connections.client(conn) else { return };
+                let Some(client) = self.step.engine.connections.client(self.conn) else { return };
                 client.session.login.await_user(login_request, since);
                 return client.await_fetch();
             }
             UserFound::Nothing => {
-                return self.step.end_client(conn, DisconnectReason::UserLookup);
+                return self.step.end_client(self.conn, DisconnectReason::UserLookup);
             }
         };
         if is_trusted {
             if credential.is_known() {
                 let trusted = trusted();
-                return self.proof(conn, login_request, trusted);
+                return self.proof(login_request, trusted);
             }
             let message = format!("role \"{}\" does not exist", login_request.user);
-            return self.refuse_in_words(conn, DisconnectReason::Login, &message, "");
+            return self.refuse_in_words(DisconnectReason::Login, &message, "");
         }
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let proof = Proving::start_over(client.secured(), method, &credential, &random);
-        self.proof(conn, login_request, proof);
+        self.proof(login_request, proof);
     }
 
     /// Handles a message of a client that authenticates itself.
-    fn proving(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+    fn proving(&mut self, input: &[u8]) -> Option<usize> {
         let header = match Header::parse(input) {
             Ok(Some(header)) if header.tag == front::TERMINATE => {
-                self.step.end_client(conn, DisconnectReason::Terminated);
+                self.step.end_client(self.conn, DisconnectReason::Terminated);
                 return None;
             }
             Ok(Some(h)) if h.tag == front::PASSWORD && h.body <= AUTH_BYTES_MAX => h,
             Ok(None) => return None,
             Ok(Some(header)) if header.tag != front::PASSWORD => {
-                self.refuse_message(conn, header.tag);
+                self.refuse_message(header.tag);
                 return None;
             }
             Ok(Some(_)) | Err(_) => {
-                self.step.end_client(conn, DisconnectReason::ClientProtocol);
+                self.step.end_client(self.conn, DisconnectReason::ClientProtocol);
                 return None;
             }
         };
         let length = header.message_bytes();
         let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
-        let client = self.step.engine.connections.client(conn)?;
+        let client = self.step.engine.connections.client(self.conn)?;
         let (login_request, proving) = client.session.login.take_proving()?;
-        self.proof(conn, login_request, proving.receive(body));
+        self.proof(login_request, proving.receive(body));
         Some(length)
     }
 
     /// Ends a login because of a message that is no part of it, with PostgreSQL's error.
-    fn refuse_message(&mut self, conn: Conn, tag: u8) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    fn refuse_message(&mut self, tag: u8) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let ClientState::Proving(_, proving) = client.session.login.state() else { return };
         let wanted = if proving.is_sasl() { "SASL" } else { "password" };
         let message = format!("expected {wanted} response, got message type {tag}");
-        self.refuse_in_words(conn, DisconnectReason::ClientProtocol, &message, "");
+        self.refuse_in_words(DisconnectReason::ClientProtocol, &message, "");
     }
 
     /// Handles the result of a step of the authentication.
-    fn proof(&mut self, conn: Conn, login_request: Box<LoginRequest>, proof: AuthStep) {
+    fn proof(&mut self, login_request: Box<LoginRequest>, proof: AuthStep) {
         match proof {
             AuthStep::Send(request, proving) => {
-                request.write(self.step.ports.out(conn));
-                if let Some(client) = self.step.engine.connections.client(conn) {
+                request.write(self.step.ports.out(self.conn));
+                if let Some(client) = self.step.engine.connections.client(self.conn) {
                     client.session.login.await_proof(login_request, proving);
                 }
             }
             AuthStep::Failed(refusal) => {
                 if matches!(refusal, AuthError::Password { .. }) {
-                    self.doubt_user(&login_request.database, &login_request.user);
+                    let shared = &self.step.engine.core_state.shared;
+                    doubt_user(shared, &login_request.database, &login_request.user, self.step.now);
                 }
                 let (message, sqlstate) = (refusal.to_string(), refusal.sqlstate());
                 let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
-                self.refused(conn, &login_request, &report, "");
+                self.refused(&login_request, &report, "");
             }
             AuthStep::Done(authenticated, requests) => {
-                let checked = self.check_certificate(conn, &login_request);
+                let checked = self.check_certificate(&login_request);
                 // PostgreSQL ends the exchange before it looks at the certificate's name.
                 let may_say = |it: &&AuthRequest| checked.is_ok() || **it != AuthRequest::Ok;
-                let out = self.step.ports.out(conn);
+                let out = self.step.ports.out(self.conn);
                 requests.iter().filter(may_say).for_each(|request| request.write(out));
                 match checked {
-                    Ok(()) => self.enter(conn, login_request, authenticated),
-                    Err(denied) => self.deny(conn, &login_request, &denied),
+                    Ok(()) => self.enter(login_request, authenticated),
+                    Err(denied) => self.deny(&login_request, &denied),
                 }
             }
         }
     }
 
     /// Finds the pool of a client that has authenticated itself.
-    fn enter(
-        &mut self,
-        conn: Conn,
-        login_request: Box<LoginRequest>,
-        authenticated: Authenticated,
-    ) {
+    fn enter(&mut self, login_request: Box<LoginRequest>, authenticated: Authenticated) {
         // The authentication may have begun before a reload that removed the user.
         let options = self.step.engine.core_state.shared.options();
         if !options.admits(&login_request.database, authenticated.user()) {
-            return self.step.end_client(conn, DisconnectReason::Login);
+            return self.step.end_client(self.conn, DisconnectReason::Login);
         }
         if let Some(name) = Database::CONSOLES.iter().find(|name| **name == login_request.database)
         {
-            return self.enter_console(conn, authenticated, name, Session::default());
+            return self.enter_console(authenticated, name, Session::default());
         }
         let LoginRequest { database, user, .. } = &*login_request;
         let known = self.step.engine.core_state.shared.options().database(database).is_some();
         let Some(shared) = self.step.engine.core_state.shared.pool(database, user) else {
             if known {
-                return self.step.end_client(conn, DisconnectReason::TooManyClients);
+                return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
             }
-            return self.refuse_unknown(conn, &login_request.database);
+            return self.refuse_unknown(&login_request.database);
         };
-        if !self.step.count_as(conn, Counted::Client) {
-            return self.step.end_client(conn, DisconnectReason::TooManyClients);
+        if !self.step.count_as(self.conn, Counted::Client) {
+            return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
         }
         let user: Arc<str> = user.as_str().into();
         if let Err(limit_reached) = self.step.engine.core_state.shared.admit_client(&shared, &user)
         {
-            return self.refuse_over_limit(conn, limit_reached, (&shared, &user));
+            return self.refuse_over_limit(limit_reached, (&shared, &user));
         }
         let server = &shared.settings().server;
         let own = server.user.as_deref() == Some(&*user);
@@ -224,13 +220,13 @@ impl Step<'_, '_> {
                 shared.login_changes();
             }
         }
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         client.session.login.enter(login_request, authenticated);
-        self.step.enter(conn, &shared, &user);
+        self.step.enter(self.conn, &shared, &user);
     }
 
     /// Ends a login to a database that does not exist.
-    fn refuse_unknown(&mut self, conn: Conn, database: &str) {
+    fn refuse_unknown(&mut self, database: &str) {
         let message = format!("database \"{database}\" does not exist");
         let options = self.step.engine.core_state.shared.options();
         let default = options.general.default_database.as_deref();
@@ -239,24 +235,23 @@ impl Step<'_, '_> {
                 "The database here is \"{default}\". A configuration file may name others; see docs/config.md."
             )
         });
-        self.refuse_in_words(conn, DisconnectReason::UnknownDatabase, &message, &hint);
+        self.refuse_in_words(DisconnectReason::UnknownDatabase, &message, &hint);
     }
 
     /// Ends a login of one client too many, in PostgreSQL's words.
     fn refuse_over_limit(
         &mut self,
-        conn: Conn,
         limit_reached: LimitReached,
         (pool, user): (&PoolShared, &str),
     ) {
         let message = too_many_connections(limit_reached, &pool.database, user);
-        self.refuse_in_words(conn, DisconnectReason::TooManyClients, &message, "");
+        self.refuse_in_words(DisconnectReason::TooManyClients, &message, "");
     }
 
     /// Determines the settings that a client begins with. Settings that no server has accepted yet
     /// are checked on one.
-    pub(crate) fn admit(&mut self, conn: Conn) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    pub(crate) fn admit(&mut self) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let Some((login_request, authenticated)) = client.session.login.take_entering() else {
             return;
         };
@@ -265,47 +260,34 @@ impl Step<'_, '_> {
         client.session.statements.manage(pool.settings.options.prepared_statements);
         let plain = is_plain(&login_request.settings);
         let id = client.pool();
-        let last_login = self.last_login(id, server_parameters, &login_request.settings);
+        let last_login = last_login(
+            &mut self.step.engine.core_state,
+            id,
+            server_parameters,
+            &login_request.settings,
+        );
         let LastLogin { wants, defaults, startup, .. } = last_login;
         let (wants, defaults, startup) = (wants.clone(), defaults.clone(), startup.clone());
         let proven = self.step.engine.core_state.pool(id).protocol.proven(&wants);
         let now = self.step.now;
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let defaults = Defaults { settings: defaults, since: now };
         let expected = proven.clone().unwrap_or(wants);
         client.session.settings.begin(expected, defaults, startup);
         if plain || proven.is_some() {
-            return self.finish_login(conn, &login_request, authenticated);
+            return self.finish_login(&login_request, authenticated);
         }
         client.session.login.check(login_request, authenticated);
-        if self.step.lend(conn).is_some() {
-            self.step.read_on(conn);
+        if self.step.lend(self.conn).is_some() {
+            self.step.read_on(self.conn);
         }
-    }
-
-    /// Returns what a login to a pool with these settings leads to, from the last one if it was
-    /// alike.
-    fn last_login(
-        &mut self,
-        pool: PoolId,
-        server_parameters: Arc<ServerParameters>,
-        asked: &[Setting],
-    ) -> &LastLogin {
-        let core_state = &mut self.step.engine.core_state;
-        let last_login = core_state.pool(pool).protocol.last_login.take();
-        let alike = last_login.filter(|last| last.is_like(&server_parameters, asked));
-        let last_login = alike.unwrap_or_else(|| {
-            let intern = |edit| intern_settings(core_state, edit);
-            Box::new(LastLogin::new(server_parameters, asked, intern))
-        });
-        core_state.pool(pool).protocol.last_login.insert(last_login)
     }
 
     /// Ends the check of a client's startup parameters, once the server has answered.
-    pub(crate) fn checked(&mut self, conn: Conn) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    pub(crate) fn checked(&mut self) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let Some(link) = client.link() else { return };
-        let (client, server) = self.step.engine.connections.pair(conn, link);
+        let (client, server) = self.step.engine.connections.pair(self.conn, link);
         if server.session.outstanding.quiescent().is_none() {
             return;
         }
@@ -317,39 +299,32 @@ impl Step<'_, '_> {
         let server_parameters = shared.protocol.server_parameters().unwrap_or_default();
         client.session.settings.expect(made.clone());
         let id = client.pool();
-        let wants = &self.last_login(id, server_parameters, &login_request.settings).wants;
+        let wants = &last_login(
+            &mut self.step.engine.core_state,
+            id,
+            server_parameters,
+            &login_request.settings,
+        )
+        .wants;
         let wants = wants.clone();
         self.step.engine.core_state.pool(id).protocol.prove(wants, made);
-        self.step.unlink(conn, link);
-        self.finish_login(conn, &login_request, authenticated);
-    }
-
-    /// Ends a login after a server has refused its startup parameters. The client has got the
-    /// error; the server is closed.
-    pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
-        self.step.part(client, server);
-        self.step.remove_client(client, false);
-        self.step.close_server(server);
+        self.step.unlink(self.conn, link);
+        self.finish_login(&login_request, authenticated);
     }
 
     /// Ends a login: sends ParameterStatus, BackendKeyData and ReadyForQuery.
-    fn finish_login(
-        &mut self,
-        conn: Conn,
-        login_request: &LoginRequest,
-        authenticated: Authenticated,
-    ) {
+    fn finish_login(&mut self, login_request: &LoginRequest, authenticated: Authenticated) {
         if let Some(refused) = &login_request.refused {
-            return self.refuse_client(conn, DisconnectReason::Login, &refused.report());
+            return self.refuse_client(DisconnectReason::Login, &refused.report());
         }
         let options = self.step.engine.core_state.shared.options();
         let key: [u8; 32] = self.step.engine.core_state.random();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
-        let pid = self.step.engine.set_cancel_key(conn, &key[..bytes]);
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let pid = self.step.engine.set_cancel_key(self.conn, &key[..bytes]);
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
-        let out = self.step.ports.out(conn);
+        let out = self.step.ports.out(self.conn);
         let expected = client.session.settings.expected();
         match &mut pool.protocol.last_login {
             Some(last) if last.is_like(&server_parameters, &login_request.settings) => {
@@ -372,9 +347,25 @@ impl Step<'_, '_> {
         }
         client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
-        self.step.unblock(conn);
-        self.step.note_login(conn);
+        self.step.unblock(self.conn);
+        self.step.note_login(self.conn);
     }
+}
+
+/// Returns what a login to a pool with these settings leads to, from the last one if it was alike.
+fn last_login<'a>(
+    core_state: &'a mut CoreState,
+    pool: PoolId,
+    server_parameters: Arc<ServerParameters>,
+    asked: &[Setting],
+) -> &'a LastLogin {
+    let last_login = core_state.pool(pool).protocol.last_login.take();
+    let alike = last_login.filter(|last| last.is_like(&server_parameters, asked));
+    let last_login = alike.unwrap_or_else(|| {
+        let intern = |edit| intern_settings(core_state, edit);
+        Box::new(LastLogin::new(server_parameters, asked, intern))
+    });
+    core_state.pool(pool).protocol.last_login.insert(last_login)
 }
 
 /// Whether no server needs to check these settings: PostgreSQL takes an application_name in plain

@@ -1,15 +1,15 @@
 //! Logins to the admin console: who may, and what the client is told.
 
-use refrain_config::{AuthMethod, Database};
+use refrain_config::{AuthMethod, Database, General};
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::{Conn, Peer};
+use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
 use refrain_wire::back::Status;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::{AuthStep, Authenticated};
 use crate::console::session::Session;
-use crate::engine::Step;
+use crate::engine::ClientLogin;
 use crate::state::client::login::LoginRequest;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
@@ -30,35 +30,35 @@ pub(crate) enum Rights {
     Nothing,
 }
 
-impl Step<'_, '_> {
+impl ClientLogin<'_, '_> {
     /// Lets a client into the console without a password, if the operating system says that it is
     /// the user as which the program runs, and it calls itself `pgbouncer`: PgBouncer's rule for
     /// its administrators, whatever the options say. False if the client is another.
-    pub(crate) fn owner_enters(&mut self, conn: Conn, login_request: &LoginRequest) -> bool {
+    pub(crate) fn owner_enters(&mut self, login_request: &LoginRequest) -> bool {
         let LoginRequest { database, user, .. } = login_request;
         let console = Database::CONSOLES.iter().find(|name| *name == database);
         let Some(name) = console.filter(|_| user == OWNER) else { return false };
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
         if !matches!(client.peer(), Peer::Unix { is_own: true, .. }) {
             return false;
         }
         let AuthStep::Done(authenticated, requests) = AuthStep::trust(user) else { return false };
-        let out = self.step.ports.out(conn);
+        let out = self.step.ports.out(self.conn);
         requests.iter().for_each(|request| request.write(out));
-        self.enter_console(conn, authenticated, name, Session::of_owner());
+        self.enter_console(authenticated, name, Session::of_owner());
         true
     }
 
     /// Lets a client into the console.
     pub(crate) fn enter_console(
         &mut self,
-        conn: Conn,
         authenticated: Authenticated,
         name: &'static str,
         session: Session,
     ) {
+        let options = self.step.engine.core_state.shared.options();
         let may_look =
-            session.is_owner() || !matches!(self.rights(authenticated.user()), Rights::Nothing);
+            session.is_owner() || rights(&options.general, authenticated.user()) != Rights::Nothing;
         if !may_look {
             let report = Report {
                 severity: "FATAL",
@@ -66,12 +66,12 @@ impl Step<'_, '_> {
                 message: "not allowed to use the admin console",
                 hint: "Add the user to admin_users or stats_users.",
             };
-            return self.refuse_client(conn, DisconnectReason::Login, &report);
+            return self.refuse_client(DisconnectReason::Login, &report);
         }
-        if !self.step.count_as(conn, Counted::Console) {
-            return self.step.end_client(conn, DisconnectReason::TooManyClients);
+        if !self.step.count_as(self.conn, Counted::Console) {
+            return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
         }
-        let out = self.step.ports.out(conn);
+        let out = self.step.ports.out(self.conn);
         let said: [(&[u8], &[u8]); 5] = [
             (b"server_version", SERVER_VERSION),
             (b"client_encoding", b"UTF8"),
@@ -81,21 +81,20 @@ impl Step<'_, '_> {
         ];
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
-        if let Some(client) = self.step.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(self.conn) {
             client.session.login.let_in_to_console(authenticated, name, session);
         }
     }
+}
 
-    /// Returns the rights of a user at the console.
-    pub(crate) fn rights(&self, user: &str) -> Rights {
-        let general = &self.step.engine.core_state.shared.options().general;
-        let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
-        if open || general.admin_users.iter().any(|admin| admin == user) {
-            Rights::Change
-        } else if general.stats_users.iter().any(|other| other == user) {
-            Rights::Look
-        } else {
-            Rights::Nothing
-        }
+/// Returns the rights of a user at the console.
+pub(crate) fn rights(general: &General, user: &str) -> Rights {
+    let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
+    if open || general.admin_users.iter().any(|admin| admin == user) {
+        Rights::Change
+    } else if general.stats_users.iter().any(|other| other == user) {
+        Rights::Look
+    } else {
+        Rights::Nothing
     }
 }

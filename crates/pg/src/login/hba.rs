@@ -5,24 +5,22 @@ use refrain_config::AuthMethod;
 use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
-use refrain_pool::ids::Conn;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::Method;
 use crate::auth::hba::{Applicant, Denied};
-use crate::engine::Step;
+use crate::engine::ClientLogin;
 use crate::state::client::login::LoginRequest;
 
-impl Step<'_, '_> {
+impl ClientLogin<'_, '_> {
     /// Chooses the method by which a client proves who it is. `None` if the client is gone.
     pub(crate) fn method(
         &mut self,
-        conn: Conn,
         login_request: &mut LoginRequest,
     ) -> Option<Result<Method, Denied>> {
         let shared = self.step.engine.core_state.shared.clone();
         let general = &shared.options().general;
-        let client = self.step.engine.connections.client(conn)?;
+        let client = self.step.engine.connections.client(self.conn)?;
         // A login that has waited for its user keeps its rule.
         let mut matched = login_request.rule.take();
         let LoginRequest { database, user, .. } = &*login_request;
@@ -49,14 +47,10 @@ impl Step<'_, '_> {
     }
 
     /// Checks the certificate of a client that has proved who it is, if its rule asks for one.
-    pub(crate) fn check_certificate(
-        &mut self,
-        conn: Conn,
-        login_request: &LoginRequest,
-    ) -> Result<(), Denied> {
+    pub(crate) fn check_certificate(&mut self, login_request: &LoginRequest) -> Result<(), Denied> {
         let LoginRequest { database, user, rule, .. } = login_request;
         let Some(matched) = rule else { return Ok(()) };
-        let Some(client) = self.step.engine.connections.client(conn) else { return Ok(()) };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return Ok(()) };
         let applicant =
             Applicant { peer: client.peer(), secured: client.secured(), database, user };
         match matched.rule() {
@@ -66,18 +60,17 @@ impl Step<'_, '_> {
     }
 
     /// Ends a login that is denied.
-    pub(crate) fn deny(&mut self, conn: Conn, login_request: &LoginRequest, denied: &Denied) {
+    pub(crate) fn deny(&mut self, login_request: &LoginRequest, denied: &Denied) {
         let message = denied.to_string();
         let sqlstate = denied.sqlstate();
         let report = Report { severity: "FATAL", sqlstate, message: &message, hint: denied.hint() };
-        self.refused(conn, login_request, &report, denied.detail());
+        self.refused(login_request, &report, denied.detail());
     }
 
     /// Ends a login that has failed, and counts that. The log also has the rule that was for the
     /// client, as PostgreSQL's log does.
     pub(crate) fn refused(
         &mut self,
-        conn: Conn,
         login_request: &LoginRequest,
         report: &Report<'_>,
         detail: &str,
@@ -98,7 +91,7 @@ impl Step<'_, '_> {
             }
         }
         self.step.tell_of_client(
-            conn,
+            self.conn,
             ClientNote {
                 code: Some(report.sqlstate),
                 names: Some((&login_request.database, &login_request.user)),
@@ -106,7 +99,7 @@ impl Step<'_, '_> {
                 ..ClientNote::new(Level::Warn, DisconnectReason::Login)
             },
         );
-        write::error(self.step.ports.out(conn), report);
-        self.step.remove_client(conn, false);
+        write::error(self.step.ports.out(self.conn), report);
+        self.step.remove_client(self.conn, false);
     }
 }

@@ -7,14 +7,14 @@
 use refrain_cache::Waiter;
 use refrain_config::AuthQuery;
 use refrain_pool::Now;
-use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::ids::PoolId;
 
 use crate::auth::Credential;
-use crate::engine::Step;
+use crate::engine::ClientLogin;
 use crate::pipeline::job::Job;
 use crate::state::client::login::{LoginRequest, NAME_BYTES_MAX};
-use crate::state::parts::waiter;
-use crate::users::known::{Found, Look, Terms, UserKey};
+use crate::state::parts::{CoreState, Shared, waiter};
+use crate::users::known::{FoundUser, Look, Terms, UserKey};
 use crate::users::lookup::Lookup;
 
 /// The user of a login, as far as the user is known.
@@ -27,12 +27,11 @@ pub(crate) enum UserFound {
     Nothing,
 }
 
-impl Step<'_, '_> {
+impl ClientLogin<'_, '_> {
     /// Returns the credential of a client's user, or begins to ask the database. `since` is when
     /// the client began to wait for its answer, if it did.
     pub(crate) fn find_user(
         &mut self,
-        conn: Conn,
         login_request: &LoginRequest,
         since: Option<Now>,
     ) -> UserFound {
@@ -51,7 +50,7 @@ impl Step<'_, '_> {
             return UserFound::Credential(shared.protocol.unknown_credential(user, true));
         }
         let key = key(source, user);
-        let Some(waiter) = self.waiter(conn) else { return UserFound::Later };
+        let Some(waiter) = self.waiter() else { return UserFound::Later };
         let terms = Terms::of(&options.general);
         let known = shared.protocol.known_users();
         let Look { found, asks } = known.look(&key, &terms, self.step.now, since, waiter);
@@ -59,18 +58,18 @@ impl Step<'_, '_> {
             self.look_up(key);
         }
         match found {
-            Found::Answer(Some(credential)) => UserFound::Credential(credential),
-            Found::Answer(None) => {
+            FoundUser::Answer(Some(credential)) => UserFound::Credential(credential),
+            FoundUser::Answer(None) => {
                 UserFound::Credential(shared.protocol.unknown_credential(user, true))
             }
-            Found::Wait => UserFound::Later,
-            Found::Nothing => UserFound::Nothing,
+            FoundUser::Wait => UserFound::Later,
+            FoundUser::Nothing => UserFound::Nothing,
         }
     }
 
-    fn waiter(&mut self, conn: Conn) -> Option<Waiter> {
+    fn waiter(&mut self) -> Option<Waiter> {
         let core = self.step.engine.core_state.core();
-        Some(waiter(core, self.step.engine.connections.client(conn)?))
+        Some(waiter(core, self.step.engine.connections.client(self.conn)?))
     }
 
     /// Has a server of the database asked, in the pool's line.
@@ -86,27 +85,25 @@ impl Step<'_, '_> {
             self.step.queue_job(pool.id, Job::default());
         }
     }
+}
 
-    /// Notes that a client could not prove who it is: the password in the database may be a new
-    /// one.
-    pub(crate) fn doubt_user(&mut self, database: &str, user: &str) {
-        let shared = &self.step.engine.core_state.shared;
-        let options = shared.options();
-        if options.secret(user).is_none()
-            && let Some(source) = options.auth_query(database)
-        {
-            shared.protocol.known_users().doubt(&key(source, user), self.step.now);
-        }
+/// Notes that a client could not prove who it is: the password in the database may be a new one.
+pub(crate) fn doubt_user(shared: &Shared, database: &str, user: &str, now: Now) {
+    let options = shared.options();
+    if options.secret(user).is_none()
+        && let Some(source) = options.auth_query(database)
+    {
+        shared.protocol.known_users().doubt(&key(source, user), now);
     }
+}
 
-    /// Notes that a pool's servers refuse the secret with which Refrain has logged in: it is that
-    /// of a client, and the database has another one by now.
-    pub(crate) fn doubt_secret(&mut self, id: PoolId, version: u32) {
-        let Some(pool) = self.step.engine.core_state.find_pool(id) else { return };
-        let (database, user) = (pool.shared.database.clone(), pool.shared.user.clone());
-        if pool.shared.protocol.forget_secret(version) {
-            self.doubt_user(&database, &user);
-        }
+/// Notes that a pool's servers refuse the secret with which Refrain has logged in: it is that of a
+/// client, and the database has another one by now.
+pub(crate) fn doubt_secret(core_state: &mut CoreState, id: PoolId, version: u32, now: Now) {
+    let Some(pool) = core_state.find_pool(id) else { return };
+    let (database, user) = (pool.shared.database.clone(), pool.shared.user.clone());
+    if pool.shared.protocol.forget_secret(version) {
+        doubt_user(&core_state.shared, &database, &user, now);
     }
 }
 

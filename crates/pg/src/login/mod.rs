@@ -1,7 +1,7 @@
 //! Logins: of clients to Refrain, and of Refrain to servers.
 
 pub(crate) mod lookup;
-mod server;
+pub(crate) mod server;
 pub(crate) mod opening;
 pub(crate) mod hba;
 pub(crate) mod console;

@@ -6,13 +6,13 @@
 use refrain_config::{Database, SslMode};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::{Level, TlsPeer};
-use refrain_pool::ids::{Conn, Peer};
+use refrain_pool::ids::Peer;
 use refrain_pool::{Action, ClientNote};
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
 use crate::auth::hba::Applicant;
-use crate::engine::Step;
+use crate::engine::ClientLogin;
 use crate::ground::reports::report_in_words;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
@@ -23,41 +23,37 @@ const TLS_HANDSHAKE: u8 = 0x16;
 /// PostgreSQL's words for bytes in the clear between a request for TLS and the handshake.
 const UNENCRYPTED_DATA: &str = "received unencrypted data after SSL request";
 
-impl Step<'_, '_> {
+impl ClientLogin<'_, '_> {
     /// Handles a client's first packet. Returns the bytes that it took, and the login that it asks
     /// for; `None` while the packet is incomplete, or if the client is gone.
-    pub(crate) fn opening(
-        &mut self,
-        conn: Conn,
-        input: &[u8],
-    ) -> Option<(usize, Option<LoginRequest>)> {
-        let client = self.step.engine.connections.client(conn)?;
+    pub(crate) fn opening(&mut self, input: &[u8]) -> Option<(usize, Option<LoginRequest>)> {
+        let client = self.step.engine.connections.client(self.conn)?;
         if client.session.login.starts_tls() && client.secured().is_none() {
-            return self.early(conn, input).map(|used| (used, None));
+            return self.early(input).map(|used| (used, None));
         }
         if client.session.login.had_bytes_in_the_clear() {
             // Like PostgreSQL, tell it within TLS, where an attacker cannot have written it.
             let reason = DisconnectReason::ClientProtocol;
-            self.refuse_in_words(conn, reason, UNENCRYPTED_DATA, "");
+            self.refuse_in_words(reason, UNENCRYPTED_DATA, "");
             return None;
         }
-        if input.first() == Some(&TLS_HANDSHAKE) && self.may_start_tls(conn) {
-            self.start_tls(conn, TlsPeer::DirectClient, input.to_vec());
+        if input.first() == Some(&TLS_HANDSHAKE) && self.may_start_tls() {
+            self.start_tls(TlsPeer::DirectClient, input.to_vec());
             return Some((input.len(), None));
         }
         match startup::parse(input) {
             Ok(None) => None,
             Err(_) => {
-                self.malformed(conn, input);
+                self.malformed(input);
                 None
             }
             Ok(Some((Opening::Startup(startup), used))) => {
-                Some((used, Some(self.startup(conn, &startup)?)))
+                Some((used, Some(self.startup(&startup)?)))
             }
             Ok(Some((Opening::Cancel { pid, key }, _))) => {
                 self.step.cancel_request(pid, key);
                 self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
-                self.step.remove_client(conn, false);
+                self.step.remove_client(self.conn, false);
                 None
             }
             Ok(Some((opening @ (Opening::Ssl | Opening::Gss), used))) => {
@@ -66,39 +62,44 @@ impl Step<'_, '_> {
                     Opening::Ssl => Encryption::Tls,
                     _ => Encryption::Gss,
                 };
-                self.encryption(conn, encryption, rest).then_some((input.len(), None))
+                self.encryption(encryption, rest).then_some((input.len(), None))
             }
         }
     }
 
     /// Whether a client's connection may be encrypted. A Unix socket never is.
-    fn may_start_tls(&mut self, conn: Conn) -> bool {
+    fn may_start_tls(&mut self) -> bool {
         let mode = self.step.engine.core_state.shared.options().general.client_tls_sslmode;
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
         let is_tcp = matches!(client.peer(), Peer::Tcp(_));
         mode != SslMode::Disable && is_tcp && client.secured().is_none()
     }
 
     /// Has the loop encrypt a client's connection.
-    fn start_tls(&mut self, conn: Conn, with: TlsPeer, early: Vec<u8>) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    fn start_tls(&mut self, with: TlsPeer, early: Vec<u8>) {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         client.session.login.start_tls();
-        self.step.ports.start_tls(conn, with, early);
+        self.step.ports.start_tls(self.conn, with, early);
     }
 
     /// Handles bytes that came before the loop has begun to encrypt: more of the handshake, if the
     /// client began it without a request. Else a client does not send anything before it has read
     /// the answer to its request, and the bytes may be an attacker's.
-    fn early(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+    fn early(&mut self, input: &[u8]) -> Option<usize> {
         if input.is_empty() {
             return None;
         }
-        match self.step.ports.starting(conn).filter(|early| !early.is_empty()) {
+        match self.step.ports.starting(self.conn).filter(|early| !early.is_empty()) {
             Some(early) => early.extend_from_slice(input),
             None => {
                 let told = UNENCRYPTED_DATA.to_owned();
-                self.step.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
-                self.step.remove_client(conn, false);
+                self.step.note_client(
+                    self.conn,
+                    Level::Warn,
+                    DisconnectReason::ClientProtocol,
+                    told,
+                );
+                self.step.remove_client(self.conn, false);
                 return None;
             }
         }
@@ -108,19 +109,19 @@ impl Step<'_, '_> {
     /// Answers a request for TLS or GSSAPI encryption; denies the latter. A client may ask for each
     /// once, in either order. Bytes behind the request (`rest`) are not read: an attacker may have
     /// sent them, to be taken for encrypted ones (CVE-2021-23214). True if the client may go on.
-    fn encryption(&mut self, conn: Conn, encryption: Encryption, rest: bool) -> bool {
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+    fn encryption(&mut self, encryption: Encryption, rest: bool) -> bool {
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
         let tls = encryption == Encryption::Tls;
-        if !client.session.login.asks_for(encryption) {
+        if !client.session.login.note_encryption_request(encryption) {
             let minor = if tls { 5679 } else { 5680 };
-            self.refuse_version(conn, 1234, minor);
+            self.refuse_version(1234, minor);
             return false;
         }
-        let starts = tls && self.may_start_tls(conn);
-        self.step.ports.out(conn).push(if starts { b'S' } else { b'N' });
+        let starts = tls && self.may_start_tls();
+        self.step.ports.out(self.conn).push(if starts { b'S' } else { b'N' });
         if starts {
-            self.start_tls(conn, TlsPeer::Client, Vec::new());
-            if let Some(client) = self.step.engine.connections.client(conn).filter(|_| rest) {
+            self.start_tls(TlsPeer::Client, Vec::new());
+            if let Some(client) = self.step.engine.connections.client(self.conn).filter(|_| rest) {
                 client.session.login.note_bytes_in_the_clear();
             }
             return true;
@@ -131,16 +132,16 @@ impl Step<'_, '_> {
             } else {
                 "received unencrypted data after GSSAPI encryption request"
             };
-            self.refuse_in_words(conn, DisconnectReason::ClientProtocol, message, "");
+            self.refuse_in_words(DisconnectReason::ClientProtocol, message, "");
         }
         !rest
     }
 
     /// Refuses a client in the clear that has to encrypt, in PostgreSQL's words. True if the client
     /// may go on.
-    fn is_encrypted_enough(&mut self, conn: Conn, login_request: &LoginRequest) -> bool {
+    fn is_encrypted_enough(&mut self, login_request: &LoginRequest) -> bool {
         let mode = self.step.engine.core_state.shared.options().general.client_tls_sslmode;
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
         let (peer, secured) = (client.peer(), client.secured());
         if !matches!(peer, Peer::Tcp(_)) || !mode.is_required() || secured.is_some() {
             return true;
@@ -148,52 +149,52 @@ impl Step<'_, '_> {
         let LoginRequest { database, user, .. } = login_request;
         let message = Applicant { peer, secured, database, user }.no_entry().to_string();
         let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
-        self.refuse_client(conn, DisconnectReason::Login, &report);
+        self.refuse_client(DisconnectReason::Login, &report);
         false
     }
 
     /// Ends a connection whose packet cannot be read. Like PostgreSQL, sends no error for a wrong
     /// length: the peer is probably no PostgreSQL client.
-    fn malformed(&mut self, conn: Conn, input: &[u8]) {
+    fn malformed(&mut self, input: &[u8]) {
         let length = input.first_chunk().map_or(0, |length| u32::from_be_bytes(*length));
         let is_startup = input.get(4..6) == Some(&[0, 3]);
         if is_startup && (8..=STARTUP_BYTES_MAX).contains(&length) {
             let message =
                 "invalid startup packet layout: expected terminator as last byte".to_owned();
-            return self.refuse_in_words(conn, DisconnectReason::ClientProtocol, &message, "");
+            return self.refuse_in_words(DisconnectReason::ClientProtocol, &message, "");
         }
         let told = "invalid length of startup packet".to_owned();
-        self.step.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
-        self.step.remove_client(conn, false);
+        self.step.note_client(self.conn, Level::Warn, DisconnectReason::ClientProtocol, told);
+        self.step.remove_client(self.conn, false);
     }
 
-    fn refuse_version(&mut self, conn: Conn, major: u16, minor: u16) {
+    fn refuse_version(&mut self, major: u16, minor: u16) {
         let message = format!(
             "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{MINOR_NEWEST}"
         );
-        self.refuse_in_words(conn, DisconnectReason::ClientVersion, &message, "");
+        self.refuse_in_words(DisconnectReason::ClientVersion, &message, "");
     }
 
-    fn startup(&mut self, conn: Conn, startup: &Startup<'_>) -> Option<LoginRequest> {
+    fn startup(&mut self, startup: &Startup<'_>) -> Option<LoginRequest> {
         if startup.major != 3 {
-            self.refuse_version(conn, startup.major, startup.minor);
+            self.refuse_version(startup.major, startup.minor);
             return None;
         }
         if self.step.engine.core_state.is_shutting_down() {
             let message = "the database system is shutting down";
             let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
-            self.refuse_client(conn, DisconnectReason::Shutdown, &report);
+            self.refuse_client(DisconnectReason::Shutdown, &report);
             return None;
         }
-        self.negotiate(conn, startup);
+        self.negotiate(startup);
         let login_request = match login_request(startup) {
             Ok(login_request) => self.meant(login_request),
             Err(report) => {
-                self.refuse_client(conn, DisconnectReason::Login, &report);
+                self.refuse_client(DisconnectReason::Login, &report);
                 return None;
             }
         };
-        if !self.is_encrypted_enough(conn, &login_request) {
+        if !self.is_encrypted_enough(&login_request) {
             return None;
         }
         // Refuses before anything is spent on an authentication. The count is of clients that have
@@ -203,7 +204,7 @@ impl Step<'_, '_> {
         if shared.lobby.is_full(most)
             && !Database::CONSOLES.contains(&login_request.database.as_str())
         {
-            self.step.end_client(conn, DisconnectReason::TooManyClients);
+            self.step.end_client(self.conn, DisconnectReason::TooManyClients);
             return None;
         }
         Some(login_request)
@@ -230,42 +231,31 @@ impl Step<'_, '_> {
 
     /// Tells a client that asked for a newer protocol, or for unknown options, which version
     /// Refrain speaks.
-    fn negotiate(&mut self, conn: Conn, startup: &Startup<'_>) {
+    fn negotiate(&mut self, startup: &Startup<'_>) {
         let unknown: Vec<&[u8]> = startup
             .parameters()
             .map(|(name, _)| name)
             .filter(|n| n.starts_with(b"_pq_."))
             .collect();
         if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
-            write::negotiate(self.step.ports.out(conn), spoken(startup.minor), &unknown);
+            write::negotiate(self.step.ports.out(self.conn), spoken(startup.minor), &unknown);
         }
     }
 
     /// Ends a login with the SQLSTATE of its reason and words of its own.
-    pub(crate) fn refuse_in_words(
-        &mut self,
-        conn: Conn,
-        cause: DisconnectReason,
-        message: &str,
-        hint: &str,
-    ) {
+    pub(crate) fn refuse_in_words(&mut self, cause: DisconnectReason, message: &str, hint: &str) {
         if let Some(report) = report_in_words(cause, message) {
-            self.refuse_client(conn, cause, &Report { hint, ..report });
+            self.refuse_client(cause, &Report { hint, ..report });
         }
     }
 
     /// Ends a login with an error of its own.
-    pub(crate) fn refuse_client(
-        &mut self,
-        conn: Conn,
-        cause: DisconnectReason,
-        report: &Report<'_>,
-    ) {
+    pub(crate) fn refuse_client(&mut self, cause: DisconnectReason, report: &Report<'_>) {
         let (code, detail) = (Some(report.sqlstate), report.message.to_owned());
         let note = ClientNote::new(Level::Warn, cause);
-        self.step.tell_of_client(conn, ClientNote { code, detail, ..note });
-        write::error(self.step.ports.out(conn), report);
-        self.step.remove_client(conn, false);
+        self.step.tell_of_client(self.conn, ClientNote { code, detail, ..note });
+        write::error(self.step.ports.out(self.conn), report);
+        self.step.remove_client(self.conn, false);
     }
 }
 

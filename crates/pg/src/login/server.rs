@@ -6,24 +6,28 @@
 //! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
 //! nor report more settings than are kept.
 
+use std::borrow::Cow;
+
 use refrain_config::TargetSessionAttrs;
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
-use refrain_pool::ids::{Conn, PoolId};
-use refrain_pool::note_server_error;
+use refrain_pool::ids::Conn;
+use refrain_pool::{Step as PoolStep, note_server_error};
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write::Report;
 use refrain_wire::{Header, startup, write};
 
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
-use crate::engine::Step;
 use crate::ground::reports::no_server;
 use crate::ground::server_state::{self, ServerState};
+use crate::login::lookup::doubt_secret;
 use crate::relay::words::logged;
 use crate::results::confirmed::Began;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::SettingsMut;
+use crate::state::client::ClientSession;
+use crate::state::parts::Pg;
 use crate::state::server::{LoggingIn, LoginQuery};
 
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
@@ -31,7 +35,7 @@ use crate::state::server::{LoggingIn, LoginQuery};
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// The consequence of a server's message during the login.
-enum Next {
+enum AfterMessage {
     /// The login goes on.
     On,
     /// The server is logged in.
@@ -42,11 +46,17 @@ enum Next {
     Failed(String, Option<Vec<u8>>),
 }
 
-impl Step<'_, '_> {
+/// A server to which Refrain logs in, within a step of the pool's engine.
+pub(crate) struct LoginToServer<'s, 'a> {
+    pub(crate) step: &'s mut PoolStep<'a, Pg>,
+    pub(crate) conn: Conn,
+}
+
+impl LoginToServer<'_, '_> {
     /// Sends the startup packet to a server that is connected.
-    pub(crate) fn server_connected(&mut self, conn: Conn) {
+    pub(crate) fn server_connected(&mut self) {
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
-        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let pool = self.step.engine.core_state.pool(server.pool());
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
@@ -61,7 +71,7 @@ impl Step<'_, '_> {
         }
         let more = target.parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         parameters.extend(more);
-        startup::write(self.step.ports.out(conn), 0, parameters.into_iter());
+        startup::write(self.step.ports.out(self.conn), 0, parameters.into_iter());
         let began = Began::now(self.step.now, &pool.shared.protocol.database().roles);
         let (login, server_parameters) = (Some(login), Vec::new());
         let logging_in = LoggingIn {
@@ -77,8 +87,8 @@ impl Step<'_, '_> {
 
     /// Handles a server's reply during the login. Returns the number of bytes handled, and whether
     /// to go on with the rest.
-    pub(crate) fn login_replies(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
-        let Some(server) = self.step.engine.connections.server(conn) else {
+    pub(crate) fn login_replies(&mut self, input: &[u8]) -> (usize, bool) {
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
             return (input.len(), false);
         };
         let rest = server.inbox.take_rest(input);
@@ -86,7 +96,7 @@ impl Step<'_, '_> {
             return (rest, true);
         }
         let Ok(header) = Header::parse(input) else {
-            self.login_failed(conn, DisconnectReason::ServerLogin, "malformed message", None);
+            self.login_failed(DisconnectReason::ServerLogin, "malformed message", None);
             return (0, true);
         };
         let Some(header) = header else { return (0, false) };
@@ -101,55 +111,52 @@ impl Step<'_, '_> {
                 }
                 back::ERROR_RESPONSE if there >= MESSAGE_BYTES_MAX => {}
                 tag if long && tag != back::ERROR_RESPONSE => {
-                    self.login_failed(
-                        conn,
-                        DisconnectReason::ServerLogin,
-                        "a message is too long",
-                        None,
-                    );
+                    self.login_failed(DisconnectReason::ServerLogin, "a message is too long", None);
                     return (0, true);
                 }
                 _ => return (0, false),
             }
         }
-        match self.login_message(conn, header.tag, body) {
-            Next::On => {}
-            Next::Done => self.logged_in(conn),
-            Next::Unsuited(state) => self.unsuited(conn, state),
-            Next::Failed(why, words) => {
-                self.login_failed(conn, DisconnectReason::ServerLogin, &why, words.as_deref());
+        match self.login_message(header.tag, body) {
+            AfterMessage::On => {}
+            AfterMessage::Done => self.logged_in(),
+            AfterMessage::Unsuited(state) => self.unsuited(state),
+            AfterMessage::Failed(why, words) => {
+                self.login_failed(DisconnectReason::ServerLogin, &why, words.as_deref());
             }
         }
         (there, true)
     }
 
-    fn login_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Next {
-        let bad = |what: &str| Next::Failed(what.to_owned(), None);
-        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
+    fn login_message(&mut self, tag: u8, body: &[u8]) -> AfterMessage {
+        let bad = |what: &str| AfterMessage::Failed(what.to_owned(), None);
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let Some(login) = server.login_mut() else { return bad("too early") };
         match tag {
-            back::AUTHENTICATION => self.prove(conn, body),
+            back::AUTHENTICATION => self.prove(body),
             back::PARAMETER_STATUS => match read::parameter_status(body) {
                 Ok((name, value)) => {
                     if !login.has_room(name, value) {
                         return bad("it reports too many settings");
                     }
                     login.report(name, value);
-                    Next::On
+                    AfterMessage::On
                 }
                 Err(_) => bad("malformed ParameterStatus"),
             },
             back::BACKEND_KEY_DATA => match read::backend_key(body) {
                 Ok((pid, key)) => {
                     server.set_cancel_key(pid, key);
-                    Next::On
+                    AfterMessage::On
                 }
                 Err(_) => bad("malformed BackendKeyData"),
             },
-            back::READY_FOR_QUERY if login.login.is_none() => self.ready_at_login(conn, body),
+            back::READY_FOR_QUERY if login.login.is_none() => self.ready_at_login(body),
             back::ERROR_RESPONSE if login.runs == LoginQuery::Connect => {
-                self.connect_query_failed(conn, &Fields(body));
-                Next::On
+                self.connect_query_failed(&Fields(body));
+                AfterMessage::On
             }
             back::ROW_DESCRIPTION
             | back::DATA_ROW
@@ -160,76 +167,82 @@ impl Step<'_, '_> {
                 if tag == back::DATA_ROW && login.runs == LoginQuery::State {
                     login.note_state(body);
                 }
-                Next::On
+                AfterMessage::On
             }
-            back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
+            back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => AfterMessage::On,
             back::ERROR_RESPONSE => {
                 let (fields, rest) = Fields(body).split();
                 let why = logged(fields.get(field::MESSAGE).unwrap_or(rest));
                 if fields.sqlstate() == b"28P01" {
-                    self.refused_secret(conn);
+                    self.refused_secret();
                 }
-                Next::Failed(why, Some([fields.0, &[0]].concat()))
+                AfterMessage::Failed(why, Some([fields.0, &[0]].concat()))
             }
             _ => bad("unexpected message"),
         }
     }
 
     /// Handles a ReadyForQuery of the login: the first one lets the server run `connect_query`.
-    fn ready_at_login(&mut self, conn: Conn, body: &[u8]) -> Next {
-        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
+    fn ready_at_login(&mut self, body: &[u8]) -> AfterMessage {
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let pool = self.step.engine.core_state.pool(server.pool());
         let target = &pool.settings.server;
-        let Some(login) = server.login_mut() else { return Next::On };
+        let Some(login) = server.login_mut() else { return AfterMessage::On };
         match (login.runs, &target.connect_query) {
             (LoginQuery::None, Some(query)) => {
                 login.runs = LoginQuery::Connect;
-                write::query(self.step.ports.out(conn), query.as_bytes());
-                Next::On
+                write::query(self.step.ports.out(self.conn), query.as_bytes());
+                AfterMessage::On
             }
             (LoginQuery::Connect, _) if body != b"I" => {
-                Next::Failed("connect_query left a transaction open".to_owned(), None)
+                AfterMessage::Failed("connect_query left a transaction open".to_owned(), None)
             }
-            _ if target.target_session_attrs == TargetSessionAttrs::Any => Next::Done,
-            _ => self.judge_state(conn),
+            _ if target.target_session_attrs == TargetSessionAttrs::Any => AfterMessage::Done,
+            _ => self.judge_state(),
         }
     }
 
     /// Looks whether a server is in the state that its pool wants. A server that has not reported
     /// its state is asked.
     #[cold]
-    fn judge_state(&mut self, conn: Conn) -> Next {
-        let takes_any = self.step.takes_any_host(conn);
-        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
+    fn judge_state(&mut self) -> AfterMessage {
+        let takes_any = self.step.takes_any_host(self.conn);
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let pool = self.step.engine.core_state.pool(server.pool());
         let wants = pool.settings.server.target_session_attrs;
-        let Some(login) = server.login_mut() else { return Next::On };
+        let Some(login) = server.login_mut() else { return AfterMessage::On };
         match login.state() {
-            Some(state) if takes_any || state.suits(wants) => Next::Done,
-            Some(state) => Next::Unsuited(state),
+            Some(state) if takes_any || state.suits(wants) => AfterMessage::Done,
+            Some(state) => AfterMessage::Unsuited(state),
             None if login.runs == LoginQuery::State => {
-                Next::Failed("it does not tell its state".to_owned(), None)
+                AfterMessage::Failed("it does not tell its state".to_owned(), None)
             }
             None => {
                 login.runs = LoginQuery::State;
-                write::query(self.step.ports.out(conn), server_state::QUERY);
-                Next::On
+                write::query(self.step.ports.out(self.conn), server_state::QUERY);
+                AfterMessage::On
             }
         }
     }
 
     /// Leaves a server that is not in the state that its pool wants.
     #[cold]
-    fn unsuited(&mut self, conn: Conn, state: ServerState) {
+    fn unsuited(&mut self, state: ServerState) {
         let (cause, kind) = (DisconnectReason::ServerLogin, FailureKind::Unsuited);
         // Clients wait for a server of another host.
-        self.step
-            .drop_failed(conn, &ConnectFailure { cause, why: state.words(), kind, refusal: None });
+        self.step.drop_failed(
+            self.conn,
+            &ConnectFailure { cause, why: state.words(), kind, refusal: None },
+        );
     }
 
     /// Logs that `connect_query` failed. Clients get the server all the same, as with PgBouncer.
-    fn connect_query_failed(&mut self, conn: Conn, fields: &Fields<'_>) {
-        let Some(server) = self.step.engine.connections.server(conn) else { return };
+    fn connect_query_failed(&mut self, fields: &Fields<'_>) {
+        let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let (pid, host) = (server.pid(), server.host().clone());
         let pool = self.step.engine.core_state.pool(server.pool());
         let sqlstate = logged(fields.sqlstate());
@@ -239,15 +252,17 @@ impl Step<'_, '_> {
     }
 
     /// Answers a server's request for authentication.
-    fn prove(&mut self, conn: Conn, body: &[u8]) -> Next {
-        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
+    fn prove(&mut self, body: &[u8]) -> AfterMessage {
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
         let id = server.pool();
-        let Some(login) = server.login_mut() else { return Next::On };
+        let Some(login) = server.login_mut() else { return AfterMessage::On };
         let Ok(asked) = Authentication::read(body) else {
-            return Next::Failed("malformed Authentication".to_owned(), None);
+            return AfterMessage::Failed("malformed Authentication".to_owned(), None);
         };
         let Some(exchange) = login.login.take() else {
-            return Next::Failed("authentication after its end".to_owned(), None);
+            return AfterMessage::Failed("authentication after its end".to_owned(), None);
         };
         let shared = self.step.engine.core_state.pool(id).shared.clone();
         let mut salted = shared.protocol.salted();
@@ -256,33 +271,33 @@ impl Step<'_, '_> {
         match result {
             Ok(Reply::Send(body, exchange)) => {
                 login.login = Some(exchange);
-                write::password(self.step.ports.out(conn), &body);
+                write::password(self.step.ports.out(self.conn), &body);
             }
             Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
             Ok(Reply::LoggedIn) => {}
             Err(error @ LoginError::SaltMismatch) => {
                 // The server has another verifier than the one by which the client proved itself,
                 // so it would refuse the client's password as well.
-                self.refused_secret(conn);
+                self.refused_secret();
                 let refusal = AuthError::Password { user: shared.user.to_string() };
-                return Next::Failed(error.to_string(), Some(told(&refusal)));
+                return AfterMessage::Failed(error.to_string(), Some(told(&refusal)));
             }
-            Err(error) => return Next::Failed(error.to_string(), None),
+            Err(error) => return AfterMessage::Failed(error.to_string(), None),
         }
-        Next::On
+        AfterMessage::On
     }
 
     /// Notes that a server refuses the secret with which Refrain logs in.
-    fn refused_secret(&mut self, conn: Conn) {
-        let Some(server) = self.step.engine.connections.server(conn) else { return };
+    fn refused_secret(&mut self) {
+        let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let id = server.pool();
         let Some(version) = server.login_mut().map(|login| login.secret) else { return };
-        self.doubt_secret(id, version);
+        doubt_secret(&mut self.step.engine.core_state, id, version, self.step.now);
     }
 
     /// Ends the login to a server: records its settings.
-    fn logged_in(&mut self, conn: Conn) {
-        let Some(server) = self.step.engine.connections.server(conn) else { return };
+    fn logged_in(&mut self) {
+        let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let Some(login) = server.login_mut() else { return };
         let server_parameters = std::mem::take(&mut login.server_parameters);
         let began = login.began;
@@ -301,41 +316,18 @@ impl Step<'_, '_> {
             shared.begin_reconnect();
             server.note_reconnects(shared.reconnects());
         }
-        self.step.logged_in(conn, news);
-    }
-
-    /// Tells the clients that wait for a server of a pool that none can be logged in to: with the
-    /// server's own error, if it sent one.
-    pub(crate) fn fail_waiting(
-        &mut self,
-        id: PoolId,
-        (cause, why): (DisconnectReason, &str),
-        words: Option<&[u8]>,
-    ) {
-        self.step.fail_waiting(id, (cause, why), |client, out| match words {
-            Some(words) => {
-                let tag = back::ERROR_RESPONSE;
-                write::message(out, tag, |out| out.extend_from_slice(words));
-                Some(logged(Fields(words).sqlstate()).into())
-            }
-            None => {
-                let report = no_server(cause, client.login.is_ready());
-                write::error(out, &report);
-                Some(report.sqlstate.into())
-            }
-        });
+        self.step.logged_in(self.conn, news);
     }
 
     /// Handles a server that could not be logged in to. If the pool has no other server, its
     /// waiting clients get an error.
     pub(crate) fn login_failed(
         &mut self,
-        conn: Conn,
         cause: DisconnectReason,
         why: &str,
         words: Option<&[u8]>,
     ) {
-        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let id = server.pool();
         let pool = self.step.engine.core_state.pool(id);
         let gone = words.is_some_and(|words| is_database_or_user_missing(&Fields(words)));
@@ -347,14 +339,37 @@ impl Step<'_, '_> {
         };
         let refusal = words.filter(|words| is_refusal(&Fields(words)));
         let failure = ConnectFailure { cause, why, kind, refusal };
-        if self.step.drop_failed(conn, &failure) {
+        if self.step.drop_failed(self.conn, &failure) {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
             }
-            self.fail_waiting(id, (cause, why), words);
+            let tell =
+                |client: &ClientSession, out: &mut Vec<u8>| tell_failure(client, out, cause, words);
+            self.step.fail_waiting(id, (cause, why), tell);
         }
         if gone {
             self.step.forget_soon(id);
+        }
+    }
+}
+
+/// Tells a client that waits for a server that none can be logged in to: with the server's own
+/// error, if it sent one. Returns the SQLSTATE.
+pub(crate) fn tell_failure(
+    client: &ClientSession,
+    out: &mut Vec<u8>,
+    cause: DisconnectReason,
+    words: Option<&[u8]>,
+) -> Option<Cow<'static, str>> {
+    match words {
+        Some(words) => {
+            write::message(out, back::ERROR_RESPONSE, |out| out.extend_from_slice(words));
+            Some(logged(Fields(words).sqlstate()).into())
+        }
+        None => {
+            let report = no_server(cause, client.login.is_ready());
+            write::error(out, &report);
+            Some(report.sqlstate.into())
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::messages::meaning::statement_of;
 use crate::messages::named::lend_name;
 use crate::messages::prepare::{not_ours, prepare_for};
 use crate::messages::refuse::{has_room_for, refuse};
+use crate::messages::unmanaged::bind_unmanaged;
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
 };
@@ -40,7 +41,8 @@ impl Link<'_> {
         };
         self.pipe.pool().counters.protocol.binds += 1;
         if !self.client.session.statements.are_managed() {
-            return self.bind_unmanaged(message, &bind);
+            bind_unmanaged(&mut self.pipe, &mut self.client.session, &bind)?;
+            return Ok(self.pass(message));
         }
         let Some(cached) = statement_of(&mut self.pipe, &mut self.client.session, bind.statement)?
         else {

@@ -13,15 +13,16 @@
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_sql::{Kind, Traits};
-use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
+use refrain_wire::front::{self as read, NAME_BYTES_MAX, Parse, Target};
 use refrain_wire::tag::front;
 
 use crate::ground::name::Name;
 use crate::messages::fits::describe_portal;
 use crate::messages::malformed::refused;
 use crate::messages::named::{first_settings_by_name, lend_name};
+use crate::messages::parse::parse;
 use crate::messages::simple_query::{ends_early, note_drained};
-use crate::messages::unmanaged::close_unmanaged;
+use crate::messages::unmanaged::{close_unmanaged, parse_long, parse_unmanaged};
 use crate::pipeline::outstanding::{
     Copying, Outstanding, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
@@ -266,6 +267,25 @@ impl Link<'_> {
             None => {}
         }
         Ok(used)
+    }
+
+    /// Handles Parse. `next` is the input behind it.
+    pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
+        let most = self.pipe.pool().settings.options.max_client_statement_bytes;
+        let conn = self.client.conn();
+        let (pipe, session) = (&mut self.pipe, &mut self.client.session);
+        // A text of megabytes is not kept for other servers (E13): the client keeps this server
+        // instead.
+        if message.header.body as usize > most {
+            parse_long(pipe, session, message);
+            return Ok(self.pass(message));
+        }
+        let read = Parse::read(message.whole(most)?)?;
+        if session.statements.are_managed() {
+            return parse(conn, pipe, session, message, &read, next);
+        }
+        parse_unmanaged(pipe, session, &read);
+        Ok(self.pass(message))
     }
 
     /// Handles Describe.

@@ -24,7 +24,7 @@ use crate::relay::pipe::Pipeline;
 use crate::state::client::ClientSession;
 use crate::state::client::settings::ClientSettings;
 use crate::state::client::statements::ClientStatements;
-use crate::statements::columns::{Columns, Expected, Found};
+use crate::statements::columns::{Agreement, Columns, Expected, Found};
 use crate::statements::of_client::UNSEEN;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
@@ -142,28 +142,28 @@ fn fit_slowly(
     // all of them.
     let other = parameters != 0 && found.parameters != 0 && parameters != found.parameters;
     let blind = parameters != 0 && found.parameters == 0 && generation != current;
-    match columns.agree(found.columns) {
+    match columns.compare(found.columns) {
         _ if failed => Ok(Fit::Has(called)),
-        Some(true) if blind => Err(await_found(pipe, called, &cached.statement, found)),
-        Some(true) if !other => {
+        Agreement::Same if blind => Err(await_found(pipe, called, &cached.statement, found)),
+        Agreement::Same if !other => {
             adopts(&mut session.statements, name, found);
             Ok(Fit::Has(called))
         }
         // The client has not prepared this copy: its own role or path has changed since. It may be
         // older than the schema, as which PostgreSQL would analyse the statement now.
-        Some(_) if generation == UNSEEN && renews_older(pipe, cached) => {
+        Agreement::Same | Agreement::Other if generation == UNSEEN && renew_older(pipe, cached) => {
             Err(await_copy(pipe, &session.settings, name, cached, to))
         }
-        Some(_) => {
+        Agreement::Same | Agreement::Other => {
             differs(pipe, cached, generation);
             Ok(Fit::Stale((!other).then_some(called)))
         }
-        None if matches!(columns, Columns::Of { .. }) => {
+        Agreement::Unknown if matches!(columns, Columns::Of { .. }) => {
             // The columns that the client's Parse found were never shown to any client.
             adopts(&mut session.statements, name, found);
             Ok(Fit::Has(called))
         }
-        None => Err(await_found(pipe, called, &cached.statement, found)),
+        Agreement::Unknown => Err(await_found(pipe, called, &cached.statement, found)),
     }
 }
 
@@ -177,8 +177,9 @@ fn adopts(statements: &mut ClientStatements, name: &[u8], found: Found) {
     }
 }
 
-/// Begins a new generation of a statement, if the schema has changed since the last one began.
-fn renews_older(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> bool {
+/// Begins a new generation of a statement, if the schema has changed since the last one began; true
+/// if it has.
+fn renew_older(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> bool {
     let schema_version = pipe.pool().shared.protocol.schema_version();
     let statement = &cached.statement;
     statement.schema_version() < schema_version

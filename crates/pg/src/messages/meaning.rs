@@ -29,7 +29,7 @@ use crate::statements::of_core::CachedStatement;
 
 /// The effect that a change of the client's environment has on a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum MeaningChange {
     /// It is the same statement.
     Nothing,
     /// It is one that was analysed under the settings of its Parse and runs under others.
@@ -101,19 +101,21 @@ fn meant_elsewhere(
     let settings = &session.settings;
     let change = match settings.unknown_since() {
         // PostgreSQL reports by what it scans.
-        Some(_) if !session::scanned_alike(&cached.settings, settings.current()) => Change::Kept,
-        Some(_) => Change::Anew,
+        Some(_) if !session::scanned_alike(&cached.settings, settings.current()) => {
+            MeaningChange::Kept
+        }
+        Some(_) => MeaningChange::Anew,
         None => change(&session.settings, &cached, before, env),
     };
-    if change != Change::Nothing && !pipe.server.session.outstanding.is_empty() {
+    if change != MeaningChange::Nothing && !pipe.server.session.outstanding.is_empty() {
         return Err(Stop::Replies);
     }
     let made = made_by(pipe, &session.settings, change, cached, env);
     let Some(own) = session.statements.get(name) else { return Ok(None) };
     own.is_right_in(env);
-    if change != Change::Nothing {
+    if change != MeaningChange::Nothing {
         let is_current = own.generation == own.held.cached().statement.generation();
-        own.generation = match is_current && change != Change::Anew {
+        own.generation = match is_current && change != MeaningChange::Anew {
             true => made.statement.generation(),
             false => UNSEEN,
         };
@@ -126,21 +128,21 @@ fn meant_elsewhere(
 fn made_by(
     pipe: &mut Pipeline<'_>,
     settings: &ClientSettings,
-    change: Change,
+    change: MeaningChange,
     cached: Rc<CachedStatement>,
     env: EnvId,
 ) -> Rc<CachedStatement> {
     let tail = cached.statement.tail();
     match change {
-        Change::Nothing => cached,
-        Change::Kept => {
+        MeaningChange::Nothing => cached,
+        MeaningChange::Kept => {
             let analysed = cached.settings.env.settings.to_le_bytes();
             let what = [&b"kept\0"[..], &env.beside.to_le_bytes(), &analysed].concat();
             let kept = pipe.core_state.shared.protocol.beside(&what);
             let both = EnvId { beside: kept.beside, ..env };
             intern_in(pipe, settings, both, &cached.settings, tail)
         }
-        Change::Other | Change::Anew => intern(pipe, settings, tail),
+        MeaningChange::Other | MeaningChange::Anew => intern(pipe, settings, tail),
     }
 }
 
@@ -150,19 +152,19 @@ fn change(
     cached: &CachedStatement,
     before: EnvId,
     now: EnvId,
-) -> Change {
+) -> MeaningChange {
     let settings = settings.current().reading();
     let (then, same_role) = (&cached.settings, before.beside == now.beside);
     if then == settings && cached.statement.env.beside == now.beside {
         // Parameters of the user's own differ. Functions alone read these.
         let reads = cached.statement.scan.calls != 0;
-        return if reads { Change::Other } else { Change::Nothing };
+        return if reads { MeaningChange::Other } else { MeaningChange::Nothing };
     }
     match same_role && !session::is_analysed_again(then, settings) {
-        true if session::read_alike(then, settings) => Change::Other,
-        true => Change::Kept,
+        true if session::read_alike(then, settings) => MeaningChange::Other,
+        true => MeaningChange::Kept,
         // PostgreSQL analyses again what it has scanned at Parse, not the text.
-        false if !session::scanned_alike(then, settings) => Change::Kept,
-        false => Change::Anew,
+        false if !session::scanned_alike(then, settings) => MeaningChange::Kept,
+        false => MeaningChange::Anew,
     }
 }

@@ -60,7 +60,7 @@ fn used(kind: Kind) -> Option<refrain_sql::Name> {
 
 /// The part of a statement that a command needs when it names one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedName {
     /// The name alone: the command finds it taken, or drops it.
     Name,
     /// The statement, which the command runs.
@@ -68,10 +68,12 @@ pub(crate) enum Wanted {
 }
 
 /// Returns the part of a statement that a command of this kind needs.
-fn wanted(kind: Kind) -> Wanted {
+fn wanted(kind: Kind) -> WantedName {
     match kind {
-        Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_) => Wanted::Statement,
-        _ => Wanted::Name,
+        Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_) => {
+            WantedName::Statement
+        }
+        _ => WantedName::Name,
     }
 }
 
@@ -156,7 +158,7 @@ fn run_by_name(
     name: &[u8],
 ) -> Option<Rc<CachedStatement>> {
     let own = statements.named(name);
-    let own = own.filter(|_| wanted(kind) == Wanted::Statement)?;
+    let own = own.filter(|_| wanted(kind) == WantedName::Statement)?;
     Some(own.held.cached().clone())
 }
 
@@ -186,12 +188,12 @@ pub(crate) fn lacked(
     outstanding: &Outstanding,
     statements: &mut ClientStatements,
     name: &Name,
-    wanted: Wanted,
+    wanted: WantedName,
 ) -> Option<Rc<CachedStatement>> {
     let own = statements.named(name)?;
     let since = match own.lent() {
         ByName::Statement(since) => Some(since),
-        ByName::Empty(since) if wanted == Wanted::Name => Some(since),
+        ByName::Empty(since) if wanted == WantedName::Name => Some(since),
         ByName::Empty(_) | ByName::Nothing => None,
     };
     let there = since.is_some_and(|since| !outstanding.is_unsettled(since));
@@ -207,13 +209,13 @@ fn wait_for_lent(
     name: &Name,
 ) -> Result<(), Stop> {
     match wanted(kind) {
-        Wanted::Name => Ok(()),
-        Wanted::Statement => {
+        WantedName::Name => Ok(()),
+        WantedName::Statement => {
             let lacked = lacked(
                 &pipe.server.session.outstanding,
                 &mut session.statements,
                 name,
-                Wanted::Statement,
+                WantedName::Statement,
             );
             lacked.map_or(Ok(()), |cached| wait_for_reading(pipe, session, &cached))
         }
@@ -226,7 +228,7 @@ fn lend_if_need_be(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
     name: &Name,
-    wanted: Wanted,
+    wanted: WantedName,
 ) -> bool {
     let Some(cached) =
         lacked(&pipe.server.session.outstanding, &mut session.statements, name, wanted)
@@ -234,8 +236,8 @@ fn lend_if_need_be(
         return false;
     };
     match wanted {
-        Wanted::Name => lend_empty(pipe, &mut session.statements, name),
-        Wanted::Statement => lend(pipe, session, name, &cached),
+        WantedName::Name => lend_empty(pipe, &mut session.statements, name),
+        WantedName::Statement => lend(pipe, session, name, &cached),
     }
     pin(pipe, session, Pins::PREPARED);
     true
@@ -274,11 +276,11 @@ pub(crate) fn lend_named(
     let open = pipe.server.session.outstanding.is_open();
     if pipe.server.session.outstanding.status() != Status::Failed {
         named.iter().try_for_each(|(kind, name)| wait_for_lent(pipe, session, *kind, name))?;
-        let mut lends = |wants: Wanted| {
+        let mut lends = |wants: WantedName| {
             let named = named.iter().filter(|(kind, _)| wanted(*kind) == wants);
             named.filter(|(_, name)| lend_if_need_be(pipe, session, name, wants)).count() > 0
         };
-        let (statements, names) = (lends(Wanted::Statement), lends(Wanted::Name));
+        let (statements, names) = (lends(WantedName::Statement), lends(WantedName::Name));
         if (statements || names) && !open {
             pipe.end_segment(Purpose::Prepare);
         }

@@ -14,6 +14,7 @@
 //! The server raises errors wherever possible. An error made by Refrain would leave the server's
 //! transaction open, and the messages before the error would commit (E34, E35).
 
+use refrain_pool::Conn;
 use refrain_sql::Kind;
 use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
@@ -32,140 +33,126 @@ use crate::pipeline::outstanding::{
 };
 use crate::relay::copies::Called;
 use crate::relay::learn::know_settings;
-use crate::relay::link::{Link, Stop};
+use crate::relay::link::Stop;
 use crate::relay::message::Message;
 use crate::relay::pipe::Pipeline;
-use crate::relay::unread::watch_parse;
 use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::client::statements::Parsed;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::reads_constants;
 
-impl Link<'_> {
-    /// Handles Parse. `next` is the input behind it.
-    pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
-        if !self.client.session.statements.are_managed() {
-            return self.parse_unmanaged(message);
+/// Handles Parse of a client whose statements are managed. `next` is the input behind it.
+pub(crate) fn parse(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    message: &Message<'_>,
+    parse: &Parse<'_>,
+    next: &[u8],
+) -> Result<usize, Stop> {
+    // The settings decide how the server reads constants in the text (E57), and so which statement
+    // this is. If the client may have changed them, Refrain first learns what they are.
+    if session.settings.unknown_since().is_some() {
+        let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
+        if reads_constants(text, refrain_sql::scan(text).traits) {
+            know_settings(pipe, session)?;
         }
-        let most = self.pipe.pool().settings.options.max_client_statement_bytes;
-        // A text of megabytes is not kept for other servers (E13): the client keeps this server
-        // instead.
-        if message.header.body as usize > most {
-            let used = self.parse_unkept(message);
-            watch_parse(&mut self.pipe, &mut self.client.session, message);
-            return Ok(used);
-        }
-        let parse = Parse::read(message.whole(most)?)?;
-        // The settings decide how the server reads constants in the text (E57), and so which
-        // statement this is. If the client may have changed them, Refrain first learns what they
-        // are.
-        if self.client.session.settings.unknown_since().is_some() {
-            let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
-            if reads_constants(text, refrain_sql::scan(text).traits) {
-                know_settings(&mut self.pipe, &self.client.session)?;
-            }
-        }
-        if parse.name.is_empty() {
-            return self.parse_unnamed(message, &parse, next);
-        }
-        // `get` notes a long name, which an error repeats in full.
-        if self.client.session.statements.get(parse.name).is_some() {
-            return parse_again(&mut self.pipe, &mut self.client.session, message, &parse);
-        }
-        // An earlier segment may still undo a Close: the name may be taken after all.
-        let outstanding = &self.pipe.server.session.outstanding;
-        if self.client.session.statements.may_names_return(outstanding) {
-            return Err(Stop::Replies);
-        }
-        self.pipe.pool().counters.protocol.client_parses += 1;
-        if is_over_quota(&mut self.pipe, &self.client.session.statements, parse.tail.len()) {
-            return Ok(refuse(&mut self.pipe, message, RequestKind::Parse, Refusal::Quota));
-        }
-        let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
-        wait_in_doubt(&self.pipe.server.session, &cached)?;
-        // The client may also have prepared statements by SQL on this server, and one of these may
-        // have the name: the server has to decide (E50).
-        if self.client.session.pins.has(Pins::PREPARED) {
-            parse_by_name(&mut self.pipe, &mut self.client.session, &parse, &cached, next);
-            return Ok(message.bytes.len());
-        }
-        let known = parse_is_known(&mut self.pipe, &cached)?;
-        let seq = if known {
-            self.pipe.pool().counters.protocol.parses_answered += 1;
-            self.fake(RequestKind::Parse, FakeReply::Parse)
-        } else {
-            send_parse(&mut self.pipe, &cached, ReplyAction::Forward)
-        };
-        let called = match known || cached.is_worth_a_name() {
-            true => Called::Named(cached.statement.generation()),
-            false => Called::Unnamed,
-        };
-        let statement = self.pipe.client_statement(cached.clone(), called);
-        let parsed = if known { Parsed::Here } else { Parsed::There };
-        self.client.session.statements.parse(
-            Name::from_slice(parse.name),
-            statement,
-            (seq, parsed),
-            &self.pipe.server.session.outstanding,
-        );
-        if known {
-            ask_of_copy(&mut self.pipe, &cached.statement);
-        } else {
-            ask_behind_parse(&mut self.pipe, called, &cached, parse.name, next);
-        }
-        Ok(message.bytes.len())
     }
+    if parse.name.is_empty() {
+        return parse_unnamed(conn, pipe, session, message, parse, next);
+    }
+    // `get` notes a long name, which an error repeats in full.
+    if session.statements.get(parse.name).is_some() {
+        return parse_again(pipe, session, message, parse);
+    }
+    // An earlier segment may still undo a Close: the name may be taken after all.
+    let outstanding = &pipe.server.session.outstanding;
+    if session.statements.may_names_return(outstanding) {
+        return Err(Stop::Replies);
+    }
+    pipe.pool().counters.protocol.client_parses += 1;
+    if is_over_quota(pipe, &session.statements, parse.tail.len()) {
+        return Ok(refuse(pipe, message, RequestKind::Parse, Refusal::Quota));
+    }
+    let cached = intern_parse(pipe, session, parse.tail)?;
+    wait_in_doubt(&pipe.server.session, &cached)?;
+    // The client may also have prepared statements by SQL on this server, and one of these may have
+    // the name: the server has to decide (E50).
+    if session.pins.has(Pins::PREPARED) {
+        parse_by_name(pipe, session, parse, &cached, next);
+        return Ok(message.bytes.len());
+    }
+    let known = parse_is_known(pipe, &cached)?;
+    let seq = if known {
+        pipe.pool().counters.protocol.parses_answered += 1;
+        pipe.fake(conn, RequestKind::Parse, FakeReply::Parse)
+    } else {
+        send_parse(pipe, &cached, ReplyAction::Forward)
+    };
+    let called = match known || cached.is_worth_a_name() {
+        true => Called::Named(cached.statement.generation()),
+        false => Called::Unnamed,
+    };
+    let statement = pipe.client_statement(cached.clone(), called);
+    let parsed = if known { Parsed::Here } else { Parsed::There };
+    session.statements.parse(
+        Name::from_slice(parse.name),
+        statement,
+        (seq, parsed),
+        &pipe.server.session.outstanding,
+    );
+    if known {
+        ask_of_copy(pipe, &cached.statement);
+    } else {
+        ask_behind_parse(pipe, called, &cached, parse.name, next);
+    }
+    Ok(message.bytes.len())
+}
 
-    /// Handles Parse of the unnamed statement. Refrain answers it if the server's unnamed statement
-    /// is the same (E18) or autoprepare runs it as a named one, and else sends it on: the client's
-    /// next Bind may come to another server, which then gets the text again (E15).
-    fn parse_unnamed(
-        &mut self,
-        message: &Message<'_>,
-        parse: &Parse<'_>,
-        next: &[u8],
-    ) -> Result<usize, Stop> {
-        let cached = intern_parse(&mut self.pipe, &mut self.client.session, parse.tail)?;
-        let way = parse_way(
-            self.client.conn(),
-            &mut self.pipe,
-            &mut self.client.session,
-            message,
-            &cached,
-            next,
-        )?;
-        self.pipe.pool().counters.protocol.client_parses += 1;
-        let outstanding = &self.pipe.server.session.outstanding;
-        // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
-        let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
-        let known = match way {
-            ParseWay::Usual => !fails && unnamed_is(&self.pipe.server.session, &cached),
-            ParseWay::Sent => false,
-            ParseWay::Named => true,
-        };
-        let seq = if known {
-            self.pipe.pool().counters.protocol.parses_answered += 1;
-            self.fake(RequestKind::Parse, FakeReply::Parse)
-        } else {
-            self.pipe.send_parse_unnamed(&cached.statement, ReplyAction::Forward)
-        };
-        let runs_named = way == ParseWay::Named;
-        let called = match runs_named {
-            true => Called::Named(cached.statement.generation()),
-            false => Called::Unnamed,
-        };
-        let own = self.pipe.client_statement(cached.clone(), called);
-        let outstanding = &self.pipe.server.session.outstanding;
-        self.client.session.statements.replace_unnamed(seq, Some(own), outstanding);
-        if runs_named {
-            self.client.session.statements.run_unnamed_as_named();
-        }
-        if !known {
-            ask_behind_parse(&mut self.pipe, Called::Unnamed, &cached, b"", next);
-        }
-        Ok(message.bytes.len())
+/// Handles Parse of the unnamed statement. Refrain answers it if the server's unnamed statement is
+/// the same (E18) or autoprepare runs it as a named one, and else sends it on: the client's next
+/// Bind may come to another server, which then gets the text again (E15).
+fn parse_unnamed(
+    conn: Conn,
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    message: &Message<'_>,
+    parse: &Parse<'_>,
+    next: &[u8],
+) -> Result<usize, Stop> {
+    let cached = intern_parse(pipe, session, parse.tail)?;
+    let way = parse_way(conn, pipe, session, message, &cached, next)?;
+    pipe.pool().counters.protocol.client_parses += 1;
+    let outstanding = &pipe.server.session.outstanding;
+    // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
+    let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
+    let known = match way {
+        ParseWay::Usual => !fails && unnamed_is(&pipe.server.session, &cached),
+        ParseWay::Sent => false,
+        ParseWay::Named => true,
+    };
+    let seq = if known {
+        pipe.pool().counters.protocol.parses_answered += 1;
+        pipe.fake(conn, RequestKind::Parse, FakeReply::Parse)
+    } else {
+        pipe.send_parse_unnamed(&cached.statement, ReplyAction::Forward)
+    };
+    let runs_named = way == ParseWay::Named;
+    let called = match runs_named {
+        true => Called::Named(cached.statement.generation()),
+        false => Called::Unnamed,
+    };
+    let own = pipe.client_statement(cached.clone(), called);
+    let outstanding = &pipe.server.session.outstanding;
+    session.statements.replace_unnamed(seq, Some(own), outstanding);
+    if runs_named {
+        session.statements.run_unnamed_as_named();
     }
+    if !known {
+        ask_behind_parse(pipe, Called::Unnamed, &cached, b"", next);
+    }
+    Ok(message.bytes.len())
 }
 
 /// Handles Parse of a name that the client has already given. PostgreSQL first analyses the text

@@ -20,15 +20,16 @@ use crate::messages::meaning::meant;
 use crate::messages::named::{Lent, bar_drops, first_settings_of, lend_named};
 use crate::messages::prepare::ensure_named;
 use crate::messages::refuse::refuse;
+use crate::messages::unmanaged::query_unmanaged;
 use crate::messages::wait::{wait_for_reading, wait_until_quiet};
 use crate::pipeline::outstanding::{
     FakeReply, Outstanding, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
 };
 use crate::relay::knowledge::note_settings;
-use crate::relay::link::{Link, Stop, write_fake};
+use crate::relay::link::{Link, Stop};
 use crate::relay::look::suspect;
 use crate::relay::message::Message;
-use crate::relay::pipe::Pipeline;
+use crate::relay::pipe::{Pipeline, write_fake};
 use crate::relay::restore::{first_settings, restore_unseen};
 use crate::relay::to_server::{bar, forget_unnamed, rewritten_header};
 use crate::relay::unread::watch_rest;
@@ -68,7 +69,7 @@ impl Link<'_> {
             return Ok(used);
         }
         if !self.client.session.statements.are_managed() {
-            self.query_unmanaged(text, &scan);
+            query_unmanaged(&mut self.pipe, &mut self.client.session, text, &scan);
         }
         if scan.traits.contains(Traits::PREPARE) && refuses_prepare(&mut self.pipe) {
             return Ok(refuse(&mut self.pipe, message, RequestKind::Query, Refusal::Prepare));

@@ -8,7 +8,7 @@ use crate::messages::bind::hide_unnamed;
 use crate::messages::check::Use;
 use crate::messages::fits::{Fit, fit};
 use crate::messages::meaning::statement_of;
-use crate::messages::named::{Wanted, lacked, lend_empty};
+use crate::messages::named::{WantedName, lacked, lend_empty};
 use crate::messages::prepare::{not_ours, prepare_for};
 use crate::messages::refuse::refuse;
 use crate::messages::unmanaged::close_unmanaged;
@@ -37,7 +37,8 @@ impl Link<'_> {
         // Nothing is outstanding, so the reply may go at once.
         let out = self.pipe.ports.out(self.client.conn());
         write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
-        self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
+        let conn = self.client.conn();
+        self.pipe.fake(conn, RequestKind::DescribeStatement, FakeReply::NoRows);
         cached.count_use();
         Ok(true)
     }
@@ -136,7 +137,7 @@ impl Link<'_> {
             &self.pipe.server.session.outstanding,
             &mut self.client.session.statements,
             &name,
-            Wanted::Name,
+            WantedName::Name,
         )
         .is_some()
         {

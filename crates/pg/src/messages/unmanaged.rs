@@ -15,7 +15,7 @@ use crate::ground::name::Name;
 use crate::messages::prepare::{intern, is_over_quota};
 use crate::messages::refuse::has_room_for;
 use crate::pipeline::outstanding::{Outstanding, OutstandingRequest, ReplyAction, RequestKind};
-use crate::relay::link::{Link, Stop};
+use crate::relay::link::Stop;
 use crate::relay::look::{suspect, suspect_anything};
 use crate::relay::message::Message;
 use crate::relay::pipe::Pipeline;
@@ -27,50 +27,50 @@ use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::statements::of_core::CachedStatement;
 
-impl Link<'_> {
-    /// Passes a Parse on unchanged: the client's statements are not managed, or the text is too
-    /// large to be kept (E13).
-    pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
-        if self.client.session.statements.are_managed() {
-            // The statement exists on this server alone, so the client keeps the server.
-            self.client.session.pins.pin(Pins::PREPARED);
-            self.client.session.suspicion.prepare_anything();
-            self.client.session.statements.drop_unnamed();
-            self.pipe.server.session.statements.forget_unnamed();
-            self.pipe.pool().counters.protocol.statements_not_kept += 1;
-        }
-        self.pipe.server.session.soil();
-        self.pipe.pool().counters.protocol.server_parses += 1;
-        self.pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
-        self.pass(message)
+/// Records a Parse that is passed on unchanged: the client's statements are not managed, or the
+/// text is too large to be kept (E13).
+fn parse_unkept(pipe: &mut Pipeline<'_>, session: &mut ClientSession) {
+    if session.statements.are_managed() {
+        // The statement exists on this server alone, so the client keeps the server.
+        session.pins.pin(Pins::PREPARED);
+        session.suspicion.prepare_anything();
+        session.statements.drop_unnamed();
+        pipe.server.session.statements.forget_unnamed();
+        pipe.pool().counters.protocol.statements_not_kept += 1;
     }
+    pipe.server.session.soil();
+    pipe.pool().counters.protocol.server_parses += 1;
+    pipe.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
+}
 
-    /// Passes a Parse on, and remembers its text unless it is too long.
-    pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        let most = self.pipe.pool().settings.options.max_client_statement_bytes;
-        let long = message.header.body as usize > most;
-        if long {
-            // The name of a Parse that is too long to be kept is not read. It may replace any of
-            // the names.
-            self.client.session.statements.forget_all();
-            let used = self.parse_unkept(message);
-            watch_parse(&mut self.pipe, &mut self.client.session, message);
-            return Ok(used);
+/// Records a Parse of which just the beginning is read: its text is too long to be kept.
+pub(crate) fn parse_long(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    message: &Message<'_>,
+) {
+    if !session.statements.are_managed() {
+        // The name is not read. It may replace any of the names.
+        session.statements.forget_all();
+    }
+    parse_unkept(pipe, session);
+    watch_parse(pipe, session, message);
+}
+
+/// Records a Parse that is passed on, and remembers its text.
+pub(crate) fn parse_unmanaged(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    parse: &Parse<'_>,
+) {
+    let seq = pipe.server.session.outstanding.next_seq();
+    parse_unkept(pipe, session);
+    let cached = intern(pipe, &session.settings, parse.tail);
+    match parse.name {
+        b"" => {
+            remember_unnamed(&pipe.server.session.outstanding, &mut session.statements, seq, cached)
         }
-        let parse = Parse::read(message.whole(most)?)?;
-        let seq = self.pipe.server.session.outstanding.next_seq();
-        let used = self.parse_unkept(message);
-        let cached = intern(&mut self.pipe, &self.client.session.settings, parse.tail);
-        match parse.name {
-            b"" => remember_unnamed(
-                &self.pipe.server.session.outstanding,
-                &mut self.client.session.statements,
-                seq,
-                cached,
-            ),
-            name => remember(&mut self.pipe, &mut self.client.session, seq, name, cached),
-        }
-        Ok(used)
+        name => remember(pipe, session, seq, name, cached),
     }
 }
 
@@ -99,48 +99,33 @@ fn remember(
     session.statements.parse(name, known(cached), parse, outstanding);
 }
 
-impl Link<'_> {
-    /// Passes a Bind on, and records the effects of its portal. If the text is unknown, a look at
-    /// the session follows.
-    pub(crate) fn bind_unmanaged(
-        &mut self,
-        message: &Message<'_>,
-        bind: &Bind<'_>,
-    ) -> Result<usize, Stop> {
-        self.pipe.sends_unknown();
-        let cached = find_unmanaged(
-            &self.pipe.server.session.outstanding,
-            &mut self.client.session.statements,
-            bind.statement,
-        )?;
-        let mut portal = None;
-        if let Some(cached) = cached {
-            let acts = cached.statement.acts();
-            let room = !acts
-                || has_room_for(
-                    &mut self.pipe,
-                    &self.client.session.portals,
-                    bind.portal,
-                    &cached,
-                )?;
-            let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
-            self.client.session.evidence.bind(bind.portal, calls);
-            portal = Some(cached).filter(|_| acts && room);
-            if !room {
-                suspect_anything(&mut self.pipe, &mut self.client.session);
-            }
-        } else {
-            self.client.session.evidence.bind(bind.portal, None);
-            suspect_anything(&mut self.pipe, &mut self.client.session);
+/// Records a Bind that is passed on, and the effects of its portal. If the text is unknown, a look
+/// at the session follows.
+pub(crate) fn bind_unmanaged(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    bind: &Bind<'_>,
+) -> Result<(), Stop> {
+    pipe.sends_unknown();
+    let outstanding = &pipe.server.session.outstanding;
+    let cached = find_unmanaged(outstanding, &mut session.statements, bind.statement)?;
+    let mut portal = None;
+    if let Some(cached) = cached {
+        let acts = cached.statement.acts();
+        let room = !acts || has_room_for(pipe, &session.portals, bind.portal, &cached)?;
+        let calls = suspect(pipe, session, &cached.statement.scan);
+        session.evidence.bind(bind.portal, calls);
+        portal = Some(cached).filter(|_| acts && room);
+        if !room {
+            suspect_anything(pipe, session);
         }
-        self.pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
-        self.client.session.portals.set(
-            bind.portal,
-            portal,
-            self.pipe.server.session.outstanding.segment(),
-        );
-        Ok(self.pass(message))
+    } else {
+        session.evidence.bind(bind.portal, None);
+        suspect_anything(pipe, session);
     }
+    pipe.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+    session.portals.set(bind.portal, portal, pipe.server.session.outstanding.segment());
+    Ok(())
 }
 
 /// Returns the statement under a name, if its text is known. Waits while an earlier segment may
@@ -165,19 +150,20 @@ pub(crate) fn close_unmanaged(session: &mut ClientSession, name: &[u8]) {
     }
 }
 
-impl Link<'_> {
-    /// Records the effects of a query string on the statements that it names.
-    pub(crate) fn query_unmanaged(&mut self, text: &[u8], scan: &Scan) {
-        match scan.kind {
-            Kind::Deallocate(name) => close_unmanaged(&mut self.client.session, &name.fold(text)),
-            // The calls of statements that were prepared by SQL are known.
-            _ if scan.traits.contains(Traits::EXECUTE)
-                && !self.client.session.pins.has(Pins::PREPARED) =>
-            {
-                suspect_anything(&mut self.pipe, &mut self.client.session);
-            }
-            _ => {}
+/// Records the effects of a query string on the statements that it names.
+pub(crate) fn query_unmanaged(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    text: &[u8],
+    scan: &Scan,
+) {
+    match scan.kind {
+        Kind::Deallocate(name) => close_unmanaged(session, &name.fold(text)),
+        // The calls of statements that were prepared by SQL are known.
+        _ if scan.traits.contains(Traits::EXECUTE) && !session.pins.has(Pins::PREPARED) => {
+            suspect_anything(pipe, session);
         }
+        _ => {}
     }
 }
 

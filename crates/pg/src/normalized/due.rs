@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use refrain_sql::normalize::{Plan, Span};
 
-use crate::normalized::query::Place;
+use crate::normalized::query::QueryPlace;
 use crate::settings::session::Settings;
 
 /// A text that was seen often enough for a server to be asked.
 #[derive(Debug)]
 pub(crate) struct Due {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     pub(crate) plan: Rc<Plan>,
     pub(crate) text: Box<[u8]>,
     pub(crate) spans: Box<[Span]>,

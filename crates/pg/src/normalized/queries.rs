@@ -23,7 +23,7 @@ use crate::ground::ids::EnvId;
 use crate::normalized::compare_times::{Draw, TimeComparison, Turn};
 use crate::normalized::due::Due;
 use crate::normalized::query::{
-    Bounds, NormalizedQuery, Place, Refused, Stage, State, Variant, is_kept,
+    Bounds, NormalizedQuery, QueryPlace, Refused, Stage, State, Variant, is_kept,
 };
 use crate::settings::session::Settings;
 use crate::statements::of_core::CachedStatement;
@@ -76,7 +76,7 @@ pub(crate) enum Advice {
     /// Run it by the simple protocol.
     Pass,
     /// Run it by the simple protocol, and report its time.
-    Watch(Place),
+    Watch(QueryPlace),
     /// Have the server plan an unnamed statement for its values: prepared it is slower.
     Sent,
     /// Have the parser thread analyse it.
@@ -86,7 +86,7 @@ pub(crate) enum Advice {
     /// Run it by the simple protocol: a server is to verify its variant.
     Due,
     /// Run the prepared statement.
-    Run(Place, Rc<Plan>, Rc<CachedStatement>),
+    Run(QueryPlace, Rc<Plan>, Rc<CachedStatement>),
 }
 
 /// All normalized queries of a pool.
@@ -128,7 +128,7 @@ impl NormalizedQueries {
         if !normalized.sample.matches(sight.text, sight.spans) {
             return Advice::Pass; // another normalized query has its place
         }
-        let place = Place { key: sight.key, variant: 0, draw: Draw::None };
+        let place = QueryPlace { key: sight.key, variant: 0, draw: Draw::None };
         let (now, eager) = (sight.now, bounds.is_eager());
         match &normalized.state {
             State::Never(_) => Advice::Pass,
@@ -205,7 +205,7 @@ impl NormalizedQueries {
     /// Returns what to do with a text whose literals have been analysed.
     fn look_further(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: Rc<Plan>) -> Advice {
         let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
-        let place = Place { key: sight.key, variant: variant.id, draw: Draw::None };
+        let place = QueryPlace { key: sight.key, variant: variant.id, draw: Draw::None };
         match &variant.stage {
             Stage::Ready { cached, stored, schema_version, since }
                 if *schema_version == sight.schema_version
@@ -224,7 +224,7 @@ impl NormalizedQueries {
                     return Advice::Watch(place);
                 }
                 let (turn, draw) = variant.comparison.turn(sight.values);
-                let place = Place { draw, ..place };
+                let place = QueryPlace { draw, ..place };
                 return match turn {
                     Turn::Prepared => Advice::Run(place, plan, cached.clone()),
                     Turn::Simple => Advice::Watch(place),
@@ -334,7 +334,7 @@ impl NormalizedQueries {
         self.table.get_mut(&sight.key)?.variants.last_mut()
     }
 
-    fn fall_due(&mut self, sight: &Sight<'_>, place: Place, plan: Rc<Plan>, anew: bool) {
+    fn fall_due(&mut self, sight: &Sight<'_>, place: QueryPlace, plan: Rc<Plan>, anew: bool) {
         if self.due.len() >= DUE_MAX
             && let Some(oldest) = self.due.pop_front()
             && let Some(variant) = self.at(oldest.place)
@@ -396,7 +396,7 @@ impl NormalizedQueries {
     }
 
     /// Returns the variant at this place, if it still exists.
-    pub(crate) fn at(&mut self, place: Place) -> Option<&mut Variant> {
+    pub(crate) fn at(&mut self, place: QueryPlace) -> Option<&mut Variant> {
         let normalized = self.table.peek_mut(&place.key)?;
         normalized.variants.iter_mut().find(|variant| variant.id == place.variant)
     }
@@ -413,7 +413,7 @@ impl NormalizedQueries {
     /// reason for a refusal if its prepared executions have turned out slower.
     pub(crate) fn ran(
         &mut self,
-        place: Place,
+        place: QueryPlace,
         turn: Turn,
         text: &[u8],
         us: u64,
@@ -443,7 +443,13 @@ impl NormalizedQueries {
     }
 
     /// Notes that a variant is not to be prepared any more.
-    pub(crate) fn refuse(&mut self, place: Place, why: Refused, schema_version: u64, now: Now) {
+    pub(crate) fn refuse(
+        &mut self,
+        place: QueryPlace,
+        why: Refused,
+        schema_version: u64,
+        now: Now,
+    ) {
         if let Some(variant) = self.at(place) {
             variant.stage = Stage::Never { why, schema_version, since: now };
             variant.comparison.begin_anew();
@@ -453,7 +459,7 @@ impl NormalizedQueries {
     /// True if one more server is to have a statement.
     pub(crate) fn is_worth_a_server(
         &mut self,
-        place: Place,
+        place: QueryPlace,
         servers: u32,
         bounds: &Bounds,
     ) -> bool {

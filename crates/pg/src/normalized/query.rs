@@ -45,7 +45,7 @@ impl Bounds {
 
 /// The normalized query and the variant of a text, and the reason for the way in which it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct QueryPlace {
     /// The normalized query.
     pub(crate) key: Key,
     /// The variant; zero for none.
@@ -55,7 +55,7 @@ pub(crate) struct Place {
     pub(crate) draw: Draw,
 }
 
-impl Place {
+impl QueryPlace {
     /// Returns the same place, for a text that runs on a server that is new to the statement.
     pub(crate) fn on_new_server(self) -> Self {
         Self { draw: Draw::New(self.draw == Draw::Chance), ..self }

@@ -4,7 +4,7 @@ use refrain_wire::back::Fields;
 use refrain_wire::tag::back;
 
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::Place;
+use crate::normalized::query::QueryPlace;
 
 /// The query string under way, if autoprepare has looked at it, and a buffer for its text.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct QueryRun {
 #[derive(Debug)]
 pub(crate) struct Run {
     /// Its normalized query.
-    place: Place,
+    place: QueryPlace,
     way: Way,
     /// Whether an error came.
     failed: bool,
@@ -30,14 +30,14 @@ enum Way {
     /// As it was sent.
     Simple,
     /// A statement runs in its place.
-    Prepared(Prepared),
+    Prepared(PreparedWay),
     /// As it was sent, after the statement in its place has failed.
     Again(Again),
 }
 
 /// A statement that runs in place of a text.
 #[derive(Debug)]
-struct Prepared {
+struct PreparedWay {
     /// Whether it stands outside any transaction, so that the text may be run again.
     alone: bool,
     /// Whether it writes: then the client gets its columns only after it has run.
@@ -61,17 +61,17 @@ pub(crate) struct Again {
 
 impl QueryRun {
     /// Begins to watch a text that runs as it was sent.
-    pub(crate) fn watch(&mut self, place: Place) {
+    pub(crate) fn watch(&mut self, place: QueryPlace) {
         self.text.clear();
         self.run = Some(Run { place, way: Way::Simple, failed: false });
     }
 
     /// Begins a statement in place of `text`.
-    pub(crate) fn begin(&mut self, place: Place, alone: bool, writes: bool, text: &[u8]) {
+    pub(crate) fn begin(&mut self, place: QueryPlace, alone: bool, writes: bool, text: &[u8]) {
         self.text.clear();
         self.text.extend_from_slice(text);
         let (held, notices) = (Vec::new(), Vec::new());
-        let way = Way::Prepared(Prepared { alone, writes, bound: false, held, notices });
+        let way = Way::Prepared(PreparedWay { alone, writes, bound: false, held, notices });
         self.run = Some(Run { place, way, failed: false });
     }
 
@@ -86,7 +86,7 @@ impl QueryRun {
         &self.text
     }
 
-    fn prepared(&mut self) -> Option<&mut Prepared> {
+    fn prepared(&mut self) -> Option<&mut PreparedWay> {
         match &mut self.run {
             Some(Run { way: Way::Prepared(prepared), .. }) => Some(prepared),
             _ => None,
@@ -172,7 +172,7 @@ impl QueryRun {
 
 impl Run {
     /// Returns its normalized query.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> QueryPlace {
         self.place
     }
 

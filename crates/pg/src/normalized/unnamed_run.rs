@@ -2,7 +2,7 @@
 //! has looked at it.
 
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::Place;
+use crate::normalized::query::QueryPlace;
 use crate::normalized::run::Again;
 use crate::statements::statement::Statement;
 
@@ -34,7 +34,7 @@ pub(crate) struct UnnamedRuns {
 #[derive(Debug)]
 pub(crate) struct UnnamedRun {
     /// Its normalized query.
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     /// Whether it runs as the named statement, or as the client sent it.
     pub(crate) turn: Turn,
     /// Whether it is executed. If not, the client asked what it returns, and will execute it.
@@ -51,7 +51,7 @@ pub(crate) struct UnnamedRun {
 
 impl UnnamedRun {
     /// Makes a run, or a question, that has not begun.
-    pub(crate) fn new(place: Place, turn: Turn, executes: bool) -> Self {
+    pub(crate) fn new(place: QueryPlace, turn: Turn, executes: bool) -> Self {
         Self { place, turn, executes, repeats: None, again: None, failed: false }
     }
 }

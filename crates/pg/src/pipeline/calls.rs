@@ -13,7 +13,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use refrain_pool::Now;
 
 use crate::ground::name::Name;
-use crate::pipeline::evidence::Outcome;
+use crate::pipeline::evidence::CallsOutcome;
 
 /// Looks that find nothing, after which calls are taken for harmless.
 const ENOUGH: u8 = 3;
@@ -77,9 +77,9 @@ impl Calls {
     /// was found behind several calls, it is unknown which of them left it. If nothing was found, a
     /// call that did not run proves nothing. `code` says whether the database has any functions of
     /// users'.
-    pub(crate) fn found(&mut self, calls: &[(u64, Outcome)], code: bool, anything: bool) {
+    pub(crate) fn found(&mut self, calls: &[(u64, CallsOutcome)], code: bool, anything: bool) {
         let loud = anything && calls.len() == 1;
-        let most = if code { Outcome::Ran } else { Outcome::Empty };
+        let most = if code { CallsOutcome::Ran } else { CallsOutcome::Empty };
         for (calls, _) in calls.iter().filter(|(_, outcome)| anything || *outcome <= most) {
             if self.known.len() >= KEPT_MAX {
                 self.known.clear();
@@ -130,7 +130,7 @@ impl Hasher for AsItIs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Outcome::{Empty, Ran, Vain};
+    use CallsOutcome::{Empty, Ran, Vain};
 
     #[test]
     fn what_leaves_nothing_is_asked_about_three_times() {

@@ -22,7 +22,7 @@ const CALLS_MAX: usize = 64;
 
 /// The outcome of the calls of a text, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outcome {
+pub(crate) enum CallsOutcome {
     /// All its commands have run.
     Ran,
     /// One has found no rows.
@@ -37,7 +37,7 @@ struct TextCalls {
     calls: u64,
     /// The outstanding requests of the text.
     entries: Range<Seq>,
-    outcome: Option<Outcome>,
+    outcome: Option<CallsOutcome>,
 }
 
 /// The calls that one client has made in its transaction.
@@ -79,7 +79,7 @@ impl Evidence {
     pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
         let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
         let known =
-            |called: &TextCalls| called.calls == calls && called.outcome == Some(Outcome::Ran);
+            |called: &TextCalls| called.calls == calls && called.outcome == Some(CallsOutcome::Ran);
         if !self.called.iter().any(known) {
             self.called.push(TextCalls { calls, entries, outcome: None });
         }
@@ -94,7 +94,7 @@ impl Evidence {
 
     /// Notes that a command of this outstanding request has completed.
     #[inline]
-    pub(crate) fn completed(&mut self, seq: Seq, outcome: impl Fn() -> Outcome) {
+    pub(crate) fn completed(&mut self, seq: Seq, outcome: impl Fn() -> CallsOutcome) {
         for called in &mut self.called {
             if called.entries.contains(&seq) {
                 called.outcome = called.outcome.max(Some(outcome()));
@@ -105,15 +105,15 @@ impl Evidence {
     /// Notes that all that ran was taken back, or failed.
     #[inline]
     pub(crate) fn undo(&mut self) {
-        self.called.iter_mut().for_each(|called| called.outcome = Some(Outcome::Vain));
+        self.called.iter_mut().for_each(|called| called.outcome = Some(CallsOutcome::Vain));
     }
 
     /// Takes out all calls that may have left something, each once, with the best of its outcomes.
-    pub(crate) fn take(&mut self) -> Vec<(u64, Outcome)> {
+    pub(crate) fn take(&mut self) -> Vec<(u64, CallsOutcome)> {
         self.bound.clear();
-        let mut calls: Vec<(u64, Outcome)> = Vec::new();
+        let mut calls: Vec<(u64, CallsOutcome)> = Vec::new();
         for called in self.called.drain(..) {
-            let outcome = called.outcome.unwrap_or(Outcome::Vain);
+            let outcome = called.outcome.unwrap_or(CallsOutcome::Vain);
             match calls.iter_mut().find(|(calls, _)| *calls == called.calls) {
                 Some((_, known)) => *known = outcome.min(*known),
                 None => calls.push((called.calls, outcome)),
@@ -125,11 +125,11 @@ impl Evidence {
 
 /// Reads from the tag of a command whether it has called what its text names: it was not merely
 /// explained, and there were rows to call it for.
-pub(crate) fn outcome(tag: &[u8]) -> Outcome {
+pub(crate) fn outcome(tag: &[u8]) -> CallsOutcome {
     match tag.rsplit(|byte| *byte == b' ').next() {
-        Some(b"EXPLAIN") => Outcome::Vain,
-        Some(b"0") => Outcome::Empty,
-        _ => Outcome::Ran,
+        Some(b"EXPLAIN") => CallsOutcome::Vain,
+        Some(b"0") => CallsOutcome::Empty,
+        _ => CallsOutcome::Ran,
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn outcome(tag: &[u8]) -> Outcome {
 mod tests {
     use super::*;
 
-    use Outcome::{Empty, Ran, Vain};
+    use CallsOutcome::{Empty, Ran, Vain};
 
     #[test]
     fn what_has_run_has_rows() {

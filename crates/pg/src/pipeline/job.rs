@@ -11,7 +11,7 @@ use refrain_wire::back::{self as read, Fields};
 use refrain_wire::tag::back;
 
 use crate::normalized::catalog;
-use crate::normalized::query::{Place, Refused};
+use crate::normalized::query::{QueryPlace, Refused};
 use crate::normalized::run::is_passing;
 use crate::normalized::stored::Column;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
@@ -30,7 +30,7 @@ const WISHES_MAX: usize = 16;
 /// A statement that a simple query could have used, if the server had had it.
 #[derive(Debug)]
 pub(crate) struct Wish {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     pub(crate) statement: Statement,
     /// Settings under which it is to be prepared.
     pub(crate) settings: Arc<Settings>,
@@ -44,7 +44,12 @@ pub(crate) struct Wishes(Vec<Wish>);
 impl Wishes {
     /// Notes a statement, unless it is noted already, or as many as [`WISHES_MAX`] are: the rest is
     /// noted another time.
-    pub(crate) fn add(&mut self, place: Place, statement: &Statement, settings: &Arc<Settings>) {
+    pub(crate) fn add(
+        &mut self,
+        place: QueryPlace,
+        statement: &Statement,
+        settings: &Arc<Settings>,
+    ) {
         let wished = self.0.iter().any(|wish| wish.statement.id == statement.id);
         if !wished && self.0.len() < WISHES_MAX {
             let (statement, settings) = (statement.clone(), settings.clone());
@@ -72,18 +77,27 @@ impl Wishes {
 /// One job of a server.
 #[derive(Debug, Default)]
 pub struct Job {
-    /// The normalized query to verify.
-    pub(crate) verification: Option<Verification>,
-    /// The statements that the server prepares, by ID.
-    pub(crate) gives: Vec<(u64, Place)>,
-    /// The statements that may be reads.
-    pub(crate) reads: Option<Asked>,
-    /// The reply that the server fetches for the cache.
-    pub(crate) refresh: Option<Box<Refresh>>,
-    /// The user that the server is asked about.
-    pub(crate) lookup: Option<Box<Lookup>>,
+    pub(crate) task: Task,
     /// The error, if a message of the job has failed.
     pub(crate) refused: Option<JobError>,
+}
+
+/// The task of a job.
+#[derive(Debug, Default)]
+pub(crate) enum Task {
+    /// The job stands in line: its server's turn decides what the server does.
+    #[default]
+    Open,
+    /// The server verifies a normalized query.
+    Verify(Box<Verification>),
+    /// The server prepares statements; with their IDs.
+    Prepare(Vec<(u64, QueryPlace)>),
+    /// The server says which statements are reads.
+    FindReads(Box<Asked>),
+    /// The server fetches a reply for the cache.
+    Fetch(Box<Refresh>),
+    /// The server says what it knows about a user.
+    LookUp(Box<Lookup>),
 }
 
 /// An error in a job.
@@ -101,7 +115,7 @@ pub(crate) struct JobError {
 /// The verification of a normalized query: whether it may be prepared.
 #[derive(Debug)]
 pub(crate) struct Verification {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     /// The schema version when the server was asked.
     pub(crate) schema_version: u64,
     /// Whether the text is that of an unnamed statement, which has the same parameters prepared:
@@ -133,17 +147,14 @@ pub(crate) enum Finding {
 }
 
 impl Job {
-    /// Whether it asks for settings of its own, and has to know what the server made of them.
-    pub(crate) fn syncs_settings(&self) -> bool {
-        self.refresh.is_some() || self.lookup.is_some()
+    /// Makes a job that a server begins now.
+    pub(crate) fn begun(task: Task) -> Self {
+        Self { task, refused: None }
     }
 
-    /// Whether it stands in line, and its server's turn decides what it does.
-    pub(crate) fn is_open(&self) -> bool {
-        self.verification.is_none()
-            && self.gives.is_empty()
-            && self.reads.is_none()
-            && !self.syncs_settings()
+    /// Whether it asks for settings of its own, and has to know what the server made of them.
+    pub(crate) fn syncs_settings(&self) -> bool {
+        matches!(self.task, Task::Fetch(_) | Task::LookUp(_))
     }
 
     /// Takes a reply to one of the job's messages.
@@ -157,64 +168,46 @@ impl Job {
         if entry.action != ReplyAction::Skip(Purpose::Verify) {
             return;
         }
-        if let Some(lookup) = &mut self.lookup {
-            return lookup.hears(tag, body);
-        }
-        if let Some(refresh) = &mut self.refresh {
-            let describes = entry.kind == RequestKind::DescribeStatement;
-            return refresh.hears(registry, describes, tag, body);
-        }
-        if let Some(asked) = self.reads.as_mut().filter(|_| tag == back::DATA_ROW) {
-            asked.hears(read::columns(body).next().flatten().unwrap_or_default());
-        }
-        let Some(verification) = &mut self.verification else { return };
-        match (tag, entry.kind) {
-            (back::PARAMETER_DESCRIPTION, _) => verification.parameters(entry, body),
-            (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
-                let hash = registry.hash_bytes(body) ^ u64::from(tag);
-                if entry.statement == 0 {
-                    verification.columns = Some(hash);
-                } else {
-                    verification.same = verification.columns == Some(hash);
-                }
+        match &mut self.task {
+            Task::LookUp(lookup) => lookup.hears(tag, body),
+            Task::Fetch(refresh) => {
+                let describes = entry.kind == RequestKind::DescribeStatement;
+                refresh.hears(registry, describes, tag, body);
             }
-            (back::DATA_ROW, _) => {
-                let why = read::columns(body).next().flatten().unwrap_or_default();
-                verification.object(catalog::objection(why));
-                verification.table.extend(Column::read(why));
-                verification.partitions =
-                    catalog::plan_bytes(why).unwrap_or(verification.partitions);
+            Task::FindReads(asked) if tag == back::DATA_ROW => {
+                asked.hears(read::columns(body).next().flatten().unwrap_or_default());
             }
-            _ => {}
+            Task::Verify(verification) => verification.hears(registry, entry, tag, body),
+            Task::Open | Task::Prepare(_) | Task::FindReads(_) => {}
         }
     }
 
     /// Notes that the server says or has what keeps a reply from being kept: a notice, or other
     /// defaults than were known.
     pub(crate) fn object(&mut self) {
-        if let Some(refresh) = &mut self.refresh {
+        if let Task::Fetch(refresh) = &mut self.task {
             refresh.object();
         }
     }
 
     /// Notes that the reply to the job was this old when the server gave it, in microseconds.
     pub(crate) fn note_age(&mut self, age: u64) {
-        if let Some(refresh) = &mut self.refresh {
+        if let Task::Fetch(refresh) = &mut self.task {
             refresh.note_age(age);
         }
     }
 
     /// Notes that a message of the job has failed; the server skips all behind it.
     pub(crate) fn fails(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
-        if let Some(refresh) = &mut self.refresh {
-            refresh.fails(fields);
-        }
-        if let Some(lookup) = &mut self.lookup {
-            lookup.fails(fields);
+        match &mut self.task {
+            Task::Fetch(refresh) => refresh.fails(fields),
+            Task::LookUp(lookup) => lookup.fails(fields),
+            Task::Open | Task::Verify(_) | Task::Prepare(_) | Task::FindReads(_) => {}
         }
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
         // A text that fails as the client sent it says nothing of the normalized query.
-        let passes = entry.statement == 0 && self.reads.is_none() || is_passing(fields);
+        let reads = matches!(self.task, Task::FindReads(_));
+        let passes = entry.statement == 0 && !reads || is_passing(fields);
         let changed = is_stale(fields);
         self.refused = Some(JobError { statement: entry.statement, sqlstate, passes, changed });
     }
@@ -228,6 +221,28 @@ impl JobError {
 }
 
 impl Verification {
+    /// Takes a reply to one of the job's messages.
+    fn hears(&mut self, registry: &Registry, entry: &OutstandingRequest, tag: u8, body: &[u8]) {
+        match (tag, entry.kind) {
+            (back::PARAMETER_DESCRIPTION, _) => self.parameters(entry, body),
+            (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
+                let hash = registry.hash_bytes(body) ^ u64::from(tag);
+                if entry.statement == 0 {
+                    self.columns = Some(hash);
+                } else {
+                    self.same = self.columns == Some(hash);
+                }
+            }
+            (back::DATA_ROW, _) => {
+                let why = read::columns(body).next().flatten().unwrap_or_default();
+                self.object(catalog::objection(why));
+                self.table.extend(Column::read(why));
+                self.partitions = catalog::plan_bytes(why).unwrap_or(self.partitions);
+            }
+            _ => {}
+        }
+    }
+
     /// Notes an objection of the catalog. To an unnamed statement all but one mean nothing: they
     /// are about literals that become parameters, and about query strings.
     fn object(&mut self, why: Option<Refused>) {

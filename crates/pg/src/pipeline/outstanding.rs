@@ -38,7 +38,7 @@ pub(crate) use crate::pipeline::request_kinds::{
     Failed, FakeReply, OutstandingRequest, Past, Refusal, ReplyAction, RequestKind, Seq, Syncs,
 };
 
-use self::rules::{Rule, rule};
+use self::rules::{ReplyRule, rule};
 use refrain_sql::Traits;
 use refrain_wire::back::Status;
 
@@ -181,9 +181,9 @@ impl Outstanding {
     pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, UnexpectedMessage> {
         let Some(&entry) = self.entries.front() else { return Err(self.unexpected(tag)) };
         let done = match rule(entry.kind, tag) {
-            Rule::Ends => true,
-            Rule::Goes => false,
-            Rule::Never => return self.settle_behind(tag),
+            ReplyRule::Ends => true,
+            ReplyRule::Goes => false,
+            ReplyRule::Never => return self.settle_behind(tag),
         };
         let seq = self.head;
         self.follow_copy(tag, entry.kind);
@@ -201,8 +201,8 @@ impl Outstanding {
             self.pop();
         }
         match self.entries.front().map(|entry| rule(entry.kind, tag)) {
-            Some(Rule::Ends | Rule::Goes) => self.settle(tag),
-            Some(Rule::Never) | None => Err(self.unexpected(tag)),
+            Some(ReplyRule::Ends | ReplyRule::Goes) => self.settle(tag),
+            Some(ReplyRule::Never) | None => Err(self.unexpected(tag)),
         }
     }
 

@@ -24,7 +24,7 @@ const ANSWER_COST: usize = 256;
 
 /// The statement and the session that an answer is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Subject {
+pub(crate) struct AnswerSubject {
     /// Where the servers are: see [`Answers`].
     pub(crate) login: Arc<str>,
     pub(crate) env: EnvId,
@@ -36,7 +36,7 @@ pub(crate) struct Subject {
 
 /// The answer of a server about a statement.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ReadAnswer {
     pub(crate) found: Findings,
     /// The count of schema changes when the server was asked.
     pub(crate) schema_changes: u64,
@@ -47,18 +47,18 @@ pub(crate) struct Answer {
 /// environment and statement.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    known: Mutex<Known>,
+    known: Mutex<KnownAnswers>,
     /// When the hosts may be asked.
     pub(crate) paces: Arc<Paces>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    answers: HashMap<Subject, Answer>,
+struct KnownAnswers {
+    answers: HashMap<AnswerSubject, ReadAnswer>,
     bytes: usize,
 }
 
-impl Answer {
+impl ReadAnswer {
     /// Whether it still counts, but for changes of the schema.
     fn is_fresh(&self, now: Now) -> bool {
         now.0 < self.at.0 + verdict::age(self.found.may_pass())
@@ -67,14 +67,19 @@ impl Answer {
 
 impl Answers {
     /// Returns the answer about a statement, if it counts as of this count of schema changes.
-    pub(crate) fn find(&self, subject: &Subject, schema_changes: u64, now: Now) -> Option<Answer> {
+    pub(crate) fn find(
+        &self,
+        subject: &AnswerSubject,
+        schema_changes: u64,
+        now: Now,
+    ) -> Option<ReadAnswer> {
         let known = self.known();
         let answer = known.answers.get(subject)?;
         (answer.schema_changes == schema_changes && answer.is_fresh(now)).then(|| answer.clone())
     }
 
     /// Keeps an answer.
-    pub(crate) fn learn(&self, subject: Subject, answer: Answer) {
+    pub(crate) fn learn(&self, subject: AnswerSubject, answer: ReadAnswer) {
         if subject.tail.len() > STATEMENT_BYTES_MAX {
             return;
         }
@@ -91,20 +96,20 @@ impl Answers {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownAnswers> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn forget(&mut self, is_over: impl Fn(&Answer) -> bool) {
+impl KnownAnswers {
+    fn forget(&mut self, is_over: impl Fn(&ReadAnswer) -> bool) {
         self.answers.retain(|_, answer| !is_over(answer));
         self.answers.shrink_to(2 * self.answers.len());
         self.bytes = self.answers.keys().map(cost).sum();
     }
 }
 
-fn cost(subject: &Subject) -> usize {
+fn cost(subject: &AnswerSubject) -> usize {
     subject.tail.len() + ANSWER_COST
 }
 
@@ -114,12 +119,17 @@ mod tests {
 
     const MINUTE: u64 = 60_000_000;
 
-    fn subject(tail: &[u8]) -> Subject {
-        Subject { login: "h/d u".into(), env: EnvId::of(1), tail: tail.into(), changes: false }
+    fn subject(tail: &[u8]) -> AnswerSubject {
+        AnswerSubject {
+            login: "h/d u".into(),
+            env: EnvId::of(1),
+            tail: tail.into(),
+            changes: false,
+        }
     }
 
-    fn answer(at: u64) -> Answer {
-        Answer { found: Findings::default(), schema_changes: 3, at: Now(at) }
+    fn answer(at: u64) -> ReadAnswer {
+        ReadAnswer { found: Findings::default(), schema_changes: 3, at: Now(at) }
     }
 
     #[test]
@@ -130,11 +140,11 @@ mod tests {
         assert!(answers.find(&subject(b"x"), 3, Now(MINUTE + 1)).is_none());
         assert!(answers.find(&subject(b"x"), 4, Now(2)).is_none());
         assert!(answers.find(&subject(b"y"), 3, Now(2)).is_none());
-        let another = Subject { login: "h/d v".into(), ..subject(b"x") };
+        let another = AnswerSubject { login: "h/d v".into(), ..subject(b"x") };
         assert!(answers.find(&another, 3, Now(2)).is_none(), "another user");
-        let another = Subject { env: EnvId::of(2), ..subject(b"x") };
+        let another = AnswerSubject { env: EnvId::of(2), ..subject(b"x") };
         assert!(answers.find(&another, 3, Now(2)).is_none(), "another search path");
-        let another = Subject { changes: true, ..subject(b"x") };
+        let another = AnswerSubject { changes: true, ..subject(b"x") };
         assert!(answers.find(&another, 3, Now(2)).is_none(), "another question");
     }
 

@@ -31,11 +31,11 @@ const WORDS_MAX: usize = 4096;
 pub(crate) struct Hidden {
     /// One more than the count of schema changes as of which there are none.
     none_as_of: AtomicU64,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownWords>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownWords {
     words: Arc<Words>,
     schema_changes: u64,
     at: Now,
@@ -78,11 +78,11 @@ impl Hidden {
         // The change that nothing has counted is to be counted.
         let schema_changes = schema_changes + u64::from(silent);
         self.none_as_of.store(if words.is_empty() { schema_changes + 1 } else { 0 }, Relaxed);
-        *known = Some(Known { words: Arc::new(words), schema_changes, at: now });
+        *known = Some(KnownWords { words: Arc::new(words), schema_changes, at: now });
         silent
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+    fn known(&self) -> MutexGuard<'_, Option<KnownWords>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -40,7 +40,7 @@ impl Pace {
 
 /// A question under way at a host, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct HostTurn {
     paces: Arc<Paces>,
     host: Box<str>,
     began: Now,
@@ -55,14 +55,14 @@ impl Paces {
     }
 
     /// Begins a question at a host, unless another is under way or it is not time yet.
-    pub(crate) fn begin(self: &Arc<Self>, host: &str, now: Now) -> Option<Turn> {
+    pub(crate) fn begin(self: &Arc<Self>, host: &str, now: Now) -> Option<HostTurn> {
         let mut hosts = self.hosts();
         let pace = hosts.entry(host.into()).or_default();
         if pace.under_way || pace.next() > now {
             return None;
         }
         pace.under_way = true;
-        Some(Turn { paces: self.clone(), host: host.into(), began: now })
+        Some(HostTurn { paces: self.clone(), host: host.into(), began: now })
     }
 
     fn hosts(&self) -> MutexGuard<'_, HashMap<Box<str>, Pace>> {
@@ -70,7 +70,7 @@ impl Paces {
     }
 }
 
-impl Turn {
+impl HostTurn {
     /// Notes that the question is answered.
     pub(crate) fn ends(&self, now: Now) {
         let took = (now.0.saturating_sub(self.began.0)).min(LONGEST_US);
@@ -80,7 +80,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for HostTurn {
     fn drop(&mut self) {
         if let Some(pace) = self.paces.hosts().get_mut(&self.host) {
             pace.under_way = false;

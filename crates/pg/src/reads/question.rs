@@ -18,7 +18,7 @@ use refrain_sql::effect::{Target, Way};
 use refrain_sql::hidden::Hides;
 use refrain_sql::reads::{Mentioned, Objection, Unkept};
 
-use crate::ground::ids::Identity;
+use crate::ground::ids::DatabaseIdentity;
 use crate::settings::value::write_literal;
 
 /// The first OID that is not the system's own.
@@ -160,7 +160,7 @@ pub enum Remark<'a> {
     /// It may change anything in the database.
     Anything,
     /// The server is of this database. It is no remark on a statement.
-    Database(Identity),
+    Database(DatabaseIdentity),
     /// Texts with this name may hide something; without a name, those with parameters of types of
     /// the user's. It is no remark on a statement either.
     Hidden(Hides, Option<&'a [u8]>),
@@ -200,7 +200,7 @@ fn said_of<'a>(said: &str, oid: Option<&str>, name: Option<&'a str>) -> Option<R
         ("writes", Some(oid)) => Some(Remark::Writes(oid.parse().ok()?, name.unwrap_or_default())),
         ("database", Some(cluster)) => {
             let (cluster, database) = (cluster.parse().ok()?, name?.parse().ok()?);
-            Some(Remark::Database(Identity { cluster, database }))
+            Some(Remark::Database(DatabaseIdentity { cluster, database }))
         }
         ("below", Some(oid)) => Some(Remark::Below(oid.parse().ok()?)),
         ("through", Some(oid)) => Some(Remark::Through(oid.parse().ok()?)),
@@ -253,7 +253,7 @@ mod tests {
     fn rows_of_the_answer() {
         assert_eq!(remark(b"3 volatile"), (Some(3), Remark::No(Objection::Volatile)));
         assert_eq!(remark(b"-1 cast"), (None, Remark::No(Objection::Cast)));
-        let identity = Identity { cluster: 7_000_000_000_000_000_000, database: 5 };
+        let identity = DatabaseIdentity { cluster: 7_000_000_000_000_000_000, database: 5 };
         let database = (None, Remark::Database(identity));
         assert_eq!(remark(b"-1 database 7000000000000000000 5"), database);
         assert_eq!(remark(b"-1 database 7"), (None, Remark::No(Objection::Server)));

@@ -9,10 +9,10 @@ use refrain_sql::effect::Target;
 use refrain_sql::hidden::Words;
 use refrain_sql::reads::{Mentioned, Objection};
 
-use crate::ground::ids::{EnvId, Identity};
+use crate::ground::ids::{DatabaseIdentity, EnvId};
 use crate::reads::findings::Findings;
 use crate::reads::hidden::are_too_many;
-use crate::reads::pace::Turn;
+use crate::reads::pace::HostTurn;
 use crate::reads::question::{self, Remark, Subject};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
@@ -83,7 +83,7 @@ impl ReadQueue {
         &mut self,
         keeps: Option<EnvId>,
         schema_changes: u64,
-        turn: Turn,
+        turn: HostTurn,
         hidden: bool,
     ) -> Option<Asked> {
         let candidates = self.take(keeps);
@@ -122,13 +122,13 @@ pub(crate) struct Asked {
     /// The count of schema changes when the server was asked.
     pub(crate) schema_changes: u64,
     /// The database of the server that was asked, once it has said that.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<DatabaseIdentity>,
     /// The answers about each.
     found: Vec<Findings>,
     /// The words behind which the database hides functions, if they were asked for.
     pub(crate) hidden: Option<Words>,
     /// The host's turn to be asked.
-    pub(crate) turn: Turn,
+    pub(crate) turn: HostTurn,
 }
 
 impl Asked {
@@ -136,7 +136,7 @@ impl Asked {
     fn new(
         candidates: Vec<Candidate>,
         schema_changes: u64,
-        turn: Turn,
+        turn: HostTurn,
         hidden: Option<Words>,
     ) -> Self {
         let begin = |it: &Candidate| Findings::new(it.objection, it.mentioned.unkept);

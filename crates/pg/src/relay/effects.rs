@@ -7,7 +7,7 @@ use refrain_config::TrackFunctions;
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back as read;
 
-use crate::pipeline::evidence::{self, Outcome};
+use crate::pipeline::evidence::{self, CallsOutcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};
 use crate::relay::beside::{may_be_temporary, stands_apart};
 use crate::relay::pipe::Pipeline;
@@ -56,7 +56,7 @@ pub(crate) fn passed_barrier(session: &mut ClientSession) {
 pub(crate) fn function_called(session: &mut ClientSession, seq: Seq, body: &[u8]) {
     // PostgreSQL does not call a strict function for a null, and answers null.
     let null = body.first_chunk() == Some(&[0xff; 4]);
-    let outcome = if null { Outcome::Vain } else { Outcome::Ran };
+    let outcome = if null { CallsOutcome::Vain } else { CallsOutcome::Ran };
     session.evidence.completed(seq, || outcome);
 }
 

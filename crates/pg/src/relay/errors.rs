@@ -24,13 +24,13 @@ use crate::pipeline::purposes::{OwnError, Unasked};
 use crate::relay::beside::role_may_be_back;
 use crate::relay::effects::{passed_barrier, pin};
 use crate::relay::link::{Link, for_client_statement};
-use crate::relay::look::looks_again;
+use crate::relay::look::look_again;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
-use crate::relay::refused::{is_unused, leaves_unused};
-use crate::relay::run::{as_client_sent, gives_way, runs_again};
-use crate::relay::unnamed_run::unnamed_runs_again;
-use crate::relay::words::Words;
+use crate::relay::refused::{is_unused, log_refusal, miss_server, settings_refused, write_refusal};
+use crate::relay::run::{as_client_sent, give_way, run_again};
+use crate::relay::unnamed_run::run_unnamed_again;
+use crate::relay::words::{Words, rename};
 use crate::state::client::ClientSession;
 use crate::state::client::pins::Pins;
 use crate::state::client::reading::{Ahead, Reading};
@@ -56,7 +56,7 @@ impl Link<'_> {
                 return Err(Halt::Fatal);
             }
             if is_unused(&self.pipe, &self.client.session)
-                && leaves_unused(&mut self.pipe, &mut self.client.session.reading)
+                && miss_server(&mut self.pipe, &mut self.client.session.reading)
             {
                 return Err(Halt::Unused);
             }
@@ -123,11 +123,11 @@ impl Link<'_> {
         undo(&mut self.pipe, &mut self.client.session, failed);
         role_may_be_back(&self.pipe, &mut self.client.session.settings, failed);
         self.client.session.reading.failed(failed);
-        if skips_error_in(&mut self.pipe, &mut self.client.session.reading, failed) {
+        if skip_known_error(&mut self.pipe, &mut self.client.session.reading, failed) {
             self.client.session.evidence.undo();
             return Ok(false);
         }
-        if self.pipe.server.session.front.is_watched() && self.text_runs_again(failed, fields)? {
+        if self.pipe.server.session.front.is_watched() && self.run_text_again(failed, fields)? {
             return Ok(false);
         }
         leaves(&mut self.pipe, &mut self.client.session, &failed.entry);
@@ -143,21 +143,21 @@ impl Link<'_> {
 
     /// Handles an error while autoprepare watches the text under way. True if the text now runs as
     /// it was sent, so that nobody gets the error.
-    fn text_runs_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
+    fn run_text_again(&mut self, failed: &Failed, fields: &Fields<'_>) -> Result<bool, Halt> {
         let entry = &failed.entry;
-        if self.pipe.server.is_shared() && gives_way(&mut self.pipe, entry, fields) {
+        if self.pipe.server.is_shared() && give_way(&mut self.pipe, entry, fields) {
             return Err(Halt::Elsewhere);
         }
         let own = entry.action.own();
         let before = own.is_some_and(|own| own.error == OwnError::RefuseSettings);
         Ok(!before
-            && (runs_again(
+            && (run_again(
                 self.client.conn(),
                 &mut self.pipe,
                 &mut self.client.session,
                 entry,
                 fields,
-            ) || unnamed_runs_again(
+            ) || run_unnamed_again(
                 self.client.conn(),
                 &mut self.pipe,
                 &mut self.client.session,
@@ -179,10 +179,10 @@ impl Link<'_> {
             return Ok(self.tell_refusal(why, words));
         }
         match failed.entry.action.own().map_or(OwnError::Tell, |own| own.error) {
-            OwnError::RefuseSettings => return Err(self.settings_refused(failed, fields)),
+            OwnError::RefuseSettings => return Err(self.refuse_settings(failed, fields)),
             OwnError::ReadAgain
-                if looks_again(&self.pipe, &mut self.client.session, fields)
-                    || reads_again(&self.pipe, &mut self.client.session.settings, fields) => {}
+                if look_again(&self.pipe, &mut self.client.session, fields)
+                    || read_again(&self.pipe, &mut self.client.session.settings, fields) => {}
             OwnError::ReadAgain => {
                 self.client.session.pins.pin(Pins::SETTINGS);
                 self.client.session.settings.give_up_reading();
@@ -192,7 +192,7 @@ impl Link<'_> {
             // Going back to the client's settings has failed (E57). The statement is prepared, and
             // the end of Refrain's own segment goes back to the settings all the same.
             OwnError::TellInBlock if is_ours_alone(&self.pipe) && !fails_block(&self.pipe) => {}
-            OwnError::RestoreAgain => return Ok(self.fails_to_restore(failed, words)),
+            OwnError::RestoreAgain => return Ok(self.take_restore_error(failed, words)),
             OwnError::Close => self.pipe.server.close_later(),
             OwnError::Stale
                 if failed.entry.kind == RequestKind::Bind && is_behind_parameters(fields) =>
@@ -210,15 +210,31 @@ impl Link<'_> {
     }
 }
 
+impl Link<'_> {
+    /// Handles the error of the query that syncs settings. Returns what is to become of the client.
+    fn refuse_settings(&mut self, failed: &Failed, fields: &Fields<'_>) -> Halt {
+        let halt = settings_refused(&mut self.pipe, &mut self.client.session, failed, fields);
+        let ends = halt == Halt::Refused;
+        if ends {
+            let pool = self.pipe.core_state.peek_pool(self.client.pool());
+            log_refusal(self.client, pool, self.pipe.ports, fields);
+        }
+        if ends || halt == Halt::Failed {
+            write_refusal(self.pipe.ports.out(self.client.conn()), fields, ends);
+        }
+        halt
+    }
+}
+
 /// Handles the error of a query for the client's settings. True if the query is sent again, with
 /// short timeouts switched off: one of them has ended it, or a cancel request that came late.
-fn reads_again(pipe: &Pipeline<'_>, settings: &mut ClientSettings, fields: &Fields<'_>) -> bool {
+fn read_again(pipe: &Pipeline<'_>, settings: &mut ClientSettings, fields: &Fields<'_>) -> bool {
     let next = pipe.server.session.outstanding.front();
     let apart = next.is_some_and(|next| {
         next.kind == RequestKind::Sync && next.action == ReplyAction::Skip(Purpose::ReadSettings)
     });
     let cancelled = matches!(fields.sqlstate(), b"57014" | b"55P03");
-    apart && cancelled && settings.reads_again()
+    apart && cancelled && settings.read_again()
 }
 
 impl Link<'_> {
@@ -227,11 +243,11 @@ impl Link<'_> {
     /// ignore it, and Refrain sends the query again. Otherwise the client gets the error: its block
     /// has failed, and the settings go back with it. True if the client gets the part of the error
     /// that has not arrived.
-    fn fails_to_restore(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
+    fn take_restore_error(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
         let reading = &mut self.client.session.reading;
         let cancelled = words.fields.sqlstate().starts_with(b"57");
         let fails_block = self.pipe.server.session.outstanding.status() == Status::Failed;
-        if cancelled && !fails_block && reading.restores_again() {
+        if cancelled && !fails_block && reading.restore_again() {
             return false;
         }
         // Behind an Execute, the message that waits for the query fails in its place.
@@ -244,13 +260,13 @@ impl Link<'_> {
     }
 }
 
-/// Whether the client must not get an error, because it got the one that caused it. Refrain
-/// prepares a statement in a segment of its own (E51). If the server refuses it, the client gets
-/// that error, and not the error of the query that uses the statement. A query string that waits
-/// for it is not run. In a transaction block, going back to the client's settings belongs to that:
-/// if a cancel request hits it, the block has failed.
-fn skips_error_in(pipe: &mut Pipeline<'_>, reading: &mut Reading, failed: &Failed) -> bool {
-    if pipe.server.session.front.skips_error(failed) {
+/// Skips an error of which the client has got the cause; true if so. Refrain prepares a statement
+/// in a segment of its own (E51). If the server refuses it, the client gets that error, and not the
+/// error of the query that uses the statement. A query string that waits for it is not run. In a
+/// transaction block, going back to the client's settings belongs to that: if a cancel request hits
+/// it, the block has failed.
+fn skip_known_error(pipe: &mut Pipeline<'_>, reading: &mut Reading, failed: &Failed) -> bool {
+    if pipe.server.session.front.skip_error(failed) {
         return true;
     }
     let ours = match failed.entry.action.own().map(|own| own.error) {
@@ -466,51 +482,4 @@ fn is_behind_parameters(fields: &Fields<'_>) -> bool {
 /// behind the last command, whose completion the server then does not report.
 fn failed_at_commit(entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
     entry.kind == RequestKind::Query && fields.sqlstate().starts_with(b"23")
-}
-
-/// Appends `value` with the client's name in place of every internal name, and of the empty name.
-fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
-    let mut rest = value;
-    while let Some(at) = find(rest, prefix) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(name);
-        let after = &rest[at + prefix.len()..];
-        let end = after.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'.');
-        rest = &after[end.unwrap_or(after.len())..];
-    }
-    let nothing = b"prepared statement \"\" ";
-    if let Some(at) = find(rest, nothing) {
-        let quote = at + nothing.len() - b"\" ".len();
-        out.extend_from_slice(&rest[..quote]);
-        out.extend_from_slice(name);
-        rest = &rest[quote..];
-    }
-    out.extend_from_slice(rest);
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn renamed(value: &str) -> String {
-        let mut out = Vec::new();
-        rename(&mut out, value.as_bytes(), b"_rabc_", b"S_1");
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn the_client_hears_the_name_it_gave() {
-        let was = "prepared statement \"_rabc_1f.2\" already exists";
-        assert_eq!(renamed(was), "prepared statement \"S_1\" already exists");
-        let was = "bind message supplies 1 parameters, but prepared statement \"\" requires 2";
-        let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
-        assert_eq!(renamed(was), now);
-        for other in ["division by zero", "prepared statement \"\"q\"\" does not exist"] {
-            assert_eq!(renamed(other), other);
-        }
-    }
 }

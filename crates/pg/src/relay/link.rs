@@ -5,11 +5,9 @@
 
 use refrain_pool::Linked;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
-use crate::pipeline::outstanding::{FakeReply, OutstandingRequest, ReplyAction, RequestKind, Seq};
-use crate::relay::pipe::Pipeline;
+use crate::pipeline::outstanding::Seq;
+use crate::relay::pipe::{Pipeline, write_fake};
 use crate::state::client::statements::ClientStatements;
 use crate::state::parts::{Client, Pg};
 use crate::statements::of_client::ClientStatement;
@@ -42,19 +40,14 @@ impl<'a> From<Linked<'a, Pg>> for Link<'a> {
 }
 
 impl Link<'_> {
-    /// Sends the client a fake reply when its turn comes: at once if nothing is outstanding, else
-    /// behind the replies before it (E20).
-    pub(crate) fn fake(&mut self, kind: RequestKind, reply: FakeReply) -> Seq {
-        let (seq, now) = self
-            .pipe
-            .server
-            .session
-            .outstanding
-            .push(OutstandingRequest::new(kind, ReplyAction::Fake(reply)));
-        if let Some(reply) = now {
+    /// Begins the client's turn at a shared server: sends the fake replies that stood behind the
+    /// replies to others.
+    pub(crate) fn begin_turn(&mut self) {
+        self.pipe.server.session.go_on();
+        while let Some((seq, reply)) = self.pipe.server.session.outstanding.take_fake_reply() {
             write_fake(self.pipe.ports.out(self.client.conn()), reply);
+            self.settle(seq);
         }
-        seq
     }
 
     /// Returns the end of what is queued to the client, if what comes behind it is to be kept.
@@ -80,16 +73,5 @@ pub(crate) fn for_client_statement(
 ) {
     if let Some(statement) = statements.by_id(id) {
         change(statement);
-    }
-}
-
-/// Appends a fake reply.
-pub(crate) fn write_fake(out: &mut Vec<u8>, reply: FakeReply) {
-    match reply {
-        FakeReply::Parse => write::bare(out, back::PARSE_COMPLETE),
-        FakeReply::Close => write::bare(out, back::CLOSE_COMPLETE),
-        FakeReply::Deallocate => write::command_complete(out, b"DEALLOCATE"),
-        FakeReply::DeallocateAll => write::command_complete(out, b"DEALLOCATE ALL"),
-        FakeReply::NoRows => write::bare(out, back::NO_DATA),
     }
 }

@@ -338,7 +338,7 @@ pub(crate) fn looked(
 
 /// Handles the error of a look. True if the error has no further consequence: a look that was
 /// merely interrupted is repeated once, and a server about to be closed is let go.
-pub(crate) fn looks_again(
+pub(crate) fn look_again(
     pipe: &Pipeline<'_>,
     session: &mut ClientSession,
     fields: &Fields<'_>,

@@ -4,13 +4,17 @@
 
 use refrain_pool::event::Level;
 use refrain_pool::server::HostFinding;
-use refrain_pool::{Now, note_server_error};
+use refrain_pool::{Conn, Now, note_server_error};
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, Status, field};
+use refrain_wire::tag::back;
+use refrain_wire::write;
 
 use crate::ground::schema::DEFINES;
 use crate::ground::server_state::{self, IN_RECOVERY};
-use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
+use crate::pipeline::outstanding::{
+    FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
+};
 use crate::relay::words::logged;
 use crate::state::parts::{CoreState, Pool, Ports, Server};
 
@@ -36,8 +40,7 @@ impl Pipeline<'_> {
     }
 
     /// Records the reply that the server owes for a message just sent, and returns the number of
-    /// the request. For replies that the server does not send, see
-    /// [`Link::fake`](crate::relay::link::Link::fake).
+    /// the request. For replies that the server does not send, see [`Pipeline::fake`].
     #[inline]
     pub(crate) fn owe(&mut self, request: OutstandingRequest) -> Seq {
         if self.server.session.outstanding.is_empty() {
@@ -47,6 +50,17 @@ impl Pipeline<'_> {
             self.begins_to_define();
         }
         self.server.session.outstanding.push(request).0
+    }
+
+    /// Sends a client a fake reply when its turn comes: at once if nothing is outstanding, else
+    /// behind the replies before it (E20).
+    pub(crate) fn fake(&mut self, client: Conn, kind: RequestKind, reply: FakeReply) -> Seq {
+        let request = OutstandingRequest::new(kind, ReplyAction::Fake(reply));
+        let (seq, now) = self.server.session.outstanding.push(request);
+        if let Some(reply) = now {
+            write_fake(self.ports.out(client), reply);
+        }
+        seq
     }
 
     /// Notes that a request that was sent in pieces may do more than its beginning shows.
@@ -161,5 +175,16 @@ impl Pipeline<'_> {
     #[cold]
     fn renew(&mut self) {
         self.core_state.shared.renew(&self.server.host().to_string());
+    }
+}
+
+/// Appends a fake reply.
+pub(crate) fn write_fake(out: &mut Vec<u8>, reply: FakeReply) {
+    match reply {
+        FakeReply::Parse => write::bare(out, back::PARSE_COMPLETE),
+        FakeReply::Close => write::bare(out, back::CLOSE_COMPLETE),
+        FakeReply::Deallocate => write::command_complete(out, b"DEALLOCATE"),
+        FakeReply::DeallocateAll => write::command_complete(out, b"DEALLOCATE ALL"),
+        FakeReply::NoRows => write::bare(out, back::NO_DATA),
     }
 }

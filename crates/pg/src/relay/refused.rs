@@ -13,7 +13,6 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Failed, Purpose, ReplyAction, Seq};
-use crate::relay::link::Link;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
 use crate::relay::words::logged;
@@ -22,7 +21,7 @@ use crate::settings::{guard, refusals};
 use crate::state::client::ClientSession;
 use crate::state::client::reading::Reading;
 use crate::state::client::settings::ClientSettings;
-use crate::state::parts::intern_settings;
+use crate::state::parts::{Client, Pool, Ports, intern_settings};
 
 /// Servers that may refuse a client's settings one after the other until its request fails.
 const REFUSALS_MAX: u8 = 100;
@@ -41,44 +40,46 @@ pub(crate) fn is_unused(pipe: &Pipeline<'_>, session: &ClientSession) -> bool {
 }
 
 /// Has the client go to another server, since this one ends. False if too many did so before.
-pub(crate) fn leaves_unused(pipe: &mut Pipeline<'_>, reading: &mut Reading) -> bool {
+pub(crate) fn miss_server(pipe: &mut Pipeline<'_>, reading: &mut Reading) -> bool {
     pipe.server.close_later();
-    reading.misses(REFUSALS_MAX)
+    reading.note_miss(REFUSALS_MAX)
 }
 
-impl Link<'_> {
-    /// Handles the error of the query that syncs settings. Returns what is to become of the client.
-    pub(crate) fn settings_refused(&mut self, failed: &Failed, fields: &Fields<'_>) -> Halt {
-        let checks = self.client.session.login.is_checking();
-        let waits = self.client.session.reading.is_barred_by(failed.seq);
-        let (has, wanted) = self.pipe.server.session.settings.sync_refused();
-        let (has, sqlstate) = (has.clone(), fields.sqlstate());
-        if !checks && (!waits || !self.client.session.pins.is_empty()) {
-            self.tell_settings_error(fields, true);
-            return Halt::Refused;
-        }
-        let cancelled = matches!(sqlstate, b"57014" | b"55P03");
-        let more = self.client.session.reading.misses(REFUSALS_MAX);
-        // The former client's timeout has ended the query.
-        if cancelled && more && guard::are_hurried(&has) {
-            return Halt::Unused;
-        }
-        let message = fields.get(field::MESSAGE).unwrap_or_default();
-        let names = differences(&has, &wanted).map(|(name, _)| name);
-        let given_up = refusals::to_give_up(names, message);
-        if !cancelled && !given_up.is_empty() && more && failed.seq != FIRST {
-            self.pipe.server.close_later();
-            return Halt::Unused;
-        }
-        self.tell_settings_error(fields, checks);
-        if checks {
-            return Halt::Refused;
-        }
-        if !cancelled {
-            give_up(&mut self.pipe, &mut self.client.session.settings, &given_up);
-        }
-        Halt::Failed
+/// Handles the error of the query that syncs settings. Returns what is to become of the client: one
+/// whose request or session ends with the error is to be told.
+pub(crate) fn settings_refused(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    failed: &Failed,
+    fields: &Fields<'_>,
+) -> Halt {
+    let checks = session.login.is_checking();
+    let waits = session.reading.is_barred_by(failed.seq);
+    let (has, wanted) = pipe.server.session.settings.sync_refused();
+    let (has, sqlstate) = (has.clone(), fields.sqlstate());
+    if !checks && (!waits || !session.pins.is_empty()) {
+        return Halt::Refused;
     }
+    let cancelled = matches!(sqlstate, b"57014" | b"55P03");
+    let more = session.reading.note_miss(REFUSALS_MAX);
+    // The former client's timeout has ended the query.
+    if cancelled && more && guard::are_hurried(&has) {
+        return Halt::Unused;
+    }
+    let message = fields.get(field::MESSAGE).unwrap_or_default();
+    let names = differences(&has, &wanted).map(|(name, _)| name);
+    let given_up = refusals::to_give_up(names, message);
+    if !cancelled && !given_up.is_empty() && more && failed.seq != FIRST {
+        pipe.server.close_later();
+        return Halt::Unused;
+    }
+    if checks {
+        return Halt::Refused;
+    }
+    if !cancelled {
+        give_up(pipe, &mut session.settings, &given_up);
+    }
+    Halt::Failed
 }
 
 /// Has the session go on with the defaults of these settings.
@@ -94,28 +95,31 @@ fn give_up(pipe: &mut Pipeline<'_>, settings: &mut ClientSettings, names: &[Box<
     settings.expect(intern_settings(pipe.core_state, edit));
 }
 
-impl Link<'_> {
-    /// Sends the client the error of a server that has refused its settings; `ends` says whether
-    /// the session ends with it.
-    fn tell_settings_error(&mut self, fields: &Fields<'_>, ends: bool) {
-        if ends {
-            let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
-            let of = (&*self.client, self.pipe.core_state.peek_pool(self.client.pool()));
-            let note = ClientNote::new(Level::Warn, DisconnectReason::Settings);
-            let (code, detail) = (logged(fields.sqlstate()), format!("settings refused: {why}"));
-            note_client(self.pipe.ports, of, ClientNote { code: Some(&*code), detail, ..note });
-        }
-        let out = self.pipe.ports.out(self.client.conn());
-        write::message(out, back::ERROR_RESPONSE, |out| {
-            for (code, value) in fields.iter() {
-                let severity = matches!(code, field::SEVERITY | field::SEVERITY_PLAIN);
-                // No text of the client's is the one with the position.
-                if code != field::POSITION {
-                    out.push(code);
-                    write::string(out, if ends && severity { b"FATAL" } else { value });
-                }
+/// Logs that a client's session ends since a server has refused its settings.
+pub(crate) fn log_refusal(
+    client: &Client,
+    pool: Option<&Pool>,
+    ports: &mut Ports,
+    fields: &Fields<'_>,
+) {
+    let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
+    let note = ClientNote::new(Level::Warn, DisconnectReason::Settings);
+    let (code, detail) = (logged(fields.sqlstate()), format!("settings refused: {why}"));
+    note_client(ports, (client, pool), ClientNote { code: Some(&*code), detail, ..note });
+}
+
+/// Appends the error of a server that has refused a client's settings; `ends` says whether the
+/// session ends with it.
+pub(crate) fn write_refusal(out: &mut Vec<u8>, fields: &Fields<'_>, ends: bool) {
+    write::message(out, back::ERROR_RESPONSE, |out| {
+        for (code, value) in fields.iter() {
+            let severity = matches!(code, field::SEVERITY | field::SEVERITY_PLAIN);
+            // No text of the client's is the one with the position.
+            if code != field::POSITION {
+                out.push(code);
+                write::string(out, if ends && severity { b"FATAL" } else { value });
             }
-            out.push(0);
-        });
-    }
+        }
+        out.push(0);
+    });
 }

@@ -99,7 +99,7 @@ fn reset_unseen(settings: &ClientSettings, unseen: &Unseen) -> Option<Box<Restor
 
 /// Restores the startup settings behind a Query, unless it has failed; true if it does. The client
 /// gets ParameterStatus and ReadyForQuery once that is done: see [`tell_settings`].
-pub(crate) fn restores_behind(
+pub(crate) fn restore_settings_behind(
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
     seq: Seq,
@@ -138,7 +138,7 @@ pub(crate) fn restored(session: &mut ClientSession, body: &[u8]) {
 
 /// Ends the restoring of settings up to a Sync, or begins it again if a cancel request has hit it;
 /// true if so.
-pub(crate) fn restores_again(
+pub(crate) fn restore_again(
     pipe: &mut Pipeline<'_>,
     reading: &mut Reading,
     sync: &OutstandingRequest,

@@ -12,7 +12,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::{CHANGES_MAX, Place, Refused};
+use crate::normalized::query::{CHANGES_MAX, QueryPlace, Refused};
 use crate::normalized::run::{Again, Run};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
@@ -25,7 +25,7 @@ use crate::statements::statement::is_stale;
 
 /// A text that has run without an error.
 pub(crate) struct Ran {
-    pub(crate) place: Place,
+    pub(crate) place: QueryPlace,
     pub(crate) turn: Turn,
     pub(crate) again: Option<Again>,
     /// Whether it is that of an unnamed statement.
@@ -38,9 +38,9 @@ pub(crate) fn run_is_bound(server: &mut ServerSession) {
     server.front.unnamed.answer();
 }
 
-/// Whether to hold a reply back until it is known that no error follows. The reply is the first
-/// `length` bytes of `input`.
-pub(crate) fn holds_back(
+/// Holds a reply back if it is not known yet that no error follows; true if so. The reply is the
+/// first `length` bytes of `input`.
+pub(crate) fn hold_back(
     server: &mut ServerSession,
     entry: &OutstandingRequest,
     input: &[u8],
@@ -58,7 +58,7 @@ pub(crate) fn held_replies(server: &mut ServerSession) -> Option<Vec<u8>> {
 
 /// Holds a notice back that came before the values of an autoprepared statement were bound; true if
 /// it does. Leaves the parameter out of the notice's context: the client's text has none.
-pub(crate) fn holds_notice(server: &mut ServerSession, body: &[u8]) -> bool {
+pub(crate) fn hold_notice_back(server: &mut ServerSession, body: &[u8]) -> bool {
     let Some(notices) = server.front.run.hold_notice() else { return false };
     write::message(notices, back::NOTICE_RESPONSE, |out| {
         for (code, value) in Fields(body).iter() {
@@ -83,7 +83,7 @@ pub(crate) fn held_notices(server: &mut ServerSession) -> Option<Vec<u8>> {
 
 /// Handles an error of a statement that ran in place of a text. True if the text now runs by the
 /// simple protocol.
-pub(crate) fn runs_again(
+pub(crate) fn run_again(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -114,10 +114,11 @@ pub(crate) fn runs_again(
     true
 }
 
-/// Whether the statement in place of a text has failed before it did anything. On a shared server
-/// the text cannot run in its place: those behind it would get its replies.
+/// Gives the client's turn up if the statement in place of a text has failed before it did
+/// anything; true if so. On a shared server the text cannot run in its place: the clients behind it
+/// would get its replies.
 #[cold]
-pub(crate) fn gives_way(
+pub(crate) fn give_way(
     pipe: &mut Pipeline<'_>,
     entry: &OutstandingRequest,
     fields: &Fields<'_>,
@@ -137,7 +138,7 @@ pub(crate) fn gives_way(
 /// verified. Then all statements are verified again before they run.
 pub(crate) fn refutes(
     pipe: &mut Pipeline<'_>,
-    place: Place,
+    place: QueryPlace,
     fields: &Fields<'_>,
     alone: bool,
 ) -> bool {

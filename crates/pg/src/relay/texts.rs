@@ -26,7 +26,7 @@ const LITERALS_MAX: usize = 4096;
 pub(crate) fn with_results<T>(
     core_state: &mut CoreState,
     pool: PoolId,
-    run: impl FnOnce(&mut PoolResults, Known<'_>) -> T,
+    run: impl FnOnce(&mut PoolResults, StatementMaps<'_>) -> T,
 ) -> T {
     let (pool, core, shared) = core_state.pool_beside(pool);
     let results = match &mut pool.protocol.results {
@@ -38,11 +38,11 @@ pub(crate) fn with_results<T>(
             others.insert(Box::new(results))
         }
     };
-    run(results, Known { core, shared })
+    run(results, StatementMaps { core, shared })
 }
 
 /// The statements that a core knows, and those that all cores know.
-pub(crate) struct Known<'a> {
+pub(crate) struct StatementMaps<'a> {
     pub(crate) core: &'a mut CorePart,
     pub(crate) shared: &'a SharedPart,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Known<'a> {
 #[inline]
 pub(crate) fn text_statement(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     (pool, settings): (PoolId, &ClientSettings),
     seen: Seen<'_>,
 ) -> Result<TextStatement, Bypass> {
@@ -67,7 +67,7 @@ pub(crate) fn text_statement(
 #[cold]
 fn add_text(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     (pool, settings): (PoolId, &ClientSettings),
     seen: Seen<'_>,
 ) -> Result<TextStatement, Bypass> {

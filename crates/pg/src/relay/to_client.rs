@@ -20,16 +20,24 @@ use crate::relay::described::{described, parameters_described, refuse_behind};
 use crate::relay::effects::{completed, completed_specially, function_called};
 use crate::relay::follow::sync_settings_row;
 use crate::relay::knowledge::settings_are_reported;
-use crate::relay::link::{Link, for_client_statement, write_fake};
-use crate::relay::pipe::Pipeline;
+use crate::relay::link::{Link, for_client_statement};
+use crate::relay::pipe::{Pipeline, write_fake};
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
-use crate::relay::reports::restores;
-use crate::relay::restore::{restored, restores_again, restores_behind, tell_settings};
-use crate::relay::run::{held_replies, holds_back, holds_notice, run_ends, run_is_bound};
-use crate::relay::unnamed_run::{holds_parameters, run_is_described, unnamed_ends};
+use crate::relay::reports::{
+    read_settings_ends, read_settings_row, restores, take_reported, tell_report,
+};
+use crate::relay::restore::{restore_again, restore_settings_behind, restored, tell_settings};
+use crate::relay::run::{
+    held_notices, held_replies, hold_back, hold_notice_back, run_ends, run_is_bound,
+};
+use crate::relay::turn::drop_answered_parse;
+use crate::relay::unnamed_run::{hold_parameters, run_is_described, unnamed_ends};
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
+
+/// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
+const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>();
 
 impl<'a> Reader<'a> for Link<'a> {
     #[inline]
@@ -92,7 +100,9 @@ impl<'a> Reader<'a> for Link<'a> {
         let settled = self.pipe.server.session.outstanding.settle(back::DATA_ROW)?;
         self.advance(run, length, action(&settled.entry, back::DATA_ROW));
         match settled.entry.action.own().map(|own| own.rows) {
-            Some(Rows::Settings) => self.read_settings_row(body),
+            Some(Rows::Settings) => {
+                read_settings_row(&mut self.pipe, &mut self.client.session, body);
+            }
             Some(Rows::Synced) => sync_settings_row(
                 self.client.conn(),
                 &mut self.pipe,
@@ -113,7 +123,7 @@ impl<'a> Reader<'a> for Link<'a> {
     ) -> Result<(), Halt> {
         if tag == back::NOTICE_RESPONSE
             && is_binding(&self.pipe)
-            && holds_notice(&mut self.pipe.server.session, body)
+            && hold_notice_back(&mut self.pipe.server.session, body)
         {
             self.advance(run, length, Goes::Nowhere);
             return Ok(());
@@ -135,12 +145,12 @@ impl<'a> Reader<'a> for Link<'a> {
 
     fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
         self.pipe.note_state(name, value);
-        self.tell_report(name, value)
+        tell_report(&mut self.pipe, &mut self.client.session, name, value)
     }
 
     #[inline]
     fn intern_reports(&mut self) {
-        self.take_reported();
+        take_reported(self.client.conn(), &mut self.pipe, &mut self.client.session);
     }
 
     fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
@@ -151,7 +161,7 @@ impl<'a> Reader<'a> for Link<'a> {
     fn ready(&mut self, run: &mut ServerInput<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
         let settled = self.pipe.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
-        self.take_reported();
+        take_reported(self.client.conn(), &mut self.pipe, &mut self.client.session);
         self.note_own_write();
         self.pipe.becomes_ready(status);
         if status == Status::Idle {
@@ -164,9 +174,10 @@ impl<'a> Reader<'a> for Link<'a> {
         // ReadyForQuery, and hears of settings, once that is done.
         let behind = settled.entry.action == ReplyAction::Held;
         let restored = restores(&settled.entry);
-        let held = behind && restores_behind(&mut self.pipe, &mut self.client.session, settled.seq)
+        let held = behind
+            && restore_settings_behind(&mut self.pipe, &mut self.client.session, settled.seq)
             || restored
-                && restores_again(
+                && restore_again(
                     &mut self.pipe,
                     &mut self.client.session.reading,
                     &settled.entry,
@@ -216,13 +227,13 @@ impl<'a> Reader<'a> for Link<'a> {
         // Replies to an extended query that a query string would not bring, or would bring later.
         let unsaid = match tag {
             back::NO_DATA => settled.entry.action == ReplyAction::Rows,
-            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => holds_back(
+            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => hold_back(
                 &mut self.pipe.server.session,
                 &settled.entry,
                 &run.input[run.at..],
                 length,
             ),
-            back::PARAMETER_DESCRIPTION => holds_parameters(
+            back::PARAMETER_DESCRIPTION => hold_parameters(
                 &mut self.pipe.server.session,
                 &settled.entry,
                 &run.input[run.at..][..length],
@@ -249,7 +260,7 @@ impl<'a> Reader<'a> for Link<'a> {
             self.answered_there(made);
         }
         if settled.done {
-            self.take_reported();
+            take_reported(self.client.conn(), &mut self.pipe, &mut self.client.session);
             match (settled.entry.kind, settled.entry.action) {
                 (RequestKind::Execute, ReplyAction::Skip(purpose)) => self.executed(purpose, body),
                 // The server has counted the Syncs that a failed COPY did not skip (E42).
@@ -257,7 +268,9 @@ impl<'a> Reader<'a> for Link<'a> {
                     self.flush(run);
                     self.syncs_counted();
                 }
-                (RequestKind::Parse, ReplyAction::Forward) => self.drop_answered_parse(),
+                (RequestKind::Parse, ReplyAction::Forward) => {
+                    drop_answered_parse(self.client, &self.pipe.server.session.outstanding);
+                }
                 _ => {}
             }
             self.settle(settled.seq);
@@ -300,7 +313,10 @@ impl Link<'_> {
     /// Handles the completion of an Execute of Refrain's own.
     fn executed(&mut self, purpose: Purpose, body: &[u8]) {
         match purpose.treatment().done {
-            Done::Read => self.read_settings_ends(),
+            Done::Read => {
+                let conn = self.client.conn();
+                read_settings_ends(conn, &mut self.pipe, &mut self.client.session);
+            }
             Done::Restored => restored(&mut self.client.session, body),
             Done::Nothing | Done::Compared | Done::Reset => {}
         }
@@ -327,6 +343,36 @@ impl Link<'_> {
         if let Some(held) = held_replies(&mut self.pipe.server.session) {
             self.flush(run);
             self.pipe.ports.out(self.client.conn()).extend_from_slice(&held);
+        }
+    }
+
+    /// Replaces the process ID in a notification that the client's own session has sent. The client
+    /// knows its session by the process ID that Refrain gave it. If so, handles the beginning of
+    /// the notification.
+    fn name_sender(&mut self, run: &mut ServerInput<'_>) -> Result<(), Halt> {
+        let Some(begun) = run.input[run.at..].first_chunk::<SENDER_BYTES>() else {
+            return Err(Halt::More);
+        };
+        let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
+        if *pid != self.pipe.server.pid().to_be_bytes() {
+            return Ok(());
+        }
+        self.flush(run);
+        let own = self.client.pid().to_be_bytes();
+        let out = self.pipe.ports.out(self.client.conn());
+        out.extend_from_slice(head);
+        out.extend_from_slice(&own);
+        self.advance(run, SENDER_BYTES, Goes::Nowhere);
+        Ok(())
+    }
+
+    /// Sends the notices of an autoprepared statement that were held back: its values are bound
+    /// now, so the query string will not be run again, which would raise them a second time.
+    #[inline]
+    fn release_notices(&mut self, run: &mut ServerInput<'_>) {
+        if let Some(notices) = held_notices(&mut self.pipe.server.session) {
+            self.flush(run);
+            self.pipe.ports.out(self.client.conn()).extend_from_slice(&notices);
         }
     }
 }

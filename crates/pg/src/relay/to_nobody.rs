@@ -20,6 +20,7 @@ use crate::relay::reader::{Goes, Halt, LOOKED_INTO_MAX, Reader, ServerInput, res
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
 use crate::relay::words::Words;
 use crate::results::filling::reported_age;
+use crate::settings::of_server::Reported;
 use crate::settings::session::{AGE_REPORT, is_settable};
 use crate::state::parts::intern_settings;
 
@@ -78,7 +79,7 @@ impl<'a> Reader<'a> for Pipeline<'a> {
                 job.note_age(reported_age(value));
             }
         } else if is_settable(name)
-            && self.server.session.settings.report(name, value, None).is_none()
+            && self.server.session.settings.report(name, value, None) == Reported::TooMuch
         {
             self.server.close_later();
         }

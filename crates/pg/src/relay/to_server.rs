@@ -139,7 +139,7 @@ impl Link<'_> {
     /// Answers a Close without the server. Returns the number of bytes of input that it took.
     pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
         self.pipe.pool().counters.protocol.closes_answered += 1;
-        self.fake(RequestKind::Close, FakeReply::Close);
+        self.pipe.fake(self.client.conn(), RequestKind::Close, FakeReply::Close);
         message.bytes.len()
     }
 }

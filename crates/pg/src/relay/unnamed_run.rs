@@ -21,7 +21,7 @@ use crate::statements::statement::Statement;
 
 /// Handles an error while an unnamed statement runs. True if the client's messages now run as they
 /// were sent.
-pub(crate) fn unnamed_runs_again(
+pub(crate) fn run_unnamed_again(
     conn: Conn,
     pipe: &mut Pipeline<'_>,
     session: &mut ClientSession,
@@ -56,7 +56,7 @@ pub(crate) fn run_is_described(server: &mut ServerSession) {
 }
 
 /// Whether to hold back the first half of the answer to a Describe.
-pub(crate) fn holds_parameters(
+pub(crate) fn hold_parameters(
     server: &mut ServerSession,
     entry: &OutstandingRequest,
     reply: &[u8],

@@ -48,3 +48,50 @@ impl<'a> Words<'a> {
 pub(crate) fn logged(words: &[u8]) -> String {
     String::from_utf8_lossy(words).chars().take(LOGGED_MAX).collect()
 }
+
+/// Appends `value` with the client's name in place of every internal name, and of the empty name.
+pub(crate) fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
+    let mut rest = value;
+    while let Some(at) = find(rest, prefix) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(name);
+        let after = &rest[at + prefix.len()..];
+        let end = after.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'.');
+        rest = &after[end.unwrap_or(after.len())..];
+    }
+    let nothing = b"prepared statement \"\" ";
+    if let Some(at) = find(rest, nothing) {
+        let quote = at + nothing.len() - b"\" ".len();
+        out.extend_from_slice(&rest[..quote]);
+        out.extend_from_slice(name);
+        rest = &rest[quote..];
+    }
+    out.extend_from_slice(rest);
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(value: &str) -> String {
+        let mut out = Vec::new();
+        rename(&mut out, value.as_bytes(), b"_rabc_", b"S_1");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_client_hears_the_name_it_gave() {
+        let was = "prepared statement \"_rabc_1f.2\" already exists";
+        assert_eq!(renamed(was), "prepared statement \"S_1\" already exists");
+        let was = "bind message supplies 1 parameters, but prepared statement \"\" requires 2";
+        let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
+        assert_eq!(renamed(was), now);
+        for other in ["division by zero", "prepared statement \"\"q\"\" does not exist"] {
+            assert_eq!(renamed(other), other);
+        }
+    }
+}

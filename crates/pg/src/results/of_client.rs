@@ -21,7 +21,7 @@ const WAIT_US: u64 = 5_000_000;
 
 /// A request whose reply is to be kept.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct KeptRequest {
     pub(crate) rule: Rc<Rule>,
     /// Whether it has a Parse of its own.
     pub(crate) parses: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Request {
 
 /// The part of the cache that a session wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum CacheWish {
     /// Replies by the rules.
     #[default]
     Replies,
@@ -47,7 +47,7 @@ pub(crate) enum Wish {
     Unconfirmed,
 }
 
-impl Wish {
+impl CacheWish {
     /// Reads a wish from the settings of a session. A value that says nothing counts as none.
     fn of(settings: &Settings) -> Self {
         let wish = settings.get(CACHE_WISH.as_bytes()).unwrap_or_default();
@@ -66,7 +66,7 @@ pub(crate) struct Scope {
     pub(crate) number: u64,
     /// The number of the application's name.
     pub(crate) application: u64,
-    pub(crate) wish: Wish,
+    pub(crate) wish: CacheWish,
     /// Whether the client is told how old replies are.
     pub(crate) tells_age: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) fn tells_age(settings: &Settings) -> bool {
 #[derive(Debug)]
 enum Awaited {
     /// It is to be kept.
-    Kept(Filling, Request),
+    Kept(Filling, KeptRequest),
     /// It is not, but the time that it takes counts.
     Watched(Watched),
 }
@@ -107,7 +107,7 @@ pub(crate) struct ClientResults {
 
 impl ClientResults {
     /// Returns the scope of the client's settings. A session whose login is not confirmed has none
-    /// but `Wish::Unconfirmed`.
+    /// but `CacheWish::Unconfirmed`.
     #[inline]
     pub(crate) fn scope(
         &mut self,
@@ -139,7 +139,7 @@ impl ClientResults {
         defaults: &Arc<Settings>,
     ) -> Scope {
         if !is_confirmed() {
-            return Scope { wish: Wish::Unconfirmed, ..Scope::default() };
+            return Scope { wish: CacheWish::Unconfirmed, ..Scope::default() };
         }
         let mut bytes = b"settings ".to_vec();
         bytes.extend_from_slice(&place.to_le_bytes());
@@ -157,7 +157,7 @@ impl ClientResults {
         let scope = Scope {
             number: store.numbers.number(&bytes),
             application: store.numbers.number(&[b"application ", application].concat()),
-            wish: Wish::of(settings),
+            wish: CacheWish::of(settings),
             tells_age: tells_age(settings),
         };
         let (settings, defaults) = (settings.clone(), defaults.clone());
@@ -214,7 +214,12 @@ impl ClientResults {
     }
 
     /// Has the reply to the client's next segment kept.
-    pub(crate) fn begin(&mut self, store: &Arc<ResultStore>, fill: Box<Fill>, request: Request) {
+    pub(crate) fn begin(
+        &mut self,
+        store: &Arc<ResultStore>,
+        fill: Box<Fill>,
+        request: KeptRequest,
+    ) {
         let filling =
             Filling::new(store, fill, &request.rule, (request.statements, request.parses));
         self.awaited = Some(Box::new(Awaited::Kept(filling, request)));

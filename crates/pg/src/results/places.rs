@@ -14,7 +14,7 @@ use refrain_cache::Topic;
 use refrain_pool::Now;
 use refrain_sql::hidden::Words;
 
-use crate::ground::ids::Identity;
+use crate::ground::ids::DatabaseIdentity;
 use crate::ground::schema::Schema;
 use crate::reads::hidden::Hidden;
 use crate::results::store::ResultStore;
@@ -29,12 +29,12 @@ pub(crate) struct Place {
     /// The words of texts behind which the database hides functions.
     pub(crate) hidden: Hidden,
     places: Arc<Places>,
-    known: Mutex<Known>,
+    known: Mutex<KnownPlace>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    identity: Option<Identity>,
+struct KnownPlace {
+    identity: Option<DatabaseIdentity>,
     /// The reach of its changes, and the version of all places as of which it was found.
     reach: Option<(u64, Arc<Reach>)>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Places {
 struct All {
     known: HashMap<String, Weak<Place>>,
     /// The places that have said which database they are.
-    same: HashMap<Identity, Vec<Weak<Place>>>,
+    same: HashMap<DatabaseIdentity, Vec<Weak<Place>>>,
 }
 
 impl Places {
@@ -104,7 +104,7 @@ impl Places {
 impl Place {
     /// Notes the database that a server has said to be. If it was another before, all that is known
     /// of the place is void.
-    pub(crate) fn is(self: &Arc<Self>, identity: Identity) {
+    pub(crate) fn is(self: &Arc<Self>, identity: DatabaseIdentity) {
         let mut known = self.known();
         if known.identity == Some(identity) {
             return;
@@ -161,14 +161,14 @@ impl Place {
     /// Returns a topic that is the same in all places of the database.
     fn topic(&self, store: &ResultStore, what: &str) -> Topic {
         let of = match self.identity() {
-            Some(Identity { cluster, database }) => format!("{cluster}/{database}"),
+            Some(DatabaseIdentity { cluster, database }) => format!("{cluster}/{database}"),
             None => self.topics.place.to_string(),
         };
         store.topics.topic(format!("{what} {of}").as_bytes())
     }
 
     /// Returns the database that a server has said to be.
-    pub(crate) fn identity(&self) -> Option<Identity> {
+    pub(crate) fn identity(&self) -> Option<DatabaseIdentity> {
         self.known().identity
     }
 
@@ -204,7 +204,7 @@ impl Place {
         places.iter().for_each(|place| place.schema.schema_change());
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownPlace> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,17 +38,17 @@ pub(crate) struct Sent {
     /// Whether the reply tells the columns.
     pub(crate) describes: bool,
     /// The columns and parameters that the client's statement has.
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<KnownShape>,
 }
 
 /// Hashes of what a client knows of its statement; zero for what it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownShape {
     pub(crate) columns: Shape,
     pub(crate) parameters: u32,
 }
 
-impl Known {
+impl KnownShape {
     /// Whether a server's statement is the same, as far as is known.
     fn fits(self, found: Self) -> bool {
         let fits = |known: u32, found: u32| known == 0 || known == found;
@@ -65,6 +65,15 @@ impl Sent {
     }
 }
 
+/// The reason why a job fetches no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoReply {
+    /// An error that passes: the reply from before may be given.
+    Passing,
+    /// Another error, or something that keeps the reply from being kept.
+    Lasting,
+}
+
 /// A reply that a job fetches.
 #[derive(Debug)]
 pub(crate) struct Refresh {
@@ -76,9 +85,9 @@ pub(crate) struct Refresh {
     pub(crate) settings: Arc<Settings>,
     pub(crate) defaults: Defaults,
     /// The columns and parameters that the server has found.
-    found: Known,
-    /// Set once there will be no reply: whether the one from before may be given.
-    failed: Option<bool>,
+    found: KnownShape,
+    /// Set once there will be no reply.
+    failed: Option<NoReply>,
     /// Set once the reply cannot be kept.
     ended: Option<Outcome>,
 }
@@ -98,7 +107,7 @@ impl Refresh {
             sent,
             settings: settings.clone(),
             defaults: defaults.clone(),
-            found: Known { columns: Shape::default(), parameters: 0 },
+            found: KnownShape { columns: Shape::default(), parameters: 0 },
             failed: None,
             ended: None,
         }
@@ -138,7 +147,7 @@ impl Refresh {
 
     /// Notes that there will be no reply that can be kept.
     pub(crate) fn object(&mut self) {
-        self.failed = Some(false);
+        self.failed = Some(NoReply::Lasting);
     }
 
     /// Notes that the reply was this old when the server gave it.
@@ -148,7 +157,10 @@ impl Refresh {
 
     /// Notes an error.
     pub(crate) fn fails(&mut self, fields: &Fields<'_>) {
-        self.failed = Some(is_passing(fields));
+        self.failed = Some(match is_passing(fields) {
+            true => NoReply::Passing,
+            false => NoReply::Lasting,
+        });
     }
 
     /// Ends it when the server has become ready. Returns those that wait for the reply.
@@ -156,7 +168,7 @@ impl Refresh {
         let fits = self.sent.known.is_none_or(|known| known.fits(self.found));
         match (self.ended.take(), self.failed) {
             (Some(outcome), _) => return outcome,
-            (None, Some(keeps_old)) => return self.filling.fail(keeps_old),
+            (None, Some(why)) => return self.filling.fail(why == NoReply::Passing),
             (None, None) if !fits => return self.filling.fail(false),
             (None, None) => {}
         }

@@ -32,7 +32,7 @@ pub(crate) struct ServerSettings {
     /// The query under way that syncs them.
     syncing: Syncing,
     /// The query under way that reads them.
-    reading: Reading,
+    reading: ReadSettings,
     /// Settings that it has reported and that are not interned yet.
     reported: Option<Box<ReportedSettings>>,
     /// The encoding of its database.
@@ -55,16 +55,27 @@ struct Syncing {
     before: Option<(Arc<Settings>, Defaults, bool)>,
 }
 
+/// A server's report of a setting, as the client of the server sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reported {
+    /// The client has another value, and is told.
+    News,
+    /// The client has heard of the value, or there is no client that is told.
+    Known,
+    /// The server has reported too many values that are too long.
+    TooMuch,
+}
+
 /// The findings so far of a query that reads settings.
 #[derive(Debug)]
-enum Reading {
+enum ReadSettings {
     /// Settings, and those among them that have their defaults.
     Found { settings: SettingsMut, unset: SettingsMut },
     /// More than is kept.
     TooMuch,
 }
 
-impl Default for Reading {
+impl Default for ReadSettings {
     fn default() -> Self {
         Self::Found { settings: SettingsMut::default(), unset: SettingsMut::default() }
     }
@@ -78,7 +89,7 @@ impl ServerSettings {
             defaults: Defaults { settings: nothing.clone(), since: now },
             stuck: false,
             syncing: Syncing::default(),
-            reading: Reading::default(),
+            reading: ReadSettings::default(),
             reported: None,
             encoding: Encoding::default(),
             placeholders: Placeholders::default(),
@@ -320,7 +331,7 @@ impl ServerSettings {
     /// Begins to read the settings that were made in the session. Returns the query for them:
     /// custom ones are asked for by `names`. What an earlier reading has found is dropped.
     pub(crate) fn read<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-        self.reading = Reading::default();
+        self.reading = ReadSettings::default();
         queries::read_settings(&self.defaults.settings, names)
     }
 
@@ -330,7 +341,7 @@ impl ServerSettings {
         let (name, value) = (&*value::unescape(name), &*value::unescape(value));
         let default = self.defaults.get(name);
         // The first row of a setting counts: what a guard has changed is not the session's.
-        if let Reading::Found { settings, .. } = &self.reading
+        if let ReadSettings::Found { settings, .. } = &self.reading
             && settings.get(name).is_some()
         {
             return;
@@ -338,28 +349,28 @@ impl ServerSettings {
         // A function may have set it to its default. The server would not report a change of that
         // default then.
         self.stuck |= !is_unset && default == Some(value);
-        let Reading::Found { settings, unset } = &mut self.reading else { return };
+        let ReadSettings::Found { settings, unset } = &mut self.reading else { return };
         if is_unset && default.is_some() {
             unset.set(name, value);
         }
         match settings.has_room(None, name, value) {
             true => settings.set(name, value),
-            false => self.reading = Reading::TooMuch,
+            false => self.reading = ReadSettings::TooMuch,
         }
     }
 
     /// Notes that a row of the answer is too long to be kept.
     #[cold]
     pub(crate) fn read_too_much(&mut self) {
-        self.reading = Reading::TooMuch;
+        self.reading = ReadSettings::TooMuch;
     }
 
     /// Ends the reading. Returns the settings that it has found, and those among them that have
     /// their defaults; `None` if they are more than is kept.
     pub(crate) fn take_read(&mut self) -> Option<(SettingsMut, SettingsMut)> {
         match std::mem::take(&mut self.reading) {
-            Reading::Found { settings, unset } => Some((settings, unset)),
-            Reading::TooMuch => None,
+            ReadSettings::Found { settings, unset } => Some((settings, unset)),
+            ReadSettings::TooMuch => None,
         }
     }
 
@@ -383,17 +394,20 @@ impl ServerSettings {
 /// Reports of settings.
 impl ServerSettings {
     /// Notes a setting that the server has reported; a `value` of `None` is too long to be kept.
-    /// `client` are the settings of a client that is told of news. Returns whether this is news to
-    /// the client; `None` if the server has reported too many values that are too long.
+    /// `client` are the settings of a client that is told of news.
     pub(crate) fn report(
         &mut self,
         name: &[u8],
         value: Option<&[u8]>,
         client: Option<&Settings>,
-    ) -> Option<bool> {
+    ) -> Reported {
         let reported = self.reported.get_or_insert_default();
         let told = client.filter(|heard| !reported.is_known(heard, name, value));
-        reported.note(&self.current, told, name, value).then_some(told.is_some())
+        match reported.note(&self.current, told, name, value) {
+            false => Reported::TooMuch,
+            true if told.is_some() => Reported::News,
+            true => Reported::Known,
+        }
     }
 
     /// Takes what was reported since the last call. [`Self::were_reported`] has to follow.

@@ -66,12 +66,12 @@ impl Switch {
 
 /// The reason why PostgreSQL ends a login because of its `options`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedSwitch {
     message: String,
     hint: &'static str,
 }
 
-impl Refused {
+impl RefusedSwitch {
     fn value_missing(beginning: &str, name: &[u8]) -> Self {
         let name = String::from_utf8_lossy(name);
         Self { message: format!("{beginning}{name} requires a value"), hint: "" }
@@ -91,7 +91,7 @@ impl Refused {
 }
 
 /// Reads `options`. Returns the settings, up to a refusal if there is one.
-pub(crate) fn read(text: &[u8]) -> (Vec<Setting>, Option<Refused>) {
+pub(crate) fn read(text: &[u8]) -> (Vec<Setting>, Option<RefusedSwitch>) {
     let mut settings = Vec::new();
     let refused = read_words(split(text), &mut settings).err();
     (settings, refused)
@@ -121,7 +121,7 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-fn read_words(words: Vec<Vec<u8>>, settings: &mut Vec<Setting>) -> Result<(), Refused> {
+fn read_words(words: Vec<Vec<u8>>, settings: &mut Vec<Setting>) -> Result<(), RefusedSwitch> {
     // The words that are no switches, and the word before the one that is read: PostgreSQL's error
     // names it for a switch in the middle of a word.
     let (mut loose, mut before) = (Vec::new(), b"postgres".to_vec());
@@ -142,12 +142,12 @@ fn read_words(words: Vec<Vec<u8>>, settings: &mut Vec<Setting>) -> Result<(), Re
             let rest = &word[at..];
             let Some(switch) = Switch::of(letter) else {
                 let middle = loose.last().unwrap_or(&before);
-                return Err(Refused::invalid(if rest.is_empty() { &word } else { middle }));
+                return Err(RefusedSwitch::invalid(if rest.is_empty() { &word } else { middle }));
             };
             if !switch.takes_word() {
                 switch.set(letter, b"", b"", settings)?;
             } else if rest.is_empty() {
-                let value = words.next().ok_or_else(|| Refused::invalid(&word))?;
+                let value = words.next().ok_or_else(|| RefusedSwitch::invalid(&word))?;
                 switch.set(letter, &value, &value, settings)?;
                 last = Some(value);
             } else {
@@ -157,7 +157,7 @@ fn read_words(words: Vec<Vec<u8>>, settings: &mut Vec<Setting>) -> Result<(), Re
         }
         before = last.unwrap_or(word);
     }
-    loose.first().map_or(Ok(()), |word| Err(Refused::invalid(word)))
+    loose.first().map_or(Ok(()), |word| Err(RefusedSwitch::invalid(word)))
 }
 
 impl Switch {
@@ -169,7 +169,7 @@ impl Switch {
         value: &[u8],
         word: &[u8],
         settings: &mut Vec<Setting>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedSwitch> {
         let mut set = |name: &str, value: &[u8]| {
             settings.push((name.as_bytes().into(), value.into()));
         };
@@ -180,10 +180,10 @@ impl Switch {
             Self::Assigns => settings.push(assignment(letter, value)?),
             Self::Debug => debug_settings(level(value), set),
             Self::Forbids => {
-                set(forbidden(value).ok_or_else(|| Refused::invalid(word))?, b"false");
+                set(forbidden(value).ok_or_else(|| RefusedSwitch::invalid(word))?, b"false");
             }
             Self::Statistics => {
-                set(statistics(value).ok_or_else(|| Refused::invalid(word))?, b"true");
+                set(statistics(value).ok_or_else(|| RefusedSwitch::invalid(word))?, b"true");
             }
         }
         Ok(())
@@ -191,10 +191,10 @@ impl Switch {
 }
 
 /// Reads `name=value`. A dash in a name stands for an underscore.
-fn assignment(letter: u8, text: &[u8]) -> Result<Setting, Refused> {
+fn assignment(letter: u8, text: &[u8]) -> Result<Setting, RefusedSwitch> {
     let beginning = if letter == b'-' { "--" } else { "-c " };
     let Some(at) = text.iter().position(|&byte| byte == b'=') else {
-        return Err(Refused::value_missing(beginning, text));
+        return Err(RefusedSwitch::value_missing(beginning, text));
     };
     let name = text[..at].iter().map(|&byte| if byte == b'-' { b'_' } else { byte });
     Ok((name.collect(), text[at + 1..].into()))

@@ -7,11 +7,11 @@ use refrain_pool::Now;
 
 use crate::ground::ids::Segment;
 use crate::normalized::compare_times::Turn;
-use crate::normalized::query::Place;
+use crate::normalized::query::QueryPlace;
 use crate::pipeline::evidence::Evidence;
 use crate::results::of_client::ClientResults;
 use crate::settings::session::Settings;
-use crate::state::client::login::Login;
+use crate::state::client::login::SessionLogin;
 use crate::state::client::pins::ClientPins;
 use crate::state::client::reading::Reading;
 use crate::state::client::settings::ClientSettings;
@@ -35,7 +35,7 @@ pub(crate) mod travel;
 #[derive(Debug)]
 pub struct ClientSession {
     /// Its login, and the messages that it may send now.
-    pub(crate) login: Login,
+    pub(crate) login: SessionLogin,
     /// Whether its next message is read, dropped, or waits.
     pub(crate) reading: Reading,
     /// Its text whose rest is still to come, if Refrain has to know what that may do.
@@ -46,7 +46,7 @@ pub struct ClientSession {
     pub(crate) statements: ClientStatements,
     /// The run to which the next Bind of its unnamed statement belongs, and its way, if autoprepare
     /// has looked at the Parse.
-    pub(crate) expected_run: Option<(Place, Turn)>,
+    pub(crate) expected_run: Option<(QueryPlace, Turn)>,
     /// The statement that it runs, if that is a read, to learn what it costs.
     pub(crate) read: Option<Rc<CachedStatement>>,
     /// The bytes of the read's replies that have come before the present input of the server; not
@@ -68,7 +68,7 @@ impl ClientSession {
     /// Makes the session of a client that has just connected.
     pub(crate) fn new(nothing: &Arc<Settings>, now: Now) -> Self {
         Self {
-            login: Login::default(),
+            login: SessionLogin::default(),
             reading: Reading::default(),
             unread: None,
             settings: ClientSettings::new(nothing, now),

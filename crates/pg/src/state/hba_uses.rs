@@ -13,11 +13,11 @@ use crate::state::snapshot::HbaRow;
 pub(crate) struct HbaUses {
     hba: Arc<Hba>,
     /// One for each rule, and one for the clients that no rule was for.
-    uses: Mutex<Vec<Use>>,
+    uses: Mutex<Vec<RuleUse>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Use {
+struct RuleUse {
     matched: u64,
     refused: u64,
     last: Option<Last>,
@@ -41,7 +41,7 @@ pub(crate) struct MatchedRule {
 
 impl HbaUses {
     pub(crate) fn new(hba: Arc<Hba>) -> Self {
-        let uses = vec![Use::default(); hba.rules().len() + 1];
+        let uses = vec![RuleUse::default(); hba.rules().len() + 1];
         Self { hba, uses: Mutex::new(uses) }
     }
 
@@ -65,7 +65,7 @@ impl HbaUses {
         MatchedRule { uses: self, index }
     }
 
-    fn count(&self, index: usize, count: impl FnOnce(&mut Use)) {
+    fn count(&self, index: usize, count: impl FnOnce(&mut RuleUse)) {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(uses) = uses.get_mut(index) {
             count(uses);
@@ -76,7 +76,7 @@ impl HbaUses {
     pub(crate) fn rows(&self) -> Vec<HbaRow> {
         let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         let rules = self.hba.rules().iter().map(Some).chain([None]);
-        let row = |(number, (rule, uses)): (u64, (Option<&Rule>, &Use))| HbaRow {
+        let row = |(number, (rule, uses)): (u64, (Option<&Rule>, &RuleUse))| HbaRow {
             number,
             file: rule.map(Rule::file).unwrap_or_default(),
             line: rule.map_or(0, |rule| rule.line() as u64),

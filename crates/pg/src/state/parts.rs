@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_cache::Waiter;
 use refrain_config::Options;
 use refrain_pool::Parts;
-use refrain_pool::ids::Core;
+use refrain_pool::ids::{Conn, Core};
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::time::Now;
 
@@ -143,4 +143,9 @@ pub(crate) fn intern_settings(core_state: &mut CoreState, edit: SettingsMut) -> 
 /// Returns a client as one that waits for something that is fetched for several.
 pub(crate) fn waiter(core: Core, client: &Client) -> Waiter {
     Waiter { core: core.0, client: u64::from(client.conn().0), request: client.serial().0 }
+}
+
+/// Returns the connection of a client that waits for a reply.
+pub(crate) fn conn_of(waiter: &Waiter) -> Conn {
+    Conn(u32::try_from(waiter.client).unwrap_or(u32::MAX))
 }

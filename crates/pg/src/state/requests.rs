@@ -8,7 +8,7 @@ use refrain_sql::effect::Effect;
 use refrain_sql::normalize::{Analysis, Key, Span};
 use refrain_sql::reads::{Mentioned, Objection};
 
-use crate::console::reply::{Form, Reply};
+use crate::console::reply::{ProgramReply, ReplyForm};
 use crate::settings::session::Settings;
 use crate::statements::statement::Statement;
 
@@ -76,7 +76,7 @@ pub enum Request {
         /// The text of the command.
         query: String,
         /// The part of the reply that the client needs.
-        form: Form,
+        form: ReplyForm,
     },
     /// Pass on a cancel request to other processes of the program, as far as there are any: the
     /// client may be one of theirs.
@@ -100,7 +100,7 @@ pub enum Answer {
         /// The client that gave the command.
         client: ClientSerial,
         /// The reply, in the form that was asked for.
-        reply: Reply,
+        reply: ProgramReply,
     },
     /// The analysis of a text.
     Analysed {

@@ -114,6 +114,17 @@ pub struct CachedReply {
     pub view: EntryView,
 }
 
+/// Whether the cache keeps the replies to a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The cache keeps them.
+    Yes,
+    /// It does not keep them.
+    No,
+    /// No server has said yet what decides that.
+    Unknown,
+}
+
 /// The cache's verdict on a text for a pool, for `EXPLAIN CACHE`.
 #[derive(Clone, Debug)]
 pub struct CacheVerdict {
@@ -121,8 +132,8 @@ pub struct CacheVerdict {
     pub database: Arc<str>,
     /// The pool's user.
     pub user: Arc<str>,
-    /// Whether replies are kept; `None` as long as that is not known.
-    pub kept: Option<bool>,
+    /// Whether replies are kept.
+    pub kept: Kept,
     /// The rule that applies, if one does.
     pub rule: Option<PoolRule>,
     /// The tables that the text reads, as far as they are known.

@@ -69,7 +69,7 @@ impl Expected {
     /// Notes those that the copy has.
     pub(crate) fn compare(&mut self, columns: Columns, parameters: u32) {
         let told = self.parameters == 0 || self.parameters == parameters;
-        self.met = told && self.columns.agree(columns) == Some(true);
+        self.met = told && self.columns.compare(columns) == Agreement::Same;
     }
 }
 
@@ -110,6 +110,15 @@ impl Shape {
     }
 }
 
+/// The outcome of a comparison of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Agreement {
+    Same,
+    Other,
+    /// The columns of one are not known.
+    Unknown,
+}
+
 impl Columns {
     /// Makes the columns that the Parse of this outstanding request found at the server with this
     /// serial.
@@ -125,16 +134,19 @@ impl Columns {
         }
     }
 
-    /// True if two are the same; `None` if that is not known.
-    pub(crate) fn agree(self, other: Self) -> Option<bool> {
+    /// Compares the columns of two copies of a statement.
+    pub(crate) fn compare(self, other: Self) -> Agreement {
         match (self, other) {
             (Self::Known(one), Self::Known(two)) => {
                 let exact = one.whole == two.whole || one.whole == 0 || two.whole == 0;
-                Some(one.types == two.types && exact)
+                match one.types == two.types && exact {
+                    true => Agreement::Same,
+                    false => Agreement::Other,
+                }
             }
-            (one, two) if one == two => Some(true),
-            (Self::Fixed, _) | (_, Self::Fixed) => Some(true),
-            (Self::Of { .. }, _) | (_, Self::Of { .. }) => None,
+            (one, two) if one == two => Agreement::Same,
+            (Self::Fixed, _) | (_, Self::Fixed) => Agreement::Same,
+            (Self::Of { .. }, _) | (_, Self::Of { .. }) => Agreement::Unknown,
         }
     }
 }
@@ -170,19 +182,19 @@ mod tests {
 
     #[test]
     fn modifiers_count_where_both_are_known() {
-        assert_eq!(known(1, 1).agree(known(1, 1)), Some(true));
-        assert_eq!(known(1, 1).agree(known(1, 2)), Some(false));
-        assert_eq!(known(1, 1).agree(known(1, 0)), Some(true));
-        assert_eq!(known(1, 0).agree(known(2, 0)), Some(false));
+        assert_eq!(known(1, 1).compare(known(1, 1)), Agreement::Same);
+        assert_eq!(known(1, 1).compare(known(1, 2)), Agreement::Other);
+        assert_eq!(known(1, 1).compare(known(1, 0)), Agreement::Same);
+        assert_eq!(known(1, 0).compare(known(2, 0)), Agreement::Other);
     }
 
     #[test]
     fn what_one_parse_found_is_the_same_even_unknown() {
         let of = |server, parse| Columns::Of { server, parse };
-        assert_eq!(of(1, 1).agree(of(1, 1)), Some(true));
-        assert_eq!(of(1, 1).agree(of(2, 1)), None);
-        assert_eq!(of(1, 1).agree(known(1, 1)), None);
-        assert_eq!(of(1, 1).agree(Columns::Fixed), Some(true));
+        assert_eq!(of(1, 1).compare(of(1, 1)), Agreement::Same);
+        assert_eq!(of(1, 1).compare(of(2, 1)), Agreement::Unknown);
+        assert_eq!(of(1, 1).compare(known(1, 1)), Agreement::Unknown);
+        assert_eq!(of(1, 1).compare(Columns::Fixed), Agreement::Same);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use crate::settings::session::Settings;
-use crate::statements::columns::Columns;
+use crate::statements::columns::{Agreement, Columns};
 use crate::statements::registry::Registry;
 use crate::statements::statement::{Generation, Identity, Statement};
 
@@ -55,7 +55,7 @@ pub(crate) struct CachedStatement {
     /// The core's list of statements that are used often; `None` if the statement is in no table.
     noticed: Option<Noticed>,
     /// Facts about it if it is used often, or returns no rows.
-    often: OnceCell<Box<Often>>,
+    often: OnceCell<Box<OftenHere>>,
     /// The columns that a generation of it returns, as a server said last.
     columns: Cell<Columns>,
     /// That generation.
@@ -77,7 +77,7 @@ pub(crate) struct CachedStatement {
 
 /// Facts that a core knows about a statement that is used often, or that returns no rows.
 #[derive(Debug, Default)]
-struct Often {
+struct OftenHere {
     /// The cost of a generation on a server.
     cost: Cell<(Generation, Cost)>,
     /// Requests that shared a server to run it, which have yet to be added to the shared count.
@@ -168,7 +168,7 @@ impl CachedStatement {
     /// otherwise of this generation before.
     pub(crate) fn learn_columns(&self, generation: Generation, columns: Columns) -> bool {
         let (before, known) = (self.columns_of.replace(generation), self.columns.replace(columns));
-        before == generation && known.agree(columns) == Some(false)
+        before == generation && known.compare(columns) == Agreement::Other
     }
 
     /// Returns the columns of the current generation, if they are known.
@@ -206,7 +206,7 @@ impl CachedStatement {
         self.often.get()?.parameters.borrow().clone()
     }
 
-    fn often(&self) -> &Often {
+    fn often(&self) -> &OftenHere {
         self.often.get_or_init(Box::default)
     }
 

@@ -48,13 +48,13 @@ pub(crate) enum Changes {
 /// The tables that a statement reads and those that it may change, as far as they are known.
 #[derive(Debug, Default)]
 pub(crate) struct Relations {
-    known: Mutex<Known>,
+    known: Mutex<KnownRelations>,
     /// Counts how often the tables that it reads were found to be others.
     readings: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownRelations {
     /// The count of schema changes as of which `changes` were found, if they were.
     as_of: Option<u64>,
     changes: Changes,
@@ -117,7 +117,7 @@ impl Relations {
         self.known().as_of.take_if(voided).is_some()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownRelations> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

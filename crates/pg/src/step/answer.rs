@@ -9,22 +9,22 @@ use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
 use refrain_config::PoolMode;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
-use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::ids::PoolId;
 use refrain_pool::stats::Counters;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::engine::Step;
+use crate::engine::Asking;
 use crate::ground::stats::StatementCounters;
 use crate::results::filling::Filling;
-use crate::results::of_client::Request;
+use crate::results::of_client::KeptRequest;
 use crate::results::of_pool::{Bypass, Plan};
 use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
-use crate::state::parts::{Client, CoreState, Engine, Ports, waiter};
+use crate::state::parts::{Client, CoreState, Engine, conn_of, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
 use crate::step::refresh;
@@ -41,21 +41,15 @@ pub(crate) enum Answered {
     No,
 }
 
-/// Work that is left behind an answer.
-enum Left {
+/// Work that is left behind a request.
+pub(crate) enum Left {
     Nothing,
     /// A job is to fetch a reply for this pool.
     Fetch(PoolId),
     /// Clients waited for a reply that nobody fetches.
     Wake(Vec<Waiter>),
-}
-
-/// A client without a server, and all that an answer from the cache needs.
-struct Asking<'a> {
-    now: Now,
-    client: &'a mut Client,
-    core_state: &'a mut CoreState,
-    ports: &'a mut Ports,
+    /// Another login to a server of this pool is to be tried.
+    TryLogin(PoolId),
 }
 
 /// Whether there are rules of the cache for a client's pool, or its requests are looked at to see
@@ -67,6 +61,19 @@ pub(crate) fn looks_at_requests(client: &Client, core_state: &mut CoreState) -> 
 }
 
 impl Asking<'_> {
+    /// Answers the first segment of the client's input from the cache, if that is possible. Returns
+    /// the work that is left as well.
+    #[inline]
+    pub(crate) fn answer_by_rule(&mut self, input: &[u8]) -> (Answered, Left) {
+        let left = match self.answer(input) {
+            Ok((Answered::No, left)) => left,
+            Ok(answered) => return answered,
+            Err(bypass) => self.count_bypass(bypass),
+        };
+        watch(self.now, self.core_state, self.client, input);
+        (Answered::No, left)
+    }
+
     /// Answers the first segment of the client's input, if that is possible.
     #[inline]
     fn answer(&mut self, input: &[u8]) -> Result<(Answered, Left), Bypass> {
@@ -163,7 +170,7 @@ impl Asking<'_> {
         let (rule, parses) = (wanted.plan.rule.clone(), wanted.unnamed.is_some());
         let statements = wanted.form.statements();
         let scan = wanted.text.as_ref().map(|text| text.statement.scan);
-        let request = Request { rule, parses, statements, text: wanted.text, scan };
+        let request = KeptRequest { rule, parses, statements, text: wanted.text, scan };
         results.begin(store, fill, request);
         Answered::No
     }
@@ -191,39 +198,12 @@ impl Asking<'_> {
     }
 }
 
-impl Step<'_, '_> {
-    /// Answers the first segment of a client's input from the cache, if it can.
-    #[inline]
-    pub(crate) fn answer(&mut self, conn: Conn, input: &[u8]) -> Answered {
-        let Engine { connections, core_state, .. } = &mut *self.step.engine;
-        let Some(client) = connections.client(conn) else { return Answered::No };
-        let (now, ports) = (self.step.now, &mut *self.step.ports);
-        match (Asking { now, client, core_state, ports }).answer(input) {
-            Ok((Answered::No, _)) => {}
-            Ok((answered, left)) => {
-                match left {
-                    Left::Nothing => {}
-                    Left::Fetch(pool) => self.queue_what_is_due(pool),
-                    Left::Wake(waiters) => self.wake_for_reply(waiters),
-                }
-                return answered;
-            }
-            Err(bypass) => self.count_bypass(conn, bypass),
-        }
-        let Engine { connections, core_state, .. } = &mut *self.step.engine;
-        if let Some(client) = connections.client(conn) {
-            watch(now, core_state, client, input);
-        }
-        Answered::No
-    }
-
+impl Asking<'_> {
     /// Counts a request that the cache has nothing to do with. If its client's login is to be
     /// confirmed, sees to it for the next one.
     #[cold]
-    fn count_bypass(&mut self, conn: Conn, bypass: Bypass) {
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let counters =
-            &mut self.step.engine.core_state.pool_in_use(client.pool()).counters.protocol;
+    fn count_bypass(&mut self, bypass: Bypass) -> Left {
+        let counters = &mut self.core_state.pool_in_use(self.client.pool()).counters.protocol;
         match bypass {
             Bypass::Form => counters.cache_bypass_form += 1,
             Bypass::Session => counters.cache_bypass_session += 1,
@@ -234,69 +214,61 @@ impl Step<'_, '_> {
             Bypass::Unwanted => counters.cache_bypass_unwanted += 1,
             Bypass::Login => {
                 counters.cache_bypass_login += 1;
-                self.confirm_login(conn);
+                return self.confirm_login();
             }
         }
+        Left::Nothing
     }
 
-    /// Notes that a server has confirmed a client's login. If none has, tries another login there.
-    fn confirm_login(&mut self, conn: Conn) {
-        let now = self.step.now;
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let Some(granted) = client.session.login.unconfirmed() else { return };
-        let id = client.pool();
-        let shared = &self.step.engine.core_state.pool_in_use(id).shared.protocol;
+    /// Notes that a server has confirmed a client's login. If none has, another login is to be
+    /// tried there.
+    fn confirm_login(&mut self) -> Left {
+        let Some(granted) = self.client.session.login.unconfirmed() else { return Left::Nothing };
+        let id = self.client.pool();
+        let shared = &self.core_state.pool_in_use(id).shared.protocol;
         if shared.confirmed.confirms(granted, &shared.database().roles) {
-            client.session.login.confirm();
-        } else if shared.confirmed.is_to_be_tried(now) {
-            self.step.try_login(id);
+            self.client.session.login.confirm();
+        } else if shared.confirmed.is_to_be_tried(self.now) {
+            return Left::TryLogin(id);
         }
+        Left::Nothing
     }
 
     /// Keeps what a client has got of a reply that is to be kept: all of its output behind `from`.
+    /// Returns the clients that wait for the reply.
     #[cold]
-    pub(crate) fn keep_reply(&mut self, conn: Conn, from: usize, ready: bool) {
-        let now = self.step.now;
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
+    pub(crate) fn keep_reply(&mut self, from: usize, ready: bool) -> Vec<Waiter> {
+        let (now, client) = (self.now, &mut *self.client);
         if ready && let Some(watched) = client.session.results.take_watched() {
-            let pool = self.step.engine.core_state.pool_in_use(client.pool());
-            return pool.protocol.repeats.add(watched, now);
+            let pool = self.core_state.pool_in_use(client.pool());
+            pool.protocol.repeats.add(watched, now);
+            return Vec::new();
         }
-        let out = self.step.ports.out(conn);
+        let out = self.ports.out(client.conn());
         let unnamed = client.session.statements.unnamed().map(|own| own.columns);
         let bytes = out.get(from..).unwrap_or_default();
         let outcome = client.session.results.sent(bytes, ready, unnamed, now);
-        let pool = self.step.engine.core_state.pool_in_use(client.pool());
-        let waiters = refresh::count(pool, outcome);
-        self.wake_for_reply(waiters);
+        refresh::count(self.core_state.pool_in_use(client.pool()), outcome)
     }
+}
 
-    /// Does what the cache has to do at a tick.
-    pub(crate) fn tick_results(&mut self) {
-        let core_state = &self.step.engine.core_state;
-        let stranded = core_state.shared.protocol.results.tick(self.step.now, core_state.core().0);
-        self.wake_for_reply(stranded);
-        self.end_long_waits();
-    }
-
-    /// Has clients go to a server that have waited for too long for a reply that another fetches.
-    fn end_long_waits(&mut self) {
-        let (now, engine) = (self.step.now, &mut *self.step.engine);
-        let (waiting, connections) =
-            (&mut engine.core_state.protocol.awaiting_fetch, &mut engine.connections);
-        let mut due = Vec::new();
-        waiting.retain(|(waiter, until)| {
-            let client = connections.client(refresh::conn_of(waiter));
-            let waits = client.is_some_and(|client| {
-                client.serial().0 == waiter.request && client.waiting_for() == WaitingFor::Fetch
-            });
-            if waits && *until <= now {
-                due.push(*waiter);
-            }
-            waits && *until > now
+/// Returns the clients that have waited for too long for a reply that another fetches: they go to a
+/// server.
+pub(crate) fn end_long_waits(engine: &mut Engine, now: Now) -> Vec<Waiter> {
+    let (waiting, connections) =
+        (&mut engine.core_state.protocol.awaiting_fetch, &mut engine.connections);
+    let mut due = Vec::new();
+    waiting.retain(|(waiter, until)| {
+        let client = connections.client(conn_of(waiter));
+        let waits = client.is_some_and(|client| {
+            client.serial().0 == waiter.request && client.waiting_for() == WaitingFor::Fetch
         });
-        self.wake_for_reply(due);
-    }
+        if waits && *until <= now {
+            due.push(*waiter);
+        }
+        waits && *until > now
+    });
+    due
 }
 
 /// Counts the outcome of a look for a pool and for the rule.

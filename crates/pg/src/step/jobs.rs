@@ -20,6 +20,8 @@ use std::sync::Arc;
 use refrain_config::PoolMode;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::Kind;
 use refrain_wire::write;
@@ -29,7 +31,7 @@ use crate::ground::ids::EnvId;
 use crate::normalized::due::Due;
 use crate::normalized::query::{Refused, Stage};
 use crate::normalized::{catalog, stored};
-use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
+use crate::pipeline::job::{Finding, Job, JobError, Task, Verification, Wish};
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::relay::pipe::Pipeline;
 use crate::settings::session::Settings;
@@ -38,7 +40,7 @@ use crate::state::parts::{Engine, Pool, Server};
 use crate::state::shared::SharedPart;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
-use crate::step::{reads, refresh};
+use crate::step::{lookups, reads, refresh};
 
 /// The query that limits how long a job waits for a lock and how long its queries take, in its
 /// transaction, and that has none compiled, which takes longer than most run. PostgreSQL 10 does
@@ -67,13 +69,13 @@ impl Step<'_, '_> {
     }
 
     /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
-    pub(crate) fn do_what_is_due(&mut self, server: Conn, job: Job) -> bool {
+    pub(crate) fn do_what_is_due(&mut self, server: Conn) -> bool {
         // Clients in their login wait for a lookup; nobody does for the other jobs, or not as long.
-        let one_of_many = self.begin_lookup(server);
-        if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(job, keeps)) {
+        let one_of_many = self.begin_own(server, lookups::look_up);
+        if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(keeps)) {
             return true;
         }
-        let begins = one_of_many || self.begin_refresh(server);
+        let begins = one_of_many || self.begin_own(server, |pipe| pipe.fetch_again());
         if begins && let Some(server) = self.step.engine.connections.server(server) {
             // Other servers may do others meanwhile.
             let pool = server.pool();
@@ -91,8 +93,22 @@ impl Step<'_, '_> {
     /// Starts a job for a client on the client's own server; true if there is one.
     fn begin_job_between(&mut self, client: Conn, server: Conn) -> bool {
         self.begin_job(server, Some(client), |pipe, wishes, keeps| {
-            pipe.give(wishes, keeps).or_else(|| pipe.ask(Job::default(), keeps))
+            pipe.give(wishes, keeps).or_else(|| pipe.ask(keeps))
         })
+    }
+
+    /// Starts the job that `choose` finds, which needs nothing of the server's last client; true if
+    /// there is one.
+    fn begin_own(
+        &mut self,
+        conn: Conn,
+        choose: impl FnOnce(&mut Pipeline<'_>) -> Option<Job>,
+    ) -> bool {
+        let Some(job) = self.pipe(conn).and_then(|mut pipe| choose(&mut pipe)) else {
+            return false;
+        };
+        self.step.start_job(conn, job, None);
+        true
     }
 
     /// Starts the job that `choose` finds, on a server on which nothing is outstanding; true if
@@ -180,28 +196,32 @@ impl Step<'_, '_> {
     /// Ends a job: records its result, and gives the server back.
     pub(crate) fn job_ends(&mut self, conn: Conn) {
         let now = self.step.now;
-        let Some((mut job, back)) = self.step.finish_job(conn) else { return };
+        let Some((job, back)) = self.step.finish_job(conn) else { return };
+        let Job { task, refused } = *job;
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let Some(server) = connections.server(conn) else { return };
         let shared = core_state.shared.clone();
         let pool = core_state.pool(server.pool());
-        let lookup = job.lookup.take();
-        let mut waiters = match job.refresh.take() {
-            Some(refresh) => refresh::conclude(pool, *refresh, now),
-            None if lookup.is_some() => Vec::new(),
-            None => {
-                conclude(&shared.protocol, pool, &mut job, now);
+        pool.protocol.wake();
+        let id = pool.shared.id;
+        let waiters = match task {
+            Task::Fetch(refresh) => refresh::conclude(pool, *refresh, now),
+            Task::LookUp(lookup) => {
+                let (waiters, wrong) = lookups::conclude(*lookup, now);
+                if let Some(words) = wrong {
+                    self.step.note_pool(id, Level::Error, DisconnectReason::UserLookup, words);
+                }
+                waiters
+            }
+            task => {
+                let verifies = matches!(task, Task::Verify(_));
+                conclude(&shared.protocol, pool, task, refused, now);
+                if verifies {
+                    server.session.statements.weigh_anew();
+                }
                 Vec::new()
             }
         };
-        if job.verification.is_some() {
-            server.session.statements.weigh_anew();
-        }
-        pool.protocol.wake();
-        let id = pool.shared.id;
-        if let Some(lookup) = lookup {
-            waiters = self.conclude_lookup(id, *lookup);
-        }
         self.wake_for_reply(waiters);
         // The next verification stands behind the clients that wait.
         self.queue_what_is_due(id);
@@ -214,30 +234,6 @@ impl Step<'_, '_> {
             None => self.step.make_fit(conn),
         }
         self.read_woken(id);
-    }
-
-    /// Reads a pool's clients again that have waited for news of their normalized queries.
-    #[cold]
-    pub(crate) fn read_woken(&mut self, pool: PoolId) {
-        let Some(pool) = self.step.engine.core_state.find_pool(pool) else { return };
-        for conn in pool.protocol.take_woken() {
-            let await_replies = self
-                .step
-                .engine
-                .connections
-                .client(conn)
-                .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
-            if await_replies {
-                self.step.unblock(conn);
-            }
-        }
-    }
-
-    /// Reads the clients of a pool again that wait for news of their normalized queries, since the
-    /// job or the analysis that was to wake them may have been lost.
-    pub(crate) fn wake_clients(&mut self, pool: PoolId) {
-        self.step.engine.core_state.pool(pool).protocol.wake();
-        self.read_woken(pool);
     }
 }
 
@@ -254,44 +250,44 @@ pub(crate) fn flush(pool: &mut Pool) {
 /// Ends the job of a server that has gone. Its normalized query will be verified another time.
 pub(crate) fn lost(pool: &mut Pool, job: &Job) {
     let bounds = bounds(pool);
-    if let Some(verification) = &job.verification {
-        pool.protocol.normalized_queries.asking = false;
-        if let Some(variant) = pool.protocol.normalized_queries.at(verification.place) {
-            variant.recount(&bounds);
+    match &job.task {
+        Task::Verify(verification) => {
+            pool.protocol.normalized_queries.asking = false;
+            if let Some(variant) = pool.protocol.normalized_queries.at(verification.place) {
+                variant.recount(&bounds);
+            }
         }
-    }
-    if job.reads.is_some() {
-        pool.protocol.reads.asking = false;
-    }
-    if job.refresh.is_some() {
-        pool.protocol.refreshes.ended();
+        Task::FindReads(_) => pool.protocol.reads.asking = false,
+        Task::Fetch(_) => pool.protocol.refreshes.ended(),
+        // No server can be reached. Another server may look up the others if one is lost at work.
+        Task::Open => pool.protocol.lookups.lose(),
+        Task::Prepare(_) | Task::LookUp(_) => {}
     }
     pool.protocol.refreshes.lose();
-    if job.is_open() {
-        // No server can be reached. Another server may look up the others if one is lost at work.
-        pool.protocol.lookups.lose();
-    }
     pool.protocol.wake();
 }
 
-/// Records the result of a job.
-fn conclude(shared: &SharedPart, pool: &mut Pool, job: &mut Job, now: Now) {
-    let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
+/// Records the result of a job that has verified, prepared or found something.
+fn conclude(shared: &SharedPart, pool: &mut Pool, task: Task, refused: Option<JobError>, now: Now) {
+    let locked = refused.is_some_and(|refusal| refusal.is_of_lock());
     pool.protocol.normalized_queries.rest(locked, now);
-    if let Some(verification) = &job.verification {
-        pool.protocol.normalized_queries.asking = false;
-        conclude_verification(pool, verification, job.refused, now);
-    }
-    if let Some(asked) = job.reads.take() {
-        reads::conclude(shared, pool, asked, job.refused, now);
-    }
-    let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
-    let schema_version = pool.shared.protocol.schema_changes();
-    let given = job.gives.iter().find(|(id, _)| *id == refusal.statement);
-    if let Some(variant) = given.and_then(|(_, place)| pool.protocol.normalized_queries.at(*place))
-    {
-        let why = Refused::Server(refusal.sqlstate);
-        variant.distrust(why, refusal.changed, schema_version, now);
+    match task {
+        Task::Verify(verification) => {
+            pool.protocol.normalized_queries.asking = false;
+            conclude_verification(pool, &verification, refused, now);
+        }
+        Task::FindReads(asked) => reads::conclude(shared, pool, *asked, refused, now),
+        Task::Prepare(given) => {
+            let Some(refusal) = refused.filter(|refusal| !refusal.passes) else { return };
+            let schema_version = pool.shared.protocol.schema_changes();
+            let given = given.iter().find(|(id, _)| *id == refusal.statement);
+            let queries = &mut pool.protocol.normalized_queries;
+            if let Some(variant) = given.and_then(|(_, place)| queries.at(*place)) {
+                let why = Refused::Server(refusal.sqlstate);
+                variant.distrust(why, refusal.changed, schema_version, now);
+            }
+        }
+        Task::Open | Task::Fetch(_) | Task::LookUp(_) => {}
     }
 }
 
@@ -361,16 +357,16 @@ impl Pipeline<'_> {
         }
         self.end_segment(Purpose::Verify);
         let gives = wishes.iter().map(|wish| (wish.statement.id, wish.place)).collect();
-        Some(Job { gives, ..Job::default() })
+        Some(Job::begun(Task::Prepare(gives)))
     }
 
     /// Asks the server about a normalized query, or else about statements that may be reads.
-    fn ask(&mut self, job: Job, keeps: Option<EnvId>) -> Option<Job> {
-        self.ask_what_is_due(job, keeps).or_else(|| self.ask_about_reads(keeps))
+    fn ask(&mut self, keeps: Option<EnvId>) -> Option<Job> {
+        self.ask_what_is_due(keeps).or_else(|| self.ask_about_reads(keeps))
     }
 
     /// Sends the verification of the normalized query that has waited longest.
-    fn ask_what_is_due(&mut self, job: Job, keeps: Option<EnvId>) -> Option<Job> {
+    fn ask_what_is_due(&mut self, keeps: Option<EnvId>) -> Option<Job> {
         let due = self.pool().protocol.normalized_queries.take_due(keeps)?;
         let place = due.place;
         let cached = self.intern_due(&due);
@@ -409,7 +405,7 @@ impl Pipeline<'_> {
             table: Vec::new(),
             refused: None,
         };
-        Some(Job { verification: Some(verification), ..job })
+        Some(Job::begun(Task::Verify(Box::new(verification))))
     }
 
     /// Asks about statements that may be reads.
@@ -418,7 +414,7 @@ impl Pipeline<'_> {
         let asked = reads::begin(&shared.protocol, self.pool(), keeps, now)?;
         self.begin_job(asked.settings()?, keeps);
         self.run_question(&asked.question());
-        Some(Job { reads: Some(asked), ..Job::default() })
+        Some(Job::begun(Task::FindReads(Box::new(asked))))
     }
 
     /// Returns the statement of a normalized query, under the settings of the query.

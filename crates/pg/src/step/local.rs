@@ -3,15 +3,15 @@
 //! A driver that just closes or prepares statements must not wait for a server, or take one from
 //! another client. This is the only place that decides whether a message can be answered here.
 
+use refrain_cache::Waiter;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::Conn;
 use refrain_wire::back::Status;
 use refrain_wire::front::{Parse, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write::Report;
 use refrain_wire::{Header, write};
 
-use crate::engine::Step;
+use crate::engine::Asking;
 use crate::ground::name::Name;
 use crate::state::parts::{Client, CoreState, Ports};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -156,33 +156,32 @@ fn parse_alone(
     true
 }
 
-impl Step<'_, '_> {
+impl Asking<'_> {
     /// Answers the first request of a client that waits for a server as PostgreSQL answers one that
-    /// is cancelled. Returns the number of bytes that were handled; `None` if the rest of a message
-    /// may still come: PostgreSQL ignores a cancel request while it reads a message.
-    pub(crate) fn cancel_waiting(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+    /// is cancelled. Returns the number of bytes that were handled, and the clients that waited for
+    /// the reply; `None` if the rest of a message may still come: PostgreSQL ignores a cancel
+    /// request while it reads a message.
+    pub(crate) fn cancel_waiting(&mut self, input: &[u8]) -> Option<(usize, Vec<Waiter>)> {
         let header = Header::parse(input).ok()??;
-        let length = header.message_bytes();
-        let client = self.step.engine.connections.client(conn)?;
-        if input.len() < length && !client.is_paused() {
+        if input.len() < header.message_bytes() && !self.client.is_paused() {
             return None;
         }
-        let from = self.step.ports.out(conn).len();
-        write::error(self.step.ports.out(conn), &CANCELLED);
-        Some(self.end_request(conn, header, input, from))
+        let out = self.ports.out(self.client.conn());
+        let from = out.len();
+        write::error(out, &CANCELLED);
+        Some(self.end_request(header, input, from))
     }
 
     /// Ends the first request of a client without a server. The client has got an error in its
-    /// place, at `from` of its output. Returns the number of bytes that were handled.
+    /// place, at `from` of its output. Returns the number of bytes that were handled, and the
+    /// clients that waited for the reply.
     pub(crate) fn end_request(
         &mut self,
-        conn: Conn,
         header: Header,
         input: &[u8],
         from: usize,
-    ) -> usize {
-        let now = self.step.now;
-        let Some(client) = self.step.engine.connections.client(conn) else { return 0 };
+    ) -> (usize, Vec<Waiter>) {
+        let client = &mut *self.client;
         let session = &mut client.session;
         // PostgreSQL drops the unnamed statement before it looks for cancel requests.
         let unnamed = input.get(refrain_wire::frame::HEADER_BYTES) == Some(&0);
@@ -192,18 +191,19 @@ impl Step<'_, '_> {
         let mut used = 0;
         if matches!(header.tag, front::QUERY | front::FUNCTION_CALL) {
             used = client.inbox.drop_message(header.message_bytes(), input.len());
-            write::ready(self.step.ports.out(conn), Status::Idle);
+            write::ready(self.ports.out(client.conn()), Status::Idle);
         } else {
             session.reading.skip_to_sync();
         }
-        client.note_reply(now);
+        client.note_reply(self.now);
         let results = &mut client.session.results;
         results.waits_no_more();
         // Others may wait for the reply that the client was to fetch.
         drop(results.take_watched());
-        if results.is_awaited() {
-            self.keep_reply(conn, from, true);
-        }
-        used
+        let waiters = match results.is_awaited() {
+            true => self.keep_reply(from, true),
+            false => Vec::new(),
+        };
+        (used, waiters)
     }
 }

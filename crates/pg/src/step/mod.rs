@@ -18,7 +18,7 @@ pub(crate) mod answer;
 mod shutdown;
 pub(crate) mod serving;
 pub(crate) mod server_input;
-pub(crate) mod console;
+mod console;
 pub(crate) mod view;
 pub(crate) mod check;
 pub(crate) mod protocol;

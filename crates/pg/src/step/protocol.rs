@@ -15,12 +15,14 @@ use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views}
 use refrain_wire::back::Status;
 use refrain_wire::write::{self, Report};
 
-use crate::engine::Step;
+use crate::engine::{Asking, ClientLogin, Step};
 use crate::ground::reports::{logged_sqlstate, report};
+use crate::login::server::{LoginToServer, tell_failure};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::follow::begin_use;
 use crate::relay::link::Link;
+use crate::relay::turn::drop_answered_parse;
 use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
@@ -30,14 +32,19 @@ use crate::state::parts::{CoreState, Engine, Pg};
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
+use crate::step::answer::end_long_waits;
+use crate::step::console::ConsoleClient;
 use crate::step::reads::{look_for_reads, text_read};
+use crate::step::refresh::lose_in_vain;
+use crate::step::reload::reloaded;
 use crate::step::repeats::tick_repeats;
 use crate::step::share::is_unanswered;
-use crate::step::{check, jobs, view};
+use crate::step::waiting_reads::look_for_answers;
+use crate::step::{check, jobs, lookups, view};
 
 impl Background for Pg {
-    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, job: Job) -> bool {
-        Step { step }.do_what_is_due(server, job)
+    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn, _: Job) -> bool {
+        Step { step }.do_what_is_due(server)
     }
 
     #[inline]
@@ -56,7 +63,11 @@ impl Background for Pg {
 
     fn answered(step: &mut PoolStep<'_, Self>, answer: Answer) {
         match answer {
-            Answer::Console { client, reply } => Step { step }.console_reply(client, reply),
+            Answer::Console { client, reply } => {
+                if let Some(mut client) = ConsoleClient::find(step, client) {
+                    client.reply(reply);
+                }
+            }
             Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
             Answer::Read { case, found } => {
                 let pool = case.statement.pool;
@@ -70,16 +81,24 @@ impl Background for Pg {
         tick_repeats(step.now, &mut step.engine.core_state, pool);
         let mut step = Step { step };
         step.wake_clients(pool);
-        step.lose_refreshes_in_vain(pool);
+        lose_in_vain(&mut step.step.engine.core_state, pool, step.step.now);
         step.queue_what_is_due(pool);
     }
 
     fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
         if look_for_reads(step.now, &mut step.engine.core_state, step.ports) {
-            Step { step }.look_for_answers();
+            for pool in look_for_answers(&mut step.engine.core_state, step.now) {
+                Step { step }.queue_what_is_due(pool);
+            }
         }
-        Step { step }.tick_results();
-        Step { step }.tick_lookups();
+        let core_state = &step.engine.core_state;
+        let results = &core_state.shared.protocol.results;
+        let stranded = results.tick(step.now, core_state.core().0);
+        Step { step }.wake_for_reply(stranded);
+        let waited = end_long_waits(step.engine, step.now);
+        Step { step }.wake_for_reply(waited);
+        let woken = lookups::tick(&step.engine.core_state.shared, step.now);
+        Step { step }.wake_for_reply(woken);
         let core_state = &mut step.engine.core_state;
         if let Some(timeout) = core_state.protocol.interned_settings.take_new_idle_timeout() {
             core_state.look_for_idle_within(timeout, step.now);
@@ -99,17 +118,21 @@ impl Background for Pg {
     }
 
     fn keep(step: &mut PoolStep<'_, Self>, server: Conn) {
-        Step { step }.drop_idle_timeout(server);
+        if let Some(mut pipe) = (Step { step }).pipe(server) {
+            pipe.drop_idle_timeout();
+        }
     }
 
     const ASKS: bool = true;
 
     fn ask_server(step: &mut PoolStep<'_, Self>, server: Conn) {
-        Step { step }.ask_whether_there(server);
+        if let Some(mut pipe) = (Step { step }).pipe(server) {
+            pipe.ask_whether_there();
+        }
     }
 
     fn reloaded(step: &mut PoolStep<'_, Self>, pool: PoolId, before: &PoolSettings) {
-        Step { step }.reloaded(pool, before);
+        reloaded(step.engine, pool, before, step.now, step.ports);
     }
 
     fn flush(pool: &mut Pool<Self>) {
@@ -180,15 +203,15 @@ impl Protocol for Pg {
     }
 
     fn login_input(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> usize {
-        Step { step }.login_bytes(client, input)
+        ClientLogin { step, conn: client }.login_bytes(input)
     }
 
     fn admit(step: &mut PoolStep<'_, Self>, client: Conn) {
-        Step { step }.admit(client);
+        ClientLogin { step, conn: client }.admit();
     }
 
     fn checked(step: &mut PoolStep<'_, Self>, client: Conn) {
-        Step { step }.checked(client);
+        ClientLogin { step, conn: client }.checked();
     }
 
     #[inline]
@@ -197,11 +220,11 @@ impl Protocol for Pg {
     }
 
     fn console_input(step: &mut PoolStep<'_, Self>, client: Conn, bytes: &[u8]) {
-        Step { step }.console_bytes(client, bytes);
+        ConsoleClient { step, conn: client }.input(bytes);
     }
 
     fn dismiss_from_console(step: &mut PoolStep<'_, Self>, client: Conn) {
-        Step { step }.dismiss_from_console(client);
+        ConsoleClient { step, conn: client }.dismiss();
     }
 
     fn claimed(session: &ClientSession) -> Option<(&str, &str)> {
@@ -225,7 +248,9 @@ impl Protocol for Pg {
     }
 
     fn cancel_waiting(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> Option<usize> {
-        Step { step }.cancel_waiting(client, input)
+        let (used, waiters) = Asking::of(step, client)?.cancel_waiting(input)?;
+        Step { step }.wake_for_reply(waiters);
+        Some(used)
     }
 
     fn cancel(step: &mut PoolStep<'_, Self>, client: Conn, server: Conn) {
@@ -233,16 +258,19 @@ impl Protocol for Pg {
     }
 
     fn connected(step: &mut PoolStep<'_, Self>, server: Conn) {
-        Step { step }.server_connected(server);
+        LoginToServer { step, conn: server }.server_connected();
     }
 
     fn connect_failed(step: &mut PoolStep<'_, Self>, server: Conn, why: &str) {
-        Step { step }.login_failed(server, DisconnectReason::ServerDown, why, None);
+        let mut login = LoginToServer { step, conn: server };
+        login.login_failed(DisconnectReason::ServerDown, why, None);
     }
 
     fn refuse_waiting(step: &mut PoolStep<'_, Self>, pool: PoolId, refusal: &Refusal) {
-        let why = (DisconnectReason::ServerLogin, &*refusal.why);
-        Step { step }.fail_waiting(pool, why, Some(&refusal.error));
+        let (cause, error) = (DisconnectReason::ServerLogin, Some(&*refusal.error));
+        let tell =
+            |client: &ClientSession, out: &mut Vec<u8>| tell_failure(client, out, cause, error);
+        step.fail_waiting(pool, (cause, &*refusal.why), tell);
     }
 
     #[inline]
@@ -276,6 +304,7 @@ impl Protocol for Pg {
     fn turn_begins(linked: Linked<'_, Self>) {
         let mut link = Link::from(linked);
         link.begin_turn();
+        drop_answered_parse(link.client, &link.pipe.server.session.outstanding);
     }
 
     fn turn_of_nobody_begins(server: &mut ServerSession) {
@@ -315,11 +344,13 @@ impl Protocol for Pg {
     }
 
     fn take_back(step: &mut PoolStep<'_, Self>, server: Conn, left: &Client<Self>) -> Fitness {
-        Step { step }.take_back(server, left)
+        let mut step = Step { step };
+        step.pipe(server).map_or(Fitness::Busy, |mut pipe| pipe.take_back(left))
     }
 
     fn make_fit(step: &mut PoolStep<'_, Self>, server: Conn) -> Fitness {
-        Step { step }.make_fit(server)
+        let mut step = Step { step };
+        step.pipe(server).map_or(Fitness::Busy, |mut pipe| pipe.make_fit())
     }
 
     fn goodbye(out: &mut Vec<u8>) {

@@ -19,7 +19,7 @@ use refrain_sql::reads::{Objection, Unkept, may_be_read};
 
 use crate::ground::ids::EnvId;
 use crate::pipeline::job::JobError;
-use crate::reads::answers::{Answer, Subject};
+use crate::reads::answers::{AnswerSubject, ReadAnswer};
 use crate::reads::findings::{Findings, Writes};
 use crate::reads::hidden::hidden_in;
 use crate::reads::queue::{Asked, Candidate};
@@ -40,14 +40,14 @@ const AGAIN_MAX: usize = 64;
 
 /// A pool in which Refrain finds something out about statements.
 #[derive(Clone, Copy)]
-struct Scope {
+struct ReadScope {
     pool: PoolId,
     schema_changes: u64,
     /// Whether it finds out what they may change as well.
     changes: bool,
 }
 
-impl Scope {
+impl ReadScope {
     fn of(pool: &Pool) -> Option<Self> {
         finds_reads(pool).then(|| Self {
             pool: pool.shared.id,
@@ -71,14 +71,14 @@ pub(crate) fn look_for_reads(now: Now, core_state: &mut CoreState, ports: &mut P
     if due.is_empty() && !again {
         return false;
     }
-    let scopes = core_state.pools().filter_map(Scope::of).map(|it| (it.pool, it));
-    let scopes: HashMap<PoolId, Scope> = scopes.collect();
+    let scopes = core_state.pools().filter_map(ReadScope::of).map(|it| (it.pool, it));
+    let scopes: HashMap<PoolId, ReadScope> = scopes.collect();
     if scopes.is_empty() {
         return false;
     }
     let scope = |it: &Statement| scopes.get(&it.pool).copied();
     due.retain(|it| {
-        let wanted = |scope: Scope| may_be_read(&it.scan) || scope.wants_changes(it);
+        let wanted = |scope: ReadScope| may_be_read(&it.scan) || scope.wants_changes(it);
         !it.verdict.was_asked() && scope(it).is_some_and(wanted)
     });
     if again {
@@ -100,7 +100,7 @@ fn ask_for_names(
     now: Now,
     (core, ports): (&CorePart, &mut Ports),
     statement: Statement,
-    scope: Scope,
+    scope: ReadScope,
 ) {
     let (schema_changes, changes) = (scope.schema_changes, scope.wants_changes(&statement));
     let Some(settings) = core.settings_of(statement.env) else { return };
@@ -195,9 +195,9 @@ fn login(pool: &Pool) -> Arc<str> {
     format!("{place} {user:?} {:?}", settings.server.parameters).into()
 }
 
-fn subject(login: &Arc<str>, candidate: &Candidate) -> Subject {
+fn subject(login: &Arc<str>, candidate: &Candidate) -> AnswerSubject {
     let statement = &candidate.statement;
-    Subject {
+    AnswerSubject {
         login: login.clone(),
         env: statement.env,
         tail: statement.tail().into(),
@@ -220,7 +220,7 @@ pub(super) fn settle(shared: &SharedPart, pool: &mut Pool, now: Now) {
 
 /// True if Refrain is to find out once more whether a statement is a read, or what it may change.
 /// Forgets what is no longer certain of a statement that is not used any more.
-fn is_due_again(cached: &CachedStatement, scope: Scope, now: Now) -> bool {
+fn is_due_again(cached: &CachedStatement, scope: ReadScope, now: Now) -> bool {
     let verdict = &cached.statement.verdict;
     let known = verdict.known(scope.schema_changes);
     let (mut stays, mut voided) =
@@ -271,7 +271,7 @@ pub(super) fn conclude(
                 learn_verdict(pool, &candidate, read, (schema_changes, now));
             }
             None => {
-                let answer = Answer { found, schema_changes, at: now };
+                let answer = ReadAnswer { found, schema_changes, at: now };
                 learn(shared, pool, &candidate, &answer, now);
                 shared.answers.learn(subject(&login, &candidate), answer);
             }
@@ -280,8 +280,14 @@ pub(super) fn conclude(
 }
 
 /// Records what a server has said about a statement of this pool or of another.
-fn learn(shared: &SharedPart, pool: &mut Pool, candidate: &Candidate, answer: &Answer, now: Now) {
-    let Answer { found, schema_changes, at } = answer;
+fn learn(
+    shared: &SharedPart,
+    pool: &mut Pool,
+    candidate: &Candidate,
+    answer: &ReadAnswer,
+    now: Now,
+) {
+    let ReadAnswer { found, schema_changes, at } = answer;
     let hides = hides(pool, candidate, *schema_changes);
     learn_relations(shared, pool, candidate, Some((found, hides)), *schema_changes);
     learn_verdict(pool, candidate, judged(found.read(), hides), (*schema_changes, *at));

@@ -2,24 +2,18 @@
 
 use refrain_cache::{Kept, Waiter};
 use refrain_pool::Now;
-use refrain_pool::ids::{ClientSerial, Conn, Core, PoolId};
+use refrain_pool::ids::PoolId;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::engine::Step;
-use crate::pipeline::job::Job;
+use crate::pipeline::job::{Job, Task};
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::pipe::Pipeline;
 use crate::results::filling::Outcome;
-use crate::results::refresh::{Known, Refresh, Sent};
+use crate::results::refresh::{KnownShape, Refresh, Sent};
 use crate::results::segment::Form;
-use crate::state::parts::{Client, Engine, Pool};
+use crate::state::parts::{Client, CoreState, Pool};
 use crate::statements::columns::{Columns, Shape};
-
-/// Returns the connection of a client that waits for a reply.
-pub(crate) fn conn_of(waiter: &Waiter) -> Conn {
-    Conn(u32::try_from(waiter.client).unwrap_or(u32::MAX))
-}
 
 /// Returns what a client has sent, so that a job can send it again.
 pub(crate) fn sent(client: &mut Client, form: Form<'_>) -> Option<Sent> {
@@ -36,7 +30,7 @@ pub(crate) fn sent(client: &mut Client, form: Form<'_>) -> Option<Sent> {
                 Columns::Known(columns) => columns,
                 Columns::Fixed | Columns::Of { .. } => Shape::default(),
             };
-            let known = Known { columns, parameters: own.parameters };
+            let known = KnownShape { columns, parameters: own.parameters };
             (own.held.cached().statement.tail()[..].into(), Some(known))
         }
     };
@@ -78,33 +72,12 @@ pub(crate) fn conclude(pool: &mut Pool, refresh: Refresh, now: Now) -> Vec<Waite
     count(pool, outcome)
 }
 
-impl Step<'_, '_> {
-    /// Starts to fetch a reply for the cache; true if there is one to fetch.
-    pub(crate) fn begin_refresh(&mut self, conn: Conn) -> bool {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let Some(server) = connections.server(conn) else { return false };
-        let mut pipe = Pipeline { now: self.step.now, server, core_state, ports: self.step.ports };
-        let Some(job) = pipe.fetch_again() else { return false };
-        self.step.start_job(conn, job, None);
-        true
-    }
-
-    /// Drops the refreshes of a pool on whose servers no job begins: those who wait for them get
-    /// the replies from before, or ask for themselves.
-    pub(crate) fn lose_refreshes_in_vain(&mut self, id: PoolId) {
-        let core_state = &mut self.step.engine.core_state;
-        let leaves = core_state.leaves(id, self.step.now);
-        if let Some(pool) = core_state.find_pool(id).filter(|pool| leaves || pool.is_paused()) {
-            pool.protocol.refreshes.lose();
-        }
-    }
-
-    /// Tells clients that the reply for which they wait is there, or will not come.
-    pub(crate) fn wake_for_reply(&mut self, waiters: Vec<Waiter>) {
-        for waiter in waiters {
-            let Waiter { core, request, .. } = waiter;
-            self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
-        }
+/// Drops the refreshes of a pool on whose servers no job begins: those who wait for them get the
+/// replies from before, or ask for themselves.
+pub(crate) fn lose_in_vain(core_state: &mut CoreState, id: PoolId, now: Now) {
+    let leaves = core_state.leaves(id, now);
+    if let Some(pool) = core_state.find_pool(id).filter(|pool| leaves || pool.is_paused()) {
+        pool.protocol.refreshes.lose();
     }
 }
 
@@ -119,7 +92,7 @@ impl Pipeline<'_> {
             let defaults = self.server.session.settings.defaults();
             if defaults.are(&refresh.defaults) && defaults.since >= changed {
                 self.send_refresh(&refresh);
-                return Some(Job { refresh: Some(refresh), ..Job::default() });
+                return Some(Job::begun(Task::Fetch(refresh)));
             }
             self.pool().protocol.refreshes.ended();
         }

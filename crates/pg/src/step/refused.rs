@@ -3,7 +3,7 @@
 use refrain_pool::ids::Conn;
 use refrain_wire::Header;
 
-use crate::engine::Step;
+use crate::engine::{Asking, Step};
 
 impl Step<'_, '_> {
     /// Takes a server from a client that has not used it, and has the client get another.
@@ -20,16 +20,15 @@ impl Step<'_, '_> {
     /// the request.
     pub(crate) fn fail_unused(&mut self, conn: Conn, server: Conn) {
         self.step.part_unused(conn, server);
-        let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let input = client.inbox.join(&[]);
+        let Some(mut asking) = Asking::of(self.step, conn) else { return };
+        let input = asking.client.inbox.join(&[]);
         // What was queued before is the error, which has been noted as a reply is.
-        let from = self.step.ports.out(conn).len();
-        let used = match Header::parse(&input) {
-            Ok(Some(header)) => self.end_request(conn, header, &input, from),
-            Ok(None) | Err(_) => 0,
+        let from = asking.ports.out(conn).len();
+        let (used, waiters) = match Header::parse(&input) {
+            Ok(Some(header)) => asking.end_request(header, &input, from),
+            Ok(None) | Err(_) => (0, Vec::new()),
         };
-        if let Some(client) = self.step.engine.connections.client(conn) {
-            client.inbox.put_back(input, used);
-        }
+        asking.client.inbox.put_back(input, used);
+        self.wake_for_reply(waiters);
     }
 }

@@ -18,8 +18,9 @@ use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::pipeline::purposes::OwnCancel;
+use crate::relay::pipe::Pipeline;
 use crate::settings::guard;
-use crate::state::parts::{Client, Engine, intern_settings};
+use crate::state::parts::{Client, intern_settings};
 
 impl Step<'_, '_> {
     /// Cancels what a server does for its client. If the server first does something for Refrain,
@@ -38,14 +39,15 @@ impl Step<'_, '_> {
             OwnCancel::Dropped => {}
         }
     }
+}
 
+impl Pipeline<'_> {
     /// Takes a server from a client that has left. If requests are still outstanding, or the last
     /// segment has no Sync, the server has to finish first.
-    pub(crate) fn take_back(&mut self, server: Conn, client: &Client) -> Fitness {
-        let core_state = &mut self.step.engine.core_state;
-        let mode = core_state.pool(client.pool()).settings.options.pool_mode;
-        let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
-        let s = &mut s.session;
+    pub(crate) fn take_back(&mut self, client: &Client) -> Fitness {
+        let mode = self.core_state.pool(client.pool()).settings.options.pool_mode;
+        let conn = self.server.conn();
+        let s = &mut self.server.session;
         // Requests still outstanding may change the session, and Refrain does not follow their
         // completions any more.
         let left = client.session.settings.are_to_be_read()
@@ -68,9 +70,9 @@ impl Step<'_, '_> {
             // The client left without a Sync: PostgreSQL would have rolled back. A Sync alone would
             // commit, so a Describe of a statement that does not exist fails first.
             let action = ReplyAction::Skip(Purpose::Rollback);
-            let out = self.step.ports.out(server);
+            let out = self.ports.out(conn);
             if !client.session.reading.is_skipping() {
-                let name = core_state.shared.protocol.registry.no_statement();
+                let name = self.core_state.shared.protocol.registry.no_statement();
                 write::describe_statement(out, &name);
                 s.outstanding.push(OutstandingRequest::new(RequestKind::DescribeStatement, action));
             }
@@ -82,12 +84,11 @@ impl Step<'_, '_> {
 
     /// Makes a server without a client fit for the next one, if nothing is outstanding: rolls an
     /// open transaction back, or resets the session if a client left anything in it.
-    pub(crate) fn make_fit(&mut self, server: Conn) -> Fitness {
-        let core_state = &mut self.step.engine.core_state;
-        let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
+    pub(crate) fn make_fit(&mut self) -> Fitness {
+        let (core_state, s) = (&mut *self.core_state, &mut *self.server);
         s.session.front.end();
         let unfit = s.session.outstanding.status() != Status::Idle || s.session.is_dirty();
-        if unfit && core_state.is_draining(s.pool(), self.step.now) {
+        if unfit && core_state.is_draining(s.pool(), self.now) {
             return Fitness::Unfit;
         }
         let (text, purpose) = if s.session.outstanding.status() != Status::Idle {
@@ -106,7 +107,7 @@ impl Step<'_, '_> {
             let text = if own { options.server_reset_query.as_bytes() } else { b"DISCARD ALL" };
             // DISCARD ALL takes a snapshot, for which it may have to wait.
             if !own && guard::may_wait(s.session.settings.current()) {
-                write::query(self.step.ports.out(server), guard::READ_COMMITTED_LATER);
+                write::query(self.ports.out(s.conn()), guard::READ_COMMITTED_LATER);
                 let action = ReplyAction::Skip(Purpose::Guard);
                 s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
             }
@@ -114,7 +115,7 @@ impl Step<'_, '_> {
         } else {
             return Fitness::Fit;
         };
-        write::query(self.step.ports.out(server), text);
+        write::query(self.ports.out(s.conn()), text);
         let action = ReplyAction::Skip(purpose);
         s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
         Fitness::Busy
@@ -122,29 +123,27 @@ impl Step<'_, '_> {
 
     /// Takes a setting back that has PostgreSQL end an idle server: it is for the client that had
     /// the server, which has a timeout of its own.
-    pub(crate) fn drop_idle_timeout(&mut self, server: Conn) {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let Some(s) = connections.server(server) else { return };
-        let settings = &mut s.session.settings;
-        let text = settings.drop_idle_timeout(|edit| intern_settings(core_state, edit));
-        s.session.statements.forget_unnamed();
-        write::query(self.step.ports.out(server), &text);
+    pub(crate) fn drop_idle_timeout(&mut self) {
+        let settings = &mut self.server.session.settings;
+        let text = settings.drop_idle_timeout(|edit| intern_settings(self.core_state, edit));
+        self.server.session.statements.forget_unnamed();
+        write::query(self.out(), &text);
         let action = ReplyAction::Skip(Purpose::SyncSettings);
-        s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
+        self.server.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
     }
 
     /// Asks an idle server whether it is there.
-    pub(crate) fn ask_whether_there(&mut self, server: Conn) {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let Some(s) = connections.server(server) else { return };
-        let options = &core_state.pool(s.pool()).settings.options;
+    pub(crate) fn ask_whether_there(&mut self) {
+        let options = &self.core_state.pool(self.server.pool()).settings.options;
         let text = options.server_check_query.as_deref().unwrap_or_default();
-        s.session.statements.forget_unnamed();
-        write::query(self.step.ports.out(server), text.as_bytes());
+        self.server.session.statements.forget_unnamed();
+        write::query(self.ports.out(self.server.conn()), text.as_bytes());
         let action = ReplyAction::Skip(Purpose::Ask);
-        s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
+        self.server.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
     }
+}
 
+impl Step<'_, '_> {
     /// Makes a client wait for replies, and sends a Flush if the server may be holding them back
     /// (E28).
     pub(crate) fn await_replies(&mut self, conn: Conn, server: Conn) {
@@ -169,6 +168,14 @@ impl Step<'_, '_> {
             self.step.note_pool(id, Level::Error, cause, words);
         }
         self.step.end_server(conn, cause);
+    }
+
+    /// Ends a login after a server has refused its startup parameters. The client has got the
+    /// error; the server is closed.
+    pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
+        self.step.part(client, server);
+        self.step.remove_client(client, false);
+        self.step.close_server(server);
     }
 
     /// Ends both sessions after a FATAL error of the server, which the client has got. If the

@@ -3,35 +3,37 @@
 //! Without any rule nobody notes what is written. A transaction that has written by then, and ends
 //! later, would leave a reply in the cache that was read before its end.
 
-use refrain_pool::Protocol;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::settings::PoolSettings;
+use refrain_pool::{Now, Protocol};
 
-use crate::engine::Step;
 use crate::relay::pipe::Pipeline;
 use crate::state::options::finds_changes;
-use crate::state::parts::{Engine, Pg, Server};
+use crate::state::parts::{Engine, Pg, Ports, Server};
 
-impl Step<'_, '_> {
-    /// Handles the new options of a pool: if replies begin to be kept, notes that the transactions
-    /// of its servers may have written anything.
-    pub(crate) fn reloaded(&mut self, id: PoolId, before: &PoolSettings) {
-        let Engine { core_state, connections, .. } = &mut *self.step.engine;
-        let pool = core_state.pool_in_use(id);
-        if before.cache.is_on || !finds_changes(pool) {
-            return;
-        }
-        // Another core may send writes that it does not note, until it has the options as well.
-        let database = pool.shared.protocol.database().schema.clone();
-        core_state.shared.protocol.results.doubt(&database);
-        let of_pool = |server: &&Server| server.pool() == id && works(server);
-        let working: Vec<Conn> =
-            connections.servers().filter(of_pool).map(|server| server.conn()).collect();
-        for conn in working {
-            let Some(server) = connections.server(conn) else { continue };
-            let (now, ports) = (self.step.now, &mut *self.step.ports);
-            Pipeline { now, server, core_state, ports }.may_have_written();
-        }
+/// Handles the new options of a pool: if replies begin to be kept, notes that the transactions of
+/// its servers may have written anything.
+pub(crate) fn reloaded(
+    engine: &mut Engine,
+    id: PoolId,
+    before: &PoolSettings,
+    now: Now,
+    ports: &mut Ports,
+) {
+    let Engine { core_state, connections, .. } = engine;
+    let pool = core_state.pool_in_use(id);
+    if before.cache.is_on || !finds_changes(pool) {
+        return;
+    }
+    // Another core may send writes that it does not note, until it has the options as well.
+    let database = pool.shared.protocol.database().schema.clone();
+    core_state.shared.protocol.results.doubt(&database);
+    let of_pool = |server: &&Server| server.pool() == id && works(server);
+    let working: Vec<Conn> =
+        connections.servers().filter(of_pool).map(|server| server.conn()).collect();
+    for conn in working {
+        let Some(server) = connections.server(conn) else { continue };
+        Pipeline { now, server, core_state, ports }.may_have_written();
     }
 }
 

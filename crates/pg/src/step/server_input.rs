@@ -5,6 +5,7 @@ use refrain_pool::ids::Conn;
 use refrain_sql::normalize::Analysis;
 
 use crate::engine::Step;
+use crate::login::server::LoginToServer;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::parts::{Engine, Holder, ServerState};
@@ -29,7 +30,9 @@ impl Step<'_, '_> {
                     let client = *client;
                     self.client_replies(client, conn, rest)
                 }
-                ServerState::Connecting | ServerState::Login(_) => self.login_replies(conn, rest),
+                ServerState::Connecting | ServerState::Login(_) => {
+                    LoginToServer { step: self.step, conn }.login_replies(rest)
+                }
                 ServerState::Idle
                 | ServerState::Held(Holder::Job(..))
                 | ServerState::Resetting

@@ -9,7 +9,7 @@ use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::back::Status;
 
-use crate::engine::Step;
+use crate::engine::{Asking, Step};
 use crate::pipeline::outstanding::Copying;
 use crate::relay::learn::read_settings;
 use crate::relay::link::{Link, Stop};
@@ -17,15 +17,24 @@ use crate::relay::look::look;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::options::shares_reads;
 use crate::state::parts::Engine;
-use crate::step::answer::{Answered, looks_at_requests};
+use crate::step::answer::{Answered, Left, looks_at_requests};
 use crate::step::local::{Need, serve_alone};
+use crate::step::shutdown::last_segment;
 
 impl Step<'_, '_> {
     /// Serves the client's next segment from the cache, or else by a server. Returns the number of
     /// bytes handled, and whether to go on behind them.
     #[inline(never)]
     fn serve_by_rule(&mut self, conn: Conn, input: &[u8]) -> ControlFlow<usize, usize> {
-        match self.answer(conn, input) {
+        let Some(mut asking) = Asking::of(self.step, conn) else { return ControlFlow::Break(0) };
+        let (answered, left) = asking.answer_by_rule(input);
+        match left {
+            Left::Nothing => {}
+            Left::Fetch(pool) => self.queue_what_is_due(pool),
+            Left::Wake(waiters) => self.wake_for_reply(waiters),
+            Left::TryLogin(pool) => self.step.try_login(pool),
+        }
+        match answered {
             Answered::Now(used) => ControlFlow::Continue(used),
             Answered::Later => ControlFlow::Break(0),
             Answered::No if self.share(conn, input) => ControlFlow::Break(input.len()),
@@ -84,7 +93,12 @@ impl Step<'_, '_> {
             };
             let mut rest = &input[at..];
             if self.step.engine.core_state.is_shutting_down() {
-                let Some(last) = self.last_segment(conn, server, rest) else { return at };
+                let link = self.linked(conn, server);
+                let outstanding = &link.pipe.server.session.outstanding;
+                let Some(last) = last_segment(link.client, outstanding, rest) else {
+                    self.await_replies(conn, server);
+                    return at;
+                };
                 rest = last;
             }
             let mut link = self.linked(conn, server);
@@ -197,6 +211,14 @@ impl Step<'_, '_> {
             Halt::Broken => self.server_broken(server, DisconnectReason::ServerProtocol),
         }
         (used, true)
+    }
+
+    /// Keeps what a client has got of a reply that is to be kept: all of its output behind `from`.
+    #[cold]
+    fn keep_reply(&mut self, conn: Conn, from: usize, ready: bool) {
+        let asking = Asking::of(self.step, conn);
+        let waiters = asking.map(|mut asking| asking.keep_reply(from, ready));
+        self.wake_for_reply(waiters.unwrap_or_default());
     }
 
     /// Does what was put off until the server has answered a request: cancels the client's next

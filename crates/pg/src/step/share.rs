@@ -8,6 +8,7 @@ use refrain_pool::ids::Conn;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::{Purpose, RequestKind};
+use crate::relay::turn::drop_answered_parse;
 use crate::state::client::ClientSession;
 use crate::state::options::shares_reads;
 use crate::state::parts::Engine;
@@ -91,7 +92,8 @@ impl Step<'_, '_> {
         self.linked(conn, server).client.session.begin_read(read.cached);
         if alone.is_none() {
             self.step.open_line(conn, server, input, takes_us);
-            self.linked(conn, server).drop_answered_parse();
+            let link = self.linked(conn, server);
+            drop_answered_parse(link.client, &link.pipe.server.session.outstanding);
         }
     }
 }

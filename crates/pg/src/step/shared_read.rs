@@ -23,7 +23,7 @@ use crate::state::client::ClientSession;
 use crate::state::options::{autoprepares, bounds};
 use crate::state::parts::{Client, CoreState};
 use crate::state::server::ServerSession;
-use crate::statements::columns::Columns;
+use crate::statements::columns::{Agreement, Columns};
 use crate::statements::of_core::{CachedStatement, Cost};
 use crate::statements::of_server::ServerStatement;
 use crate::statements::statement::Identity;
@@ -36,7 +36,7 @@ const RESULT_BYTES_MAX: u32 = 16 * 1024;
 /// A segment that may share a server.
 pub(crate) struct SharedRead {
     pub(crate) cached: Rc<CachedStatement>,
-    known: Known,
+    known: KnownToClient,
     /// Why it has a server to itself all the same, if it has.
     pub(crate) alone: Option<Alone>,
 }
@@ -55,7 +55,7 @@ pub(crate) enum Alone {
 }
 
 /// The knowledge of a client about the statement that it runs.
-enum Known {
+enum KnownToClient {
     /// The client has prepared it.
     Statement {
         /// The columns that its Parse found.
@@ -79,7 +79,7 @@ enum Runs {
 }
 
 /// A segment, by the messages that it is made of.
-enum Form<'a> {
+enum ReadForm<'a> {
     /// A Bind of a named statement, perhaps a Describe of the portal, an Execute, and a Sync.
     Named(&'a [u8]),
     /// A Parse of the unnamed statement, whose body behind the name is `tail`, and the messages
@@ -96,23 +96,23 @@ pub(crate) fn shared_read(
     client: &mut Client,
     input: &[u8],
 ) -> Result<SharedRead, Alone> {
-    let form = Form::read(input).ok_or(Alone::Kind)?;
+    let form = ReadForm::read(input).ok_or(Alone::Kind)?;
     if client.inbox.rest > 0 || !client.session.may_share() {
         return Err(Alone::Kind);
     }
     let (cached, known) = match form {
-        Form::Named(name) => {
+        ReadForm::Named(name) => {
             let own = client.session.statements.get(name).ok_or(Alone::Kind)?;
             let (columns, parameters) = (own.columns, own.parameters);
-            (own.held.cached().clone(), Known::Statement { columns, parameters })
+            (own.held.cached().clone(), KnownToClient::Statement { columns, parameters })
         }
-        Form::Unnamed { tail, next } => {
+        ReadForm::Unnamed { tail, next } => {
             let (cached, runs) = unnamed_statement(core_state, client, tail, next, now)?;
-            (cached, Known::Text(runs))
+            (cached, KnownToClient::Text(runs))
         }
-        Form::Query(text) => {
+        ReadForm::Query(text) => {
             let (cached, runs) = query_string(core_state, client, text, now)?;
-            (cached, Known::Text(runs))
+            (cached, KnownToClient::Text(runs))
         }
     };
     let pool = core_state.pool_in_use(client.pool());
@@ -152,13 +152,15 @@ impl SharedRead {
     pub(crate) fn fits(&self, client: &ClientSession, server: &ServerSession) -> bool {
         server.settings.are(client.settings.expected(), client.settings.defaults())
             && match self.known {
-                Known::Statement { columns, parameters } => self.has(server).is_some_and(|slot| {
-                    slot.found.columns.agree(columns) == Some(true)
-                        && (parameters == 0 || slot.found.parameters == parameters)
-                }),
+                KnownToClient::Statement { columns, parameters } => {
+                    self.has(server).is_some_and(|slot| {
+                        slot.found.columns.compare(columns) == Agreement::Same
+                            && (parameters == 0 || slot.found.parameters == parameters)
+                    })
+                }
                 // The server reads the text as the client has sent it, whatever its encoding.
-                Known::Text(Runs::Unnamed) => true,
-                Known::Text(runs) => {
+                KnownToClient::Text(Runs::Unnamed) => true,
+                KnownToClient::Text(runs) => {
                     (runs == Runs::Query || self.has(server).is_some())
                         && client.settings.current().reads.is_plain(server.settings.encoding())
                 }
@@ -269,7 +271,7 @@ fn ready(
     pool.protocol.normalized_queries.ready(&sight, &bounds)
 }
 
-impl<'a> Form<'a> {
+impl<'a> ReadForm<'a> {
     /// Reads a client's input as one segment that runs one statement.
     fn read(input: &'a [u8]) -> Option<Self> {
         let first = Message::read(input).ok()?.filter(|message| message.complete)?;

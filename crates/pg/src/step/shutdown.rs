@@ -4,39 +4,32 @@
 //! belongs to that transaction is known when the segments before it are answered. So in a shutdown
 //! Refrain reads one segment at a time.
 
-use refrain_pool::Conn;
 use refrain_wire::Header;
 use refrain_wire::tag::front;
 
-use crate::engine::Step;
-use crate::pipeline::outstanding::Copying;
+use crate::pipeline::outstanding::{Copying, Outstanding};
+use crate::state::parts::Client;
 
-impl Step<'_, '_> {
-    /// Returns the part of a client's input that may go to its server in a shutdown: the rest of
-    /// the segment under way, or one segment. Makes the client wait and returns `None` if the
-    /// replies to the segments before it are still to come.
-    #[cold]
-    pub(crate) fn last_segment<'a>(
-        &mut self,
-        conn: Conn,
-        server: Conn,
-        input: &'a [u8],
-    ) -> Option<&'a [u8]> {
-        let client = self.step.engine.connections.client(conn)?;
-        let (rest, skips) = (client.inbox.rest as usize, client.session.reading.is_skipping());
-        let outstanding = &self.step.engine.connections.server(server)?.session.outstanding;
-        if outstanding.copying() != Copying::No {
-            return Some(input);
-        }
-        if rest > 0 {
-            return Some(&input[..rest.min(input.len())]);
-        }
-        if !skips && !outstanding.is_open() && !outstanding.is_empty() {
-            self.await_replies(conn, server);
-            return None;
-        }
-        Some(first_segment(input))
+/// Returns the part of a client's input that may go to its server in a shutdown: the rest of the
+/// segment under way, or one segment; `None` if the replies to the segments before it are still to
+/// come.
+#[cold]
+pub(crate) fn last_segment<'a>(
+    client: &Client,
+    outstanding: &Outstanding,
+    input: &'a [u8],
+) -> Option<&'a [u8]> {
+    let (rest, skips) = (client.inbox.rest as usize, client.session.reading.is_skipping());
+    if outstanding.copying() != Copying::No {
+        return Some(input);
     }
+    if rest > 0 {
+        return Some(&input[..rest.min(input.len())]);
+    }
+    if !skips && !outstanding.is_open() && !outstanding.is_empty() {
+        return None;
+    }
+    Some(first_segment(input))
 }
 
 /// Returns the messages up to the first one that ends a segment, or all if none does.

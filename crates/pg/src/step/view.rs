@@ -23,7 +23,7 @@ use crate::state::client::ClientSession;
 use crate::state::parts::{Engine, Pool, PoolShared, Shared};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
-    CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, NormalizedQueryRow,
+    CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, Kept, NormalizedQueryRow,
     RepeatedRow, ServerSessionView, StatementView,
 };
 use crate::statements::statement::Statement;
@@ -81,7 +81,7 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
         let (kept, reason) = match &hint {
             Some(Err(BadHint(word))) if found.is_none() => {
                 let word = String::from_utf8_lossy(word);
-                (Some(false), format!("hint: the word \"{word}\" is not understood"))
+                (Kept::No, format!("hint: the word \"{word}\" is not understood"))
             }
             _ => kept(&text, seed, known.as_ref(), pool, found.as_ref()),
         };
@@ -124,7 +124,7 @@ pub fn advisable(
             !applies.look_at_application() && applies.hold(&asks)
         };
         let covered = cache.rules.iter().any(covers);
-        !covered && kept(text, seed, statement, pool, Some(&any)).0 == Some(true)
+        !covered && kept(text, seed, statement, pool, Some(&any)).0 == Kept::Yes
     });
     texts
 }
@@ -214,8 +214,8 @@ fn kept(
     known: Option<&Statement>,
     pool: &PoolShared,
     rule: Option<&PoolRule>,
-) -> (Option<bool>, String) {
-    let objected = |reason: &Reason| (Some(false), format!("{}: {}", reason.name, reason.text));
+) -> (Kept, String) {
+    let objected = |reason: &Reason| (Kept::No, format!("{}: {}", reason.name, reason.text));
     let scan = refrain_sql::scan_with(text, false);
     let verdict = known.and_then(|known| known.verdict.known(pool.protocol.schema_changes()));
     let trusts = rule.is_some_and(|rule| rule.rule.trust_stable_functions);
@@ -226,10 +226,12 @@ fn kept(
             objected(unkept.reason())
         }
         _ if texts::name_moment(text, seed) => objected(Unkept::Word.reason()),
-        _ if rule.is_none() => (Some(false), "no rule applies".to_owned()),
-        Some(Ok(_)) => (Some(true), String::new()),
-        None if known.is_some() => (None, "the server has not been asked about it".to_owned()),
-        None => (None, "no client has run it".to_owned()),
+        _ if rule.is_none() => (Kept::No, "no rule applies".to_owned()),
+        Some(Ok(_)) => (Kept::Yes, String::new()),
+        None if known.is_some() => {
+            (Kept::Unknown, "the server has not been asked about it".to_owned())
+        }
+        None => (Kept::Unknown, "no client has run it".to_owned()),
     }
 }
 

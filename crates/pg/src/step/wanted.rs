@@ -6,8 +6,8 @@ use refrain_sql::comments::without_comments;
 use refrain_sql::hint;
 use refrain_sql::normalize;
 
-use crate::relay::texts::{Known, text_statement, with_results};
-use crate::results::of_client::{Scope, Wish};
+use crate::relay::texts::{StatementMaps, text_statement, with_results};
+use crate::results::of_client::{CacheWish, Scope};
 use crate::results::of_pool::{About, Bypass, Plan, PoolResults};
 use crate::results::segment::{Form, Several, binds_moment};
 use crate::results::texts::{LITERALS_MAX, Seen};
@@ -64,9 +64,9 @@ fn scope(results: &PoolResults, client: &mut Client) -> Result<Scope, Bypass> {
     let store = results.store();
     let scope = session.results.scope(store, is_confirmed, results.place(), settings, defaults);
     match scope.wish {
-        Wish::Replies | Wish::NewReplies => Ok(scope),
-        Wish::Nothing => Err(Bypass::Unwanted),
-        Wish::Unconfirmed => Err(Bypass::Login),
+        CacheWish::Replies | CacheWish::NewReplies => Ok(scope),
+        CacheWish::Nothing => Err(Bypass::Unwanted),
+        CacheWish::Unconfirmed => Err(Bypass::Login),
     }
 }
 
@@ -90,7 +90,7 @@ fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
 #[inline]
 fn of_query<'a>(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     client: &mut Client,
     (text, form): (&[u8], Form<'a>),
     key: &mut Vec<u8>,
@@ -122,7 +122,7 @@ fn of_query<'a>(
             key.extend_from_slice(&(literal.len() as u32).to_le_bytes());
             key.extend_from_slice(literal);
         }
-        let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
+        let (anew, tells_age) = (scope.wish == CacheWish::NewReplies, scope.tells_age);
         Ok(Wanted { plan, form, unnamed: None, text: Some(statement.cached), anew, tells_age })
     });
     known.core.spans = spans;
@@ -133,7 +133,7 @@ fn of_query<'a>(
 #[inline]
 fn of_statement<'a>(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     client: &mut Client,
     form: Form<'a>,
     key: &mut Vec<u8>,
@@ -172,7 +172,7 @@ fn of_statement<'a>(
     }
     let kind = if parse.is_some() { PARSED } else { BOUND };
     let kind = if describes { kind | DESCRIBED } else { kind };
-    let (anew, tells_age) = (scope.wish == Wish::NewReplies, scope.tells_age);
+    let (anew, tells_age) = (scope.wish == CacheWish::NewReplies, scope.tells_age);
     begin_key(scope, &plan, kind, key);
     // What the client knows of its statement, which the server compares with what it finds.
     if let Some(numbers) = seen {
@@ -187,7 +187,7 @@ fn of_statement<'a>(
 #[cold]
 fn of_several<'a>(
     results: &mut PoolResults,
-    known: &mut Known<'_>,
+    known: &mut StatementMaps<'_>,
     client: &mut Client,
     several: Several<'a>,
     key: &mut Vec<u8>,

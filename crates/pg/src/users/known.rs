@@ -63,7 +63,7 @@ impl Terms {
 
 /// The finding of a login.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundUser {
     /// The answer: `None` if the user does not exist or may not log in.
     Answer(Option<Credential>),
     /// None yet: the login waits until it is told.
@@ -75,19 +75,19 @@ pub(crate) enum Found {
 /// The finding of a login, and whether the caller has to begin the query.
 #[derive(Debug)]
 pub(crate) struct Look {
-    pub(crate) found: Found,
+    pub(crate) found: FoundUser,
     pub(crate) asks: bool,
 }
 
 impl Look {
-    fn only(found: Found) -> Self {
+    fn only(found: FoundUser) -> Self {
         Self { found, asks: false }
     }
 }
 
 /// The answer of the database about a user.
 #[derive(Debug)]
-struct Answer {
+struct UserAnswer {
     /// `None` if the user does not exist or may not log in.
     credential: Option<Credential>,
     at: Now,
@@ -96,7 +96,7 @@ struct Answer {
     overtaken: Option<Now>,
 }
 
-impl Answer {
+impl UserAnswer {
     /// Whether the answer counts for a login that has waited since then, if it did.
     fn counts(&self, since: Option<Now>) -> bool {
         self.overtaken.is_none_or(|overtaken| since.is_some_and(|since| since <= overtaken))
@@ -106,15 +106,15 @@ impl Answer {
         self.at.after(age) > now
     }
 
-    fn get(&self) -> Found {
-        Found::Answer(self.credential.clone())
+    fn get(&self) -> FoundUser {
+        FoundUser::Answer(self.credential.clone())
     }
 }
 
 /// A user, with the answer and those who wait for one.
 #[derive(Debug, Default)]
 struct Entry {
-    answer: Option<Answer>,
+    answer: Option<UserAnswer>,
     /// Whether the answer may be out of date, so that the next login asks.
     doubted: bool,
     /// When the query began that is under way.
@@ -128,7 +128,7 @@ struct Entry {
 
 impl Entry {
     /// Returns what a login finds that has waited since then, if it did.
-    fn look(&self, terms: &Terms, now: Now, since: Option<Now>) -> Option<Found> {
+    fn look(&self, terms: &Terms, now: Now, since: Option<Now>) -> Option<FoundUser> {
         let answer = self.answer.as_ref().filter(|answer| answer.counts(since));
         if let Some(answer) = answer {
             let ttl = if answer.credential.is_some() { terms.ttl } else { terms.negative_ttl };
@@ -145,7 +145,7 @@ impl Entry {
         let is_impatient = since.is_some_and(|since| now.since(since) >= PATIENCE_US);
         match stale {
             Some(stale) if self.failed.is_some() || is_impatient => Some(stale.get()),
-            None if failed_now && !terms.waits => Some(Found::Nothing),
+            None if failed_now && !terms.waits => Some(FoundUser::Nothing),
             _ => None,
         }
     }
@@ -244,20 +244,20 @@ impl KnownUsers {
         }
         // `entry` would change the order.
         let asks_again = entries.bug == Some(Bug::ManyLookups);
-        let Some(entry) = entries.map.get_mut(key) else { return Look::only(Found::Nothing) };
+        let Some(entry) = entries.map.get_mut(key) else { return Look::only(FoundUser::Nothing) };
         let found = entry.look(terms, now, since);
         match &found {
-            Some(Found::Answer(_)) if entry.failed.is_some() => {
+            Some(FoundUser::Answer(_)) if entry.failed.is_some() => {
                 self.stale.fetch_add(1, Relaxed);
             }
-            Some(Found::Answer(_)) => {
+            Some(FoundUser::Answer(_)) => {
                 self.hits.fetch_add(1, Relaxed);
-                return Look::only(found.unwrap_or(Found::Nothing));
+                return Look::only(found.unwrap_or(FoundUser::Nothing));
             }
             _ => {}
         }
         let is_due = entry.is_to_be_asked(now) || asks_again;
-        let asks = is_due && !matches!(found, Some(Found::Nothing));
+        let asks = is_due && !matches!(found, Some(FoundUser::Nothing));
         if asks {
             entry.asked = Some(now);
         }
@@ -270,7 +270,7 @@ impl KnownUsers {
         } else if found.is_none() && rests && !entries.resting.contains(key) {
             entries.resting.push(key.clone());
         }
-        Look { found: found.unwrap_or(Found::Wait), asks }
+        Look { found: found.unwrap_or(FoundUser::Wait), asks }
     }
 
     /// Takes the answer of the database: the secret of a user, `None` for one who does not exist or
@@ -296,7 +296,7 @@ impl KnownUsers {
         let map = &mut entries.map;
         let entry = if is_user { map.to_back(key) } else { map.to_front(key) };
         let Some(entry) = entry else { return Vec::new() };
-        entry.answer = Some(Answer { credential, at: now, overtaken: entry.overtaken.take() });
+        entry.answer = Some(UserAnswer { credential, at: now, overtaken: entry.overtaken.take() });
         entry.doubted = false;
         (entry.asked, entry.failed) = (None, None);
         let waiters = std::mem::take(&mut entry.waiters);
@@ -341,7 +341,7 @@ impl KnownUsers {
                 continue;
             };
             let is_late = entry.asked.is_some_and(|asked| now.since(asked) >= PATIENCE_US);
-            let stale = |answer: &Answer| answer.is_within(terms.stale, now);
+            let stale = |answer: &UserAnswer| answer.is_within(terms.stale, now);
             if is_late && entry.answer.as_ref().is_some_and(stale) {
                 woken.append(&mut entry.waiters);
             }
@@ -354,7 +354,7 @@ impl KnownUsers {
     pub(crate) fn doubt(&self, key: &UserKey, now: Now) {
         let mut entries = self.lock();
         let Some(entry) = entries.map.get_mut(key) else { return };
-        let is_old = |answer: &Answer| now.since(answer.at) >= CERTAIN_US;
+        let is_old = |answer: &UserAnswer| now.since(answer.at) >= CERTAIN_US;
         entry.doubted |= entry.answer.as_ref().is_some_and(is_old);
     }
 

@@ -1,6 +1,6 @@
 //! Replies of the console in PostgreSQL's messages.
 
-use refrain_pg::console::reply::{self as pg, Form, Format};
+use refrain_pg::console::reply::{self as pg, Format, ReplyForm};
 use refrain_wire::back::field;
 use refrain_wire::tag::back;
 use refrain_wire::write::{self, Report};
@@ -8,12 +8,12 @@ use refrain_wire::write::{self, Report};
 use crate::console::{Heading, Kind, Part, Refusal, Table};
 
 /// Returns a reply in the form that a client needs.
-pub(super) fn in_form(reply: &[Part], form: &Form) -> pg::Reply {
+pub(super) fn in_form(reply: &[Part], form: &ReplyForm) -> pg::ProgramReply {
     let mut out = Vec::new();
     let refused = matches!(reply.last(), Some(Part::Refused(_)));
     match form {
-        Form::Columns if !refused => return pg::Reply::Columns(columns(reply)),
-        Form::Rows(known)
+        ReplyForm::Columns if !refused => return pg::ProgramReply::Columns(columns(reply)),
+        ReplyForm::Rows(known)
             if !refused && !known.iter().map(|(column, _)| column).eq(&columns(reply)) =>
         {
             // PostgreSQL's words for the same.
@@ -22,29 +22,29 @@ pub(super) fn in_form(reply: &[Part], form: &Form) -> pg::Reply {
                 &mut out,
                 &Report { severity: "ERROR", sqlstate: "0A000", message, hint: "" },
             );
-            return pg::Reply::Refused(out);
+            return pg::ProgramReply::Refused(out);
         }
         _ => {}
     }
     reply.iter().for_each(|part| append(&mut out, part, form));
-    if refused { pg::Reply::Refused(out) } else { pg::Reply::Messages(out) }
+    if refused { pg::ProgramReply::Refused(out) } else { pg::ProgramReply::Messages(out) }
 }
 
 /// Returns the columns of the rows in a reply.
-fn columns(reply: &[Part]) -> Vec<pg::Column> {
+fn columns(reply: &[Part]) -> Vec<pg::ShownColumn> {
     let table = reply.iter().find_map(|part| match part {
         Part::Rows(table) => Some(table),
         _ => None,
     });
     let column = |Heading { name, kind }: &Heading| {
         let (oid, size) = oid_and_size(*kind);
-        pg::Column { name: name.to_string(), oid, size }
+        pg::ShownColumn { name: name.to_string(), oid, size }
     };
     table.map(|table| table.columns.iter().map(column).collect()).unwrap_or_default()
 }
 
 /// Appends the messages of a part.
-fn append(out: &mut Vec<u8>, part: &Part, form: &Form) {
+fn append(out: &mut Vec<u8>, part: &Part, form: &ReplyForm) {
     match part {
         Part::Rows(table) => rows(out, table, form),
         Part::Notice { text, detail } => notice(out, text, detail),
@@ -57,8 +57,8 @@ fn append(out: &mut Vec<u8>, part: &Part, form: &Form) {
 }
 
 /// Appends DataRows, and a RowDescription in front if the form has one.
-fn rows(out: &mut Vec<u8>, table: &Table, form: &Form) {
-    let Form::Rows(known) = form else {
+fn rows(out: &mut Vec<u8>, table: &Table, form: &ReplyForm) {
+    let ReplyForm::Rows(known) = form else {
         let described = table.columns.iter().map(|Heading { name, kind }| {
             let (oid, size) = oid_and_size(*kind);
             write::Column { name, oid, size, format: Format::Text.code() }
@@ -151,14 +151,18 @@ mod tests {
         let row = b"D\0\0\0\x0b\0\x01\0\0\0\x01b";
         let ends = b"C\0\0\0\x09SHOW\0I\0\0\0\x04";
         let whole = [&described[..], row, ends].concat();
-        assert_eq!(in_form(&reply, &Form::Whole), pg::Reply::Messages(whole));
-        let column = pg::Column { name: "a".to_owned(), oid: 25, size: -1 };
-        let rows = Form::Rows(vec![(column.clone(), Format::Text)]);
-        assert_eq!(in_form(&reply, &rows), pg::Reply::Messages([&row[..], ends].concat()));
-        assert_eq!(in_form(&reply, &Form::Columns), pg::Reply::Columns(vec![column.clone()]));
+        assert_eq!(in_form(&reply, &ReplyForm::Whole), pg::ProgramReply::Messages(whole));
+        let column = pg::ShownColumn { name: "a".to_owned(), oid: 25, size: -1 };
+        let rows = ReplyForm::Rows(vec![(column.clone(), Format::Text)]);
+        assert_eq!(in_form(&reply, &rows), pg::ProgramReply::Messages([&row[..], ends].concat()));
+        assert_eq!(
+            in_form(&reply, &ReplyForm::Columns),
+            pg::ProgramReply::Columns(vec![column.clone()])
+        );
         // A client that knows other columns could read the values wrong.
-        let other = Form::Rows(vec![(pg::Column { oid: 20, size: 8, ..column }, Format::Binary)]);
-        assert!(matches!(in_form(&reply, &other), pg::Reply::Refused(_)));
+        let other =
+            ReplyForm::Rows(vec![(pg::ShownColumn { oid: 20, size: 8, ..column }, Format::Binary)]);
+        assert!(matches!(in_form(&reply, &other), pg::ProgramReply::Refused(_)));
     }
 
     /// The bytes are those that PostgreSQL 15 sends for the same values.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use refrain_config::{Backend, General, Host};
 use refrain_pg::Snapshot;
-use refrain_pg::console::reply::Form;
+use refrain_pg::console::reply::ReplyForm;
 use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
@@ -101,7 +101,7 @@ impl Served for Pg {
         match request {
             Request::Console { client, user, admin, query, form } => {
                 let post = Arc::clone(&helpers.post);
-                let describes = form == Form::Columns;
+                let describes = form == ReplyForm::Columns;
                 let answer = Box::new(move |reply: Reply| {
                     let reply = in_form(&reply, &form);
                     post.send(core, Mail::Answered(Answer::Console { client, reply }));

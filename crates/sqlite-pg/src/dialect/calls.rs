@@ -13,7 +13,7 @@ use super::catalog_functions::CATALOG_FUNCTIONS;
 use super::coerce::Wanted;
 use super::function_tables::{AGGREGATES, FUNCTIONS};
 use super::json_calls::{
-    AGGREGATES as JSON_AGGREGATES, BUILDERS, Item, in_brackets, item_json, object, of_given,
+    AGGREGATES as JSON_AGGREGATES, BUILDERS, JsonItem, in_brackets, item_json, object, of_given,
     of_kind,
 };
 use super::nodes::names;
@@ -235,7 +235,7 @@ impl Translator<'_> {
     }
 
     /// Returns a value as an item of JSON. The name of an item of FROM stands for its row.
-    fn json_item(&mut self, node: &Node) -> Translated<Item> {
+    fn json_item(&mut self, node: &Node) -> Translated<JsonItem> {
         if let Some(columns) = self.whole_row(node) {
             self.reads_rows = true;
             let (mut parts, mut all) = (Vec::new(), Vec::new());
@@ -246,12 +246,12 @@ impl Translator<'_> {
             }
             let json = format!("('{{' || {} || '}}')", parts.join(" || ',' || "));
             let value = Expr::made(json.clone(), Type::Json, &all.iter().collect::<Vec<_>>());
-            return Ok(Item { value, json, is_row: true });
+            return Ok(JsonItem { value, json, is_row: true });
         }
         let value = self.expr(node)?;
         let value = self.settle(value)?;
         let json = item_json(&value)?;
-        Ok(Item { value, json, is_row: false })
+        Ok(JsonItem { value, json, is_row: false })
     }
 
     /// Returns the columns of an item of FROM, if the node is its name and that of no column.

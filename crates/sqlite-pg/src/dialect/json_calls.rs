@@ -22,7 +22,7 @@ pub(super) const BUILDERS: &[&str] = &[
 pub(super) const AGGREGATES: &[&str] = &["json_agg", "jsonb_agg"];
 
 /// A value as an item of JSON: SQL that is never NULL, and whether it is a row.
-pub(super) struct Item {
+pub(super) struct JsonItem {
     pub(super) value: Expr,
     pub(super) json: String,
     pub(super) is_row: bool,
@@ -41,14 +41,14 @@ pub(super) fn in_brackets(items: &str) -> String {
 }
 
 /// Returns an item; NULL for NULL.
-pub(super) fn of_given(item: &Item) -> String {
+pub(super) fn of_given(item: &JsonItem) -> String {
     if item.is_row {
         return item.json.clone();
     }
     format!("(CASE WHEN {} IS NOT NULL THEN {} END)", item.value.sql, item.json)
 }
 
-pub(super) fn object(items: &[Item]) -> Result<String, Failure> {
+pub(super) fn object(items: &[JsonItem]) -> Result<String, Failure> {
     if !items.len().is_multiple_of(2) {
         let message = "argument list must have even number of elements";
         let hint =

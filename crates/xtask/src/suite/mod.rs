@@ -30,7 +30,7 @@ use crate::command::{self, Tally};
 use self::check::or_one_failure;
 use self::parts::{Kind, PARTS, Part};
 use self::process::Place;
-use self::report::{Report, Spent};
+use self::report::{PartReport, Spent};
 use self::schedule::Load;
 
 pub use self::cargo_tests::run_test;
@@ -95,7 +95,7 @@ pub fn run(only: &[String], extent: Extent, keep: bool) -> Result<bool> {
 pub fn run_part(name: &str, report: &Path) -> Result<()> {
     let part = PARTS.iter().find(|part| part.name() == name).context("there is no such part")?;
     let tally = or_one_failure((part.run)());
-    Report { tally, failures: command::failures(), spent: Spent::default() }.write(report)
+    PartReport { tally, failures: command::failures(), spent: Spent::default() }.write(report)
 }
 
 fn timed_names() -> Vec<&'static str> {
@@ -112,7 +112,7 @@ fn judged(timed: &[(&str, Spent)]) -> Result<Option<Tally>> {
 }
 
 /// Runs parts one after another, each with its output as it comes.
-fn one_by_one(chosen: &[&'static Part], place: &Place) -> Vec<(&'static Part, Report)> {
+fn one_by_one(chosen: &[&'static Part], place: &Place) -> Vec<(&'static Part, PartReport)> {
     let run = |part: &&'static Part| {
         println!("=== {}", part.name());
         (*part, place.run(part.name(), false, false))
@@ -124,7 +124,7 @@ fn one_by_one(chosen: &[&'static Part], place: &Place) -> Vec<(&'static Part, Re
 fn side_by_side(
     mut pending: Vec<&'static Part>,
     place: &Place,
-) -> Result<Vec<(&'static Part, Report)>> {
+) -> Result<Vec<(&'static Part, PartReport)>> {
     let cores = thread::available_parallelism()?.get();
     let needs = |parts: &[&'static Part]| parts.iter().map(|part| part.needs).collect::<Vec<_>>();
     let (tell, told) = mpsc::channel();
@@ -155,7 +155,7 @@ fn side_by_side(
 }
 
 /// Prints the output of a part that has ended.
-fn print(part: &Part, report: &Report, place: &Place) {
+fn print(part: &Part, report: &PartReport, place: &Place) {
     println!("=== {}", part.name());
     let copied = File::open(place.log(part.name()))
         .and_then(|mut log| io::copy(&mut log, &mut io::stdout().lock()));

@@ -21,7 +21,7 @@ use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 use crate::leash::Leash;
 use crate::workspace;
 
-use super::report::{Report, Spent};
+use super::report::{PartReport, Spent};
 
 /// The command that watches a part.
 const WATCH: &str = "watch-part";
@@ -57,15 +57,15 @@ impl Place {
 
     /// Runs a part in a process of its own, to its end. The output goes to the part's file, or to
     /// that of this process.
-    pub(super) fn run(&self, name: &str, yields: bool, is_logged: bool) -> Report {
+    pub(super) fn run(&self, name: &str, yields: bool, is_logged: bool) -> PartReport {
         let started = Instant::now();
         let report = self.watched(name, yields, is_logged);
-        let mut report = report.unwrap_or_else(|why| Report::of_failure(&format!("{why:#}")));
+        let mut report = report.unwrap_or_else(|why| PartReport::of_failure(&format!("{why:#}")));
         report.spent.wall = started.elapsed();
         report
     }
 
-    fn watched(&self, name: &str, yields: bool, is_logged: bool) -> Result<Report> {
+    fn watched(&self, name: &str, yields: bool, is_logged: bool) -> Result<PartReport> {
         let report = self.folder.join(name).with_extension("report");
         let _ = fs::remove_file(&report);
         let mut command = Command::new("nice");
@@ -81,7 +81,7 @@ impl Place {
         let pipe = watcher.stdin.take();
         let is_fine = watcher.wait()?.success();
         drop(pipe);
-        let told = Report::read(&report);
+        let told = PartReport::read(&report);
         ensure!(is_fine, "the part {name} could not be watched");
         let mut told = told.with_context(|| format!("the part {name} has no report"))?;
         told.spent = spent_of(&fs::read_to_string(times_of(&report))?)?;

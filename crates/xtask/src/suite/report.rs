@@ -21,7 +21,7 @@ pub(super) struct Spent {
 
 /// The outcome of a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct PartReport {
     /// The checks.
     pub(super) tally: Tally,
     /// Lines about checks that failed.
@@ -30,7 +30,7 @@ pub(super) struct Report {
     pub(super) spent: Spent,
 }
 
-impl Report {
+impl PartReport {
     /// Returns the report of a part that could not run, or that did not tell.
     pub(super) fn of_failure(why: &str) -> Self {
         let tally = Tally { passed: 0, failed: 1 };
@@ -48,7 +48,7 @@ impl Report {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads what [`Report::write`] has written.
+    /// Reads what [`PartReport::write`] has written.
     pub(super) fn read(path: &Path) -> Result<Self> {
         Self::of_text(&fs::read_to_string(path)?).context("the report of a part is not whole")
     }
@@ -95,12 +95,12 @@ mod tests {
         let path = std::env::temp_dir().join(format!("refrain-report-{}", std::process::id()));
         let failures = vec!["FAILED a: \"b\"\n\tis: ü\\n".to_owned(), String::new()];
         let tally = Tally { passed: 7, failed: 2 };
-        let report = Report { tally, failures, spent: Spent::default() };
+        let report = PartReport { tally, failures, spent: Spent::default() };
         report.write(&path).unwrap();
-        assert_eq!(Report::read(&path).unwrap(), report);
+        assert_eq!(PartReport::read(&path).unwrap(), report);
         fs::write(&path, "7\n").unwrap();
-        assert!(Report::read(&path).is_err());
+        assert!(PartReport::read(&path).is_err());
         fs::remove_file(&path).unwrap();
-        assert!(Report::read(&path).is_err());
+        assert!(PartReport::read(&path).is_err());
     }
 }

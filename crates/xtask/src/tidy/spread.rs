@@ -18,8 +18,6 @@ const FILES_MAX: usize = 8;
 /// only fall.
 const SPREAD: &[Spread] = &[
     Spread { of: "differ", name: "Generator", files: 9 },
-    Spread { of: "pg", name: "Link", files: 13 },
-    Spread { of: "pg", name: "Step", files: 22 },
     Spread { of: "pool", name: "Step", files: 24 },
     Spread { of: "sim", name: "World", files: 16 },
     Spread { of: "sim-mysql", name: "World", files: 11 },

@@ -41,12 +41,12 @@ const WAITING_MAX: usize = 16;
 /// The sum of differences, positive if prepared executions are slower, and the sum of their
 /// squares.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct PairSum {
     of: f64,
     squares: f64,
 }
 
-impl Sum {
+impl PairSum {
     fn add(&mut self, difference: f64) {
         self.of += difference;
         self.squares += difference * difference;
@@ -66,8 +66,8 @@ pub(super) struct Pairs {
     waiting: Vec<u64>,
     way: Option<Turn>,
     count: u32,
-    whole: Sum,
-    cut: Sum,
+    whole: PairSum,
+    cut: PairSum,
     /// The typical time of an execution, an estimate of the median.
     typical: f64,
     /// The sums of the times in the pairs.

@@ -22,7 +22,7 @@ const AGAIN: u64 = 128;
 
 /// The verdict about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum SuspectState {
     /// It was slow once. It is tried if it is slow again.
     Noted,
     /// It runs prepared and simple in turns.
@@ -37,7 +37,7 @@ enum Verdict {
 #[derive(Clone, Debug)]
 struct Suspect {
     text: u64,
-    verdict: Verdict,
+    verdict: SuspectState,
     /// Runs that were begun, and those of them that were prepared.
     begun: u32,
     begun_prepared: u32,
@@ -52,7 +52,7 @@ impl Suspect {
     fn new(text: u64, us: u64) -> Self {
         Self {
             text,
-            verdict: Verdict::Noted,
+            verdict: SuspectState::Noted,
             begun: 0,
             begun_prepared: 0,
             simple: (0, 0),
@@ -73,7 +73,7 @@ impl Suspects {
 
     /// Returns the number of texts that are slow prepared.
     pub(super) fn slow(&self) -> u64 {
-        self.0.iter().filter(|it| it.verdict == Verdict::Slow).count() as u64
+        self.0.iter().filter(|it| it.verdict == SuspectState::Slow).count() as u64
     }
 
     /// Notes a text that took far longer than others when it ran prepared.
@@ -83,7 +83,7 @@ impl Suspects {
         }
         if self.0.len() >= TEXTS_MAX {
             let other = |verdict| self.0.iter().position(|it| it.verdict == verdict);
-            let order = [Verdict::Noted, Verdict::Fine, Verdict::Tried];
+            let order = [SuspectState::Noted, SuspectState::Fine, SuspectState::Tried];
             let Some(oldest) = order.into_iter().find_map(other) else {
                 return; // all are slow: the comparison of all executions decides
             };
@@ -94,7 +94,7 @@ impl Suspects {
 
     /// Whether a text is a suspect with a verdict that decides its way.
     pub(super) fn decide(&self, text: u64) -> bool {
-        self.0.iter().any(|it| it.text == text && it.verdict != Verdict::Fine)
+        self.0.iter().any(|it| it.text == text && it.verdict != SuspectState::Fine)
     }
 
     /// Returns which way a text goes, if it is a suspect with a verdict that decides it.
@@ -102,14 +102,14 @@ impl Suspects {
         let place = self.0.iter().position(|it| it.text == text)?;
         let suspect = self.0.get_mut(place)?;
         match suspect.verdict {
-            Verdict::Fine => None,
-            Verdict::Noted => Some(Turn::Prepared),
-            Verdict::Slow => Some(Turn::Simple),
-            Verdict::Tried if suspect.begun >= PATIENCE => {
+            SuspectState::Fine => None,
+            SuspectState::Noted => Some(Turn::Prepared),
+            SuspectState::Slow => Some(Turn::Simple),
+            SuspectState::Tried if suspect.begun >= PATIENCE => {
                 self.0.remove(place);
                 None
             }
-            Verdict::Tried => {
+            SuspectState::Tried => {
                 suspect.begun += 1;
                 let prepared = suspect.begun_prepared < RUNS && suspect.begun % 2 == 0;
                 suspect.begun_prepared += u32::from(prepared);
@@ -122,9 +122,9 @@ impl Suspects {
     /// once there is a verdict: either this will not happen again, or the plan was not the cause.
     pub(super) fn took(&mut self, text: u64, turn: Turn, us: u64, long: f64) -> Option<u64> {
         let suspect = self.0.iter_mut().find(|it| it.text == text)?;
-        if suspect.verdict == Verdict::Noted {
+        if suspect.verdict == SuspectState::Noted {
             let slow = us as f64 > long;
-            suspect.verdict = if slow { Verdict::Tried } else { Verdict::Fine };
+            suspect.verdict = if slow { SuspectState::Tried } else { SuspectState::Fine };
             return (!slow).then_some(suspect.took_us);
         }
         let (runs, sum) = match turn {
@@ -134,18 +134,18 @@ impl Suspects {
         *runs += 1;
         *sum += us;
         match suspect.verdict {
-            Verdict::Fine | Verdict::Noted => None,
-            Verdict::Slow => {
+            SuspectState::Fine | SuspectState::Noted => None,
+            SuspectState::Slow => {
                 if suspect.simple.1 > AGAIN * suspect.prepared.1 {
                     *suspect = Suspect::new(text, 0);
                 }
                 None
             }
-            Verdict::Tried if suspect.simple.0 < RUNS || suspect.prepared.0 < RUNS => None,
-            Verdict::Tried => {
+            SuspectState::Tried if suspect.simple.0 < RUNS || suspect.prepared.0 < RUNS => None,
+            SuspectState::Tried => {
                 let mean = |(runs, sum): (u32, u64)| sum / u64::from(runs);
                 let slow = mean(suspect.prepared) > SLOW * mean(suspect.simple);
-                suspect.verdict = if slow { Verdict::Slow } else { Verdict::Fine };
+                suspect.verdict = if slow { SuspectState::Slow } else { SuspectState::Fine };
                 suspect.simple = (0, 0);
                 Some(suspect.took_us)
             }

@@ -6,7 +6,7 @@ use crate::pipeline::request_kinds::RequestKind;
 
 /// The effect that a reply has on the request that it answers.
 #[derive(Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum ReplyRule {
     /// Strikes the request off.
     Ends,
     /// Leaves the request there: more replies are to come.
@@ -68,20 +68,20 @@ const KINDS: usize = RequestKind::CopyEnd as usize + 1;
 const TAGS: usize = 128;
 
 /// [`REPLIES`] as rules by kind and tag: each reply needs one look-up.
-static RULES: [[Rule; TAGS]; KINDS] = {
-    let mut rules = [[Rule::Never; TAGS]; KINDS];
+static RULES: [[ReplyRule; TAGS]; KINDS] = {
+    let mut rules = [[ReplyRule::Never; TAGS]; KINDS];
     let mut kind = 0;
     while kind < KINDS {
         let (it, goes, ends) = REPLIES[kind];
         assert!(it as usize == kind, "the rows stand in the order of the kinds");
-        rules[kind] = ruled(ruled(rules[kind], goes, Rule::Goes), ends, Rule::Ends);
+        rules[kind] = ruled(ruled(rules[kind], goes, ReplyRule::Goes), ends, ReplyRule::Ends);
         kind += 1;
     }
     rules
 };
 
 /// Sets the rule for some tags.
-const fn ruled(mut rules: [Rule; TAGS], tags: &[u8], rule: Rule) -> [Rule; TAGS] {
+const fn ruled(mut rules: [ReplyRule; TAGS], tags: &[u8], rule: ReplyRule) -> [ReplyRule; TAGS] {
     let mut at = 0;
     while at < tags.len() {
         rules[tags[at] as usize] = rule;
@@ -92,6 +92,6 @@ const fn ruled(mut rules: [Rule; TAGS], tags: &[u8], rule: Rule) -> [Rule; TAGS]
 
 /// Returns the effect of a reply on a request.
 #[inline]
-pub(super) fn rule(kind: RequestKind, tag: u8) -> Rule {
-    RULES[kind as usize].get(usize::from(tag)).copied().unwrap_or(Rule::Never)
+pub(super) fn rule(kind: RequestKind, tag: u8) -> ReplyRule {
+    RULES[kind as usize].get(usize::from(tag)).copied().unwrap_or(ReplyRule::Never)
 }

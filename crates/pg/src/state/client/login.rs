@@ -10,7 +10,7 @@ use refrain_pool::ids::PoolId;
 use crate::auth::{Authenticated, Proving};
 use crate::console::session::Session;
 use crate::settings::session::Setting;
-use crate::settings::switches::Refused;
+use crate::settings::switches::RefusedSwitch;
 use crate::state::hba_uses::MatchedRule;
 
 /// Bytes of the name of a role or database in PostgreSQL's catalog, at most (`NAMEDATALEN`).
@@ -57,7 +57,7 @@ pub(crate) struct LoginRequest {
     /// Settings to begin with.
     pub(crate) settings: Vec<Setting>,
     /// PostgreSQL's refusal of its `options`, behind those settings.
-    pub(crate) refused: Option<Refused>,
+    pub(crate) refused: Option<RefusedSwitch>,
     /// Its pool; `None` for the admin console.
     pub(crate) pool: Option<PoolId>,
     /// The rule of `pg_hba.conf` that is for the client, if such rules count.
@@ -66,7 +66,7 @@ pub(crate) struct LoginRequest {
 
 /// A client's login.
 #[derive(Debug, Default)]
-pub(crate) struct Login {
+pub(crate) struct SessionLogin {
     state: ClientState,
     /// Whether the client has asked for TLS, and for GSSAPI encryption.
     asked: (bool, bool),
@@ -76,7 +76,7 @@ pub(crate) struct Login {
     came_in_the_clear: bool,
 }
 
-impl Login {
+impl SessionLogin {
     /// Returns the messages that the client may send now.
     #[inline]
     pub(crate) fn state(&self) -> &ClientState {
@@ -127,7 +127,7 @@ impl Login {
     }
 
     /// Notes that the client asks for encryption. False if it has asked for this kind before.
-    pub(crate) fn asks_for(&mut self, encryption: Encryption) -> bool {
+    pub(crate) fn note_encryption_request(&mut self, encryption: Encryption) -> bool {
         let asked = match encryption {
             Encryption::Tls => &mut self.asked.0,
             Encryption::Gss => &mut self.asked.1,

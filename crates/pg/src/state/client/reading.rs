@@ -176,7 +176,7 @@ impl Reading {
 
     /// Notes a server that could not be used. False if there are more than so many in a row, which
     /// ends the row.
-    pub(crate) fn misses(&mut self, most: u8) -> bool {
+    pub(crate) fn note_miss(&mut self, most: u8) -> bool {
         self.missed = if self.missed < most { self.missed + 1 } else { 0 };
         self.missed > 0
     }
@@ -209,7 +209,7 @@ impl Reading {
     }
 
     /// Notes that the query that restores settings was cancelled. True if it is sent again.
-    pub(crate) fn restores_again(&mut self) -> bool {
+    pub(crate) fn restore_again(&mut self) -> bool {
         let barrier = self.barrier.as_mut();
         let Some(restoring) = barrier.and_then(|it| it.restoring.as_mut()) else { return false };
         restoring.failures += 1;

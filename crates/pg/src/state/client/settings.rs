@@ -416,7 +416,7 @@ impl ClientSettings {
     }
 
     /// Notes that the question has failed for a reason that may pass. True if it is asked again.
-    pub(crate) fn reads_again(&mut self) -> bool {
+    pub(crate) fn read_again(&mut self) -> bool {
         self.tries += 1;
         self.tries <= TRIES_MAX
     }

@@ -1,8 +1,9 @@
 //! Suspicion: calls of users' functions, procedures and triggers with unknown effects on the
 //! session, and the look by which Refrain learns what they left.
 //!
-//! A look is due, or under way, or neither ([`Look`]). It is sent when the transaction is over, and
-//! the client's messages wait for its answer, so no call can make another look due meanwhile.
+//! A look is due, or under way, or neither ([`LookState`]). It is sent when the transaction is
+//! over, and the client's messages wait for its answer, so no call can make another look due
+//! meanwhile.
 //! [`crate::relay::look`] writes the query, and draws the conclusions from the answer.
 
 use crate::ground::name::Name;
@@ -10,7 +11,7 @@ use crate::state::client::pins::Pins;
 
 /// The question about a session.
 #[derive(Debug, Default)]
-enum Look {
+enum LookState {
     /// There is nothing to ask.
     #[default]
     Needless,
@@ -43,7 +44,7 @@ struct Question {
 
 /// The answer to a look.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct LookAnswer {
     /// The state that cannot be moved.
     pub(crate) found: Pins,
     /// Whether the database has functions of users'.
@@ -58,7 +59,7 @@ pub(crate) struct Answer {
 /// A client's calls with unknown effects on the session.
 #[derive(Debug, Default)]
 pub(crate) struct Suspicion {
-    look: Look,
+    look: LookState,
     /// A hash of the calls in statements that were prepared by SQL; zero for none.
     prepared: u64,
     /// Whether one of them may do what no hash tells.
@@ -70,25 +71,25 @@ pub(crate) struct Suspicion {
 impl Suspicion {
     /// Whether a look is to follow once the transaction is over.
     pub(crate) fn is_due(&self) -> bool {
-        matches!(self.look, Look::Due(_))
+        matches!(self.look, LookState::Due(_))
     }
 
     /// Whether a look is under way.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
-        matches!(self.look, Look::Asked(..))
+        matches!(self.look, LookState::Asked(..))
     }
 
     /// Whether no look is due or under way.
     pub(crate) fn is_clear(&self) -> bool {
-        matches!(self.look, Look::Needless)
+        matches!(self.look, LookState::Needless)
     }
 
     /// Has a look follow once the transaction is over.
     pub(crate) fn look_later(&mut self) {
         debug_assert!(!self.is_asked(), "the client's messages wait for the answer");
         if self.is_clear() {
-            self.look = Look::Due(Try::First);
+            self.look = LookState::Due(Try::First);
         }
     }
 
@@ -126,15 +127,15 @@ impl Suspicion {
     /// question `searches` the texts of functions for names of parameters.
     pub(crate) fn ask(&mut self, code: u64, searches: bool) {
         let again = match self.look {
-            Look::Due(again) | Look::Asked(_, again) => again,
-            Look::Needless => Try::First,
+            LookState::Due(again) | LookState::Asked(_, again) => again,
+            LookState::Needless => Try::First,
         };
-        self.look = Look::Asked(Question { code, searches, ..Question::default() }, again);
+        self.look = LookState::Asked(Question { code, searches, ..Question::default() }, again);
     }
 
     /// Notes state that the look has found.
     pub(crate) fn found(&mut self, pin: Pins) {
-        if let Look::Asked(question, _) = &mut self.look {
+        if let LookState::Asked(question, _) = &mut self.look {
             question.found.add(pin);
         }
     }
@@ -143,7 +144,7 @@ impl Suspicion {
     /// `before` and is `after` this row of the answer: the search for parameters in the same answer
     /// has covered a change that the row showed.
     pub(crate) fn found_code(&mut self, has_code: bool, before: u64, after: u64) {
-        let Look::Asked(question, _) = &mut self.look else { return };
+        let LookState::Asked(question, _) = &mut self.look else { return };
         question.has_code = has_code;
         if question.searches && question.code == before && after <= before + 1 {
             question.code = after;
@@ -152,7 +153,7 @@ impl Suspicion {
 
     /// Notes the name of a parameter in the text of a function, and no more names than `most`.
     pub(crate) fn found_parameter(&mut self, name: &[u8], most: usize) {
-        if let Look::Asked(question, _) = &mut self.look
+        if let LookState::Asked(question, _) = &mut self.look
             && question.parameters.len() < most
         {
             question.parameters.push(Name::from_slice(name));
@@ -163,23 +164,23 @@ impl Suspicion {
     ///
     /// New parameters need another look for their values, which then judges the calls. So does a
     /// change of functions since the look: there may be other names by now.
-    pub(crate) fn answered(&mut self, code: u64) -> Option<Answer> {
-        let Look::Asked(question, _) = &mut self.look else { return None };
+    pub(crate) fn answered(&mut self, code: u64) -> Option<LookAnswer> {
+        let LookState::Asked(question, _) = &mut self.look else { return None };
         let Question { code: asked, searches, found, has_code, parameters } =
             std::mem::take(question);
         let (is_current, learns) = (asked == code, asked == code && searches);
         let again = !is_current || learns && !parameters.is_empty();
-        self.look = if again { Look::Due(Try::First) } else { Look::Needless };
+        self.look = if again { LookState::Due(Try::First) } else { LookState::Needless };
         let restored = std::mem::take(&mut self.restored);
         let parameters = learns.then_some((parameters, asked));
-        Some(Answer { found, has_code, restored, parameters })
+        Some(LookAnswer { found, has_code, restored, parameters })
     }
 
     /// Ends a look that has failed. A look that was merely `interrupted` is repeated once: true if
     /// it is.
     pub(crate) fn failed(&mut self, interrupted: bool) -> bool {
-        let repeats = interrupted && matches!(self.look, Look::Asked(_, Try::First));
-        self.look = if repeats { Look::Due(Try::Second) } else { Look::Needless };
+        let repeats = interrupted && matches!(self.look, LookState::Asked(_, Try::First));
+        self.look = if repeats { LookState::Due(Try::Second) } else { LookState::Needless };
         repeats
     }
 }

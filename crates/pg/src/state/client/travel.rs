@@ -9,7 +9,7 @@
 
 use crate::settings::session::Settings;
 use crate::state::client::ClientSession;
-use crate::state::client::login::Login;
+use crate::state::client::login::SessionLogin;
 use crate::state::client::settings::ClientSettings;
 use crate::state::client::statements::TravellingStatements;
 use crate::state::client::suspicion::Suspicion;
@@ -20,7 +20,7 @@ use refrain_pool::Now;
 /// A client's session on its way from one core to another.
 #[derive(Debug)]
 pub struct TravellingSession {
-    login: Login,
+    login: SessionLogin,
     settings: ClientSettings,
     statements: TravellingStatements,
     suspicion: Suspicion,

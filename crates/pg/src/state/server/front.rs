@@ -64,7 +64,7 @@ impl FrontSegment {
 
     /// Skips an error if the client has got the one that caused it. That is the first error of its
     /// segment: a Sync with a body, behind it, fails with an error of its own.
-    pub(crate) fn skips_error(&mut self, failed: &Failed) -> bool {
+    pub(crate) fn skip_error(&mut self, failed: &Failed) -> bool {
         self.skip_error_in.take_if(|segment| failed.covers(*segment)).is_some()
     }
 }

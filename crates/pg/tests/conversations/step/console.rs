@@ -1,6 +1,6 @@
 //! Clients of the admin console. The program makes the replies.
 
-use refrain_pg::console::reply::{Form, Format};
+use refrain_pg::console::reply::{Format, ReplyForm};
 
 use crate::login::console::admin;
 use crate::talk::*;
@@ -34,7 +34,7 @@ fn the_next_command_is_read_once_the_last_has_its_reply() {
 }
 
 /// Returns the question, which has this text, and is about this part of the reply.
-fn asked(talk: &Conversation, query: &str, form: &Form) -> Question {
+fn asked(talk: &Conversation, query: &str, form: &ReplyForm) -> Question {
     let question = talk.question();
     assert_eq!((&*question.query, &question.form), (query, form));
     question
@@ -47,9 +47,9 @@ fn bind_as(body: &[u8]) -> Line {
 }
 
 /// Returns the form of rows with these columns.
-fn rows_of(columns: &[(&str, Format)]) -> Form {
+fn rows_of(columns: &[(&str, Format)]) -> ReplyForm {
     let column = |(name, format): &(&str, Format)| (column(name), *format);
-    Form::Rows(columns.iter().map(column).collect())
+    ReplyForm::Rows(columns.iter().map(column).collect())
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_command_is_prepared_described_and_run_as_often_as_a_driver_likes() {
     let talk = one_server();
     let alice = admin(&talk);
     alice.sends([parse("s", "SHOW POOLS"), describe_statement("s"), sync()]);
-    talk.describes(&asked(&talk, "SHOW POOLS", &Form::Columns), &["a", "b"]);
+    talk.describes(&asked(&talk, "SHOW POOLS", &ReplyForm::Columns), &["a", "b"]);
     alice.gets([parse_complete(), parameters(&[]), columns(&["a", "b"]), ready()]);
     for _ in 0..2 {
         alice.sends([bind("", "s"), describe_portal(""), execute(""), sync()]);
@@ -69,7 +69,7 @@ fn a_command_is_prepared_described_and_run_as_often_as_a_driver_likes() {
     }
     // A command without rows.
     alice.sends([parse("", "RELOAD"), bind("", ""), describe_portal(""), execute(""), sync()]);
-    talk.describes(&asked(&talk, "RELOAD", &Form::Columns), &[]);
+    talk.describes(&asked(&talk, "RELOAD", &ReplyForm::Columns), &[]);
     alice.gets([parse_complete(), bind_complete(), no_data()]);
     talk.answers(&asked(&talk, "RELOAD", &rows_of(&[])), &[complete("RELOAD")]);
     alice.gets([complete("RELOAD"), ready()]);
@@ -84,7 +84,7 @@ fn rows_come_in_the_formats_of_the_bind_and_as_many_as_the_execute_wants() {
     let alice = admin(&talk);
     let bound = b"p\0s\0\0\0\0\0\0\x02\0\x01\0\0";
     alice.sends([parse("s", "SHOW X"), bind_as(bound), execute_rows("p", 2), sync()]);
-    talk.describes(&asked(&talk, "SHOW X", &Form::Columns), &["a", "b"]);
+    talk.describes(&asked(&talk, "SHOW X", &ReplyForm::Columns), &["a", "b"]);
     let formats = rows_of(&[("a", Format::Binary), ("b", Format::Text)]);
     let question = asked(&talk, "SHOW X", &formats);
     let rows = ["1", "2", "3"].map(|value| row(&[value, "x"]));
@@ -109,10 +109,10 @@ fn an_error_drops_messages_up_to_the_sync() {
     let alice = admin(&talk);
     alice.sends([parse("s", "SHOW POLS"), bind("", "s"), execute(""), query("SHOW POOLS")]);
     let refused = error("42601", "invalid command");
-    talk.refuses(&asked(&talk, "SHOW POLS", &Form::Columns), &refused);
+    talk.refuses(&asked(&talk, "SHOW POLS", &ReplyForm::Columns), &refused);
     alice.gets([refused]).sends([sync()]).gets([ready()]);
     alice.sends([parse("s", "PAUSE x"), bind("", "s"), execute(""), flush(), execute(""), sync()]);
-    talk.describes(&asked(&talk, "PAUSE x", &Form::Columns), &[]);
+    talk.describes(&asked(&talk, "PAUSE x", &ReplyForm::Columns), &[]);
     alice.gets([parse_complete(), bind_complete()]);
     let refused = error("3D000", "no such database: x");
     talk.refuses(&asked(&talk, "PAUSE x", &rows_of(&[])), &refused);
@@ -159,7 +159,7 @@ fn drivers_may_prepare_what_begins_a_block_and_drop_statements() {
     alice.gets(described.into_iter().chain([complete("BEGIN"), ready_in_block()]));
     for (command, tag) in [("DEALLOCATE \"b\"", "DEALLOCATE"), ("DISCARD ALL;", "DISCARD ALL")] {
         alice.sends([query(command)]);
-        talk.answers(&asked(&talk, command, &Form::Whole), &[complete(tag)]);
+        talk.answers(&asked(&talk, command, &ReplyForm::Whole), &[complete(tag)]);
         alice.gets([complete(tag), ready_in_block()]);
         alice.sends([bind("", "b"), sync()]);
         let gone = error("26000", "prepared statement \"b\" does not exist");

@@ -27,7 +27,7 @@ use std::time::Duration;
 pub(crate) use self::world::Question;
 use self::world::{Role, SharedWorld, World};
 use refrain_config::Options;
-use refrain_pg::console::reply::{Column, Reply};
+use refrain_pg::console::reply::{ProgramReply, ShownColumn};
 use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
 use refrain_pg::snapshot::{HbaRow, StatementView};
 use refrain_pg::{Counters, Event, LookupStats, Shared, Snapshot};
@@ -80,8 +80,8 @@ fn read(options: &str) -> Arc<Options> {
 }
 
 /// Returns a column of the type `text`.
-pub(crate) fn column(name: &str) -> Column {
-    Column { name: name.to_owned(), oid: 25, size: -1 }
+pub(crate) fn column(name: &str) -> ShownColumn {
+    ShownColumn { name: name.to_owned(), oid: 25, size: -1 }
 }
 
 impl Conversation {
@@ -261,21 +261,21 @@ impl Conversation {
     /// Answers a question with these messages, as the program does.
     pub(crate) fn answers(&self, question: &Question, reply: &[Line]) {
         let bytes = reply.iter().flat_map(|line| line.bytes.clone()).collect();
-        self.replies(question, Reply::Messages(bytes));
+        self.replies(question, ProgramReply::Messages(bytes));
     }
 
     /// Refuses a question, as the program does.
     pub(crate) fn refuses(&self, question: &Question, error: &Line) {
-        self.replies(question, Reply::Refused(error.bytes.clone()));
+        self.replies(question, ProgramReply::Refused(error.bytes.clone()));
     }
 
     /// Answers a question about columns, as the program does: all have the type `text`.
     pub(crate) fn describes(&self, question: &Question, names: &[&str]) {
         let columns = names.iter().map(|name| column(name)).collect();
-        self.replies(question, Reply::Columns(columns));
+        self.replies(question, ProgramReply::Columns(columns));
     }
 
-    fn replies(&self, question: &Question, reply: Reply) {
+    fn replies(&self, question: &Question, reply: ProgramReply) {
         let mut world = self.0.borrow_mut();
         world.step(0, Event::Answered(Answer::Console { client: question.client, reply }));
         world.settle();

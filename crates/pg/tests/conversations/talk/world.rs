@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_pg::console::reply::Form;
+use refrain_pg::console::reply::ReplyForm;
 use refrain_pg::requests::{Case, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared, Transfer};
 use refrain_pool::event::Note;
@@ -73,7 +73,7 @@ pub(crate) struct Question {
     pub(crate) user: String,
     pub(crate) admin: bool,
     pub(crate) query: String,
-    pub(crate) form: Form,
+    pub(crate) form: ReplyForm,
 }
 
 /// Something on its way between cores.

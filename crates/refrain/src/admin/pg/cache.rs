@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use refrain_config::{Consistency, Options, PoolMode};
-use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, RepeatedRow};
+use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, Kept, RepeatedRow};
 use refrain_pg::{Counters, Flush};
 
 use crate::admin::table::{Column, Listing, Pair, bigint, int, nullable, ratio, table, text};
@@ -197,8 +197,12 @@ const VERDICT: &[Column<CacheVerdict>] = &[
     text("database", |row| row.database.to_string()),
     text("user", |row| row.user.to_string()),
     text("kept", |row| {
-        let kept = row.kept.map(|kept| if kept { "yes" } else { "no" });
-        kept.unwrap_or("unknown").to_owned()
+        let kept = match row.kept {
+            Kept::Yes => "yes",
+            Kept::No => "no",
+            Kept::Unknown => "unknown",
+        };
+        kept.to_owned()
     }),
     nullable("rule", |row| row.rule.as_ref().map(|rule| rule.name.clone())),
     nullable("consistency", |row| {
