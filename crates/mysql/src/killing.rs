@@ -146,6 +146,8 @@ pub(crate) fn over(
 /// Goes on with a server that no side connection holds any more.
 pub(crate) fn go_on(step: &mut Step<'_, My>, conn: Conn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
+    // The rest of its rows has a limit again.
+    server.session.dropped = 0;
     let is_left = server.session.postponed == Postponed::Left;
     if is_left {
         server.session.postponed = Postponed::None;

@@ -20,8 +20,9 @@ use crate::text::{Calls, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
-/// Bytes that a server may send for a client that has left, before its connection is closed.
-const DROPPED_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that a server may send for a client that has left, before its connection is closed: those
+/// that were under way when its statement was killed are fewer.
+const DROPPED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Handles output of a server as far as it belongs to one command. Returns the number of bytes
 /// handled; `None` if more has to come, or the server is gone.
