@@ -109,7 +109,7 @@ impl Client {
             holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
             was_reset: false,
-            said: Said { tracks: greeting.version.starts_with('9'), ..Said::default() },
+            said: Said::default(),
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.

@@ -28,8 +28,7 @@ pub struct Answers {
 /// The things that a client has said and that matter for what it is told of changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Said {
-    /// Whether it is told of its transactions: it has asked for that, or the server is MySQL 9,
-    /// which tells each client of explicit ones.
+    /// Whether it has asked to be told of its transactions.
     pub tracks: bool,
     /// Whether it may have changed something that no reply has told at once.
     pub changes_late: bool,
@@ -150,8 +149,7 @@ pub const MASKS: [Mask; 15] = [
     Mask {
         name: "notes-of-transactions",
         reason: "questions of the proxy's own are among what a server notes of a transaction, which \
-                 it notes before its client wants to know as well; MySQL 9 tells clients that do \
-                 not want to know of explicit transactions",
+                 it notes before its client wants to know as well",
         apply: |packet, answers| {
             if answers.said.tracks {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 4 | 5));
