@@ -1,4 +1,4 @@
-//! Counts of servers and clients over all cores, against their limits.
+//! Counts of servers over all cores of a protocol, against their limits.
 //!
 //! A core asks `Counts::admit_server` before it connects a server, and calls
 //! `Counts::server_gone` when the server has gone. A core that was refused gets a message when
@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::client_counts::leave;
 use crate::ids::{Core, PoolId};
 use crate::parts::Parts;
 use crate::pool_shared::PoolShared;
@@ -68,22 +69,6 @@ pub(crate) struct ServerGone {
     pub(crate) waiting: Vec<(PoolId, Core)>,
 }
 
-/// Numbers of clients that have authenticated, by database and by user.
-#[derive(Debug, Default)]
-struct ClientCounts {
-    databases: HashMap<Arc<str>, u32>,
-    users: HashMap<Arc<str>, u32>,
-}
-
-/// The limit that keeps a client out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitReached {
-    /// The database has `max_client_connections` clients.
-    Database,
-    /// The user has `max_client_connections` clients.
-    User,
-}
-
 /// The permit to connect a server, or its refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectPermit {
@@ -93,11 +78,10 @@ pub enum ConnectPermit {
     Refused,
 }
 
-/// Counts of servers and clients over all cores.
+/// Counts of servers over all cores of a protocol.
 #[derive(Debug, Default)]
 pub struct Counts {
     servers: Mutex<ServerCounts>,
-    clients: Mutex<ClientCounts>,
 }
 
 impl Counts {
@@ -160,42 +144,6 @@ impl Counts {
         beyond(server_counts.pools.get(&pool.id), Some(size))
             .max(beyond(server_counts.databases.get(&pool.database), settings.database_max))
             .max(beyond(server_counts.users.get(&pool.user), settings.user_max))
-    }
-
-    /// Counts a client that has authenticated.
-    ///
-    /// # Errors
-    /// If the client's database or user has as many clients as allowed. The client is not counted
-    /// then.
-    pub(crate) fn admit_client<P: Parts>(
-        &self,
-        pool: &PoolShared<P>,
-        user: &str,
-        user_max: Option<u32>,
-    ) -> Result<(), LimitReached> {
-        let settings = pool.settings();
-        let mut client_counts = lock(&self.clients);
-        let ClientCounts { databases, users } = &mut *client_counts;
-        let full = |count: Option<&u32>, max: Option<u32>| {
-            max.is_some_and(|max| count.copied().unwrap_or(0) >= max)
-        };
-        if full(databases.get(&pool.database), settings.database_clients_max) {
-            return Err(LimitReached::Database);
-        }
-        if full(users.get(user), user_max) {
-            return Err(LimitReached::User);
-        }
-        *databases.entry(pool.database.clone()).or_default() += 1;
-        *users.entry(user.into()).or_default() += 1;
-        Ok(())
-    }
-
-    /// Counts out a client that was admitted.
-    pub(crate) fn client_gone<P: Parts>(&self, pool: &PoolShared<P>, user: &Arc<str>) {
-        let mut client_counts = lock(&self.clients);
-        let ClientCounts { databases, users } = &mut *client_counts;
-        leave(databases, &pool.database);
-        leave(users, user);
     }
 
     /// Returns the number of servers of a pool, over all cores.
@@ -278,15 +226,6 @@ impl ServerCounts {
             self.places.remove(who);
         }
         woken.into_iter().map(|(_, who)| who).collect()
-    }
-}
-
-/// Lowers the count of `key` by one, and removes a count of zero.
-fn leave<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u32>, key: &K) {
-    let count = counts.get_mut(key).expect("who goes was counted");
-    *count = count.checked_sub(1).expect("no more go than came");
-    if *count == 0 {
-        counts.remove(key);
     }
 }
 

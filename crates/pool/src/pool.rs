@@ -291,6 +291,24 @@ impl<P: Parts> Pool<P> {
         self.waiting() + usize::from(!self.entering.is_empty() || by_jobs)
     }
 
+    /// Returns the number of servers that are asked for those who are [`Self::wanted`]: jobs that
+    /// are no wish for a server wait for the others.
+    pub(crate) fn asked_for_wanted(&self) -> usize {
+        let is_wish = self.waiters.jobs() > 0 && P::needs_server(&self.protocol);
+        let for_jobs = self.waiters.jobs() - usize::from(is_wish);
+        (self.asked as usize).saturating_sub(for_jobs)
+    }
+
+    /// Whether one more client may not wait for a server, if at most this number of clients may.
+    /// Nobody waits long for an idle server that is asked first, unless a job or another core gets
+    /// that one.
+    pub(crate) fn is_crowded(&self, most: usize) -> bool {
+        let others = self.asking.len() + self.waiters.jobs();
+        let idle = if self.choice.paused { 0 } else { self.idle.len() };
+        let at_hand = (self.asked as usize + idle).saturating_sub(others);
+        self.waiting() >= most.saturating_add(at_hand)
+    }
+
     /// Returns the client that has waited longest for a server, be it to be let in or later.
     pub(crate) fn first_waiting(&self) -> Option<Conn> {
         self.waiters.first_client().or(self.entering.first().copied())

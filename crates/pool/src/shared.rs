@@ -1,4 +1,5 @@
-//! The state that the cores share: options, pools, and the counts of servers and clients.
+//! The state that the cores share: options, pools, the counts of servers, and what the process has
+//! once.
 //!
 //! Locks protect this state, here and in the files of its parts. A message of a client that has a
 //! server takes none of these locks.
@@ -7,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use refrain_config::{Database, Options, Server};
 
-use crate::counts::{Counts, LimitReached};
+use crate::client_counts::{ClientLimits, LimitReached};
+use crate::counts::Counts;
 use crate::full_hosts::FullHosts;
 use crate::hosts::{Health, HostLists, Hosts};
 use crate::ids::{ClientSerial, PoolId};
@@ -15,7 +17,6 @@ use crate::lobby::Lobby;
 use crate::lost_hosts::LostHosts;
 use crate::moved::Moved;
 use crate::parts::Parts;
-use crate::pauses::Pauses;
 use crate::pool_shared::PoolShared;
 use crate::pools::Pools;
 use crate::process::Process;
@@ -28,7 +29,7 @@ pub struct Shared<P: Parts> {
     pub cores: u16,
     /// The connections of clients, over all cores.
     pub lobby: Lobby,
-    /// The counts of servers and clients, over all cores.
+    /// The counts of servers, over all cores.
     pub counts: Counts,
     /// The clients that are at another core than their process ID names.
     pub(crate) moved: Moved,
@@ -42,7 +43,6 @@ pub struct Shared<P: Parts> {
     pub protocol: P::Shared,
     options: RwLock<Arc<Options>>,
     pools: Mutex<Pools<P>>,
-    pauses: Mutex<Pauses>,
     process: Arc<Process>,
 }
 
@@ -70,7 +70,6 @@ impl<P: Parts> Shared<P> {
             protocol: P::shared(&options, entropy),
             options: RwLock::new(options),
             pools: Mutex::default(),
-            pauses: Mutex::default(),
             process,
         })
     }
@@ -111,17 +110,17 @@ impl<P: Parts> Shared<P> {
     /// Pauses or resumes a database, or all, for pools that a core opens later. Pools that are open
     /// get the [`crate::event::Command`].
     pub fn set_paused(&self, database: Option<&Arc<str>>, paused: bool) {
-        lock(&self.pauses).set(database, paused);
+        self.process.pauses().set(database, paused);
     }
 
     /// Whether a database is paused.
     pub fn is_paused(&self, database: &str) -> bool {
-        lock(&self.pauses).has(database)
+        self.process.pauses().has(database)
     }
 
     /// Whether all databases were paused at once.
     pub fn are_all_paused(&self) -> bool {
-        lock(&self.pauses).all()
+        self.process.pauses().all()
     }
 
     /// Orders that servers of a database, or of all, are connected anew, including servers on the
@@ -179,7 +178,14 @@ impl<P: Parts> Shared<P> {
     /// If the client's database or user has as many clients as allowed. The client is not counted
     /// then.
     pub fn admit_client(&self, pool: &PoolShared<P>, user: &str) -> Result<(), LimitReached> {
-        self.counts.admit_client(pool, user, self.options().max_clients_of(user))
+        let database = pool.settings().database_clients_max;
+        let limits = ClientLimits { database, user: self.options().max_clients_of(user) };
+        self.process.client_counts.admit(&pool.database, user, limits)
+    }
+
+    /// Counts out a client that was admitted.
+    pub(crate) fn client_gone(&self, pool: &PoolShared<P>, user: &Arc<str>) {
+        self.process.client_counts.gone(&pool.database, user);
     }
 
     /// Whether the options let a user be a client of a pool. A pool of the user's own is removed

@@ -24,6 +24,10 @@ use crate::silence::Silence;
 use crate::supervisor::SupervisorCommand;
 use crate::tls::{Session, TlsHost};
 
+/// The user that Linux names for a process of a user namespace whose user it cannot map
+/// (`overflowuid`). A program that runs as this user, `nobody`, has no peers of its own.
+const UNKNOWN_USER: u32 = 65_534;
+
 /// Set by a test: the next bytes that a core receives cause a panic.
 #[cfg(test)]
 pub(crate) static PLANTED: AtomicBool = AtomicBool::new(false);
@@ -114,7 +118,8 @@ impl<P: Served> WorkerState<P> {
             Peer::Unix { uid, .. } => {
                 let options = self.door.shared.options();
                 let name = uid.and_then(|uid| self.user_names.name(&options, uid));
-                let is_own = uid == Some(rustix::process::geteuid().as_raw());
+                let own = rustix::process::geteuid().as_raw();
+                let is_own = uid == Some(own) && own != UNKNOWN_USER;
                 ids::Peer::Unix { uid, is_own, name }
             }
         }

@@ -1,4 +1,4 @@
-//! The checks at the end of a run.
+//! A run to its end, and the checks there.
 //!
 //! - *After faults stop, all clients finish in time*: this rules out lost wake-ups, starvation, and
 //!   connections that are never closed.
@@ -8,9 +8,26 @@
 use refrain_pool::event::Command;
 use refrain_sim::net::Peer;
 
+use crate::client::Client;
+use crate::plan::PATIENCE;
 use crate::world::World;
 
+/// The most events of a run. A run with more events makes no progress.
+const EVENTS_MAX: u64 = 30_000_000;
+
 impl World {
+    /// Runs the world to its end. Returns the violation, if there is one.
+    pub fn run(&mut self) -> Option<String> {
+        let deadline = self.now + self.plan.calm + PATIENCE;
+        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
+            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
+                self.stuck();
+            }
+        }
+        self.end();
+        self.violation.take()
+    }
+
     /// Reports that the clients did not finish, with a trace of all links, clients and servers.
     pub(crate) fn stuck(&mut self) {
         for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some())

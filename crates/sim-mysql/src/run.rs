@@ -2,13 +2,8 @@
 
 use refrain_sim::panics::guarded;
 
-use crate::client::Client;
-use crate::plan::PATIENCE;
 use crate::plant::Plant;
 use crate::world::{Tally, World};
-
-/// The most events of a run. A run with more events makes no progress.
-const EVENTS_MAX: u64 = 30_000_000;
 
 /// The kind of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,20 +31,6 @@ pub struct Report {
     pub tally: Tally,
     /// The last lines of the trace, if the caller asked for any.
     pub lines: Vec<String>,
-}
-
-impl World {
-    /// Runs the world to its end. Returns the violation, if there is one.
-    pub fn run(&mut self) -> Option<String> {
-        let deadline = self.now + self.plan.calm + PATIENCE;
-        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
-            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
-                self.stuck();
-            }
-        }
-        self.end();
-        self.violation.take()
-    }
 }
 
 /// Runs a seed.

@@ -22,8 +22,10 @@ use crate::lang;
 use crate::net::{LinkId, Peer, Way};
 use crate::plant::Plant;
 use crate::proofs::Proof;
-use crate::reads::client_in;
+use crate::reads::{check_read, client_in};
+use crate::row_checks::tell_news;
 use crate::session::{Catalog, Session};
+use crate::standbys;
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
@@ -271,7 +273,8 @@ impl World {
 
     /// Lets a session handle a message, unless it has to wait for a lock.
     fn backend_tries(&mut self, number: usize, tag: u8, body: Vec<u8>, hit: bool) {
-        if self.tells_state(number, tag, &body) {
+        let backend = &mut self.backends[number];
+        if standbys::tells_state(&self.hosts, backend, (tag, &body), self.plant) {
             return;
         }
         if !hit && self.backends[number].session.must_wait(tag, &body) {
@@ -307,13 +310,20 @@ impl World {
         self.trace.line(self.now, "server", &format!("{number} {}", tag as char), || brief(body));
         if let Some(client) = client_in(tag, body) {
             self.check_owner(number, client);
-            self.check_host(number, client);
+            let found = standbys::check_host(&self.hosts, &self.backends[number], client);
+            if let Err(what) = found {
+                self.violate("hosts", || what);
+            }
         }
         if self.plan.shares {
-            self.check_read(number, tag, body, hit);
+            let backend = &mut self.backends[number];
+            let found = check_read(backend, &mut self.ran, (tag, body, hit), self.plant);
+            if let Err(what) = found {
+                self.violate("reads", || what);
+            }
         }
         self.backend_does(number, tag, body, hit);
-        self.tell_news();
+        tell_news(&self.rows, &mut self.versions, self.now);
         if self.plant_late_replies(number, tag) {
             self.backend_answers(number);
         }

@@ -1,4 +1,4 @@
-//! The checks at the end of a run.
+//! A run to its end, and the checks there.
 //!
 //! - *After faults stop, all clients finish in time*: this rules out lost wake-ups, starvation, and
 //!   connections that are never closed.
@@ -9,10 +9,27 @@
 use refrain_pool::event::Command;
 
 use crate::backend::Stage;
+use crate::client::Client;
 use crate::net::Peer;
+use crate::plan::PATIENCE;
 use crate::world::{Sharing, World};
 
+/// The most events of a run. A run with more events makes no progress.
+const EVENTS_MAX: u64 = 3_000_000;
+
 impl World {
+    /// Runs the world to its end. Returns the violation, if there is one.
+    pub fn run(&mut self) -> Option<String> {
+        let deadline = self.now + self.plan.calm + PATIENCE;
+        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
+            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
+                self.stuck();
+            }
+        }
+        self.end();
+        self.violation.take()
+    }
+
     /// Reports that the clients did not finish, with a trace of all links, pools, clients and
     /// servers.
     pub(crate) fn stuck(&mut self) {
@@ -116,7 +133,11 @@ impl World {
                 let backend = &self.backends[*number];
                 backend.is_of(&database, &user) && self.links[backend.link.0].conn.is_some()
             });
-            let open = open.filter(|number| self.backends[*number].stage != Stage::Over);
+            // The engine may not know yet that a server has fallen silent.
+            let open = open.filter(|number| {
+                let backend = &self.backends[*number];
+                backend.stage != Stage::Over || self.links[backend.link.0].is_silent
+            });
             // The engine may not have heard yet that a server has refused the login.
             let (refused, live): (Vec<_>, Vec<_>) =
                 open.partition(|number| self.backends[*number].stage == Stage::Refused);

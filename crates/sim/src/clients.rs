@@ -12,9 +12,12 @@ use crate::client::{Client, Stage};
 use crate::net::{LinkId, Peer, Way};
 use crate::oracle::show;
 use crate::plant::Plant;
+use crate::reads::server_behind_other;
+use crate::row_checks::{RowCheck, note_asked};
 use crate::say::Say;
 use crate::script::Unit;
 use crate::trace::brief;
+use crate::versions::Staleness;
 use crate::world::{Happening, World};
 
 impl World {
@@ -127,7 +130,17 @@ impl World {
             let awaits = self.clients[number].oracle.awaits();
             return self.violate("oracle", || format!("client {number} {what}; then {awaits}"));
         }
-        self.check_rows(number, tag, body);
+        let mut check = RowCheck {
+            number,
+            client: &mut self.clients[number],
+            rows: &self.rows,
+            versions: &mut self.versions,
+            allowed: self.plan.cached.unwrap_or(Staleness::NONE),
+            now: self.now,
+        };
+        if let Err(what) = check.check(tag, body) {
+            self.violate("versions", || what);
+        }
     }
 
     /// Checks that a FATAL error to a client has an excuse or is expected.
@@ -306,7 +319,7 @@ impl World {
         let client = &mut self.clients[number];
         client.outbox = unit.bytes;
         client.waits = unit.waits;
-        self.note_asked(number, unit.asked);
+        note_asked(client, unit.asked, self.now);
     }
 
     fn client_leaves(&mut self, number: usize) {
@@ -346,7 +359,7 @@ impl World {
         self.links[id.0].up.send(&out);
         self.pump(id, Way::Up);
         if self.plant == Some(Plant::EarlyCancel)
-            && let Some((pid, key)) = self.server_behind_other(number)
+            && let Some((pid, key)) = server_behind_other(&self.backends, number)
         {
             self.signal(pid, &key, id);
         }

@@ -50,6 +50,7 @@ impl World {
             Happening::Read(core, case) => self.read(core, case),
             Happening::HandOver(link, core, transfer) => self.arrive(link, core, transfer),
             Happening::Broken(link) => self.broken(link),
+            Happening::Silent(link) => self.end_silent(link),
             Happening::Promote(host) => self.promote(host),
             Happening::Supervisor => self.operator(),
             Happening::Balance => self.balance(),

@@ -12,6 +12,7 @@ use refrain_sql::normalize::Grammar;
 use crate::hosts::Hosts;
 use crate::net::{Link, LinkId, Peer, Way};
 use crate::plant::Plant;
+use crate::quiet::Idle;
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
@@ -28,8 +29,11 @@ impl World {
     /// Gives an event to an engine, and collects its output now or at a later turn.
     pub(crate) fn step(&mut self, core: usize, event: Event<'_>) {
         let now = self.clock();
+        let asks = self.plan.check_delay.is_some();
+        let idle = asks.then(|| Idle::of(&self.workers[core].engine.snapshot(now)));
         let worker = &mut self.workers[core];
         worker.engine.step(now, event, &mut worker.ports);
+        self.check_asked(core, idle);
         if self.plant == Some(Plant::Miscount) && self.workers[core].engine.client_count() > 0 {
             let planted = self.strikes() && self.workers[core].engine.miscount();
             self.planted = planted;
@@ -58,6 +62,15 @@ impl World {
         self.check_turns(core);
         if let Err(what) = self.workers[core].engine.check() {
             self.violate("tables", || format!("core {core}: {what}"));
+        }
+    }
+
+    /// Checks that none of the servers that were `idle` for long went to a client unasked.
+    fn check_asked(&mut self, core: usize, idle: Option<Idle>) {
+        let Some((delay, idle)) = self.plan.check_delay.zip(idle) else { return };
+        let view = self.workers[core].engine.snapshot(self.clock());
+        if let Some(server) = idle.lent_unasked(&view, delay) {
+            self.violate("questions", || format!("server {server} was lent and not asked"));
         }
     }
 
@@ -353,7 +366,7 @@ impl World {
         worker.links.insert(conn, id);
         self.links[id.0].core = core;
         self.links[id.0].conn = Some(conn);
-        if self.links[id.0].up.dead {
+        if self.links[id.0].up.dead && !self.links[id.0].is_silent {
             // The kernel reports the end to this core too.
             self.later(0, Happening::Broken(id));
         }

@@ -1,13 +1,22 @@
-//! The operator's commands, restarts of the server, and the calm at the end.
+//! The operator's commands, restarts of the server, servers that fall silent, and the calm at the
+//! end.
+//!
+//! A failover: the primary dies or stops, comes back as a standby, and a host is promoted after a
+//! while.
 
 use refrain_pg::{Event, Flush};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
+use crate::backend::Stage;
+use crate::net::LinkId;
+use crate::plant::Plant;
 use crate::world::{Happening, World};
 
 /// The most units that a client has left when faults have stopped.
 const UNITS_LEFT: u64 = 25;
+/// The longest time until a host is promoted, in microseconds.
+const PROMOTION_MAX: u64 = 600_000;
 
 impl World {
     /// Lets the operator act: restart the server, give a command, or neither.
@@ -22,6 +31,9 @@ impl World {
                 1 => self.restart(),
                 _ => self.fail_over(),
             }
+        }
+        if self.plan.rates.silence > 0 && self.rng.chance(self.plan.rates.silence) {
+            self.fall_silent();
         }
         if let Some(command) = self.change_users() {
             self.order(&command);
@@ -99,6 +111,83 @@ impl World {
         self.faults.servers += 1;
         for number in 0..self.backends.len() {
             self.shut_down(number);
+        }
+    }
+
+    /// Has a session of the server fall silent, as if its machine were gone: what is in flight is
+    /// lost, and the engine hears nothing of the end.
+    fn fall_silent(&mut self) {
+        let is_there = |number: &usize| {
+            let link = &self.links[self.backends[*number].link.0];
+            self.backends[*number].is_serving() && link.conn.is_some() && link.leaving.is_none()
+        };
+        let there: Vec<usize> = (0..self.backends.len()).filter(is_there).collect();
+        if there.is_empty() {
+            return;
+        }
+        let number = *self.rng.pick(&there);
+        let id = self.backends[number].link;
+        self.trace.fold([self.now, id.0 as u64, 9], &[]);
+        self.trace.line(self.now, "silence", &format!("server {number}"), String::new);
+        self.faults.servers += 1;
+        let link = &mut self.links[id.0];
+        link.is_silent = true;
+        link.down.kill();
+        self.backend_ends(number);
+        self.later(self.plan.silence, Happening::Silent(id));
+    }
+
+    /// Tells an engine of the end of a server that has fallen silent at work, as the program does.
+    /// An idle one is found by the engine itself.
+    pub(crate) fn end_silent(&mut self, id: LinkId) {
+        let link = &self.links[id.0];
+        let Some(conn) = link.conn else { return };
+        let connections = &self.workers[link.core].engine.connections;
+        let is_busy = connections.busy_servers().any(|server| server.conn() == conn);
+        if is_busy && self.plant != Some(Plant::EndlessSilence) {
+            let (core, why) = (link.core, Some("it has acknowledged nothing"));
+            return self.step(core, Event::Closed { conn, why });
+        }
+        self.later(self.plan.silence, Happening::Silent(id));
+    }
+
+    /// Ends the primary's sessions: it is a standby once it takes connections again. The other host
+    /// is promoted after a while. Nothing happens while no host is the primary.
+    pub(crate) fn fail_over(&mut self) {
+        let Some(primary) = self.hosts.primary() else { return };
+        self.trace.line(self.now, "fail over", &format!("host {primary}"), String::new);
+        let until = self.now + self.rng.range(100, 500_000);
+        self.hosts.demote();
+        self.hosts.stop(primary, until);
+        if self.rng.chance(200) {
+            self.hosts.stop(1 - primary, until);
+        }
+        self.faults.servers += 1;
+        let dies = self.rng.chance(500);
+        for number in 0..self.backends.len() {
+            if self.backends[number].host != primary {
+                continue;
+            }
+            // A connection between two cores breaks for neither.
+            let link = self.backends[number].link;
+            let breaks = dies && self.links[link.0].leaving.is_none();
+            match self.backends[number].stage {
+                Stage::Over => {}
+                _ if breaks => self.reset(link),
+                _ => self.shut_down(number),
+            }
+        }
+        // After a restart the same host may be the primary again.
+        let next = if self.rng.chance(300) { primary } else { 1 - primary };
+        let delay = self.rng.below(PROMOTION_MAX);
+        self.later(delay, Happening::Promote(next));
+    }
+
+    /// Promotes a host.
+    pub(crate) fn promote(&mut self, host: usize) {
+        if self.hosts.promote(host) {
+            self.promotions += 1;
+            self.trace.line(self.now, "promote", &format!("host {host}"), String::new);
         }
     }
 

@@ -17,6 +17,7 @@
 //! | versions | reads that miss committed writes or see open ones, lost writes | [`versions`] |
 //! | patience | a client that waits behind another one for too long | `reads` |
 //! | logins | wrong passwords let in, right ones refused, needless lookups | `lookup_checks` |
+//! | questions | a server lent that was idle for `server_check_delay` and not asked | `quiet` |
 //! | hosts | a client's message at a standby where a primary is wanted | `standbys` |
 //! | turns | a client that gets a server before one that came earlier | `turns` |
 //! | protocol | bytes to a server that are no message | `backends` |
@@ -72,10 +73,10 @@ pub mod lookups;
 mod hosts;
 mod exchange;
 mod client;
+mod quiet;
 mod backend;
 mod turns;
 pub mod world;
-mod links;
 mod engines;
 mod reads;
 mod row_checks;
@@ -85,7 +86,6 @@ mod standbys;
 mod backends;
 mod clients;
 mod delivery;
-mod failovers;
 mod faults;
 mod dispatch;
 mod check;

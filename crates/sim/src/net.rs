@@ -153,6 +153,8 @@ pub struct Link<P: Parts = Pg> {
     pub leaving: Option<(Core, Box<Transfer<P>>)>,
     /// Whether the connection is established.
     pub connected: bool,
+    /// Whether the peer has fallen silent: nothing arrives any more, and nobody tells the engine.
+    pub is_silent: bool,
     /// The number of the host to which the engine connects.
     pub host: usize,
 }
@@ -163,7 +165,18 @@ impl<P: Parts> Link<P> {
         let pipe = |room| Pipe { room, ..Pipe::default() };
         let (up, down) = (pipe(room.0), pipe(room.1));
         let connected = !matches!(peer, Peer::Backend(_));
-        Self { core, conn, peer, up, down, lent: false, leaving: None, connected, host: 0 }
+        Self {
+            core,
+            conn,
+            peer,
+            up,
+            down,
+            lent: false,
+            leaving: None,
+            connected,
+            is_silent: false,
+            host: 0,
+        }
     }
 
     /// Returns the pipe of one direction.

@@ -44,6 +44,8 @@ pub struct Rates {
     pub lazy: u64,
     /// The server restarts, at a moment of the operator.
     pub restart: u64,
+    /// A session of the server falls silent, at a moment of the operator.
+    pub silence: u64,
     /// The operator gives a command, at a moment of the operator.
     pub command: u64,
 }
@@ -103,6 +105,10 @@ pub struct Plan {
     pub patience: u64,
     /// The allowance of reads to miss acknowledged writes, if replies are kept.
     pub cached: Option<Staleness>,
+    /// Time after which an idle server is asked whether it is there, in microseconds, if one is.
+    pub check_delay: Option<u64>,
+    /// Time after which a server is given up that has fallen silent at work, in microseconds.
+    pub silence: u64,
     /// Number of different process IDs of servers. Behind the proxy may be another pooler, whose
     /// process IDs need not be unique.
     pub pids: u32,
@@ -130,9 +136,13 @@ impl Plan {
     pub fn new(rng: &mut Rng, plant: Option<Plant>) -> Self {
         // A stream of its own, so that it changes no world with one host.
         let mut of_hosts = rng.clone().fork(78);
+        // Likewise for worlds in which no server is asked whether it is there.
+        let mut of_checks = rng.clone().fork(79);
         let plan = Self::with_one_host(rng, plant);
         let has_standby = plan.logins.is_none() && of_hosts.chance(250);
-        if has_standby { plan.with_standby(&mut of_hosts) } else { plan }
+        let plan = if has_standby { plan.with_standby(&mut of_hosts) } else { plan };
+        let checks = of_checks.chance(200);
+        if checks { plan.with_checks(&mut of_checks, plant) } else { plan }
     }
 
     fn with_one_host(rng: &mut Rng, plant: Option<Plant>) -> Self {
@@ -165,8 +175,7 @@ impl Plan {
         if caching.is_some() && rng.chance(500) {
             rates = rates.cancel_reads();
         }
-        let pieces = [6, 60, 1_000, 16_384, 16_384];
-        let piece = *rng.pick(if shares { &pieces[2..] } else { &pieces });
+        let piece = largest_piece(rng, shares);
         let mut weights = weights(rng);
         if piece < 1_000 {
             weights[index(Feature::Bulk)] = 0;
@@ -207,6 +216,8 @@ impl Plan {
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
             hosts: 1,
+            check_delay: None,
+            silence: 0,
         };
         if plan.logins.is_some() { plan.with_many_logins(&mut of_logins) } else { plan }
     }
@@ -217,6 +228,25 @@ impl Plan {
         let options = options_of(&plain, None, &Rule::Asks(Rule::FIRST));
         let rates = Rates { restart: rng.range(20, 200), ..self.rates };
         Self { hosts: 2, plain, options, rates, ..self }
+    }
+
+    /// Returns a plan in which idle servers are asked whether they are there, and some fall silent.
+    fn with_checks(self, rng: &mut Rng, plant: Option<Plant>) -> Self {
+        let delay = *rng.pick(&[1, 5, 50]);
+        let told = if plant == Some(Plant::Unasked) { 60_000 } else { delay };
+        let query = *rng.pick(&["", "server_check_query = \"select 1\"\n"]);
+        let options = format!("[pool]\nserver_check_delay = \"{told}ms\"\n{query}");
+        let plain = self.plain.replacen("[pool]\n", &options, 1);
+        let options = options_of(&plain, self.logins.as_ref(), &Rule::Asks(Rule::FIRST));
+        let silence = if rng.chance(700) { rng.range(20, 200) } else { 0 };
+        Self {
+            check_delay: Some(1_000 * delay),
+            silence: rng.range(100_000, 1_000_000),
+            plain,
+            options,
+            rates: Rates { silence, ..self.rates },
+            ..self
+        }
     }
 
     /// Returns a plan with many short sessions, one after the other.
@@ -295,6 +325,7 @@ impl Rates {
             halves: rate(500, 400),
             lazy: rate(500, 500),
             restart: rate(80, 200),
+            silence: 0,
             command: rate(200, 300),
         }
     }
@@ -324,6 +355,12 @@ fn two_hosts(rng: &mut Rng, text: &str) -> String {
         "host = \"a,b\"\ntarget_session_attrs = \"{wants}\"\nload_balance_hosts = \"{balance}\"\n"
     );
     text.replacen("host = \"server\"\n", &hosts, 1)
+}
+
+/// Draws the largest piece of a link, in bytes.
+fn largest_piece(rng: &mut Rng, shares: bool) -> u64 {
+    let pieces = [6, 60, 1_000, 16_384, 16_384];
+    *rng.pick(if shares { &pieces[2..] } else { &pieces })
 }
 
 /// Draws the mode of the pools.

@@ -79,6 +79,10 @@ pub enum Plant {
     EndlessPatience,
     /// The catalog does not say which tables a statement changes.
     NoTargets,
+    /// An idle server is not asked whether it is there.
+    Unasked,
+    /// A server that has fallen silent at work is never given up.
+    EndlessSilence,
     /// A standby is taken for a primary.
     HideStandby,
     /// A bug in the cache.
@@ -88,7 +92,7 @@ pub enum Plant {
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 42] = [
+pub const PLANTS: [(&str, Plant); 44] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -119,6 +123,8 @@ pub const PLANTS: [(&str, Plant); 42] = [
     ("last-comes-first", Plant::LastComesFirst),
     ("endless-patience", Plant::EndlessPatience),
     ("no-targets", Plant::NoTargets),
+    ("unasked", Plant::Unasked),
+    ("endless-silence", Plant::EndlessSilence),
     ("hide-standby", Plant::HideStandby),
     ("late-stamp", Plant::Cache(CacheBug::LateStamp)),
     ("old-flight", Plant::Cache(CacheBug::OldFlight)),

@@ -3,6 +3,8 @@
 //! A server is shared if messages of a client come while it works for another one: without sharing
 //! the engine lends a server to the next client only when it owes nothing.
 
+use std::collections::HashSet;
+
 use refrain_pg::ClientView;
 use refrain_wire::tag::front;
 
@@ -18,46 +20,50 @@ const TICK: u64 = 100_000;
 /// Time in which an engine learns what a server has answered.
 const SLACK: u64 = 100_000;
 
-impl World {
-    /// Checks a message that a server begins to handle, unless a cancel request has hit it.
-    pub(crate) fn check_read(&mut self, number: usize, tag: u8, body: &[u8], hit: bool) {
-        // The data of a COPY that has failed arrives when the server has another client.
-        if matches!(tag, front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL) {
-            return;
+/// Checks a message that a server begins to handle, unless a cancel request has hit it. `ran` has
+/// the tags with which statements have run that are no reads.
+///
+/// # Errors
+/// The violation, in words.
+pub(crate) fn check_read(
+    backend: &mut Backend,
+    ran: &mut HashSet<String>,
+    (tag, body, hit): (u8, &[u8], bool),
+    plant: Option<Plant>,
+) -> Result<(), String> {
+    // The data of a COPY that has failed arrives when the server has another client.
+    if matches!(tag, front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL) {
+        return Ok(());
+    }
+    let Some(client) = backend.segment else { return Ok(()) };
+    let input = backend.input.clone();
+    backend.behind.extend(clients_in(input).filter(|other| *other != client));
+    if hit {
+        return Ok(());
+    }
+    let (is_read, run) = match tag {
+        front::EXECUTE => match backend.session.bound(body) {
+            Some((statement, values)) => (statement.is_read(), values.first().cloned()),
+            None => return Ok(()),
+        },
+        front::QUERY => {
+            let end = body.len().saturating_sub(1);
+            let statements = lang::parse(&String::from_utf8_lossy(&body[..end]));
+            (statements.iter().all(Statement::is_read), None)
         }
-        let backend = &mut self.backends[number];
-        let Some(client) = backend.segment else { return };
-        let input = backend.input.clone();
-        backend.behind.extend(clients_in(input).filter(|other| *other != client));
-        if hit {
-            return;
-        }
-        let (is_read, run) = match tag {
-            front::EXECUTE => match backend.session.bound(body) {
-                Some((statement, values)) => (statement.is_read(), values.first().cloned()),
-                None => return,
-            },
-            front::QUERY => {
-                let end = body.len().saturating_sub(1);
-                let statements = lang::parse(&String::from_utf8_lossy(&body[..end]));
-                (statements.iter().all(Statement::is_read), None)
-            }
-            _ => return,
-        };
-        if is_read {
-            return;
-        }
-        let behind = backend.behind.clone();
-        if !behind.is_empty() && self.plant != Some(Plant::RunTwice) {
-            self.violate("reads", || {
-                format!("client {client} runs no read on server {number}, shared by {behind:?}")
-            });
-        }
-        if let Some(run) = run
-            && !self.ran.insert(run.clone())
-        {
-            self.violate("reads", || format!("what {run} asked for ran twice, and is no read"));
-        }
+        _ => return Ok(()),
+    };
+    if is_read {
+        return Ok(());
+    }
+    let (behind, session) = (&backend.behind, backend.session.number);
+    let ran_before = run.as_ref().is_some_and(|run| !ran.insert(run.clone()));
+    if !behind.is_empty() && plant != Some(Plant::RunTwice) {
+        return Err(format!("client {client} runs no read in session {session}, with {behind:?}"));
+    }
+    match run.filter(|_| ran_before) {
+        Some(run) => Err(format!("what {run} asked for ran twice, and is no read")),
+        None => Ok(()),
     }
 }
 
@@ -124,17 +130,17 @@ impl World {
             _ => false,
         }
     }
+}
 
-    /// Returns the process ID and key of a server that works for another client, and has this
-    /// client's request too.
-    pub(crate) fn server_behind_other(&self, client: usize) -> Option<(u32, Vec<u8>)> {
-        let found = self.backends.iter().find(|backend| {
-            let other = backend.segment.is_some_and(|other| other != client);
-            let waits = || clients_in(backend.input.clone()).any(|waiting| waiting == client);
-            backend.is_serving() && backend.is_busy() && other && waits()
-        });
-        found.map(|backend| (backend.pid, backend.key.clone()))
-    }
+/// Returns the process ID and key of a server that works for another client, and has this client's
+/// request too.
+pub(crate) fn server_behind_other(backends: &[Backend], client: usize) -> Option<(u32, Vec<u8>)> {
+    let found = backends.iter().find(|backend| {
+        let other = backend.segment.is_some_and(|other| other != client);
+        let waits = || clients_in(backend.input.clone()).any(|waiting| waiting == client);
+        backend.is_serving() && backend.is_busy() && other && waits()
+    });
+    found.map(|backend| (backend.pid, backend.key.clone()))
 }
 
 /// Returns the clients of the messages that a server has not read yet.

@@ -1,14 +1,9 @@
 //! Runs of seeds: once for the checkers, twice to check that a run is a function of its seed.
 
-use crate::client::Client;
 use crate::lookups::Tally;
 use crate::panics::guarded;
-use crate::plan::PATIENCE;
 use crate::plant::Plant;
 use crate::world::{Sharing, World};
-
-/// The most events of a run. A run with more events makes no progress.
-const EVENTS_MAX: u64 = 3_000_000;
 
 /// The result of a seed.
 #[derive(Clone, Debug)]
@@ -29,20 +24,6 @@ pub struct Report {
     pub promotions: u64,
     /// The last lines of the trace, if the caller asked for any.
     pub lines: Vec<String>,
-}
-
-impl World {
-    /// Runs the world to its end. Returns the violation, if there is one.
-    pub fn run(&mut self) -> Option<String> {
-        let deadline = self.now + self.plan.calm + PATIENCE;
-        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
-            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
-                self.stuck();
-            }
-        }
-        self.end();
-        self.violation.take()
-    }
 }
 
 /// Runs a seed, and keeps the last `lines` lines of its trace.

@@ -7,35 +7,40 @@
 use refrain_wire::front::query_text;
 use refrain_wire::tag::front;
 
+use crate::backend::Backend;
+use crate::hosts::Hosts;
 use crate::plant::Plant;
-use crate::world::World;
 
 /// The beginning of the query by which the engine asks a server for its state.
 const ASKS_FOR_STATE: &[u8] = b"SELECT pg_catalog.pg_is_in_recovery()";
 
-impl World {
-    /// Answers the engine's question for the state of a server. Returns false if a message is
-    /// another one.
-    pub(crate) fn tells_state(&mut self, number: usize, tag: u8, body: &[u8]) -> bool {
-        let asks = query_text(body).is_ok_and(|text| text.starts_with(ASKS_FOR_STATE));
-        if tag != front::QUERY || !asks {
-            return false;
-        }
-        let is_standby = self.hosts.primary() != Some(self.backends[number].host);
-        // The bug: the engine takes a standby for a primary.
-        let hides = self.plant == Some(Plant::HideStandby);
-        let value = if is_standby && !hides { "on" } else { "off" };
-        self.backends[number].session.tell_state(value);
-        true
+/// Answers the engine's question for the state of a server. Returns false if a message is another
+/// one.
+pub(crate) fn tells_state(
+    hosts: &Hosts,
+    backend: &mut Backend,
+    (tag, body): (u8, &[u8]),
+    plant: Option<Plant>,
+) -> bool {
+    let asks = query_text(body).is_ok_and(|text| text.starts_with(ASKS_FOR_STATE));
+    if tag != front::QUERY || !asks {
+        return false;
     }
+    let is_standby = hosts.primary() != Some(backend.host);
+    // The bug: the engine takes a standby for a primary.
+    let hides = plant == Some(Plant::HideStandby);
+    backend.session.tell_state(if is_standby && !hides { "on" } else { "off" });
+    true
+}
 
-    /// Checks that a server that gets a message of a client is at the primary.
-    pub(crate) fn check_host(&mut self, number: usize, client: usize) {
-        let host = self.backends[number].host;
-        if self.hosts.primary() != Some(host) {
-            self.violate("hosts", || {
-                format!("client {client} got server {number} at host {host}, a standby")
-            });
-        }
+/// Checks that a server that gets a message of a client is at the primary.
+///
+/// # Errors
+/// The violation, in words.
+pub(crate) fn check_host(hosts: &Hosts, backend: &Backend, client: usize) -> Result<(), String> {
+    let (host, number) = (backend.host, backend.session.number);
+    match hosts.primary() {
+        Some(primary) if primary == host => Ok(()),
+        _ => Err(format!("client {client} got session {number} at host {host}, a standby")),
     }
 }

@@ -4,11 +4,10 @@
 //! the same time happen in the order of their creation. All choices come from the seed's streams,
 //! so a run is a function of its seed.
 //!
-//! Later modules add methods: `crate::links` sends bytes, `crate::engines` steps the engines
-//! and carries out their actions, `crate::clients` and `crate::backends` are the two ends,
-//! `crate::delivery` hands bytes to either, `crate::faults` has the operator and restarts,
-//! `crate::dispatch` picks the function for the next event, and `crate::check` has the checks
-//! at the end.
+//! Later modules add methods: `crate::engines` steps the engines and carries out their actions,
+//! `crate::clients` and `crate::backends` are the two ends, `crate::delivery` hands bytes to
+//! either, `crate::faults` has the operator, restarts and failovers, `crate::dispatch` picks the
+//! function for the next event, and `crate::check` has the checks at the end.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +25,7 @@ use crate::hosts::Hosts;
 use crate::lookups::Lookups;
 use crate::net::{Link, LinkId, Way};
 use crate::plan::Plan;
-use crate::plant::Plant;
+use crate::plant::{Plant, hidden_chance};
 use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::rows::Rows;
@@ -75,6 +74,8 @@ pub(crate) enum Happening {
     HandOver(LinkId, Core, Box<Transfer>),
     /// An engine notices a broken connection.
     Broken(LinkId),
+    /// The program looks whether a server that has fallen silent is at work.
+    Silent(LinkId),
     /// A host is promoted, unless another one has become the primary.
     Promote(usize),
     /// The operator acts.
@@ -244,6 +245,38 @@ impl World {
     /// Adds an event that happens after `delay` microseconds.
     pub(crate) fn later(&mut self, delay: u64, what: Happening) {
         self.queue.push(self.now + delay, what);
+    }
+
+    /// Moves the sender's bytes into the pipe, as far as they fit.
+    pub(crate) fn pump(&mut self, id: LinkId, way: Way) {
+        let (rng, plan) = (&mut self.rng, &self.plan);
+        let is_hidden = self.plant == Some(Plant::HiddenChance);
+        let delays = self.links[id.0].pump(way, self.now, || {
+            let most = if rng.chance(100) { 7 } else { plan.piece };
+            let most = usize::try_from(rng.range(1, most)).unwrap_or(1);
+            let latency = rng.range(plan.latency.0, plan.latency.1);
+            (most, if is_hidden { latency + hidden_chance() } else { latency })
+        });
+        for delay in delays {
+            self.later(delay, Happening::Deliver(id, way));
+        }
+        if way == Way::Down && self.links[id.0].owes_buffer() {
+            let lost = self.plant == Some(Plant::LoseSent) && self.strikes();
+            if !lost {
+                let delay = self.rng.below(100);
+                self.later(delay, Happening::Sent(id));
+            }
+        }
+    }
+
+    /// Lets a reader read again.
+    pub(crate) fn unpause(&mut self, id: LinkId, way: Way) {
+        let pipe = self.links[id.0].pipe(way);
+        pipe.paused = false;
+        let due = std::mem::take(&mut pipe.due);
+        for _ in 0..due {
+            self.later(0, Happening::Deliver(id, way));
+        }
     }
 
     /// Returns the time in the engines' type.

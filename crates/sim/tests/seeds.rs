@@ -76,6 +76,16 @@ fn the_checker_of_hosts_finds_a_standby_that_is_taken_for_a_primary() {
 }
 
 #[test]
+fn the_checker_of_questions_finds_a_server_that_is_not_asked() {
+    assert_found_by(Plant::Unasked, "questions: ");
+}
+
+#[test]
+fn a_server_that_is_silent_for_ever_is_found() {
+    assert_found_by(Plant::EndlessSilence, "liveness: ");
+}
+
+#[test]
 fn the_checker_of_versions_finds_old_rows_open_rows_lost_rows_and_replies_that_outlive_a_write() {
     let plants = [Plant::OldReads, Plant::DirtyReads, Plant::LostCommit];
     for plant in [&plants[..], &[Plant::NoTargets, Plant::Cache(CacheBug::LateVoid)]].concat() {

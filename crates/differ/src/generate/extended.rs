@@ -1,6 +1,6 @@
 //! Segments of the extended protocol: units of a few messages each, and an end.
 
-use super::{Draft, Generator, Mode, texts};
+use super::{Draft, Generator, Mode, copy, long, texts};
 use crate::msg::{Bind, Msg, Param};
 
 const PORTALS: [&str; 3] = ["p0", "p1", "s0"];
@@ -9,7 +9,7 @@ impl Generator {
     /// Appends a segment; the last of a step may lack its Sync.
     pub(super) fn extended(&mut self, draft: &mut Draft<'_>, last: bool) {
         if self.features.has("copy") && self.rng.chance(5) {
-            return self.copy_extended(draft);
+            return copy::copy_extended(&mut self.rng, draft);
         }
         for _ in 0..self.rng.weighted(&[4, 50, 25, 12, 9]) {
             self.unit(draft);
@@ -75,7 +75,8 @@ impl Generator {
             14 => draft.msgs.push(Msg::CopyDone),
             15 => self.named_by_sql(draft),
             _ => {
-                let sql = self.long(draft);
+                let own = self.command(draft);
+                let sql = long::long(&mut self.rng, own, draft);
                 self.run_text(draft, sql);
             }
         }

@@ -1,6 +1,7 @@
 //! Texts of about 65,536 bytes: a proxy may look at so much of a text and no further.
 
-use super::{Draft, Generator, Mode, texts};
+use super::{Draft, Mode, texts};
+use crate::rng::Rng;
 
 /// The length about which the texts vary.
 const BOUND: usize = 65_536;
@@ -27,33 +28,31 @@ const EFFECTS: &[&str] = &[
 /// The number of [`EFFECTS`] that tie no client to its server.
 const LASTING: usize = 10;
 
-impl Generator {
-    /// Returns a command with so much around it that the command, or the text, begins or ends
-    /// within a few bytes of [`BOUND`], or far behind it.
-    pub(super) fn long(&mut self, draft: &Draft<'_>) -> Vec<u8> {
-        let effects = if draft.mode == Mode::Pinning { EFFECTS } else { &EFFECTS[..LASTING] };
-        let command = match self.command(draft) {
-            Some(command) if self.rng.chance(30) => command,
-            _ => texts::fill(self.rng.pick::<&str>(effects), draft.client, &mut self.rng),
-        };
-        let at = match self.rng.weighted(&[3, 6, 1]) {
-            0 => BOUND - 1 + self.rng.below(3),
-            1 => BOUND - 12 + self.rng.below(24),
-            _ => BOUND + self.rng.below(20_000),
-        };
-        let ends = at.saturating_sub(command.len());
-        match self.rng.below(7) {
-            0 => [padding("/*", "*/", at), command].concat(),
-            1 => [padding("/*", "*/", ends), command].concat(),
-            2 => [padding("--", "\n", at), command].concat(),
-            3 => [padding("/* /*", "*/ */", ends), command].concat(),
-            4 => [command, padding(" /*", "*/", ends)].concat(),
-            5 => [padding("select '", "'; ", at), command].concat(),
-            _ => {
-                let set = "set_config('work_mem', '5MB', false)";
-                let text = format!("select length('{}'), {set}", "x".repeat(at - 20));
-                text.into_bytes()
-            }
+/// Returns a command with so much around it that the command, or the text, begins or ends within a
+/// few bytes of [`BOUND`], or far behind it. `own` is a command of the step, if it has one.
+pub(super) fn long(rng: &mut Rng, own: Option<Vec<u8>>, draft: &Draft<'_>) -> Vec<u8> {
+    let effects = if draft.mode == Mode::Pinning { EFFECTS } else { &EFFECTS[..LASTING] };
+    let command = match own {
+        Some(command) if rng.chance(30) => command,
+        _ => texts::fill(rng.pick::<&str>(effects), draft.client, rng),
+    };
+    let at = match rng.weighted(&[3, 6, 1]) {
+        0 => BOUND - 1 + rng.below(3),
+        1 => BOUND - 12 + rng.below(24),
+        _ => BOUND + rng.below(20_000),
+    };
+    let ends = at.saturating_sub(command.len());
+    match rng.below(7) {
+        0 => [padding("/*", "*/", at), command].concat(),
+        1 => [padding("/*", "*/", ends), command].concat(),
+        2 => [padding("--", "\n", at), command].concat(),
+        3 => [padding("/* /*", "*/ */", ends), command].concat(),
+        4 => [command, padding(" /*", "*/", ends)].concat(),
+        5 => [padding("select '", "'; ", at), command].concat(),
+        _ => {
+            let set = "set_config('work_mem', '5MB', false)";
+            let text = format!("select length('{}'), {set}", "x".repeat(at - 20));
+            text.into_bytes()
         }
     }
 }

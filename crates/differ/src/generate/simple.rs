@@ -1,6 +1,6 @@
 //! Segments of the simple protocol: Query messages.
 
-use super::{Draft, Generator, LONG_NAME, Mode, NAMES, texts};
+use super::{Draft, Generator, LONG_NAME, Mode, NAMES, copy, long, texts};
 use crate::msg::Msg;
 
 impl Generator {
@@ -27,12 +27,15 @@ impl Generator {
             },
             2 => self.deallocate(draft),
             3 => self.sql_execute(draft),
-            4 => return self.copy_simple(draft),
+            4 => return copy::copy_simple(&mut self.rng, draft),
             5 => self.several(draft),
             6 => self.cursor(draft),
             7 => self.large().into_bytes(),
             8 => self.clashing(draft),
-            _ => self.long(draft),
+            _ => {
+                let own = self.command(draft);
+                long::long(&mut self.rng, own, draft)
+            }
         };
         draft.msgs.push(Msg::Query(sql));
     }

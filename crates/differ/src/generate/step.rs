@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, Generator, Mode};
+use super::{Draft, Generator, Mode, copy};
 use crate::ledger::Ledger;
 use crate::msg::Msg;
 use crate::rng::Rng;
@@ -19,7 +19,7 @@ impl Generator {
             waits_for_data: false,
         };
         if ledger.copying() {
-            self.copy_on(&mut draft);
+            copy::copy_on(&mut self.rng, &mut draft);
             return draft.msgs;
         }
         self.way_out(&mut draft);

@@ -13,4 +13,5 @@ mod lingering;
 mod many;
 mod opening;
 mod scarce;
+mod silence;
 mod waiting;

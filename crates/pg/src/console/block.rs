@@ -5,7 +5,7 @@
 /// send. A block of the console is a status and nothing else: each command takes effect at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockCommand {
-    pub(super) tag: &'static [u8],
+    pub(super) tag: &'static str,
     pub(super) block: BlockEffect,
 }
 
@@ -21,19 +21,19 @@ pub(super) enum BlockEffect {
 impl BlockCommand {
     /// Reads a text; `None` if it is no command about transaction blocks.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
-        let mut words = words(text)?;
+        let mut words = words(text);
         let first = words.next()?;
         let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
         let mut has = |word: &[u8]| words.any(|other| other.eq_ignore_ascii_case(word));
-        let (tag, block): (&[u8], _) = match () {
-            () if is("BEGIN") => (b"BEGIN", BlockEffect::Begins),
-            () if is("START") && has(b"TRANSACTION") => (b"START TRANSACTION", BlockEffect::Begins),
-            () if is("COMMIT") || is("END") => (b"COMMIT", BlockEffect::Ends),
+        let (tag, block) = match () {
+            () if is("BEGIN") => ("BEGIN", BlockEffect::Begins),
+            () if is("START") && has(b"TRANSACTION") => ("START TRANSACTION", BlockEffect::Begins),
+            () if is("COMMIT") || is("END") => ("COMMIT", BlockEffect::Ends),
             // ROLLBACK TO a savepoint does not end the block.
-            () if is("ROLLBACK") && has(b"TO") => (b"ROLLBACK", BlockEffect::Stays),
-            () if is("ROLLBACK") || is("ABORT") => (b"ROLLBACK", BlockEffect::Ends),
-            () if is("SAVEPOINT") => (b"SAVEPOINT", BlockEffect::Stays),
-            () if is("RELEASE") => (b"RELEASE", BlockEffect::Stays),
+            () if is("ROLLBACK") && has(b"TO") => ("ROLLBACK", BlockEffect::Stays),
+            () if is("ROLLBACK") || is("ABORT") => ("ROLLBACK", BlockEffect::Ends),
+            () if is("SAVEPOINT") => ("SAVEPOINT", BlockEffect::Stays),
+            () if is("RELEASE") => ("RELEASE", BlockEffect::Stays),
             () => return None,
         };
         Some(Self { tag, block })
@@ -52,7 +52,7 @@ pub(super) enum Dropped<'a> {
 impl<'a> Dropped<'a> {
     /// Reads a text; `None` if it drops no statement.
     pub(super) fn read(text: &'a [u8]) -> Option<Self> {
-        let mut words = words(text)?;
+        let mut words = words(text);
         let (first, last) = (words.next()?, words.last()?);
         let is = |word: &[u8], keyword: &str| word.eq_ignore_ascii_case(keyword.as_bytes());
         match () {
@@ -67,10 +67,7 @@ impl<'a> Dropped<'a> {
     }
 }
 
-/// Returns the words of a text that is one command.
-fn words(text: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    (!text.contains(&b';')).then_some(words)
+/// Returns the words of a command.
+fn words(command: &[u8]) -> impl Iterator<Item = &[u8]> {
+    command.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }

@@ -5,5 +5,6 @@
 
 pub mod reply;
 mod block;
+pub mod split;
 mod bound;
 pub(crate) mod session;

@@ -13,9 +13,12 @@ use refrain_wire::{Header, Malformed};
 use super::block::{BlockCommand, BlockEffect, Dropped};
 use super::bound::Bound;
 use super::reply::{Format, ProgramReply, ReplyForm, ShownColumn};
+use super::split;
 
 /// The most statements, and the most portals, of a session.
 const OBJECTS_MAX: usize = 1000;
+/// The most bytes of replies that portals of a session keep for later Executes.
+const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// A console client's session, as far as the protocol knows it.
 #[derive(Debug, Default)]
@@ -45,8 +48,16 @@ struct Portal {
     statement: Arc<Prepared>,
     /// The format of each column.
     formats: Vec<Format>,
-    /// Messages of the reply that the client has not got yet; `None` before the command has run.
-    rest: Option<Vec<u8>>,
+    /// The reply; `None` before the command has run.
+    reply: Option<KeptReply>,
+}
+
+/// The reply to a portal's command.
+#[derive(Debug)]
+struct KeptReply {
+    messages: Vec<u8>,
+    /// Bytes that the client has got.
+    sent: usize,
 }
 
 /// The message that the program's reply is for.
@@ -54,7 +65,8 @@ struct Portal {
 enum ReplyOwner {
     #[default]
     Nothing,
-    Query,
+    /// A Query with these commands.
+    Query(Vec<String>),
     /// A Parse with this name and text.
     Parse(Box<[u8]>, String),
     /// An Execute of this portal with this limit of rows.
@@ -165,15 +177,14 @@ impl Session {
                 write::bare(out, back::PARSE_COMPLETE);
             }
             (ReplyOwner::Execute(name, limit), ProgramReply::Messages(messages)) => {
-                if let Some(portal) = self.portals.get_mut(&name) {
-                    portal.rest = Some(messages);
-                    portal.send_rows(limit, out);
-                }
+                self.run_portal(&name, limit, messages, out);
             }
-            (
-                ReplyOwner::Query,
-                ProgramReply::Messages(messages) | ProgramReply::Refused(messages),
-            ) => {
+            (ReplyOwner::Query(commands), ProgramReply::Messages(messages)) => {
+                out.extend_from_slice(&messages);
+                commands.iter().for_each(|command| self.take_effect(command.as_bytes()));
+                self.ready(out);
+            }
+            (ReplyOwner::Query(_), ProgramReply::Refused(messages)) => {
                 out.extend_from_slice(&messages);
                 self.ready(out);
             }
@@ -206,14 +217,17 @@ impl Session {
         // A Query replaces the unnamed statement and portal.
         self.statements.remove(&b""[..]);
         self.portals.remove(&b""[..]);
-        if let Some(command) = BlockCommand::read(text) {
-            self.run_in_session(command, out);
+        let text = String::from_utf8_lossy(text).into_owned();
+        let commands = split::commands(&text);
+        if let [command] = &commands[..]
+            && let Some(block) = BlockCommand::read(command.as_bytes())
+        {
+            self.run_in_session(block, out);
             self.ready(out);
             return Ok(NextStep::Read);
         }
-        self.drop_statements(text);
-        self.asked = ReplyOwner::Query;
-        Ok(NextStep::Ask(String::from_utf8_lossy(text).into_owned(), ReplyForm::Whole))
+        self.asked = ReplyOwner::Query(commands);
+        Ok(NextStep::Ask(text, ReplyForm::Whole))
     }
 
     fn parse(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<NextStep, Failure> {
@@ -222,12 +236,12 @@ impl Session {
             let name = String::from_utf8_lossy(parse.name);
             return failed("42P05", format!("prepared statement \"{name}\" already exists"));
         }
-        if self.statements.len() >= OBJECTS_MAX {
+        if self.statements.len() >= OBJECTS_MAX && !self.statements.contains_key(parse.name) {
             let most = format!("a session of the console has at most {OBJECTS_MAX} statements");
             return failed("53400", most);
         }
         let text = String::from_utf8_lossy(parse.text()).into_owned();
-        if BlockCommand::read(parse.text()).is_some() {
+        if block_of(&text).is_some() {
             let prepared = Prepared { text, columns: Vec::new() };
             self.statements.insert(parse.name.into(), Arc::new(prepared));
             write::bare(out, back::PARSE_COMPLETE);
@@ -252,14 +266,14 @@ impl Session {
             let name = String::from_utf8_lossy(bound.portal);
             return failed("42P03", format!("portal \"{name}\" already exists"));
         }
-        if self.portals.len() >= OBJECTS_MAX {
+        if self.portals.len() >= OBJECTS_MAX && !self.portals.contains_key(bound.portal) {
             let most = format!("a session of the console has at most {OBJECTS_MAX} portals");
             return failed("53400", most);
         }
         let portal = Portal {
             formats: bound.formats(statement.columns.len())?,
             statement: Arc::clone(statement),
-            rest: None,
+            reply: None,
         };
         self.portals.insert(bound.portal.into(), portal);
         write::bare(out, back::BIND_COMPLETE);
@@ -290,18 +304,17 @@ impl Session {
         // Zero and less stand for all rows.
         let limit = u32::try_from(limit).unwrap_or(0);
         let portal = self.portal(name)?;
-        if portal.rest.is_some() {
-            portal.send_rows(limit, out);
+        if let Some(kept) = &mut portal.reply {
+            kept.send_rows(limit, out);
             return Ok(NextStep::Read);
         }
         let text = portal.statement.text.clone();
         let columns = portal.statement.columns.iter().cloned().zip(portal.formats.iter().copied());
         let form = ReplyForm::Rows(columns.collect());
-        if let Some(command) = BlockCommand::read(text.as_bytes()) {
+        if let Some(command) = block_of(&text) {
             self.run_in_session(command, out);
             return Ok(NextStep::Read);
         }
-        self.drop_statements(text.as_bytes());
         self.asked = ReplyOwner::Execute(name.into(), limit);
         Ok(NextStep::Ask(text, form))
     }
@@ -317,21 +330,45 @@ impl Session {
     }
 
     fn run_in_session(&mut self, command: BlockCommand, out: &mut Vec<u8>) {
+        self.enter_or_leave(command);
+        write::command_complete(out, command.tag.as_bytes());
+    }
+
+    fn enter_or_leave(&mut self, command: BlockCommand) {
         self.is_in_block = match command.block {
             BlockEffect::Begins => true,
             BlockEffect::Ends => false,
             BlockEffect::Stays => self.is_in_block,
         };
-        write::command_complete(out, command.tag);
     }
 
-    /// Drops the statements that a command drops. Portals keep theirs.
-    fn drop_statements(&mut self, text: &[u8]) {
-        match Dropped::read(text) {
+    /// Has the effect of a command that the program has carried out: on the transaction block, or
+    /// on statements. Portals keep theirs.
+    fn take_effect(&mut self, command: &[u8]) {
+        if let Some(block) = BlockCommand::read(command) {
+            self.enter_or_leave(block);
+        }
+        match Dropped::read(command) {
             Some(Dropped::All) => self.statements.clear(),
             Some(Dropped::One(name)) => drop(self.statements.remove(name)),
             None => {}
         }
+    }
+
+    /// Keeps the reply to a portal's command, and sends its first rows.
+    fn run_portal(&mut self, name: &[u8], limit: u32, messages: Vec<u8>, out: &mut Vec<u8>) {
+        let replies = self.portals.values().filter_map(|portal| portal.reply.as_ref());
+        let kept: usize = replies.map(|reply| reply.messages.len()).sum();
+        let Some(portal) = self.portals.get_mut(name) else { return };
+        if limit > 0 && kept + messages.len() > KEPT_BYTES_MAX {
+            let most = format!("portals of a session keep at most {KEPT_BYTES_MAX} bytes of rows");
+            error(out, "53400", &most);
+            self.skips_to_sync = true;
+            return;
+        }
+        portal.reply.insert(KeptReply { messages, sent: 0 }).send_rows(limit, out);
+        let commands = split::commands(&portal.statement.text);
+        commands.iter().for_each(|command| self.take_effect(command.as_bytes()));
     }
 
     fn statement(&self, name: &[u8]) -> Result<&Arc<Prepared>, Failure> {
@@ -351,16 +388,16 @@ impl Session {
     }
 }
 
-impl Portal {
+impl KeptReply {
     /// Sends the next rows, at most `limit` unless that is 0, and what stands between them. Behind
     /// the last row the command's tag stays, for an Execute that comes once more.
     fn send_rows(&mut self, limit: u32, out: &mut Vec<u8>) {
-        let Some(rest) = &mut self.rest else { return };
+        let rest = &self.messages[self.sent..];
         let (mut at, mut rows, mut last) = (0, 0, 0);
         while let Ok(Some(header)) = Header::parse(&rest[at..]) {
             if limit > 0 && rows == limit {
                 out.extend_from_slice(&rest[..at]);
-                rest.drain(..at);
+                self.sent += at;
                 return write::bare(out, back::PORTAL_SUSPENDED);
             }
             rows += u32::from(header.tag == back::DATA_ROW);
@@ -368,7 +405,15 @@ impl Portal {
             at += header.message_bytes();
         }
         out.extend_from_slice(&rest[..at]);
-        rest.drain(..last);
+        *self = Self { messages: rest[last..].to_vec(), sent: 0 };
+    }
+}
+
+/// Returns the command about transaction blocks that a text is, if it is one.
+fn block_of(text: &str) -> Option<BlockCommand> {
+    match &split::commands(text)[..] {
+        [command] => BlockCommand::read(command.as_bytes()),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@
 //! The SQLSTATEs and the words are PostgreSQL's own where PostgreSQL has such an ending (appendix
 //! "PostgreSQL Error Codes"). Where the proxy gave up, SQLSTATEs are of class 08.
 
-use refrain_pool::counts::LimitReached;
+use refrain_pool::client_counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::write::Report;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use refrain_config::Database;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
-use refrain_pool::counts::LimitReached;
+use refrain_pool::client_counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::PoolId;
 use refrain_pool::lobby::Counted;

@@ -13,7 +13,7 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
-use crate::step::pick::is_marked;
+use crate::step::lend::is_marked;
 use crate::step::tick::is_always_watched;
 
 /// The counts of one pool, made anew from all connections.
@@ -280,7 +280,9 @@ fn check_pool<P: Protocol>(
     let lacks_room = waits_on && idle > 0 && !pool.choice.paused;
     holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
     // No job begins on a server that has to leave.
-    let lacks_room = pool.waiting_jobs() > 0 && idle > 0 && !pool.choice.paused && !leaves;
+    let waits_on = waits.len() + pool.waiting_jobs() > pool.asked as usize;
+    let has_job = pool.waiting_jobs() > 0 && waits_on;
+    let lacks_room = has_job && idle > 0 && !pool.choice.paused && !leaves;
     holds!(!lacks_room, "{name:?}: a job waits and {idle} servers are idle");
     holds!(pool.waiting_jobs() == 0 || !pool.removed, "{name:?}: a job waits for no server");
     holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");

@@ -1,14 +1,68 @@
-//! Closing servers: one, or those of a host that is not in the state that pools want.
+//! Closing servers: one, those of a host that is not in the state that pools want, or one that
+//! makes room for another pool, where a limit is reached that pools share: `max_connections` of a
+//! database, of a user, or of the server itself.
+//!
+//! A pool whose clients wait asks all cores ([`CoreMessage::WantsRoom`]), its own first. The idle
+//! server goes that was idle for longest. If there is none, the fullest pool owes the room: its
+//! next server that comes free goes, unless a client of its own has waited for longer.
+//!
+//! A pool without a server takes from pools that keep one. It takes the last server of a pool, and
+//! a pool that has servers takes any, after `PATIENCE`: pools that all want more take turns, and do
+//! not connect a server for each query.
+
+use std::sync::Arc;
 
 use crate::connections::Connection;
-use crate::engine::Step;
+use crate::counts::Shortage;
+use crate::engine::{Engine, Step};
 use crate::event::{Action, Level, News};
 use crate::hosts::HostPlace;
 use crate::ids::{Conn, Core, PoolId};
-use crate::message::CoreMessage;
+use crate::message::{CoreMessage, RoomWish};
+use crate::pool::Pool;
 use crate::pool_shared::PoolShared;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
+use crate::step::grow::{ASK_AGAIN, PATIENCE};
+
+/// A pool that needs a server, and the limits that it has to share.
+struct Needy<P: Protocol> {
+    pool: Arc<PoolShared<P>>,
+    /// Number of the pool's servers, over all cores.
+    servers: u32,
+    /// Whether a client has waited for `PATIENCE`.
+    presses: bool,
+    shortage: Option<Shortage>,
+    is_host_full: bool,
+}
+
+impl<P: Protocol> Needy<P> {
+    /// Whether a server of this pool would make room.
+    fn shares_with(&self, pool: &Pool<P>) -> bool {
+        let other = &pool.shared;
+        let by = |of: fn(&Shortage) -> bool| self.shortage.as_ref().is_some_and(of);
+        other.id != self.pool.id
+            && (by(|short| short.database) && other.database == self.pool.database
+                || by(|short| short.user) && other.user == self.pool.user
+                || self.is_host_full && pool.settings.host == self.pool.settings().host)
+    }
+
+    /// Whether a server of a pool with so many goes, which was idle for long or not.
+    fn may_take_idle(&self, of: u32, was_idle_long: bool) -> bool {
+        match self.servers {
+            0 => of > 1 || was_idle_long || self.presses,
+            own => self.presses && (was_idle_long || of > own + 1),
+        }
+    }
+
+    /// Whether a pool with so many servers, all of which are in use, owes room.
+    fn may_wait_for(&self, of: u32) -> bool {
+        match self.servers {
+            0 => of > 1 || self.presses,
+            own => self.presses && of > own + 1,
+        }
+    }
+}
 
 impl<P: Protocol> Step<'_, P> {
     /// Closes a server that no client holds, with a goodbye if it was logged in.
@@ -138,6 +192,132 @@ impl<P: Protocol> Step<'_, P> {
             } else if let Some(server) = self.engine.connections.server(conn) {
                 server.close_needed = true;
             }
+        }
+    }
+
+    /// Looks for a server that makes room for one of another pool, or for a pool that owes the
+    /// room. The pool's own core asks the others if it finds no server.
+    pub(crate) fn look_for_room(&mut self, wish: RoomWish) {
+        let Some(needy) = self.needy(&wish) else { return };
+        let own = self.engine.core_state.core;
+        if needy.shortage.is_none() && !needy.is_host_full {
+            let message = CoreMessage::Room { pool: wish.pool };
+            return self.ports.act(Action::Tell { core: wish.core, message });
+        }
+        if let Some(server) = self.longest_idle(&needy) {
+            if needy.pool.is_room_due() {
+                self.evict(server, &needy, &wish);
+            }
+            return;
+        }
+        self.owe(&needy, &wish);
+        if wish.core == own {
+            for core in self.engine.core_state.others() {
+                self.ports.act(Action::Tell { core, message: CoreMessage::WantsRoom { wish } });
+            }
+        }
+    }
+
+    fn needy(&self, wish: &RoomWish) -> Option<Needy<P>> {
+        let shared = &self.engine.core_state.shared;
+        let pool = shared.pool_of(wish.pool)?;
+        let settings = pool.settings();
+        Some(Needy {
+            servers: shared.counts.servers(wish.pool),
+            presses: wish.since.after(PATIENCE) <= self.now,
+            shortage: shared.counts.shortage(&pool),
+            is_host_full: settings.hosts.is_none() && shared.full_hosts.has(&settings.host),
+            pool,
+        })
+    }
+
+    /// Returns the server of this core that was idle for longest, of those that may go.
+    fn longest_idle(&self, needy: &Needy<P>) -> Option<Conn> {
+        let Engine { core_state, connections, .. } = &*self.engine;
+        let counts = &core_state.shared.counts;
+        let mut found = None;
+        for pool in core_state.pools().filter(|pool| needy.shares_with(pool)) {
+            let Some(&conn) = pool.idle().first() else { continue };
+            let Connection::Server(server) = connections.get(conn) else { continue };
+            if found.is_some_and(|(since, _)| since <= server.since) {
+                continue;
+            }
+            let was_idle_long = server.since.after(PATIENCE) <= self.now;
+            if needy.may_take_idle(counts.servers(pool.shared.id), was_idle_long) {
+                found = Some((server.since, conn));
+            }
+        }
+        found.map(|(_, conn)| conn)
+    }
+
+    /// Has the fullest pool of this core make room when a server of it comes free.
+    fn owe(&mut self, needy: &Needy<P>, wish: &RoomWish) {
+        let core_state = &mut self.engine.core_state;
+        let counts = &core_state.shared.counts;
+        let busy = core_state.pools().filter(|pool| pool.at_work() > 0 && needy.shares_with(pool));
+        let sizes = busy.map(|pool| (counts.servers(pool.shared.id), pool.shared.id));
+        let fullest = sizes.filter(|(size, _)| needy.may_wait_for(*size)).max_by_key(|(n, _)| *n);
+        let Some((_, fullest)) = fullest else { return };
+        let creditors = &mut core_state.pool(fullest).creditors;
+        creditors.retain(|other| (other.pool, other.core) != (wish.pool, wish.core));
+        creditors.push(*wish);
+    }
+
+    /// Has a server that comes free make room for a pool that waits for it. Returns false if the
+    /// server stays.
+    #[cold]
+    pub(crate) fn makes_room(&mut self, server: Conn) -> bool {
+        let now = self.now;
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(id) = connections.server(server).map(|server| server.pool) else { return false };
+        let pool = core_state.pool(id);
+        pool.creditors.retain(|wish| now < wish.asked.after(ASK_AGAIN));
+        let first = pool.first_waiting().and_then(|client| connections.client(client));
+        let ours = first.map(|client| client.waiting);
+        let earliest = (0..pool.creditors.len()).min_by_key(|at| pool.creditors[*at].since);
+        let Some(at) = earliest else { return false };
+        if ours.is_some_and(|ours| ours <= pool.creditors[at].since) {
+            return false;
+        }
+        let wish = pool.creditors.remove(at);
+        let size = core_state.shared.counts.servers(id);
+        let Some(needy) = self.needy(&wish) else { return false };
+        let is_short = needy.shortage.is_some() || needy.is_host_full;
+        let goes = is_short && needy.may_wait_for(size) && needy.pool.is_room_due();
+        if goes {
+            self.evict(server, &needy, &wish);
+        }
+        goes
+    }
+
+    /// Closes a server that nobody uses, to make room for one of another pool.
+    fn evict(&mut self, conn: Conn, needy: &Needy<P>, wish: &RoomWish) {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(server) = connections.server(conn) else { return };
+        let (id, is_counted) = (server.pool, needy.shortage.is_some());
+        server.heir = is_counted.then_some((wish.pool, wish.core));
+        core_state.pool(id).counters.pool.servers_evicted += 1;
+        let told = format!("for {} of {}", needy.pool.user, needy.pool.database);
+        self.note_news(id, Level::Info, News::ServerEvicted, told);
+        self.close_server(conn);
+        if !is_counted {
+            let message = CoreMessage::RoomFor { pool: wish.pool, is_counted };
+            self.ports.act(Action::Tell { core: wish.core, message });
+        }
+    }
+
+    /// Connects a server for which a server of another pool has made room. If none is wanted any
+    /// more, another pool gets the room.
+    pub(crate) fn room_made(&mut self, id: PoolId, is_counted: bool) {
+        if is_counted {
+            if !self.connect_counted(id)
+                && let Some(pool) = self.engine.core_state.shared.pool_of(id)
+            {
+                self.count_out(&pool, None);
+            }
+        } else if let Some(pool) = self.engine.core_state.find_pool(id) {
+            // The server's process needs a moment to end. The next tick tries.
+            pool.has_room = true;
         }
     }
 }

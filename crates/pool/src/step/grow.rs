@@ -1,20 +1,29 @@
-//! New servers: a pool connects one more if a client waits, a job on which clients depend, or a
-//! login is to be confirmed, and the limits allow it.
+//! New servers, and idle ones that are asked whether they are there before they are lent
+//! (`server_check_delay`).
+//!
+//! A pool connects one more server if a client waits, a job on which clients depend, or a login is
+//! to be confirmed, and the limits allow it.
+//!
+//! The server used last is lent next. If that one was idle for too long, all were. So clients wait,
+//! here and at other cores, and as many servers are asked; each goes to the first in line once it
+//! has answered. Jobs wait likewise: the first in line may be a client. Where one does not answer,
+//! the others that were idle are closed with it, and new ones are connected.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::connections::Connection;
+use crate::connections::{Connection, Connections};
 use crate::counts::ConnectPermit;
 use crate::engine::{Engine, Step};
 use crate::event::Action;
 use crate::hosts::HostPlace;
-use crate::ids::PoolId;
+use crate::ids::{Conn, PoolId};
 use crate::message::{CoreMessage, RoomWish};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
-use crate::server::Server;
+use crate::server::{Server, ServerState};
+use crate::time::Now;
 
 /// Number of servers that one core connects for one pool at the same time.
 const CONNECTING_MAX: u32 = 8;
@@ -24,6 +33,20 @@ const CONNECTING_MAX: u32 = 8;
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// Time after which a pool asks again that others make room. A wish counts for as long.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Whether an idle server may be lent without having been asked, if one is asked that was idle for
+/// `delay`.
+pub(crate) fn is_fresh<P: Protocol>(
+    connections: &Connections<P>,
+    server: Conn,
+    delay: Option<Duration>,
+    now: Now,
+) -> bool {
+    match (delay.filter(|_| P::ASKS), connections.get(server)) {
+        (Some(delay), Connection::Server(server)) => !server.is_stale(delay, now),
+        _ => true,
+    }
+}
 
 impl<P: Protocol> Step<'_, P> {
     /// Looks for servers for waiting clients: asks the other cores, and connects new ones as far as
@@ -57,8 +80,8 @@ impl<P: Protocol> Step<'_, P> {
             let pool = self.engine.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
             // A server that takes long at one of several hosts is not waited for.
-            let awaited = pool.connecting - pool.slow + pool.asked;
-            if awaited as usize >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
+            let awaited = (pool.connecting - pool.slow) as usize + pool.asked_for_wanted();
+            if awaited >= most || pool.connecting >= CONNECTING_MAX || now < pool.retry {
                 return;
             }
             let reserve = self.may_use_reserve(id);
@@ -230,5 +253,40 @@ impl<P: Protocol> Step<'_, P> {
         server.reconnects = pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });
+    }
+
+    /// Whether an idle server was idle for so long that it has to be asked.
+    pub(crate) fn is_stale(&mut self, server: Conn, delay: Duration) -> bool {
+        let server = self.engine.connections.server(server);
+        P::ASKS && server.is_some_and(|server| server.is_stale(delay, self.now))
+    }
+
+    /// Whether all idle servers of a pool were idle for so long.
+    pub(crate) fn are_stale(&mut self, id: PoolId) -> bool {
+        let pool = self.engine.core_state.pool_in_use(id);
+        let delay = pool.settings.options.server_check_delay;
+        let last = pool.idle().last().copied();
+        delay.zip(last).is_some_and(|(delay, last)| self.is_stale(last, delay))
+    }
+
+    /// Asks idle servers whether they are there: as many as clients wait for, here and at other
+    /// cores, and jobs. Clients and jobs that wait while a server is idle wait for that.
+    pub(crate) fn ask_idle(&mut self, id: PoolId) {
+        let leaves = self.engine.core_state.leaves(id, self.now);
+        loop {
+            let pool = self.engine.core_state.pool_in_use(id);
+            let jobs = if leaves { 0 } else { pool.waiting_jobs() };
+            let wanted = pool.waiting() + pool.asking.len() + jobs;
+            if pool.asked as usize >= wanted {
+                return;
+            }
+            let Some(conn) = pool.take_for_job() else { return };
+            pool.asked += 1;
+            let Some(server) = self.engine.connections.server(conn) else { return };
+            server.state = ServerState::Resetting;
+            server.since = self.now;
+            server.is_asked = true;
+            P::ask_server(self, conn);
+        }
     }
 }

@@ -1,5 +1,10 @@
-//! Input from clients and servers. The protocol gets held bytes first, and the pool holds the bytes
-//! that the protocol has not handled.
+//! The events of a connection, by its role: it is established or encrypted, it brings bytes, it
+//! ends.
+//!
+//! The protocol gets held bytes first, and the pool holds the bytes that the protocol has not
+//! handled.
+
+use std::sync::Arc;
 
 use crate::client::{Phase, WaitingFor};
 use crate::connections::Connection;
@@ -7,10 +12,90 @@ use crate::engine::Step;
 use crate::hosts::HostPlace;
 use crate::ids::Conn;
 use crate::protocol::Protocol;
+use crate::secured::Secured;
 use crate::server::Server;
 use crate::step::sessions::END_OF_STREAM;
 
 impl<P: Protocol> Step<'_, P> {
+    /// Handles bytes from the peer of a connection.
+    #[inline]
+    pub(crate) fn bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        match self.engine.connections.get(conn) {
+            Connection::Client(_) => self.client_bytes(conn, bytes),
+            Connection::Server(_) => self.server_bytes(conn, bytes),
+            Connection::Side(_) => self.side_bytes(conn, bytes),
+            Connection::Free => {
+                if let Some(transfer) = self.ports.leaving(conn) {
+                    transfer.hold(bytes);
+                }
+            }
+        }
+    }
+
+    /// Notes that a connection is encrypted, and tells the protocol.
+    #[cold]
+    pub(crate) fn secured(&mut self, conn: Conn, secured: Arc<Secured>) {
+        let connections = &mut self.engine.connections;
+        if let Some(client) = connections.client(conn) {
+            client.secured = Some(secured);
+            P::client_secured(self, conn);
+        } else if let Some(server) = connections.server(conn) {
+            server.secured = Some(secured);
+            P::secured(self, conn);
+        } else if connections.side(conn).is_some() {
+            P::side_secured(self, conn);
+        }
+    }
+
+    /// Begins with a connection that is established.
+    pub(crate) fn connected(&mut self, conn: Conn) {
+        match self.engine.connections.get(conn) {
+            Connection::Server(_) => P::connected(self, conn),
+            Connection::Side(_) => self.side_connected(conn),
+            Connection::Client(_) | Connection::Free => {}
+        }
+    }
+
+    /// Handles a connection that could not be established, or encrypted.
+    pub(crate) fn failed(&mut self, conn: Conn, why: &str) {
+        match self.engine.connections.get(conn) {
+            Connection::Server(_) => P::connect_failed(self, conn, why),
+            Connection::Side(_) => self.side_gone(conn, Some(why)),
+            Connection::Client(_) => self.handshake_failed(conn, why),
+            Connection::Free => {}
+        }
+    }
+
+    /// Handles the end of a peer's stream, or of its connection.
+    pub(crate) fn closed(&mut self, conn: Conn, why: Option<&str>) {
+        match self.engine.connections.get(conn) {
+            Connection::Client(_) => match why {
+                Some(why) => self.client_gone(conn, why),
+                None => self.client_ends(conn),
+            },
+            Connection::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
+            Connection::Side(_) => self.side_gone(conn, why),
+            Connection::Free if why.is_some() => self.ports.give_up(conn),
+            // The peer may still read the last replies.
+            Connection::Free => {}
+        }
+    }
+
+    /// Handles the end of a write. If little enough is queued to a connection now, reads the
+    /// connection that feeds it again.
+    pub(crate) fn drained(&mut self, conn: Conn) {
+        let pool = match self.engine.connections.get(conn) {
+            Connection::Client(client) => client.pool,
+            Connection::Server(server) => server.pool,
+            Connection::Side(_) | Connection::Free => return,
+        };
+        if self.ports.queued(conn) <= self.engine.core_state.low_mark(pool)
+            && !self.resume_feeder(conn)
+        {
+            self.offer(conn);
+        }
+    }
+
     /// Handles bytes from a client.
     #[inline]
     pub(crate) fn client_bytes(&mut self, conn: Conn, bytes: &[u8]) {

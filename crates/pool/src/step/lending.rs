@@ -6,18 +6,29 @@
 //! next client (E81).
 //!
 //! One limit counts for all cores. A core whose client waits asks the other cores for an idle
-//! server, and connects one itself if the limit allows.
+//! server, and connects one itself if the limit allows. An idle server is handed over to the core
+//! whose client waits.
+//!
+//! Jobs that servers do for Refrain: a job waits in line with the clients, is done by a server when
+//! it comes free, or by a client's own server, which the client gets back.
 
 use crate::client::{Client, WaitingFor};
-use crate::engine::Step;
+use crate::connections::Connection;
+use crate::engine::{Engine, Step};
 use crate::event::Action;
-use crate::ids::Conn;
+use crate::ids::{Conn, Core, PoolId};
 use crate::inbox::Rest;
 use crate::pool::Pool;
 use crate::protocol::{Fitness, Protocol};
 use crate::server::{Holder, Server, ServerState};
+use crate::step::grow::is_fresh;
 use crate::time::Now;
+use crate::transfer::{Moving, Transfer};
 use crate::waiters::Waiter;
+
+/// Microseconds by which another core must have asked before the first client here began to wait,
+/// to get a free server before that client. Handing a server over costs more than a transaction.
+const PATIENCE_US: u64 = 5_000;
 
 /// Counts a transaction that is over, and the time that it took.
 pub(crate) fn count_transaction<P: Protocol>(server: &mut Server<P>, pool: &mut Pool<P>, now: Now) {
@@ -244,5 +255,131 @@ impl<P: Protocol> Step<'_, P> {
         }
         self.link(client, server);
         self.unblock(client);
+    }
+
+    /// Hands over an idle server whose output has been sent, if another core has asked for one
+    /// meanwhile.
+    pub(crate) fn offer(&mut self, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        if !matches!(s.state, ServerState::Idle) || self.ports.queued(server) > 0 {
+            return;
+        }
+        let id = s.pool;
+        if let Some(core) = self.next_core(id) {
+            self.hand_over(server, core);
+        }
+    }
+
+    /// Moves an idle server to another core. No output may be queued to it.
+    pub(crate) fn hand_over(&mut self, conn: Conn, to: Core) {
+        let Connection::Server(mut server) = self.engine.connections.take(conn) else { return };
+        let pool = self.engine.core_state.pool(server.pool);
+        pool.remove_idle(conn);
+        pool.asking.retain(|(core, _)| *core != to);
+        pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
+        pool.counters.pool.handovers += 1;
+        server.state = ServerState::Resetting;
+        P::depart(&mut server.session);
+        let transfer = Transfer(Moving::Server(*server));
+        self.ports.act(Action::HandOver { conn, to, transfer: Box::new(transfer) });
+    }
+
+    /// Gives an idle server to another core whose client waits, or remembers that the core waits.
+    pub(crate) fn core_asks(&mut self, id: PoolId, core: Core, since: Now) {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(pool) = core_state.find_pool(id) else { return };
+        let delay = pool.settings.options.server_check_delay;
+        // The coldest may have been idle for too long even if the last was not.
+        let is_fresh = |server| is_fresh(connections, server, delay, self.now);
+        let may_go = |server| self.ports.queued(server) == 0 && is_fresh(server);
+        if let Some(server) = pool.take_coldest(may_go) {
+            return self.hand_over(server, core);
+        }
+        pool.asking.retain(|(other, _)| *other != core);
+        pool.asking.push((core, since));
+        if self.are_stale(id) {
+            self.ask_idle(id);
+        }
+    }
+
+    /// Returns the core that gets a free server before the first client here, if any. A job here
+    /// does not hold a server back from a client of another core.
+    #[inline]
+    pub(crate) fn next_core(&mut self, pool: PoolId) -> Option<Core> {
+        let pool = self.engine.core_state.pool_in_use(pool);
+        let (core, since) = *pool.asking.iter().min_by_key(|(_, since)| *since)?;
+        let first = pool.waiters.first_client();
+        let ours = first.and_then(|client| Some(self.engine.connections.client(client)?.waiting));
+        let theirs_first = ours.is_none_or(|ours| since.0 + PATIENCE_US < ours.0);
+        theirs_first.then_some(core)
+    }
+
+    /// Puts a job in line, behind the clients and jobs that wait for a server. When its turn comes,
+    /// the pool calls [`crate::Background::begin_job`]: at once, if a server is idle. No timeout
+    /// ends the wait, since no client waits with the job; the protocol limits the number of its
+    /// jobs.
+    pub fn queue_job(&mut self, id: PoolId, job: P::Job) {
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        pool.waiters.push(Waiter::Job(Box::new(job)));
+        if pool.removed {
+            return self.lose_jobs(id);
+        }
+        self.serve_jobs(id);
+        self.grow(id);
+    }
+
+    /// Gives idle servers to the jobs in line. If all servers were idle for so long that they have
+    /// to be asked, the jobs wait for the answers in line: a server goes to the first there, which
+    /// may be a client.
+    pub(crate) fn serve_jobs(&mut self, id: PoolId) {
+        let core_state = &mut self.engine.core_state;
+        if core_state.leaves(id, self.now) {
+            return;
+        }
+        let waits = |step: &mut Self| {
+            step.engine.core_state.find_pool(id).is_some_and(|pool| pool.waiters.jobs() > 0)
+        };
+        while waits(self) {
+            if self.are_stale(id) {
+                return self.ask_idle(id);
+            }
+            let Some(server) = self.engine.core_state.pool(id).take_for_job() else { return };
+            self.free(server);
+        }
+    }
+
+    /// Takes the jobs of a pool that gets no server out of the line.
+    pub(crate) fn lose_jobs(&mut self, id: PoolId) {
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        for job in pool.waiters.take_jobs() {
+            P::lose_job(pool, &job);
+        }
+    }
+
+    /// Lets a server do a job, whose first messages the protocol has just sent to the server.
+    /// `back` is the client that gets the server back, and waits until then.
+    pub fn start_job(&mut self, server: Conn, job: P::Job, back: Option<Conn>) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        s.state = ServerState::Held(Holder::Job(Box::new(job), back));
+        s.since = self.now;
+        if let Some(client) = back.and_then(|client| self.engine.connections.client(client)) {
+            client.waiting_for = WaitingFor::Job;
+        }
+    }
+
+    /// Ends a server's job. Returns the job, and the client that has the server back. The protocol
+    /// has to call [`Step::unblock`] for that client, or [`Step::make_fit`] if there is no client.
+    pub fn finish_job(&mut self, server: Conn) -> Option<(Box<P::Job>, Option<Conn>)> {
+        let s = self.engine.connections.server(server)?;
+        if !s.is_at_work() {
+            return None;
+        }
+        let state = std::mem::replace(&mut s.state, ServerState::Resetting);
+        let ServerState::Held(Holder::Job(job, back)) = state else { return None };
+        s.since = self.now;
+        if let Some(client) = back {
+            s.state = ServerState::Held(Holder::Client(client));
+        }
+        Some((job, back))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::World;
+use crate::harness::{Connects, World};
 
 /// A database with a fixed user, and these other tables.
 fn fixed(pool: &str, more: &str) -> String {
@@ -98,4 +98,28 @@ fn a_pool_goes_when_its_database_has_no_fixed_user_any_more() {
     let again = world.client_of("shop anna");
     assert_eq!(world.asks(again, "mine"), "mine\n");
     assert_eq!(world.server_heard(world.last_server()), "hello shop anna\nmine\n");
+}
+
+#[test]
+fn a_pool_that_keeps_servers_tries_again_where_its_database_did_not_exist() {
+    let mut world = World::new(&fixed("min_pool_size = 1\nserver_login_retry = \"1s\"", ""));
+    world.connects = Connects::Never;
+    world.pass(Duration::from_millis(500));
+    assert_eq!((world.connects(), world.servers().len()), (1, 0));
+    let id = world.shared.pools()[0].id;
+    world.in_step(0, |step| step.forget_soon(id));
+    world.connects = Connects::AtOnce;
+    world.pass(Duration::from_secs(2));
+    assert_eq!((world.connects(), world.servers().len()), (2, 1));
+}
+
+#[test]
+fn a_pool_that_keeps_no_server_is_forgotten_where_its_database_does_not_exist() {
+    let mut world = World::new(&fixed("server_login_retry = \"1s\"", ""));
+    world.connects = Connects::Never;
+    let anna = world.client_of("shop anna");
+    assert!(!world.is_there(anna));
+    let id = world.shared.pools()[0].id;
+    world.in_step(0, |step| step.forget_soon(id));
+    assert!(world.shared.pools().is_empty());
 }

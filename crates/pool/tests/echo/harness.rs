@@ -97,7 +97,8 @@ pub(crate) struct World {
     pub(crate) checks: bool,
 }
 
-fn options(pool: &str) -> Arc<Options> {
+/// Returns options in which all users are let in.
+pub(crate) fn options(pool: &str) -> Arc<Options> {
     let mut text = match pool.contains('[') {
         true => format!("auth = \"trust\"\n{pool}"),
         false => format!("auth = \"trust\"\n[pool]\n{pool}\n"),

@@ -1,11 +1,15 @@
 //! Limits: the numbers of servers and clients that may exist, and the answer to one more.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use refrain_echo::parts::Echo;
 use refrain_pool::Event;
+use refrain_pool::client_counts::LimitReached;
 use refrain_pool::message::CoreMessage;
+use refrain_pool::shared::Shared;
 
-use crate::harness::{ClientId, World};
+use crate::harness::{ClientId, World, options};
 
 /// Begins a transaction of each of some clients, and returns how many clients have a server.
 fn begin(world: &mut World, names: &str, clients: usize) -> (Vec<ClientId>, usize) {
@@ -229,4 +233,20 @@ fn a_reload_has_a_pool_keep_servers_or_lets_them_go() {
     world.reload(&kept("app@").replace("min_pool_size = 2\n", ""));
     world.pass(Duration::from_secs(5));
     assert_eq!(world.servers().len(), 0);
+}
+
+#[test]
+fn two_protocols_of_a_process_have_one_count_of_clients_and_pause_together() {
+    let options = options("[pool]\n[users.app]\nmax_client_connections = 1\n");
+    let process = Arc::default();
+    let [one, other] = [(); 2].map(|()| {
+        let (process, options) = (Arc::clone(&process), options.clone());
+        Shared::<Echo>::in_process(process, options, 1, &mut |bytes| bytes.fill(7))
+    });
+    let [shop, bank] = [(&one, "shop"), (&other, "bank")]
+        .map(|(shared, database)| shared.pool(database, "app").expect("it is configured"));
+    assert_eq!(one.admit_client(&shop, "app"), Ok(()));
+    assert_eq!(other.admit_client(&bank, "app"), Err(LimitReached::User));
+    one.set_paused(Some(&"bank".into()), true);
+    assert!(other.is_paused("bank") && !other.is_paused("shop"));
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use refrain_config::nearest;
+use refrain_pg::console::split;
 use refrain_pool::event::Command;
 use refrain_pool::ids::ClientSerial;
 
@@ -103,10 +104,11 @@ pub(super) fn run(desk: &mut Desk, question: &Question) -> Outcome {
         describes: question.describes,
         query,
     };
-    let commands = words::commands(&question.query);
+    let commands = split::commands(&question.query);
     match &commands[..] {
         _ if explained => answer(desk, &one(&question.query), "explain").unwrap_or_else(refused),
-        [] | [_] => answer(desk, &one(&question.query), &question.query).unwrap_or_else(refused),
+        [] => Outcome::Reply(vec![Part::Nothing]),
+        [query] => answer(desk, &one(query), query).unwrap_or_else(refused),
         _ if question.describes => refused(Refusal::new("42601", ONE_PREPARED)),
         several => run_several(desk, several.iter().map(|query| one(query))),
     }
@@ -121,6 +123,11 @@ fn run_several<'q>(desk: &mut Desk, commands: impl Iterator<Item = Asked<'q>> + 
     }
     let mut reply = Vec::new();
     for command in commands {
+        // The client's session begins and ends its transaction block by itself.
+        if let Some(tag) = split::block_tag(command.query) {
+            reply.push(Part::Done(tag.into()));
+            continue;
+        }
         match answer(desk, &command, command.query) {
             Ok(Outcome::Reply(parts)) => reply.extend(parts),
             Ok(Outcome::Wait(_)) => unreachable!("commands that wait are refused above"),

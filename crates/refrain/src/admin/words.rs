@@ -55,20 +55,6 @@ pub(super) fn split(query: &str) -> Result<Vec<Word>, Refusal> {
     Ok(words)
 }
 
-/// Returns the commands of a query, which `;` parts.
-pub(super) fn commands(query: &str) -> Vec<&str> {
-    let mut quote = None;
-    let parts = query.split(|c: char| {
-        match quote {
-            Some(open) if open == c => quote = None,
-            None if matches!(c, '"' | '\'') => quote = Some(c),
-            _ => {}
-        }
-        c == ';' && quote.is_none()
-    });
-    parts.map(str::trim).filter(|command| !command.is_empty()).collect()
-}
-
 fn next_word(text: &str, first: char) -> Option<(Word, &str)> {
     match first {
         '"' | '\'' => {
@@ -110,17 +96,6 @@ mod tests {
         assert!(texts(" ;; ").is_empty());
         assert!(split("show pools; show stats").is_err());
         assert!(split("pause \"db").is_err());
-    }
-
-    #[test]
-    fn a_query_is_split_into_commands() {
-        assert_eq!(commands("show pools"), ["show pools"]);
-        assert_eq!(commands(" reset all ;; close all;\n"), ["reset all", "close all"]);
-        assert_eq!(
-            commands("pause \"a;b\"; resume 'it''s;'"),
-            ["pause \"a;b\"", "resume 'it''s;'"]
-        );
-        assert!(commands(" ; ").is_empty());
     }
 
     #[test]

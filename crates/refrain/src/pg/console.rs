@@ -11,23 +11,43 @@ use crate::console::{Heading, Kind, Part, Refusal, Table};
 pub(super) fn in_form(reply: &[Part], form: &ReplyForm) -> pg::ProgramReply {
     let mut out = Vec::new();
     let refused = matches!(reply.last(), Some(Part::Refused(_)));
-    match form {
-        ReplyForm::Columns if !refused => return pg::ProgramReply::Columns(columns(reply)),
-        ReplyForm::Rows(known)
-            if !refused && !known.iter().map(|(column, _)| column).eq(&columns(reply)) =>
-        {
-            // PostgreSQL's words for the same.
-            let message = "cached plan must not change result type";
-            write::error(
-                &mut out,
-                &Report { severity: "ERROR", sqlstate: "0A000", message, hint: "" },
-            );
-            return pg::ProgramReply::Refused(out);
-        }
-        _ => {}
+    let wrong = if refused { None } else { misfit(reply, form) };
+    if let Some(message) = wrong {
+        write::error(&mut out, &Report { severity: "ERROR", sqlstate: "0A000", message, hint: "" });
+        return pg::ProgramReply::Refused(out);
+    }
+    if *form == ReplyForm::Columns && !refused {
+        return pg::ProgramReply::Columns(columns(reply));
     }
     reply.iter().for_each(|part| append(&mut out, part, form));
     if refused { pg::ProgramReply::Refused(out) } else { pg::ProgramReply::Messages(out) }
+}
+
+/// Returns why a reply has no such form, if it has not.
+fn misfit(reply: &[Part], form: &ReplyForm) -> Option<&'static str> {
+    let mut tables = reply.iter().filter_map(|part| match part {
+        Part::Rows(table) => Some(table),
+        _ => None,
+    });
+    let (first, second) = (tables.next(), tables.next());
+    let known = match form {
+        ReplyForm::Whole => return None,
+        _ if second.is_some() => {
+            return Some("several tables are the reply to a simple query alone");
+        }
+        ReplyForm::Columns => return None,
+        ReplyForm::Rows(known) => known,
+    };
+    let table = first.cloned().unwrap_or_default();
+    let names = table.columns.iter().map(|heading| &*heading.name);
+    let same = names.eq(known.iter().map(|(column, _)| &*column.name));
+    let fit = |row: &Vec<Option<String>>| {
+        row.iter().zip(known).all(|(value, (column, _))| {
+            value.as_deref().is_none_or(|value| fits(value, column.oid))
+        })
+    };
+    // PostgreSQL's words for the same.
+    (!same || !table.rows.iter().all(fit)).then_some("cached plan must not change result type")
 }
 
 /// Returns the columns of the rows in a reply.
@@ -70,38 +90,55 @@ fn rows(out: &mut Vec<u8>, table: &Table, form: &ReplyForm) {
             .for_each(|row| write::text_row(out, row.iter().map(Option::as_deref)));
     };
     for row in &table.rows {
-        let values = row.iter().zip(&table.columns).zip(known);
-        let value = |((value, heading), (_, format)): ((&Option<String>, &Heading), &_)| {
+        // The client knows the columns by an earlier reply, so the types are those of that one.
+        let value = |(value, (column, format)): (&Option<String>, &(pg::ShownColumn, Format))| {
             let value = value.as_deref()?;
             Some(match format {
                 Format::Text => value.as_bytes().to_vec(),
-                Format::Binary => binary(value, heading.kind),
+                Format::Binary => binary(value, column.oid),
             })
         };
-        write::row(out, values.map(value).collect::<Vec<_>>().into_iter());
+        write::row(out, row.iter().zip(known).map(value).collect::<Vec<_>>().into_iter());
     }
 }
+
+/// The OIDs of types in PostgreSQL.
+const INT8: u32 = 20;
+const INT4: u32 = 23;
+const TEXT: u32 = 25;
+const FLOAT8: u32 = 701;
+const NUMERIC: u32 = 1700;
 
 /// Returns the OID of a type in PostgreSQL, and the bytes of a value, -1 for any number of them.
 fn oid_and_size(kind: Kind) -> (u32, i16) {
     match kind {
-        Kind::Int8 => (20, 8),
-        Kind::Int4 => (23, 4),
-        Kind::Text => (25, -1),
-        Kind::Numeric => (1700, -1),
-        Kind::Float8 => (701, 8),
+        Kind::Int8 => (INT8, 8),
+        Kind::Int4 => (INT4, 4),
+        Kind::Text => (TEXT, -1),
+        Kind::Numeric => (NUMERIC, -1),
+        Kind::Float8 => (FLOAT8, 8),
+    }
+}
+
+/// True if a value can be shown as one of this type.
+fn fits(value: &str, oid: u32) -> bool {
+    match oid {
+        INT4 | INT8 => value.parse::<i128>().is_ok(),
+        NUMERIC => value.parse::<u64>().is_ok(),
+        FLOAT8 => value.parse::<f64>().is_ok(),
+        _ => true,
     }
 }
 
 /// Returns a value as its type's send function does. A number beyond its type becomes the type's
 /// largest.
-fn binary(value: &str, kind: Kind) -> Vec<u8> {
-    match kind {
-        Kind::Text => value.as_bytes().to_vec(),
-        Kind::Int4 => value.parse().unwrap_or(i32::MAX).to_be_bytes().to_vec(),
-        Kind::Int8 => value.parse().unwrap_or(i64::MAX).to_be_bytes().to_vec(),
-        Kind::Float8 => value.parse().unwrap_or(f64::MAX).to_be_bytes().to_vec(),
-        Kind::Numeric => numeric(value.parse().unwrap_or(u64::MAX)),
+fn binary(value: &str, oid: u32) -> Vec<u8> {
+    match oid {
+        INT4 => value.parse().unwrap_or(i32::MAX).to_be_bytes().to_vec(),
+        INT8 => value.parse().unwrap_or(i64::MAX).to_be_bytes().to_vec(),
+        FLOAT8 => value.parse().unwrap_or(f64::MAX).to_be_bytes().to_vec(),
+        NUMERIC => numeric(value.parse().unwrap_or(u64::MAX)),
+        _ => value.as_bytes().to_vec(),
     }
 }
 
@@ -159,23 +196,36 @@ mod tests {
             in_form(&reply, &ReplyForm::Columns),
             pg::ProgramReply::Columns(vec![column.clone()])
         );
-        // A client that knows other columns could read the values wrong.
-        let other =
-            ReplyForm::Rows(vec![(pg::ShownColumn { oid: 20, size: 8, ..column }, Format::Binary)]);
-        assert!(matches!(in_form(&reply, &other), pg::ProgramReply::Refused(_)));
+    }
+
+    #[test]
+    fn rows_have_the_types_that_the_client_knows() {
+        let shown = |value: &str, oid| {
+            let reply = [Part::Rows(Table::of("a", value)), Part::Done("SELECT 1".into())];
+            let column = pg::ShownColumn { name: "a".to_owned(), oid, size: 8 };
+            in_form(&reply, &ReplyForm::Rows(vec![(column, Format::Binary)]))
+        };
+        let one = b"D\0\0\0\x12\0\x01\0\0\0\x08\0\0\0\0\0\0\0\x01C\0\0\0\x0dSELECT 1\0";
+        assert_eq!(shown("1", INT8), pg::ProgramReply::Messages(one.to_vec()));
+        assert!(matches!(shown("1.5", FLOAT8), pg::ProgramReply::Messages(_)));
+        assert!(matches!(shown("1.5", INT8), pg::ProgramReply::Refused(_)));
+        assert!(matches!(shown("x", NUMERIC), pg::ProgramReply::Refused(_)));
+        let two = [Part::Rows(Table::of("a", "1")), Part::Rows(Table::of("b", "2"))];
+        assert!(matches!(in_form(&two, &ReplyForm::Columns), pg::ProgramReply::Refused(_)));
+        assert!(matches!(in_form(&two, &ReplyForm::Whole), pg::ProgramReply::Messages(_)));
     }
 
     /// The bytes are those that PostgreSQL 15 sends for the same values.
     #[test]
     fn binary_values_are_those_of_send_functions() {
-        assert_eq!(binary("258", Kind::Int4), [0, 0, 1, 2]);
-        assert_eq!(binary("-2", Kind::Int8), [255, 255, 255, 255, 255, 255, 255, 254]);
-        assert_eq!(binary("é", Kind::Text), "é".as_bytes());
-        assert_eq!(binary("0", Kind::Numeric), [0; 8]);
-        assert_eq!(binary("7", Kind::Numeric), [0, 1, 0, 0, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(binary("258", INT4), [0, 0, 1, 2]);
+        assert_eq!(binary("-2", INT8), [255, 255, 255, 255, 255, 255, 255, 254]);
+        assert_eq!(binary("é", TEXT), "é".as_bytes());
+        assert_eq!(binary("0", NUMERIC), [0; 8]);
+        assert_eq!(binary("7", NUMERIC), [0, 1, 0, 0, 0, 0, 0, 0, 0, 7]);
         let twenty_thousand = [0, 1, 0, 1, 0, 0, 0, 0, 0, 2];
-        assert_eq!(binary("20000", Kind::Numeric), twenty_thousand);
+        assert_eq!(binary("20000", NUMERIC), twenty_thousand);
         let with_more = [0, 2, 0, 1, 0, 0, 0, 0, 0, 2, 0, 3];
-        assert_eq!(binary("20003", Kind::Numeric), with_more);
+        assert_eq!(binary("20003", NUMERIC), with_more);
     }
 }

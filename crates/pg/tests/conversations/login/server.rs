@@ -377,3 +377,29 @@ fn clients_wait_while_no_host_lets_anybody_in() {
     greets_as(&talk, &talk.connection(3), 1, "off", "off");
     alice.is_let_in();
 }
+
+#[test]
+fn a_clients_password_takes_the_place_of_a_hash_that_is_its_own_alone() {
+    // The MD5 of "secretu" and of "otheru", by md5sum.
+    let own = "md514ac701963725e89bfe34a2219d114a2";
+    let others = "md5347057efca40093680ce41a052c72007";
+    for (hash, is_own) in [(own, true), (others, false)] {
+        let talk = Conversation::new(format!(
+            "auth = \"password\"\n[users.u]\npassword = \"secret\"\n[databases.d]\n\
+             host = \"127.0.0.1\"\nuser = \"u\"\npassword = \"{hash}\"\n"
+        ));
+        let talk = talk.by_hand();
+        let alice = talk.newcomer();
+        alice.asks_to_log_in(&[]);
+        alice.gets([authentication(3, b"")]).sends([password(b"secret\0")]);
+        let server = talk.connection(1);
+        server.accepts().forgets();
+        // A hash alone does not serve where a server asks for the password.
+        server.sends([authentication(3, b"")]);
+        match is_own {
+            true => assert_eq!(server.take(), [password(b"secret\0")]),
+            false => assert!(!server.take().contains(&password(b"secret\0"))),
+        }
+        alice.forgets();
+    }
+}

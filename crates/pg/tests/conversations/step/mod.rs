@@ -2,16 +2,16 @@
 //! pool.
 
 pub(crate) mod answer;
-mod cancel;
+mod side;
 mod console;
 mod control;
 mod farewell;
-mod gone;
+mod logins;
 mod grow;
-mod hand_over;
+mod lending;
 mod jobs;
 pub(crate) mod reads;
-mod pick;
+mod lend;
 mod refresh;
 mod repeats;
 mod refused;

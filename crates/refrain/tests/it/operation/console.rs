@@ -423,6 +423,14 @@ fn a_query_may_have_several_commands_and_ends_at_the_first_error() {
     assert_eq!(console.query(reset).words(), tags);
     let reply = console.query("select 1; show nothing; shutdown");
     assert_eq!(reply.words(), "T D(1) C(SELECT 1) E(42601) Z(I)");
+    // A comment is no command, and a block begins and ends between others.
+    assert_eq!(console.query("select 1 -- x'; shutdown").words(), "T D(1) C(SELECT 1) Z(I)");
+    let block = console.query("/* a */ begin; select 1; savepoint a");
+    assert_eq!(block.words(), "C(BEGIN) T D(1) C(SELECT 1) C(SAVEPOINT) Z(T)");
+    assert_eq!(console.query("rollback; discard all").words(), "C(ROLLBACK) C(DISCARD ALL) Z(I)");
+    let explained =
+        [parse("", "explain autoprepare select 1"), bind("", &[]), execute(), Msg::Sync];
+    assert_eq!(console.ask(&explained).words(), "E(0A000) Z(I)");
     // Nothing of it is carried out: the reply of a PAUSE could not wait for the others.
     assert_eq!(console.query("pause; resume").words(), "E(0A000) Z(I)");
     assert_eq!(proxy.open("postgres").value("select 1"), "1");
@@ -446,7 +454,7 @@ fn listings_are_tables() {
     assert_eq!(code(&mut console, "select * from pools where cl_active = $1"), "0A000");
     assert_eq!(code(&mut console, "with p as (select 1) delete from pools"), "0A000");
     // The query reaches no file.
-    assert_eq!(code(&mut console, "select load_extension('x')"), "42601");
+    assert_eq!(code(&mut console, "select load_extension('x')"), "42501");
 }
 
 #[test]
