@@ -15,19 +15,19 @@ use refrain_pool::event::{Level, TlsPeer};
 use refrain_pool::ids::PoolId;
 use refrain_pool::server::Server;
 use refrain_pool::side::SideEnd;
-use refrain_pool::{Conn, Step};
+use refrain_pool::{Conn, Linked, Step};
 
 use crate::login::{LOGIN_BYTES_MAX, ServerStep, Tls};
 use crate::parts::{My, Postponed};
-use crate::sides::{Killing, Side, Stage};
-use crate::{preparing, settle};
+use crate::sides::{Killing, Progress, Side};
+use crate::{preparing, settle, train};
 
 /// Makes the side connection that ends what a server does.
 pub(crate) fn of(server: &Server<My>) -> Killing {
     let (pool, host, number) = (server.pool(), server.host().clone(), server.pid());
     // With `prefer`, TLS may have failed with the host.
     let tls = if server.secured().is_some() { Tls::Always } else { Tls::Never };
-    Killing { pool, host, number, tls, stage: Stage::Connecting }
+    Killing { pool, host, number, tls, stage: Progress::Connecting }
 }
 
 fn killing<'a>(step: &'a mut Step<'_, My>, side: Conn) -> Option<&'a mut Killing> {
@@ -43,7 +43,7 @@ pub(crate) fn connected(step: &mut Step<'_, My>, side: Conn) {
     let (pool, host, tls) = (killing.pool, killing.host.clone(), killing.tls);
     let login = preparing::login(step, pool, &host, tls);
     match (self::killing(step, side), login) {
-        (Some(killing), Some(login)) => killing.stage = Stage::LoggingIn(Box::new(login)),
+        (Some(killing), Some(login)) => killing.stage = Progress::LoggingIn(Box::new(login)),
         // The pool is gone, and its servers go with it.
         _ => drop(step.end_side(side)),
     }
@@ -53,7 +53,7 @@ pub(crate) fn connected(step: &mut Step<'_, My>, side: Conn) {
 pub(crate) fn secured(step: &mut Step<'_, My>, side: Conn) {
     let mut out = Vec::new();
     let Some(killing) = killing(step, side) else { return };
-    let Stage::LoggingIn(login) = &mut killing.stage else { return };
+    let Progress::LoggingIn(login) = &mut killing.stage else { return };
     let result = login.secured(&mut out);
     step.ports.out(side).extend_from_slice(&out);
     follow(step, side, result);
@@ -71,15 +71,15 @@ pub(crate) fn output(step: &mut Step<'_, My>, side: Conn, output: &[u8]) -> usiz
         used += header.packet_bytes();
         let Some(killing) = killing(step, side) else { return output.len() };
         match &mut killing.stage {
-            Stage::Connecting => {}
-            Stage::LoggingIn(login) => {
+            Progress::Connecting => {}
+            Progress::LoggingIn(login) => {
                 let mut out = Vec::new();
                 let result = login.input(whole.payload, header.sequence, &mut out);
                 step.ports.out(side).extend_from_slice(&out);
                 follow(step, side, result);
             }
             // Whatever the answer is, nothing comes behind it that could hit the server.
-            Stage::Asked => {
+            Progress::Asked => {
                 packet::message(step.ports.out(side), 0, |out| out.push(command::QUIT));
                 step.end_side(side);
             }
@@ -99,7 +99,7 @@ fn follow(step: &mut Step<'_, My>, side: Conn, result: ServerStep) {
         }
         ServerStep::Failed(failure) => give_up(step, side, &failure.why),
         ServerStep::LoggedIn(_) => {
-            killing.stage = Stage::Asked;
+            killing.stage = Progress::Asked;
             let text = format!("KILL QUERY {}", killing.number);
             packet::message(step.ports.out(side), 0, |out| {
                 out.push(command::QUERY);
@@ -131,7 +131,7 @@ pub(crate) fn over(
     end: SideEnd<'_>,
 ) {
     let server = server.and_then(|server| step.engine.connections.server(server));
-    if let (Stage::Asked, Some(server)) = (&killing.stage, server) {
+    if let (Progress::Asked, Some(server)) = (&killing.stage, server) {
         server.close_later();
     }
     let why = match end {
@@ -148,13 +148,19 @@ pub(crate) fn go_on(step: &mut Step<'_, My>, conn: Conn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     // The rest of its rows has a limit again.
     server.session.dropped = 0;
-    let is_left = server.session.postponed == Postponed::Left;
-    if is_left {
+    let (client, postponed) = (server.client(), server.session.postponed);
+    if matches!(postponed, Postponed::Left | Postponed::Collation) {
         server.session.postponed = Postponed::None;
     }
-    match server.client() {
-        Some(client) => settle::settle(step, client, conn),
-        None if is_left => step.make_fit(conn),
+    match client {
+        Some(client) => {
+            if postponed == Postponed::Collation {
+                let Linked { server, ports, .. } = step.linked(client, conn);
+                train::ask_collation(&mut server.session, ports.out(conn));
+            }
+            settle::settle(step, client, conn);
+        }
+        None if postponed == Postponed::Left => step.make_fit(conn),
         None => {}
     }
 }

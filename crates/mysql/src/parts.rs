@@ -250,6 +250,8 @@ pub(crate) enum Postponed {
     Killed,
     /// It is to be made as new, once no side connection holds it.
     Left,
+    /// It is to be asked for its collation, once no side connection holds it.
+    Collation,
 }
 
 /// The changes of a session that no reply has told, though a statement may have made some.

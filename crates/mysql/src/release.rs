@@ -36,8 +36,9 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     // Nobody reads the rest of its rows.
     let is_amid = session.commands.may_be_hit() && left.session.place.has_begun;
     let untold = std::mem::take(&mut session.untold);
-    session.postponed = Postponed::None;
+    let is_unlearnt = std::mem::take(&mut session.postponed) == Postponed::Collation;
     session.is_dirty = is_session
+        || is_unlearnt
         || owes
         || session.caller.is_some()
         || left.session.keeps()

@@ -11,7 +11,7 @@ use crate::commands::{Goes, ReadPacket, Run, Sent};
 use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
-use crate::parts::{Leftover, My, Place, Reading, Untold};
+use crate::parts::{Leftover, My, Place, Postponed, Reading, Untold};
 use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
@@ -166,7 +166,10 @@ fn answered(
     };
     if asks_for_collation {
         let Linked { server, ports, .. } = step.linked(client, conn);
-        train::ask_collation(&mut server.session, ports.out(conn));
+        match server.is_cancelled() {
+            true => server.session.postponed = Postponed::Collation,
+            false => train::ask_collation(&mut server.session, ports.out(conn)),
+        }
     }
     match packet.taken.part {
         Part::Within => step.push_back_on_server(client, conn),

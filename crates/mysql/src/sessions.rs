@@ -15,17 +15,17 @@ const TOLD_MAX: usize = 256;
 
 /// The clients that are logged in.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<Tables>);
+pub(crate) struct Sessions(Mutex<Names>);
 
 #[derive(Debug, Default)]
-struct Tables {
+struct Names {
     /// The clients, by their own numbers.
     own: HashMap<u32, Session>,
     /// The own numbers of the clients that were told a server's number.
     told: HashMap<u32, Vec<u32>>,
 }
 
-impl Tables {
+impl Names {
     /// Forgets that a client was told a server's number.
     fn forget(&mut self, number: u32, client: u32) {
         let Some(clients) = self.told.get_mut(&number) else { return };
@@ -97,7 +97,7 @@ impl Sessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Tables> {
+    fn lock(&self) -> MutexGuard<'_, Names> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

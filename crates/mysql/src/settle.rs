@@ -51,10 +51,12 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
 pub(crate) fn kill(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     let Linked { server, .. } = step.linked(client, conn);
     let ServerSession { commands, postponed, .. } = &mut server.session;
-    *postponed = match commands.is_empty() || commands.may_be_hit() {
-        true => Postponed::None,
-        false => Postponed::Killed,
-    };
+    if *postponed != Postponed::Collation {
+        *postponed = match commands.is_empty() || commands.may_be_hit() {
+            true => Postponed::None,
+            false => Postponed::Killed,
+        };
+    }
     if commands.may_be_hit() {
         step.cancel_server(conn);
     }

@@ -36,12 +36,12 @@ pub struct Killing {
     /// Whether the connection is encrypted: as the server's.
     pub(crate) tls: Tls,
     /// How far it has come.
-    pub(crate) stage: Stage,
+    pub(crate) stage: Progress,
 }
 
 /// How far a side connection that ends a statement has come.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum Progress {
     /// The connection is being made.
     Connecting,
     /// The host lets Refrain in.

@@ -112,9 +112,10 @@ impl World {
         if message.payload.first() == Some(&com::PREPARE) && self.rng.chance(jump) {
             backend.session.jump += 1;
         }
-        let is_statement =
-            matches!(message.payload.first(), Some(&(com::QUERY | com::PREPARE | com::EXECUTE)));
-        if std::mem::take(&mut backend.is_killed) && is_statement {
+        // What goes on with a command, as a file does, is none.
+        let is_statement = message.first == 0
+            && matches!(message.payload.first(), Some(&(com::QUERY | com::PREPARE | com::EXECUTE)));
+        if is_statement && std::mem::take(&mut backend.is_killed) {
             let mut reply = Reply::to(message.last, backend.session.agreed.unwrap_or(0));
             reply.err(1317, "70100", "Query execution was interrupted");
             return self.backend_answers(number, &reply);
