@@ -229,6 +229,17 @@ impl Commands {
         self.queue.iter().any(|command| matches!(command.goes, Goes::On(_)))
     }
 
+    /// Whether KILL may hit what the server does: that is for a client, and nothing behind it is of
+    /// Refrain's own and must not fail.
+    pub(crate) fn may_be_hit(&self) -> bool {
+        let may = |command: &Command| match command.goes {
+            Goes::On(_) | Goes::Nowhere => true,
+            Goes::Here(purpose) => purpose.may_fail(),
+        };
+        let is_of_client = |command: &Command| matches!(command.goes, Goes::On(_));
+        self.first().is_some_and(is_of_client) && self.queue.iter().all(may)
+    }
+
     /// Whether the next packet goes on with a message.
     pub(crate) fn is_within(&self) -> bool {
         self.boundaries.is_within()

@@ -28,13 +28,14 @@ use crate::wishes::Wishes;
 pub(crate) fn greet(step: &mut Step<'_, My>, conn: Conn, flavour: &Flavour) {
     let random = step.engine.core_state.random();
     let options = step.engine.core_state.shared.options();
+    // KILL finds the client by it, and shows no key.
+    let connection_id = step.engine.set_cancel_key(conn, &[]);
     let Some(client) = step.engine.connections.client(conn) else { return };
     let peer = client.peer().clone();
     let welcome = Welcome {
         flavour,
         random,
-        // The number's lower half is given once for as long as nobody can remember it.
-        connection_id: client.serial().0 as u32,
+        connection_id,
         has_tls: options.general.client_tls_sslmode != SslMode::Disable
             && matches!(peer, Peer::Tcp(_)),
         host: &host(&peer),
@@ -378,7 +379,9 @@ pub(crate) fn check(step: &mut Step<'_, My>, conn: Conn) {
 
 /// Tells a client that it is logged in.
 pub(crate) fn welcome(step: &mut Step<'_, My>, conn: Conn) {
+    let sessions = &step.engine.core_state.shared.protocol.sessions;
     let Some(client) = step.engine.connections.client(conn) else { return };
+    let (number, serial) = (client.pid(), client.serial());
     let session = &mut client.session;
     let ClientState::Checking(agreed) = std::mem::take(&mut session.state) else { return };
     let (wishes, capabilities) = (&session.wishes, agreed.capabilities);
@@ -387,6 +390,7 @@ pub(crate) fn welcome(step: &mut Step<'_, My>, conn: Conn) {
         wishes.write_own(out, told, capabilities);
     });
     session.place = Place::default();
+    session.listed = Some(sessions.list(number, serial, agreed.user.clone()));
     session.state = ClientState::Ready(agreed);
     step.unblock(conn);
 }

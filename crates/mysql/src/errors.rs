@@ -60,6 +60,10 @@ pub const DIAGNOSTICS_GONE: Fixed = Fixed::new(
     "The diagnostics of the last statement are gone: ask for them in its transaction",
 );
 
+/// KILL QUERY has ended the statement.
+pub const INTERRUPTED: Fixed =
+    Fixed::new(error_code::QUERY_INTERRUPTED, "Query execution was interrupted");
+
 /// The errors of both products by the reason for which a session ends; `None` for what a client is
 /// not told, since it has left or no bytes of it can be read.
 type Row = (DisconnectReason, Option<Fixed>, Option<Fixed>);
@@ -264,6 +268,11 @@ pub fn no_cursor(number: u32, brand: Brand) -> String {
 /// Returns the words for KILL with a number that nobody has.
 pub fn unknown_thread(number: u64) -> String {
     format!("Unknown thread id: {number}")
+}
+
+/// Returns the words for KILL with the number of another user's client.
+pub fn not_owner(number: u64) -> String {
+    format!("You are not owner of thread {number}")
 }
 
 /// Returns the words for a part of SQL that Refrain does not serve.

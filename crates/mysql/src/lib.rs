@@ -8,7 +8,7 @@
 //! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
 //! say of the session is learnt (`learn`). The number of LAST_INSERT_ID() follows the client
 //! (`insert_id`). Between two commands a server may go back (`settle`,
-//! `release`).
+//! `release`). A client may end what another one of its user does (`kill`, `killing`).
 //!
 //! Each file uses only files that stand before it in this list.
 
@@ -18,6 +18,8 @@ mod table;
 mod reply;
 pub mod errors;
 pub mod login;
+mod sides;
+mod sessions;
 mod variant;
 mod sweep;
 mod settings;
@@ -38,12 +40,14 @@ mod presence;
 mod learn;
 mod entering;
 mod preparing;
+mod killing;
 mod probe;
 mod prepared;
 mod own;
 mod replies;
 mod answers;
 mod sending;
+mod kill;
 mod statements;
 mod requests;
 mod release;

@@ -19,7 +19,9 @@ use crate::insert_id::{Kept, Own, Readers};
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
 use crate::registry::Registry;
+use crate::sessions::{Listed, Sessions};
 use crate::settings::{Base, Interned, Settings};
+use crate::sides::Side;
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
 use crate::text::Memory;
@@ -64,6 +66,8 @@ pub struct ClientSession {
     pub(crate) insert_id: Own,
     /// How many sessions the client has ended before this one, by a reset or a change of its user.
     pub(crate) ended_before: u64,
+    /// The client's places in the tables for KILL, once it is logged in.
+    pub(crate) listed: Option<Listed>,
 }
 
 /// How far a client's session has come.
@@ -213,6 +217,8 @@ pub struct ServerSession {
     /// may have left what no server reports: another client, and another session of this one, gets
     /// the server as new.
     pub(crate) caller: Option<(ClientSerial, u64)>,
+    /// The thing that waits for replies, or for the side connections that hold the server.
+    pub(crate) postponed: Postponed,
     /// The client that had the server last.
     pub(crate) last_client: Option<ClientSerial>,
     /// The things that clients have left for later questions.
@@ -235,6 +241,20 @@ pub(crate) enum Leftover {
     Counts,
     /// Warnings or an error as well.
     Conditions,
+}
+
+/// A thing that is to be done with a server and has to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Postponed {
+    /// None.
+    #[default]
+    None,
+    /// The statement of its client is to be ended, once no command of Refrain's own can be hit.
+    Killed,
+    /// It is to be made as new, once no side connection holds it.
+    Left,
+    /// It is to be asked for its collation, once no side connection holds it.
+    Collation,
 }
 
 /// The changes of a session that no reply has told, though a statement may have made some.
@@ -284,14 +304,6 @@ pub enum LoggingIn {
     Preparing,
 }
 
-/// The purpose of a side connection: it reads a server's greeting, so that clients can be greeted
-/// as that server would greet them.
-#[derive(Debug)]
-pub struct Probe {
-    /// The number of the host among those of the databases of MySQL.
-    pub(crate) number: usize,
-}
-
 /// One core's part.
 #[derive(Debug, Default)]
 pub struct CorePart {
@@ -313,6 +325,8 @@ pub struct SharedPart {
     flavour: Mutex<Option<Arc<Flavour>>>,
     /// How many changes of tables are known.
     tables: AtomicU64,
+    /// The clients by the numbers by which KILL names them.
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 impl SharedPart {
@@ -423,7 +437,7 @@ impl Parts for My {
     type Traveller = Box<ClientSession>;
     type Login = LoggingIn;
     type Job = ();
-    type Side = Probe;
+    type Side = Side;
     type Idle = Quiescent;
     type Pool = ();
     type Core = CorePart;

@@ -23,9 +23,25 @@ const UTF8MB4_GENERAL_CI: u8 = 45;
 
 /// Begins the login to a server that is connected, and that speaks first.
 pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
-    let seed = step.engine.core_state.random();
     let Some(server) = step.engine.connections.server(conn) else { return };
-    let pool = step.engine.core_state.pool(server.pool());
+    let (pool, host) = (server.pool(), server.host().clone());
+    let tls = tls(&host, &step.engine.core_state.pool(pool).shared.protocol);
+    let login = login(step, pool, &host, tls);
+    let server = step.engine.connections.server(conn);
+    if let (Some(login), Some(server)) = (login, server) {
+        server.begin_login(LoggingIn::Proving(Box::new(login)));
+    }
+}
+
+/// Makes a login to a host as a pool's servers have it; `None` if the pool is gone.
+pub(crate) fn login(
+    step: &mut Step<'_, My>,
+    pool: PoolId,
+    host: &Host,
+    tls: Tls,
+) -> Option<ServerLogin> {
+    let seed = step.engine.core_state.random();
+    let pool = step.engine.core_state.find_pool(pool)?;
     let settings = &pool.settings.server;
     let password = settings.password.as_ref().map(|password| password.expose().as_bytes());
     let secret = match password {
@@ -38,14 +54,14 @@ pub(crate) fn begin(step: &mut Step<'_, My>, conn: Conn) {
         user: user.as_bytes().into(),
         secret,
         schema: Box::default(),
-        tls: tls(server.host(), &pool.shared.protocol),
-        is_local: !matches!(**server.host(), Host::Tcp { .. }),
+        tls,
+        is_local: !matches!(host, Host::Tcp { .. }),
         capabilities: variant.capabilities() | Capabilities::MULTI_STATEMENTS,
         // A server reads the name in the character set of the session's collation.
         collation: (!user.is_ascii()).then_some(UTF8MB4_GENERAL_CI),
         program_name: b"refrain"[..].into(),
     };
-    server.begin_login(LoggingIn::Proving(Box::new(ServerLogin::new(wanted, seed))));
+    Some(ServerLogin::new(wanted, seed))
 }
 
 /// Whether the server has not let Refrain in.

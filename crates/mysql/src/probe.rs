@@ -13,11 +13,12 @@ use refrain_mysql_wire::packet;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_pool::side::SideEnd;
-use refrain_pool::{ClientNote, Conn, Protocol, Sides, Step};
+use refrain_pool::{ClientNote, Conn, Protocol, Step};
 
 use crate::entering;
 use crate::login::{self, Flavour};
-use crate::parts::{My, Probe};
+use crate::parts::My;
+use crate::sides::{Probe, Side};
 
 /// Time in which a server has to greet.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -49,7 +50,8 @@ fn probe(step: &mut Step<'_, My>, number: usize, why: &str) {
     }
     let begun = hosts
         .get(number)
-        .and_then(|&host| step.open_side(host.clone().into(), Some(PROBE_TIME), Probe { number }));
+        .map(|&host| host.clone().into())
+        .and_then(|host| step.open_side(host, Some(PROBE_TIME), Side::Probe(Probe { number })));
     if begun.is_none() {
         over(step, Err(why));
     }
@@ -86,31 +88,29 @@ fn refuse(step: &mut Step<'_, My>, conn: Conn, why: &str) {
     step.remove_client(conn, false);
 }
 
-impl Sides for My {
-    fn side_output(step: &mut Step<'_, Self>, side: Conn, output: &[u8]) -> usize {
-        let Some(whole) = packet::split(output) else { return 0 };
-        let result = match Greeting::read(whole.payload) {
-            Ok(Greeting::Handshake(greeting)) => Ok(Flavour::of(&greeting)),
-            Ok(Greeting::Refused(err)) => Err(login::refusal(&err)),
-            Err(malformed) => Err(malformed.to_string()),
-        };
-        let number = step.engine.connections.side(side).map(|side| side.session.number);
-        step.end_side(side);
-        match (result, number) {
-            (Ok(flavour), _) => over(step, Ok(flavour)),
-            (Err(why), Some(number)) => probe(step, number + 1, &why),
-            (Err(why), None) => over(step, Err(&why)),
-        }
-        output.len()
+/// Reads the greeting of a host. Returns the number of bytes handled.
+pub(crate) fn output(step: &mut Step<'_, My>, side: Conn, number: usize, output: &[u8]) -> usize {
+    let Some(whole) = packet::split(output) else { return 0 };
+    let result = match Greeting::read(whole.payload) {
+        Ok(Greeting::Handshake(greeting)) => Ok(Flavour::of(&greeting)),
+        Ok(Greeting::Refused(err)) => Err(login::refusal(&err)),
+        Err(malformed) => Err(malformed.to_string()),
+    };
+    step.end_side(side);
+    match result {
+        Ok(flavour) => over(step, Ok(flavour)),
+        Err(why) => probe(step, number + 1, &why),
     }
+    output.len()
+}
 
-    fn side_over(step: &mut Step<'_, Self>, probe: Probe, _: Option<Conn>, end: SideEnd<'_>) {
-        let why = match end {
-            SideEnd::Failed(why) => why,
-            SideEnd::Closed => "the server closed the connection",
-            SideEnd::Late => "the server did not greet in time",
-            SideEnd::Stopped => return over(step, Err("Refrain stops")),
-        };
-        self::probe(step, probe.number + 1, why);
-    }
+/// Goes on behind a probe that has ended without a greeting.
+pub(crate) fn ended(step: &mut Step<'_, My>, ended: &Probe, end: SideEnd<'_>) {
+    let why = match end {
+        SideEnd::Failed(why) => why,
+        SideEnd::Closed => "the server closed the connection",
+        SideEnd::Late => "the server did not greet in time",
+        SideEnd::Stopped => return over(step, Err("Refrain stops")),
+    };
+    probe(step, ended.number + 1, why);
 }

@@ -6,14 +6,17 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::PoolId;
 use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::refusal::Refusal;
-use refrain_pool::{Background, Conn, Protocol, Step, Views};
+use refrain_pool::server::Server;
+use refrain_pool::side::SideEnd;
+use refrain_pool::{Background, Conn, Protocol, Sides, Step, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
     ClientSession, ClientState, ClientView, My, Quiescent, Reading, ServerSession, ServerView,
     Transaction,
 };
-use crate::{entering, preparing, probe, release, replies, requests};
+use crate::sides::{Probe, Side};
+use crate::{entering, killing, preparing, probe, release, replies, requests, settle};
 
 impl Background for My {}
 
@@ -25,6 +28,39 @@ impl Views for My {
     fn server_view(session: &ServerSession) -> ServerView {
         let (statements, statement_bytes) = session.slots.size();
         ServerView { statements, statement_bytes }
+    }
+}
+
+impl Sides for My {
+    fn cancel_side(server: &Server<Self>) -> Option<Side> {
+        Some(Side::Killing(killing::of(server)))
+    }
+
+    fn side_connected(step: &mut Step<'_, Self>, side: Conn) {
+        killing::connected(step, side);
+    }
+
+    fn side_secured(step: &mut Step<'_, Self>, side: Conn) {
+        killing::secured(step, side);
+    }
+
+    fn side_output(step: &mut Step<'_, Self>, side: Conn, output: &[u8]) -> usize {
+        match step.engine.connections.side(side).map(|side| &side.session) {
+            Some(&Side::Probe(Probe { number })) => probe::output(step, side, number, output),
+            Some(Side::Killing(_)) => killing::output(step, side, output),
+            None => output.len(),
+        }
+    }
+
+    fn side_over(step: &mut Step<'_, Self>, side: Side, server: Option<Conn>, end: SideEnd<'_>) {
+        match side {
+            Side::Probe(probe) => probe::ended(step, &probe, end),
+            Side::Killing(killing) => killing::over(step, &killing, server, end),
+        }
+    }
+
+    fn let_go(step: &mut Step<'_, Self>, server: Conn) {
+        killing::go_on(step, server);
     }
 }
 
@@ -139,8 +175,13 @@ impl Protocol for My {
         release::make_fit(step, server)
     }
 
-    // A statement is cancelled by KILL, which Refrain does not send yet.
-    fn cancel(_step: &mut Step<'_, Self>, _client: Conn, _server: Conn) {}
+    fn cancel(step: &mut Step<'_, Self>, client: Conn, server: Conn) {
+        settle::kill(step, client, server);
+    }
+
+    fn cancel_waiting(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> Option<usize> {
+        requests::interrupt(step, client, input)
+    }
 
     fn goodbye(out: &mut Vec<u8>) {
         refrain_mysql_wire::packet::message(out, 0, |out| {

@@ -6,7 +6,7 @@ use refrain_pool::client::Client;
 use refrain_pool::protocol::Fitness;
 use refrain_pool::{Conn, Step};
 
-use crate::parts::{My, Reading, Transaction, Untold};
+use crate::parts::{My, Postponed, Reading, Transaction, Untold};
 use crate::settings::edit;
 use crate::train;
 use crate::variant::Variant;
@@ -33,8 +33,12 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     if owes && !is_without {
         edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
     }
+    // Nobody reads the rest of its rows.
+    let is_amid = session.commands.may_be_hit() && left.session.place.has_begun;
     let untold = std::mem::take(&mut session.untold);
+    let is_unlearnt = std::mem::take(&mut session.postponed) == Postponed::Collation;
     session.is_dirty = is_session
+        || is_unlearnt
         || owes
         || session.caller.is_some()
         || left.session.keeps()
@@ -42,19 +46,27 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
         || untold != Untold::Nothing;
     session.commands.forsake();
     session.dropped = 0;
-    if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy }
+    let fitness = if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy };
+    if is_amid {
+        step.cancel_server(conn);
+    }
+    fitness
 }
 
 /// Makes a server fit that owes nothing.
 pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
+    let is_cancelled = server.is_cancelled();
     let session = &mut server.session;
     if !session.commands.is_empty() {
         return Fitness::Busy;
     }
-    let is_clean = session.transaction == Transaction::None;
-    if is_clean && !std::mem::take(&mut session.is_dirty) {
+    if session.transaction == Transaction::None && !session.is_dirty {
         return Fitness::Fit;
+    }
+    if is_cancelled {
+        session.postponed = Postponed::Left;
+        return Fitness::Busy;
     }
     train::renew(session, step.ports.out(conn));
     Fitness::Busy

@@ -11,7 +11,7 @@ use crate::commands::{Goes, ReadPacket, Run, Sent};
 use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
-use crate::parts::{Leftover, My, Place, Reading, Untold};
+use crate::parts::{Leftover, My, Place, Postponed, Reading, Untold};
 use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
@@ -20,8 +20,9 @@ use crate::text::{Calls, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
-/// Bytes that a server may send for a client that has left, before its connection is closed.
-const DROPPED_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that a server may send for a client that has left, before its connection is closed: those
+/// that were under way when its statement was killed are fewer.
+const DROPPED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Handles output of a server as far as it belongs to one command. Returns the number of bytes
 /// handled; `None` if more has to come, or the server is gone.
@@ -72,7 +73,9 @@ fn pass(step: &mut Step<'_, My>, conn: Conn, bytes: &[u8], sequence: Option<u8>)
     let goes_on = server.session.commands.first().is_some_and(|c| matches!(c.goes, Goes::On(_)));
     let Some(client) = server.client().filter(|_| goes_on) else {
         server.session.dropped += bytes.len();
-        if server.session.dropped > DROPPED_BYTES_MAX && server.client().is_none() {
+        // A side connection ends them, or is late.
+        let are_ended = server.is_cancelled() || server.client().is_some();
+        if server.session.dropped > DROPPED_BYTES_MAX && !are_ended {
             step.close_server(conn);
         }
         return;
@@ -163,7 +166,10 @@ fn answered(
     };
     if asks_for_collation {
         let Linked { server, ports, .. } = step.linked(client, conn);
-        train::ask_collation(&mut server.session, ports.out(conn));
+        match server.is_cancelled() {
+            true => server.session.postponed = Postponed::Collation,
+            false => train::ask_collation(&mut server.session, ports.out(conn)),
+        }
     }
     match packet.taken.part {
         Part::Within => step.push_back_on_server(client, conn),

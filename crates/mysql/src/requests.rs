@@ -8,6 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Step};
 
+use crate::commands::is_answered;
 use crate::errors::{self, Brand};
 use crate::insert_id::Effect;
 use crate::login::LOGIN_BYTES_MAX;
@@ -15,7 +16,7 @@ use crate::parts::{ClientSession, ClientState, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
 use crate::text::{self, Facts, Reads, Tables, Verb};
-use crate::{answers, entering, settle, statements};
+use crate::{answers, entering, kill, settle, statements};
 
 /// The handling of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,6 +224,9 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
                 facts.tables = Tables::Change;
                 facts.insert_id.effect = Effect::Untold;
             }
+            if facts.verb == Verb::Kill && handling == Handling::Text {
+                return kill::kill(step, conn, body, (header, here));
+            }
             if facts.verb == Verb::Kill {
                 let brand = client.session.brand.unwrap_or(Brand::MySql);
                 let words = errors::not_supported("KILL behind a proxy", brand);
@@ -236,6 +240,17 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             }
         }
     }
+}
+
+/// Answers the command of a client that waits for a server as one that KILL has ended. Returns the
+/// number of bytes handled; `None` if it is none that has an answer.
+pub(crate) fn interrupt(step: &mut Step<'_, My>, conn: Conn, input: &[u8]) -> Option<usize> {
+    let header = Header::parse(input)?;
+    let command = *input.get(HEADER_BYTES)?;
+    let here = header.packet_bytes().min(input.len());
+    let reading = step.engine.connections.client(conn)?.session.reading;
+    let is_command = reading == Reading::Commands && is_answered(command);
+    is_command.then(|| refuse(step, conn, errors::INTERRUPTED.into(), (header, here)))?
 }
 
 /// Returns how a client's texts are to be read.

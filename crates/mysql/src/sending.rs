@@ -15,7 +15,7 @@ use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Calls, Facts, Memory, Verb};
+use crate::text::{Calls, Facts, Memory, Number, Verb};
 use crate::{answers, settings, settle, train};
 
 /// The serial of no server: none has what the client was told last.
@@ -69,13 +69,14 @@ pub(crate) fn send(
         Some(server) => server,
         None => step.lend(conn)?,
     };
-    // A client that has waited for the server has it by now.
-    train::renew_for(step, (conn, server));
     let Linked { client, server: s, .. } = step.linked(conn, server);
-    if s.session.commands.are_many() {
+    // What a side connection is to end may be over, and nothing else may be hit.
+    if s.session.commands.are_many() || s.is_cancelled() {
         client.await_replies();
         return None;
     }
+    // A client that has waited for the server has it by now.
+    train::renew_for(step, (conn, server));
     if let Some(handled) = insert_id_first(step, (conn, server), packet, facts.insert_id) {
         return handled;
     }
@@ -274,6 +275,9 @@ fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, f
     }
     if facts.calls == Calls::Any && is_statement {
         server.session.caller = Some(train::caller(client));
+    }
+    if let (Number::Asked, Some(listed)) = (facts.number, &mut client.session.listed) {
+        listed.note_told(server.pid());
     }
 }
 

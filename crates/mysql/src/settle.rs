@@ -6,14 +6,18 @@ use refrain_pool::pool::Pool;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
-use crate::parts::{ClientSession, My, ServerSession, Transaction, Untold};
+use crate::parts::{ClientSession, My, Postponed, ServerSession, Transaction, Untold};
 use crate::train;
 
 /// Goes on with a client and its server once a command is over. If the server owes nothing and is
 /// outside of a transaction, it goes back.
 pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
+    if step.linked(client, conn).server.session.postponed == Postponed::Killed {
+        kill(step, client, conn);
+    }
     let Linked { client: c, server, core_state, ports, .. } = step.linked(client, conn);
-    if !server.session.commands.is_empty() {
+    // Nothing else may be hit.
+    if !server.session.commands.is_empty() || server.is_cancelled() {
         return;
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
@@ -40,6 +44,22 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         step.transaction_over(client, conn, keeps);
     }
     step.leave_if_ended(client);
+}
+
+/// Ends what a client's server does for it: at once, or once no command of Refrain's own can be
+/// hit.
+pub(crate) fn kill(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
+    let Linked { server, .. } = step.linked(client, conn);
+    let ServerSession { commands, postponed, .. } = &mut server.session;
+    if *postponed != Postponed::Collation {
+        *postponed = match commands.is_empty() || commands.may_be_hit() {
+            true => Postponed::None,
+            false => Postponed::Killed,
+        };
+    }
+    if commands.may_be_hit() {
+        step.cancel_server(conn);
+    }
 }
 
 /// Asks a server that owes nothing what the replies before have not told, if that matters now.
@@ -73,7 +93,7 @@ fn asks((client, server): (&mut ClientSession, &mut ServerSession), out: &mut Ve
 pub(crate) fn has_to_learn(step: &mut Step<'_, My>, client: Conn) -> bool {
     let Some(conn) = step.server_of(client) else { return false };
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
-    let owes = !server.session.commands.is_empty();
+    let owes = !server.session.commands.is_empty() || server.is_cancelled();
     let waits = owes || asks((&mut c.session, &mut server.session), ports.out(conn));
     if waits {
         c.await_replies();

@@ -38,6 +38,8 @@ pub(crate) struct Facts {
     pub(crate) tables: Tables,
     /// Whether it may call a function of the user's, which may do anything.
     pub(crate) calls: Calls,
+    /// Whether it asks for the number of the session.
+    pub(crate) number: Number,
 }
 
 /// The things that a session remembers of the statements before.
@@ -72,6 +74,16 @@ pub(crate) enum Tables {
     Stay,
     /// It may change them.
     Change,
+}
+
+/// Whether a text asks for the number of the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// No.
+    #[default]
+    Unasked,
+    /// Yes.
+    Asked,
 }
 
 /// Whether a text calls functions.
@@ -281,6 +293,7 @@ impl Reader<'_> {
                 self.facts.loads = true;
                 self.insert();
             }
+            Meaning::AskNumber => self.facts.number = Number::Asked,
             Meaning::Wish => self.facts.wishes = true,
             Meaning::SetForOne if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.variables = Variables::SetBack;

@@ -149,6 +149,11 @@ pub trait Sides: Parts {
     ) {
         let _ = (step, side, server, end);
     }
+    /// Goes on with a server that side connections have held and that has been busy all the time,
+    /// or whose client has it still.
+    fn let_go(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
+    }
 }
 
 /// The views of a protocol, and its invariants. A protocol need not have any.

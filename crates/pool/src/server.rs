@@ -186,6 +186,12 @@ impl<P: Parts> Server<P> {
         (self.pid, self.key) = (pid, key.into());
     }
 
+    /// Whether side connections hold the server: cancel requests under way to it.
+    #[inline]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancels > 0
+    }
+
     /// Returns the key that a cancel request to the server must show.
     pub fn cancel_key(&self) -> &[u8] {
         &self.key

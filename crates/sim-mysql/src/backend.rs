@@ -15,6 +15,8 @@ pub(crate) struct Backend {
     pub(crate) is_busy: bool,
     /// Whether it has ended.
     pub(crate) is_over: bool,
+    /// Whether KILL QUERY has come while it had a command to work on.
+    pub(crate) is_killed: bool,
     /// Whether it breaks the protocol.
     pub(crate) lies: bool,
 }

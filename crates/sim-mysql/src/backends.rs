@@ -10,10 +10,16 @@ use crate::backend::Backend;
 use crate::hostile;
 use crate::login;
 use crate::plant::Plant;
-use crate::reply::Reply;
+use crate::reply::{Outcome, Reply};
 use crate::session::{News, Session};
 use crate::wire::{Frames, Message, com, error_number, message, show};
 use crate::world::{Happening, World};
+
+/// Returns the number of the session that a command kills the statement of.
+fn killed(payload: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(payload.strip_prefix(&[com::QUERY])?).ok()?;
+    text.strip_prefix("KILL QUERY ")?.parse::<usize>().ok()?.checked_sub(1)
+}
 
 impl World {
     /// Accepts or refuses a connection to a server.
@@ -40,6 +46,7 @@ impl World {
             input: Frames::default(),
             is_busy: false,
             is_over: false,
+            is_killed: false,
             lies,
         });
         self.step(core, Event::Connected { conn });
@@ -86,6 +93,8 @@ impl World {
                 return self.later(delay, Happening::Work(number));
             }
         }
+        // A session that waits for a command is not hit.
+        self.backends[number].is_killed = false;
     }
 
     fn backend_takes(&mut self, number: usize, message: &Message) {
@@ -102,6 +111,22 @@ impl World {
         let backend = &mut self.backends[number];
         if message.payload.first() == Some(&com::PREPARE) && self.rng.chance(jump) {
             backend.session.jump += 1;
+        }
+        // What goes on with a command, as a file does, is none.
+        let is_statement = message.first == 0
+            && matches!(message.payload.first(), Some(&(com::QUERY | com::PREPARE | com::EXECUTE)));
+        if is_statement && std::mem::take(&mut backend.is_killed) {
+            let mut reply = Reply::to(message.last, backend.session.agreed.unwrap_or(0));
+            reply.err(1317, "70100", "Query execution was interrupted");
+            return self.backend_answers(number, &reply);
+        }
+        if let Some(victim) = killed(&message.payload) {
+            let mut reply = Reply::to(message.last, backend.session.agreed.unwrap_or(0));
+            reply.ok(0, Outcome::default(), &[]);
+            if let Some(victim) = self.backends.get_mut(victim) {
+                victim.is_killed = !victim.input.is_empty();
+            }
+            return self.backend_answers(number, &reply);
         }
         let reply = backend.session.handle(message);
         let lies = backend.lies;

@@ -43,6 +43,8 @@ pub(crate) struct Client {
     pub(crate) armed: bool,
     /// Number of the last appointment. Earlier ones have no effect.
     pub(crate) number: u32,
+    /// The number that its greeting has named.
+    pub(crate) greeted: u32,
     pub(crate) agreed: u32,
     pub(crate) collation: u8,
     pub(crate) user: String,
@@ -92,6 +94,7 @@ impl Client {
             units: rng.range(1, plan.units),
             armed: false,
             number: 0,
+            greeted: 0,
             agreed,
             collation: *rng.pick(&[255, 255, 45, 46, 8]),
             user: format!("u{}", rng.index(plan.users)),

@@ -88,6 +88,8 @@ impl World {
             Ok(Got::Prepared(held)) => self.clients[number].script.held.push(held),
             Ok(Got::File) => self.client_sends_file(number, got.last.wrapping_add(1)),
             Ok(Got::End(news)) => self.client_got_reply(number, news),
+            // Its session and the oracle's are not the same any more.
+            Ok(Got::Killed) => self.client_goes(number),
             Err(what) => {
                 let excuses = error_number(&got.payload).filter(|its| ENDINGS.contains(its));
                 let has_excuse = self.faults > 0 || self.is_drained;
@@ -115,6 +117,7 @@ impl World {
             return self.violate("login", || format!("client {number} was greeted by {what}"));
         };
         client.agreed &= offered;
+        client.greeted = login::session_number(&greeting.payload).unwrap_or(0);
         let Client { agreed, collation, user, schema, .. } = client;
         // A client that names another plugin than the greeting does is asked for its proof.
         let plugin = login::plugin(&greeting.payload);
@@ -244,6 +247,9 @@ impl World {
     /// Writes the client's next commands, or its goodbye.
     fn next_commands(&mut self, number: usize) {
         let most = self.plan.pipelined;
+        if !self.is_calm && self.rng.chance(self.plan.rates.kill) {
+            self.client_kills(number);
+        }
         let client = &mut self.clients[number];
         let count = client.rng.index(most) + 1;
         for _ in 0..count {
@@ -265,6 +271,24 @@ impl World {
             client.stage = Stage::Leaves;
             self.client_leaves(number);
         }
+    }
+
+    /// Has a client kill what another one of its user does.
+    fn client_kills(&mut self, number: usize) {
+        let user = self.clients[number].user.clone();
+        let is_one = |client: &Client| client.stage == Stage::Works && client.user == user;
+        let victims: Vec<usize> = (0..self.clients.len())
+            .filter(|victim| *victim != number && is_one(&self.clients[*victim]))
+            .collect();
+        if victims.is_empty() {
+            return;
+        }
+        let victim = &mut self.clients[*self.rng.pick(&victims)];
+        victim.oracle.may_be_killed = true;
+        let text = format!("KILL QUERY {}", victim.greeted);
+        let client = &mut self.clients[number];
+        message(&mut client.outbox, 0, &[&[com::QUERY], text.as_bytes()].concat());
+        client.oracle.kill();
     }
 
     /// Sends the goodbye with all that comes before it.

@@ -14,6 +14,7 @@
 //! | oracle | lost, crossed, invented replies; foreign state; wrong flags | [`oracle`] |
 //! | rows | transactions that are not whole | `clients` |
 //! | once | a command that runs twice | `backends` |
+//! | kills | an error of KILL for a client that nobody has killed | [`oracle`] |
 //! | lending | an idle server with the state of a client | `check` |
 //! | protocol | bytes to a server that are no command | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
@@ -27,7 +28,7 @@
 //! Planted bugs ([`plant`]) show that the checkers work. With ends that break the protocol
 //! (`hostile`), the same world is a fuzzer of both directions.
 //!
-//! Not here: passwords, TLS, KILL, compression, the kernel.
+//! Not here: passwords, TLS, compression, the kernel.
 
 #![forbid(unsafe_code)]
 

@@ -41,6 +41,14 @@ pub(crate) fn offered(payload: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes([low[0], low[1], high[0], high[1]]))
 }
 
+/// Returns the number of the session that a greeting names.
+pub(crate) fn session_number(greeting: &[u8]) -> Option<u32> {
+    let mut rest = greeting.strip_prefix(&[10])?;
+    take_zeroed(&mut rest)?;
+    let (number, _) = rest.split_first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*number))
+}
+
 /// Returns the payload of a client's login.
 pub(crate) fn response(
     agreed: u32,

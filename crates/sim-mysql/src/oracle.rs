@@ -17,6 +17,11 @@ const LOOSE: [u16; 4] = [1047, 1243, 1421, 1835];
 /// The error in place of an answer about a statement that another client's have followed.
 const DIAGNOSTICS_GONE: u16 = 3566;
 
+/// The error of a command that KILL has ended.
+const INTERRUPTED: u16 = 1317;
+/// The error of KILL for a client that has left.
+const NOBODY: u16 = 1094;
+
 /// The reply that is due to a command.
 #[derive(Debug, Default)]
 struct Due {
@@ -27,6 +32,8 @@ struct Due {
     prepared: Option<(u32, usize)>,
     /// Whether it is about the statement before.
     asks: bool,
+    /// Whether it is to KILL: it may come too late.
+    kills: bool,
     /// The effects in the private session.
     news: Vec<News>,
 }
@@ -42,6 +49,8 @@ pub enum Got {
     Prepared(Held),
     /// The server asks for a file.
     File,
+    /// KILL has ended the command.
+    Killed,
 }
 
 /// A client's private session.
@@ -49,6 +58,8 @@ pub enum Got {
 pub struct Oracle {
     /// The session.
     pub session: Session,
+    /// Whether another client has killed a command of this one.
+    pub may_be_killed: bool,
     due: VecDeque<Due>,
 }
 
@@ -73,8 +84,14 @@ impl Oracle {
             has_begun: message.first > 1,
             prepared: prepares.then_some((self.session.last_number, text.matches('?').count())),
             asks: command == Some(com::QUERY) && asks,
+            kills: false,
             news,
         });
+    }
+
+    /// Takes KILL QUERY for another client, which no private session knows.
+    pub fn kill(&mut self) {
+        self.due.push_back(Due { kills: true, ..Due::default() });
     }
 
     /// Whether the client has every reply.
@@ -85,7 +102,7 @@ impl Oracle {
     /// Returns the sequence id of the next packet.
     pub fn sequence(&self) -> u8 {
         let due = self.due.front().and_then(|due| due.packets.front());
-        due.map_or(0, |(sequence, _)| *sequence)
+        due.map_or(u8::from(!self.due.is_empty()), |(sequence, _)| *sequence)
     }
 
     /// Whether packets of a reply have come, and not all of it.
@@ -106,6 +123,15 @@ impl Oracle {
         if is_gone && got.first == 1 {
             self.due.pop_front();
             return Ok(Got::End(Vec::new()));
+        }
+        if due.kills && got.first == 1 {
+            self.due.pop_front();
+            let is_answer = got.payload.first() == Some(&0) || number == Some(NOBODY);
+            let unfit = || format!("got {} for KILL", show(&got.payload));
+            return is_answer.then(|| Got::End(Vec::new())).ok_or_else(unfit);
+        }
+        if number == Some(INTERRUPTED) && self.may_be_killed {
+            return Ok(Got::Killed);
         }
         let Some((sequence, payload)) = due.packets.pop_front() else {
             return Err("no packet is due".to_owned());

@@ -40,6 +40,8 @@ pub struct Rates {
     pub command: u64,
     /// A server leaves out numbers before a prepared statement.
     pub jump: u64,
+    /// A client kills what another one of its user does, before it goes on.
+    pub kill: u64,
 }
 
 /// Everything that a seed decides.
@@ -158,6 +160,7 @@ impl Rates {
             restart: rate(80, 200),
             command: rate(200, 300),
             jump: rate(200, 300),
+            kill: rate(150, 300),
         }
     }
 }

@@ -40,6 +40,8 @@ pub(super) enum Meaning {
     AskInsertId,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
+    /// It asks for the number of the session.
+    AskNumber,
     /// It ends the session in a statement that ends a transaction, unless NO stands in front.
     Release,
     /// It asks about the statement before in one that begins with this.
@@ -52,6 +54,7 @@ pub(super) const WORDS: &[(&str, Meaning)] = &[
     ("backup", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("call", Meaning::Call),
     ("commit", Meaning::Verb(Verb::End)),
+    ("connection_id", Meaning::AskNumber),
     ("create", Meaning::Run),
     ("delete", Meaning::Fire),
     ("diagnostics", Meaning::AskBackBehind(Verb::Get)),

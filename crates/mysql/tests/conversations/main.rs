@@ -15,4 +15,5 @@ mod settings;
 mod statements;
 mod definitions;
 mod endings;
+mod kill;
 mod insert_id;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use refrain_config::Options;
 use refrain_mysql::parts::My;
-use refrain_mysql_wire::handshake::{HandshakeResponse41, HandshakeV10};
+use refrain_mysql_wire::handshake::{Greeting, HandshakeResponse41, HandshakeV10};
 use refrain_mysql_wire::{Capabilities, command as commands, packet};
 use refrain_pool::event::{Command, Note};
 use refrain_pool::ids::Peer;
@@ -38,6 +38,8 @@ struct ClientEnd {
     conn: Conn,
     got: Vec<u8>,
     agreed: Capabilities,
+    /// The number of its greeting.
+    number: u32,
     is_open: bool,
 }
 
@@ -69,6 +71,10 @@ pub(crate) struct World {
     pub(crate) connects: bool,
     /// Whether new servers are MariaDB's.
     pub(crate) is_mariadb: bool,
+    /// Whether new servers answer nothing for now.
+    pub(crate) mutes: bool,
+    /// Whether servers leave in place of an answer to KILL.
+    pub(crate) leaves: bool,
     /// The host that cannot, as it is printed.
     pub(crate) down: &'static str,
 }
@@ -99,6 +105,8 @@ impl World {
             notes: Vec::new(),
             connects: true,
             is_mariadb: false,
+            mutes: false,
+            leaves: false,
             down: "",
         }
     }
@@ -107,7 +115,7 @@ impl World {
     pub(crate) fn connect(&mut self) -> ClientId {
         let conn = self.ports.open();
         let agreed = Capabilities::NONE;
-        self.clients.push(ClientEnd { conn, got: Vec::new(), agreed, is_open: true });
+        self.clients.push(ClientEnd { conn, got: Vec::new(), agreed, number: 0, is_open: true });
         self.ends.insert(conn, End::Client(self.clients.len() - 1));
         let peer = Peer::Tcp(([127, 0, 0, 1], 5000).into());
         self.step(Event::Accepted { conn, peer });
@@ -132,6 +140,9 @@ impl World {
     ) -> String {
         let greeting = split(&self.got(client));
         assert!(matches!(&greeting[..], [(0, payload)] if payload[0] == 10), "{greeting:?}");
+        if let Ok(Greeting::Handshake(greeting)) = Greeting::read(&greeting[0].1) {
+            self.clients[client.0].number = greeting.connection_id;
+        }
         let mut capabilities = agreed;
         if schema.is_empty() {
             capabilities = capabilities - Capabilities::CONNECT_WITH_DB;
@@ -232,6 +243,19 @@ impl World {
         self.settle();
     }
 
+    /// Has the server of a connection answer nothing for now, or answer again.
+    pub(crate) fn silence_one(&mut self, at: usize, is_silent: bool) {
+        self.servers[at].model.is_silent = is_silent;
+        let (bytes, closes) = self.servers[at].model.go_on();
+        self.serve(at, &bytes, closes);
+        self.settle();
+    }
+
+    /// Returns the number that a client's greeting has named.
+    pub(crate) fn number(&self, client: ClientId) -> u32 {
+        self.clients[client.0].number
+    }
+
     /// Has no server prepare anything.
     pub(crate) fn refuse_statements(&mut self) {
         self.servers.iter_mut().for_each(|server| server.model.refuses = true);
@@ -301,7 +325,10 @@ impl World {
             End::Client(at) => self.clients[at].got.extend_from_slice(&copy),
             End::Server(at) => {
                 let (answer, closes) = self.servers[at].model.take(&copy);
-                self.serve(at, &answer, closes);
+                match self.leaves && copy.windows(4).any(|bytes| bytes == b"KILL") {
+                    true => self.serve(at, b"", true),
+                    false => self.serve(at, &answer, closes),
+                }
             }
         }
     }
@@ -328,6 +355,7 @@ impl World {
                     is_open: true,
                 });
                 let at = self.servers.len() - 1;
+                self.servers[at].model.is_silent = self.mutes;
                 self.ends.insert(conn, End::Server(at));
                 if !self.connects || host.to_string() == self.down {
                     return self.step(Event::Failed { conn, why: "refused" });
@@ -345,10 +373,8 @@ impl World {
 pub(crate) fn version(bytes: &[u8]) -> String {
     let greeting = split(bytes);
     let payload = &greeting.first().expect("a greeting").1;
-    match refrain_mysql_wire::handshake::Greeting::read(payload) {
-        Ok(refrain_mysql_wire::handshake::Greeting::Handshake(HandshakeV10 {
-            version, ..
-        })) => packets::lossy(version),
+    match Greeting::read(payload) {
+        Ok(Greeting::Handshake(HandshakeV10 { version, .. })) => packets::lossy(version),
         _ => packets::printed(bytes, 0, Capabilities::NONE),
     }
 }

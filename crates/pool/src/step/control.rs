@@ -6,7 +6,7 @@ use crate::client::Phase;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
-use crate::ids::{ClientSerial, Conn, PoolId};
+use crate::ids::{ClientSerial, Conn, Core, PoolId};
 use crate::message::CoreMessage;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
@@ -267,6 +267,15 @@ impl<P: Protocol> Step<'_, P> {
         }
         for server in self.servers(&pools) {
             self.close_server(server);
+        }
+    }
+
+    /// Ends the session of a client, at whichever core it is.
+    pub fn kill_anywhere(&mut self, serial: ClientSerial) {
+        let (own, cores) = (self.engine.core_state.core, self.engine.core_state.shared.cores);
+        self.kill_client(serial);
+        for core in (0..cores).map(Core).filter(|core| *core != own) {
+            self.ports.act(Action::Tell { core, message: CoreMessage::Kill { serial } });
         }
     }
 

@@ -142,10 +142,15 @@ impl<P: Protocol> Step<'_, P> {
     fn let_go(&mut self, holds: Option<HeldServer>) {
         let Some(server) = self.held_server(holds) else { return };
         server.cancels = server.cancels.checked_sub(1).expect("a cancel that ends was begun");
-        if server.cancels == 0 && matches!(server.state, ServerState::Cancelling) {
+        if server.cancels > 0 {
+            return;
+        }
+        let conn = server.conn;
+        if matches!(server.state, ServerState::Cancelling) {
             server.state = ServerState::Resetting;
-            let server = server.conn;
-            self.free(server);
+            self.free(conn);
+        } else {
+            P::let_go(self, conn);
         }
     }
 

@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Whether the user runs a statement that begins like this.
-    fn is_running(&self, text: &str) -> bool {
+    pub(crate) fn is_running(&self, text: &str) -> bool {
         let of_user = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
         self.number(&format!("{of_user} AND info LIKE '{text}%'")) > 0
     }

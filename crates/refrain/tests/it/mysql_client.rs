@@ -29,6 +29,8 @@ pub(crate) struct Session {
     stream: TcpStream,
     received: Vec<u8>,
     agreed: Capabilities,
+    /// The number of the greeting.
+    number: u32,
 }
 
 /// Rows of strings; or the number of an error.
@@ -44,13 +46,15 @@ impl Session {
     pub(crate) fn log_in(user: &str, less: Capabilities, (port, schema): (&str, &str)) -> Self {
         let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
-        let mut session = Self { stream, received: Vec::new(), agreed: Capabilities::NONE };
+        let agreed = Capabilities::NONE;
+        let mut session = Self { stream, received: Vec::new(), agreed, number: 0 };
         let (_, payload) = session.packet();
         let Ok(Greeting::Handshake(greeting)) = Greeting::read(&payload) else {
             panic!("{payload:?}")
         };
         let wanted = WANTED.iter().fold(Capabilities::CLIENT_MYSQL, |all, &one| all | one);
         session.agreed = (wanted - less) & greeting.capabilities;
+        session.number = greeting.connection_id;
         let response = HandshakeResponse41 {
             capabilities: session.agreed,
             max_packet: 1 << 24,
@@ -72,6 +76,17 @@ impl Session {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    /// Returns the number that the greeting has named.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Runs a text, and reads only the first packet of the reply.
+    pub(crate) fn begin(&mut self, text: &str) {
+        self.command(&Request::Query(Query { attributes: b"", text: text.as_bytes() }));
+        self.packet();
     }
 
     /// Runs a text.
@@ -140,7 +155,7 @@ impl Session {
     /// Takes a reply: its last packet if that is an error, else its first, and the rows.
     fn reply(&mut self, kind: Kind) -> (Vec<u8>, Vec<Vec<String>>) {
         let (mut reply, mut head, mut rows) = (Reply::of(kind), Vec::new(), Vec::new());
-        let (mut expected, mut columns) = (1, 0);
+        let (mut expected, mut columns, mut met) = (1, 0, 0);
         loop {
             let (header, payload) = self.packet();
             assert_eq!(header.sequence, expected, "{payload:?}");
@@ -150,9 +165,18 @@ impl Session {
             if head.is_empty() {
                 head.clone_from(&payload);
                 columns = usize::from(payload[0]);
-            } else if kind == Kind::Execute && (payload[0], taken.part) == (first::OK, Part::Within)
-            {
-                rows.push(strings(&payload[1 + (columns + 9) / 8..]));
+            } else if taken.part == Part::Within {
+                met += 1;
+                match kind {
+                    Kind::Execute if payload[0] == first::OK => {
+                        rows.push(strings(&payload[1 + (columns + 9) / 8..]));
+                    }
+                    // The names of the columns stand before them.
+                    Kind::Query if met > columns && payload[0] != first::EOF => {
+                        rows.push(strings(&payload));
+                    }
+                    _ => {}
+                }
             }
             if taken.part == Part::End {
                 let is_error = payload[0] == first::ERR;
