@@ -32,7 +32,9 @@ pub(super) fn verify(root: &Path) -> Result<()> {
     fs::copy("/bin/sh", root.join("bin/sh")).context("cannot copy /bin/sh")?;
     // The manual is not where `man` looks.
     let told = analyze(root, &["verify", "--man=no"], &UNITS)?;
-    ensure!(told.is_empty(), "systemd-analyze says of the units:\n{told}");
+    // Other lines are about the machine, such as one without systemd.
+    let of_ours: Vec<_> = told.lines().filter(|line| line.contains("refrain")).collect();
+    ensure!(of_ours.is_empty(), "systemd-analyze says of the units:\n{told}");
     let threshold = format!("--threshold={EXPOSURE_MAX}");
     analyze(root, &["security", "--offline=true", &threshold], &UNITS[..1])?;
     for name in OTHERS {
