@@ -120,7 +120,8 @@ pub(super) const PARTS: &[Part] = &[
     driving_many("drivers-mysql-8", || libraries::with_mysql(Flavour::MySql)),
     driving_many("drivers-tls-modes", || encrypted::run(None)),
     Part::new("dialect", Waiting, Servers, dialect::forms).needs(PROGRAMS).after(SERVERS),
-    Part::new("packages", Waiting, Servers, dist::check).needs(PROGRAMS).after(LIBRARIES),
+    // Where the tools were not provisioned, the part builds them.
+    Part::new("packages", Waiting, Servers, dist::check).needs(PROGRAMS).after(LIBRARIES).untimed(),
     driving("tools", libraries::tools),
     driving("drivers-sqlite", libraries::with_sqlite),
     driving("console", libraries::with_console),
