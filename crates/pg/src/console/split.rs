@@ -1,51 +1,30 @@
 //! The commands of a query string.
 
+use refrain_sql::lex::{Lexer, TokenKind};
+
 use super::block::BlockCommand;
 
 /// Returns the commands of a query string, which `;` parts, without comments. What stands in quotes
 /// is left as it is.
 pub fn commands(text: &str) -> Vec<String> {
-    let (mut commands, mut command, mut rest) = (Vec::new(), String::new(), text);
-    while let Some(first) = rest.chars().next() {
-        let (length, kept) = match first {
-            '\'' | '"' | '`' => {
-                let length = rest[1..].find(first).map_or(rest.len(), |end| end + 2);
-                (length, &rest[..length])
-            }
-            _ if rest.starts_with("--") => (rest.find('\n').unwrap_or(rest.len()), " "),
-            _ if rest.starts_with("/*") => (comment_bytes(rest), " "),
-            ';' => {
-                commands.push(std::mem::take(&mut command));
-                (1, "")
-            }
-            _ => (first.len_utf8(), &rest[..first.len_utf8()]),
-        };
-        command += kept;
-        rest = &rest[length..];
-    }
-    commands.push(command);
-    let trimmed = commands.iter().map(|command| command.trim().to_owned());
-    trimmed.filter(|command| !command.is_empty()).collect()
-}
-
-/// Returns the length of the comment at the front of a text. Comments nest, as in PostgreSQL.
-fn comment_bytes(text: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while let Some(pair) = text.as_bytes().get(at..at + 2) {
-        match pair {
-            b"/*" => depth += 1,
-            b"*/" => depth -= 1,
-            _ => {
-                at += 1;
+    let mut commands = vec![String::new()];
+    for token in Lexer::new(text.as_bytes(), false) {
+        let words = text.get(token.start as usize..token.end as usize).unwrap_or_default();
+        let part = match token.kind {
+            TokenKind::Semicolon => {
+                commands.push(String::new());
                 continue;
             }
-        }
-        at += 2;
-        if depth == 0 {
-            return at;
+            TokenKind::LineComment | TokenKind::BlockComment => " ",
+            TokenKind::Unterminated if words.starts_with("/*") => " ",
+            _ => words,
+        };
+        if let Some(command) = commands.last_mut() {
+            *command += part;
         }
     }
-    text.len()
+    let trimmed = commands.iter().map(|command| command.trim().to_owned());
+    trimmed.filter(|command| !command.is_empty()).collect()
 }
 
 /// Returns the tag of a command about transaction blocks; `None` for any other command.

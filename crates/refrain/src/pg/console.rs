@@ -38,8 +38,8 @@ fn misfit(reply: &[Part], form: &ReplyForm) -> Option<&'static str> {
         ReplyForm::Columns => return None,
         ReplyForm::Rows(known) => known,
     };
-    let table = first.cloned().unwrap_or_default();
-    let names = table.columns.iter().map(|heading| &*heading.name);
+    let (columns, rows) = first.map_or((&[][..], &[][..]), |table| (&table.columns, &table.rows));
+    let names = columns.iter().map(|heading| &*heading.name);
     let same = names.eq(known.iter().map(|(column, _)| &*column.name));
     let fit = |row: &Vec<Option<String>>| {
         row.iter().zip(known).all(|(value, (column, _))| {
@@ -47,7 +47,7 @@ fn misfit(reply: &[Part], form: &ReplyForm) -> Option<&'static str> {
         })
     };
     // PostgreSQL's words for the same.
-    (!same || !table.rows.iter().all(fit)).then_some("cached plan must not change result type")
+    (!same || !rows.iter().all(fit)).then_some("cached plan must not change result type")
 }
 
 /// Returns the columns of the rows in a reply.
@@ -84,10 +84,10 @@ fn rows(out: &mut Vec<u8>, table: &Table, form: &ReplyForm) {
             write::Column { name, oid, size, format: Format::Text.code() }
         });
         write::columns(out, described);
-        return table
-            .rows
-            .iter()
-            .for_each(|row| write::text_row(out, row.iter().map(Option::as_deref)));
+        for row in &table.rows {
+            write::text_row(out, row.iter().map(Option::as_deref));
+        }
+        return;
     };
     for row in &table.rows {
         // The client knows the columns by an earlier reply, so the types are those of that one.
