@@ -200,6 +200,8 @@ struct Translator<'a> {
     scopes: Vec<Scope>,
     /// For each column named so far, the number of queries that enclose the query it belongs to.
     levels: Vec<usize>,
+    /// How many calls so far take numbers from sequences, or set them.
+    number_calls: usize,
     /// The number of enclosing parts that PostgreSQL may never evaluate ([`folding`]).
     unfolded: usize,
     /// The error of the first constant that fails.
@@ -246,6 +248,7 @@ pub(crate) fn translate(
         parameters: given.to_vec(),
         scopes: Vec::new(),
         levels: Vec::new(),
+        number_calls: 0,
         unfolded: 0,
         fails: None,
         relations: Vec::new(),
@@ -284,6 +287,23 @@ pub(crate) fn translate(
     let Translator { parameters, fails, literals, follow_ups, locks, target, .. } = translator;
     let literals = literals.all().filter(|_| !moved);
     Ok(Translation { sql, columns, parameters, fails, literals, follow_ups, locks, target })
+}
+
+/// The most bytes of the SQL of a part of a statement, and those for each byte of the statement's
+/// text. An operand that is written several times at each level would grow without end.
+const SQL_BYTES_MAX: usize = 1 << 20;
+const SQL_BYTES_EACH: usize = 16;
+
+/// Checks the length of the SQL of a part of a text. The limit grows with the text, so long lists
+/// and literals pass.
+///
+/// # Errors
+/// 54001 beyond the limit.
+fn bounded(sql: &str, text: &str) -> Result<(), Failure> {
+    match sql.len() <= SQL_BYTES_MAX + SQL_BYTES_EACH * text.len() {
+        true => Ok(()),
+        false => Err(hints::too_long()),
+    }
 }
 
 /// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a

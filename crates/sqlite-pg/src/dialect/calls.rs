@@ -55,6 +55,7 @@ impl Translator<'_> {
             return Err(NotTranslated::Sqlite);
         }
         plain_call(it, &called)?;
+        self.number_calls += usize::from(matches!(&*function, "nextval" | "setval"));
         if it.over.is_none() && is_of_sequences(&function, it.args.len()) {
             return self.of_sequence(it, function);
         }

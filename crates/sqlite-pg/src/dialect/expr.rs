@@ -16,15 +16,18 @@ use super::nodes::{like_escape, row, value_function};
 use super::operators::{chosen, no_operator};
 use super::schema_names::split;
 use super::scope::find;
+use super::sequence_calls::taken_once;
 use super::type_names::type_name;
 use super::value::{Expr, ExprKind, text_literal};
-use super::{Translated, Translator, hints, inner, strings};
+use super::{Translated, Translator, bounded, hints, inner, strings};
 
 impl Translator<'_> {
     /// Translates an expression.
     pub(super) fn expr(&mut self, node: &Node) -> Translated<Expr> {
-        let made = self.any(inner(node)?);
+        let (before, made) = (self.number_calls, self.any(inner(node)?));
         let mut made = made.map_err(|stop| stop.at(self.text, super::location(node)))?;
+        bounded(&made.sql, self.text)?;
+        taken_once(&made.sql, self.number_calls - before)?;
         if !made.bare.is_empty() && self.is_group(&made.sql) {
             let depth = self.scopes.len() - 1;
             made.bare.retain(|(at, _)| *at != depth);

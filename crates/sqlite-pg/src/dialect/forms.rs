@@ -104,6 +104,8 @@ pub(super) const FORMS: &[RefusedForm] = &[
         "write several statements in one transaction", "WITH x AS (DELETE FROM t RETURNING a) SELECT 1"),
     row("row", "row values are supported in comparisons and IN alone",
         "name the columns one by one", "SELECT ROW(1, 2)"),
+    row("repeated value", "nextval and setval are not supported in this place",
+        "take the number in a subquery in FROM", "SELECT to_json(nextval('u_id_seq'))"),
     row("bit string", "bit strings are not supported",
         "write bytea: '\\x…'", "SELECT B'101'"),
     row("COLLATE", "only the collation \"C\" is supported",

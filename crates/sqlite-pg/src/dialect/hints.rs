@@ -35,6 +35,11 @@ pub(super) fn refuse(form: &str) -> Failure {
     Failure::new(state::NOT_SUPPORTED, message).hint(hint)
 }
 
+/// Returns 54001: the SQL of a part of a statement grows too long.
+pub(super) fn too_long() -> Failure {
+    Failure::new("54001", "statement too complex").hint("nest calls and operators less deeply")
+}
+
 /// Returns 42803: an aggregate in a place where it must not stand.
 pub(super) fn aggregate(place: &str) -> Failure {
     let message = format!("aggregate functions are not allowed in {place}");

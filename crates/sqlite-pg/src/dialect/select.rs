@@ -14,7 +14,7 @@ use super::schema_names::split;
 use super::scope::{FromItem, Scope, find};
 use super::targets::{Target, sorted_by_targets};
 use super::value::{Bare, Expr, ExprKind, name};
-use super::{NotTranslated, Translated, Translator, hints, inner, location, strings};
+use super::{NotTranslated, Translated, Translator, bounded, hints, inner, location, strings};
 
 /// A column of a query, as the enclosing query sees it.
 #[derive(Clone, Debug)]
@@ -79,6 +79,7 @@ impl Translator<'_> {
         if let Some(with) = with {
             made.sql = format!("{with}{}", made.sql);
         }
+        bounded(&made.sql, self.text)?;
         Ok(made)
     }
 

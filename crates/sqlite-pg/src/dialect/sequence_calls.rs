@@ -27,10 +27,25 @@ pub(super) const NEXT: &str = "refrain_nextval(";
 const NEXT_KEY: &str = "refrain_next_key(";
 const SET: &str = "refrain_setval(";
 const SET_KEY: &str = "refrain_set_key(";
+/// The calls that take numbers from sequences, or set them.
+const NUMBER_CALLS: [&str; 4] = [NEXT, NEXT_KEY, SET, SET_KEY];
 
 /// True if SQL takes numbers from sequences, or sets them.
 pub(super) fn takes_numbers(sql: &str) -> bool {
-    [NEXT, NEXT_KEY, SET, SET_KEY].iter().any(|call| sql.contains(call))
+    NUMBER_CALLS.iter().any(|call| sql.contains(call))
+}
+
+/// Checks the SQL of an expression with this many calls of `nextval` and `setval`: some forms write
+/// an operand several times.
+///
+/// # Errors
+/// The SQL has more calls than the expression.
+pub(super) fn taken_once(sql: &str, calls: usize) -> Result<(), Failure> {
+    let written = || NUMBER_CALLS.iter().map(|call| sql.matches(call).count()).sum::<usize>();
+    match calls == 0 || written() <= calls {
+        true => Ok(()),
+        false => Err(hints::refuse("repeated value")),
+    }
 }
 
 /// Returns a subquery whose rows SQLite computes once, if they have numbers of sequences.

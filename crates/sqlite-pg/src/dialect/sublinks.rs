@@ -11,7 +11,6 @@ use crate::types::Type;
 use super::nodes::row;
 use super::operators::{COMPARES, is_equated};
 use super::select::{ExpectedColumns, Query, settled, value_of};
-use super::sequence_calls::takes_numbers;
 use super::value::{Expr, ExprKind, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
@@ -118,7 +117,7 @@ impl Translator<'_> {
         same_length(left.len(), right.len())?;
         let made = self.compared_parts(operator, &left, &right)?;
         // A part is written several times.
-        match takes_numbers(&made.sql) || made.sql.contains("refrain_random") {
+        match made.sql.contains("refrain_random") {
             true => Err(hints::refuse("row").into()),
             false => Ok(made),
         }

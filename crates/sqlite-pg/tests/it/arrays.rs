@@ -109,3 +109,21 @@ fn arrays_mean_what_they_mean_to_the_server() {
         assert!(found.contains(&format!("error {sqlstate}")), "{text}: {found:?}");
     }
 }
+
+/// Some operators and functions write their operands several times, at each level.
+#[test]
+fn nested_calls_do_not_grow_without_end() {
+    let place = Place::new();
+    let mut client = place.client();
+    let appended = format!("SELECT cardinality(array[1]{})", " || 1".repeat(30));
+    let json = format!("SELECT {}1{}", "to_json(".repeat(30), ")".repeat(30));
+    let quoted = format!("SELECT {}'a'{}", "quote_literal(".repeat(30), ")".repeat(30));
+    for text in [appended, json, quoted] {
+        assert_eq!(client.query(&text), ["error 54001", "ready I"], "{text}");
+    }
+    let short = client.query("SELECT cardinality(array[1] || 1 || 2 || 3)");
+    assert_eq!(short[1], "row 4");
+    // A long text may have long SQL.
+    let list = (0..20_000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(client.query(&format!("SELECT 7 IN ({list})"))[1], "row t");
+}

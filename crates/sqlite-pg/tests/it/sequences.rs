@@ -187,3 +187,29 @@ fn a_key_has_a_sequence_of_its_own() {
         ("SELECT lastval()", "row 81"),
     ]);
 }
+
+/// Some forms write a value several times.
+#[test]
+fn a_number_is_taken_once_or_not_at_all() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE SEQUENCE s");
+    for text in [
+        "SELECT to_json(nextval('s'))",
+        "SELECT (nextval('s'), 1) IN ((100, 1), (200, 1))",
+        "SELECT (nextval('s'), 1) < (2, 2)",
+        "SELECT nextval('s') BETWEEN 1 AND 2",
+        "SELECT CASE nextval('s') WHEN 7 THEN 1 WHEN 8 THEN 2 ELSE 3 END",
+    ] {
+        assert_eq!(client.query(text), ["error 0A000", "ready I"], "{text}");
+    }
+    for (text, row) in [
+        ("SELECT nextval('s')", "row 1"),
+        ("SELECT nextval('s') % 2 + nextval('s')", "row 3"),
+        ("SELECT lpad(nextval('s')::text, 3, '0') || nextval('s')", "row 0045"),
+        ("SELECT coalesce(nextval('s'), 0)", "row 6"),
+        ("SELECT to_json(x) FROM (SELECT nextval('s') AS x) y", "row 7"),
+    ] {
+        assert_eq!(client.query(text)[1], row, "{text}");
+    }
+}
