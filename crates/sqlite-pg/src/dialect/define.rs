@@ -14,7 +14,7 @@ use crate::types::Type;
 
 use super::coerce::{Wanted, no_collation};
 use super::edits::FollowUp;
-use super::schema_names::free_name;
+use super::schema_names::{free_name, of_sqlite};
 use super::scope::{Attribute, FromItem, Scope};
 use super::sequence_calls::{NEXT, definition, first_row, largest};
 use super::type_names::type_name;
@@ -58,11 +58,8 @@ impl Translator<'_> {
         refuse_parts(create)?;
         let relation = create.relation.as_ref().ok_or_else(hints::unknown)?;
         let temporary = relation.relpersistence == "t" || relation.schemaname == "pg_temp";
-        if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
-            let message = format!("schema \"{}\" does not exist", relation.schemaname);
-            return Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into());
-        }
-        if temporary && ["public", "main"].contains(&relation.schemaname.as_str()) {
+        let schema = of_sqlite(&relation.schemaname)?;
+        if temporary && schema == Some("main") {
             let message = "cannot create temporary relation in non-temporary schema";
             return Err(Failure::new("42P16", message).into());
         }

@@ -17,17 +17,12 @@ use super::joins::{
 };
 use super::nodes::names as names_of;
 use super::operators::common;
-use super::schema_names::{qualified, split};
+use super::schema_names::{of_sqlite, qualified, split};
 use super::scope::{Attribute, Column, FromItem, Scope};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
 use super::value::{Bare, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
-
-/// Schemas whose tables are those of the file.
-const PUBLIC: &[&str] = &["public", "main"];
-/// Schemas whose tables are those of the session.
-const TEMPORARY: &[&str] = &["temp", "pg_temp"];
 
 impl Translator<'_> {
     /// Translates FROM. From then on the scope has its columns.
@@ -139,13 +134,7 @@ impl Translator<'_> {
 
     /// Returns the SQL of a table of the file, and its columns.
     pub(super) fn table(&self, table: &RangeVar) -> Translated<(String, Vec<Attribute>)> {
-        let schema = match table.schemaname.as_str() {
-            "" => Some(None),
-            schema if TEMPORARY.contains(&schema) => Some(Some("temp")),
-            schema if PUBLIC.contains(&schema) => Some(Some("main")),
-            _ => None,
-        };
-        if let Some(schema) = schema
+        if let Ok(schema) = of_sqlite(&table.schemaname)
             && let Some(attributes) = self.catalog.table(schema, &table.relname)
         {
             return Ok((qualified(self.catalog, schema, &table.relname), attributes));

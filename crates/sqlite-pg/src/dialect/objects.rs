@@ -13,7 +13,7 @@ use crate::types::Type;
 
 use super::coerce::no_collation;
 use super::edits::{FollowUp, NOTHING};
-use super::schema_names::{beside, free_name, of_index, qualified};
+use super::schema_names::{beside, free_name, missing, of_index, of_sqlite, qualified};
 use super::scope::{FromItem, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
 use super::sequence_calls::takes_numbers;
@@ -154,10 +154,7 @@ impl Translator<'_> {
         else {
             return Err(hints::unknown().into());
         };
-        if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
-            let message = format!("schema \"{}\" does not exist", relation.schemaname);
-            return Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into());
-        }
+        of_sqlite(&relation.schemaname)?;
         let names = strings(&view.aliases);
         let query =
             self.query(select, ExpectedColumns { names: &names, ..ExpectedColumns::default() })?;
@@ -451,10 +448,8 @@ fn dropped(node: &Node) -> Result<(Option<&'static str>, String), Failure> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match names[..] {
         [only] => Ok((None, only.to_owned())),
-        ["public" | "main", only] => Ok((Some("main"), only.to_owned())),
-        ["pg_temp" | "temp", only] => Ok((Some("temp"), only.to_owned())),
-        [schema, ..] => Err(Failure::new("3F000", format!("schema \"{schema}\" does not exist"))
-            .hint("CREATE SCHEMA makes a schema")),
+        [schema, only] => Ok((of_sqlite(schema)?, only.to_owned())),
+        [schema, ..] => Err(missing(schema)),
         [] => Err(hints::unknown()),
     }
 }

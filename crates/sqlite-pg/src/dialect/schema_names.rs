@@ -73,13 +73,31 @@ pub(super) fn beside(catalog: &dyn Catalog, table: &str, called: &str) -> String
     }
 }
 
+/// Returns SQLite's schema for one that a text names; `None` for the empty name.
+///
+/// # Errors
+/// 3F000 for any other schema: the tables of those have them in front of their names.
+pub(super) fn of_sqlite(schema: &str) -> Result<Option<&'static str>, Failure> {
+    match schema {
+        "" => Ok(None),
+        "public" | "main" => Ok(Some("main")),
+        "temp" | "pg_temp" => Ok(Some("temp")),
+        schema => Err(missing(schema)),
+    }
+}
+
+/// Returns 3F000: there is no such schema.
+pub(super) fn missing(schema: &str) -> Failure {
+    let message = format!("schema \"{schema}\" does not exist");
+    Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema")
+}
+
 /// Returns the name of a relation that is to be made.
 pub(super) fn new_name(relation: &RangeVar) -> Translated<String> {
-    if ["", "public", "main"].contains(&relation.schemaname.as_str()) {
-        return Ok(relation.relname.clone());
+    match of_sqlite(&relation.schemaname)? {
+        Some("temp") => Err(missing(&relation.schemaname).into()),
+        _ => Ok(relation.relname.clone()),
     }
-    let message = format!("schema \"{}\" does not exist", relation.schemaname);
-    Err(Failure::new("3F000", message).hint("CREATE SCHEMA makes a schema").into())
 }
 
 /// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
