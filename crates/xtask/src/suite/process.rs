@@ -18,6 +18,8 @@ use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 
+#[cfg(test)]
+use crate::command;
 use crate::leash::Leash;
 use crate::workspace;
 
@@ -50,9 +52,33 @@ impl Place {
         Ok(Self { program, folder })
     }
 
+    /// Returns a place in a new folder whose program is this script of the shell.
+    #[cfg(test)]
+    pub(super) fn with(folder: &Path, script: &str) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let program = folder.join("xtask");
+        // This process must not have the file open: another thread's child would have it as well.
+        let mut write = Command::new("sh");
+        write.args(["-c", "printf '#!/bin/sh\n%s' \"$1\" > \"$2\" && chmod +x \"$2\"", "sh"]);
+        command::run(write.arg(script).arg(&program))?;
+        Ok(Self { program, folder: folder.to_owned() })
+    }
+
     /// Returns the file that has a part's output.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(name).with_extension("log")
+    }
+
+    /// Returns the report of a part that does not run, since a build that it needs has failed. The
+    /// output says so, in the part's file or in that of this process.
+    pub(super) fn refuse(&self, name: &str, build: &str, is_logged: bool) -> PartReport {
+        let why = format!("{build} failed");
+        if !is_logged {
+            println!("{why}");
+        } else if let Err(error) = fs::write(self.log(name), format!("{why}\n")) {
+            println!("{why}, and the output of {name} cannot be written: {error}");
+        }
+        PartReport::of_failure(&why)
     }
 
     /// Runs a part in a process of its own, to its end. The output goes to the part's file, or to
