@@ -19,9 +19,9 @@ use super::{cargo_tests, house, libraries, random};
 /// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It needs no server: `--quick` runs it.
+    /// It needs no server, and nothing that root would have to install: `--quick` runs it.
     Quick,
-    /// It starts servers, or is needed by those that do.
+    /// It starts servers, is needed by those that do, or needs what is fetched with them.
     Servers,
     /// It runs client libraries, which `--no-drivers` leaves out.
     Drivers,
@@ -138,11 +138,19 @@ pub(super) const PARTS: &[Part] = &[
     Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SEEDS),
     Part::new("sim", Yielding, Quick, random::sim).needs(PROGRAMS),
     Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(PROGRAMS),
-    Part::new("grammar", Yielding, Quick, cargo_tests::grammar).needs(SEEDS),
+    // With the scripts of PostgreSQL's own suite.
+    Part::new("grammar", Yielding, Servers, cargo_tests::grammar)
+        .needs(SEEDS)
+        .after(&["provision"]),
     Part::new("clippy", Yielding, Quick, house::clippy).after(BUILDS).untimed(),
     Part::new("doc", Yielding, Quick, house::doc).after(BUILDS).untimed(),
-    Part::new("build-release", Yielding, Quick, house::build_release).after(BUILDS).untimed(),
-    Part::new("instructions", Yielding, Quick, instructions::check).needs(&["build-release"]),
+    // Both install valgrind.
+    Part::new("build-release", Yielding, Servers, house::build_release)
+        .after(&["provision", "build-tests", "build-programs"])
+        .untimed(),
+    Part::new("instructions", Yielding, Servers, instructions::check)
+        .needs(&["build-release"])
+        .after(&["provision"]),
 ];
 
 /// Returns the parts of these names, and those that build what they need.
@@ -182,6 +190,11 @@ mod tests {
             |name: &&str| PARTS.iter().any(|part| part.name() == *name && part.kind == Quick);
         for part in PARTS.iter().filter(|part| part.kind == Quick) {
             assert!(part.needs.builds.iter().all(is_quick), "{}", part.name());
+            assert!(!part.needs.after.contains(&"provision"), "{}", part.name());
+        }
+        // They call what `provision` calls.
+        for name in ["grammar", "build-release", "instructions"] {
+            assert!(!is_quick(&name), "{name}");
         }
     }
 
