@@ -401,6 +401,6 @@ fn judged(library: &Library, way: Way, direct: &Output, through: Output) -> Tall
 }
 
 fn failed(words: &str) -> Tally {
-    println!("{words}");
+    command::tell_failure(words);
     Tally { passed: 0, failed: 1 }
 }
