@@ -37,6 +37,12 @@ impl PartReport {
         Self { tally, failures: vec![why.to_owned()], spent: Spent::default() }
     }
 
+    /// Adds a failure.
+    pub(super) fn fail(&mut self, why: &str) {
+        self.tally.failed += 1;
+        self.failures.push(why.to_owned());
+    }
+
     /// Writes the report, without the time, into a file.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let mut text = format!("{} {}\n", self.tally.passed, self.tally.failed);
