@@ -34,12 +34,14 @@ pub(super) struct Part {
     pub(super) run: fn() -> Result<Tally>,
     /// Whether the part's time says something: that of a compiler depends on what is built already.
     pub(super) is_timed: bool,
+    /// Whether the part checks something. One that builds or fetches counts nothing if all is well.
+    pub(super) is_check: bool,
 }
 
 impl Part {
     const fn new(name: &'static str, load: Load, kind: Kind, run: fn() -> Result<Tally>) -> Self {
         let needs = Needs { name, load, builds: &[], after: &[] };
-        Self { needs, kind, run, is_timed: true }
+        Self { needs, kind, run, is_timed: true, is_check: true }
     }
 
     const fn needs(mut self, builds: &'static [&'static str]) -> Self {
@@ -55,6 +57,11 @@ impl Part {
     const fn untimed(mut self) -> Self {
         self.is_timed = false;
         self
+    }
+
+    const fn preparing(mut self) -> Self {
+        self.is_check = false;
+        self.untimed()
     }
 
     /// Returns the part's name.
@@ -95,15 +102,17 @@ const fn driving(name: &'static str, run: fn() -> Result<Tally>) -> Part {
 /// Every part. One that is named earlier begins earlier, if it can.
 pub(super) const PARTS: &[Part] = &[
     Part::new("fmt", Yielding, Quick, house::fmt),
-    Part::new("provision", Waiting, Servers, house::servers).untimed(),
+    Part::new("provision", Waiting, Servers, house::servers).preparing(),
     // Both builds have the same place in the end, and tests run that of the second.
-    Part::new("build-pooler", Waiting, Servers, house::build_pooler).untimed(),
-    Part::new("build-tests", Waiting, Quick, house::build_tests).after(&["build-pooler"]).untimed(),
-    Part::new("build-programs", Yielding, Quick, house::build_programs).untimed(),
-    Part::new("build-seeds", Yielding, Quick, house::build_seeds).untimed(),
+    Part::new("build-pooler", Waiting, Servers, house::build_pooler).preparing(),
+    Part::new("build-tests", Waiting, Quick, house::build_tests)
+        .after(&["build-pooler"])
+        .preparing(),
+    Part::new("build-programs", Yielding, Quick, house::build_programs).preparing(),
+    Part::new("build-seeds", Yielding, Quick, house::build_seeds).preparing(),
     Part::new("provision-libraries", Yielding, Drivers, house::libraries)
         .after(&["provision"])
-        .untimed(),
+        .preparing(),
     Part::new("it", Sensitive, Servers, cargo_tests::with_servers)
         .needs(&["build-tests"])
         .after(SERVERS),
@@ -147,7 +156,7 @@ pub(super) const PARTS: &[Part] = &[
     // Both install valgrind.
     Part::new("build-release", Yielding, Servers, house::build_release)
         .after(&["provision", "build-tests", "build-programs"])
-        .untimed(),
+        .preparing(),
     Part::new("instructions", Yielding, Servers, instructions::check)
         .needs(&["build-release"])
         .after(&["provision"]),
