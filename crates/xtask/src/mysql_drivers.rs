@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::certificates::Authority;
-use crate::command::{self, Tally};
+use crate::command::{self, Tally, failed};
 use crate::drivers::{node, of, python};
 use crate::mysql::{Flavour, PASSWORD, Server, USER};
 use crate::ports::free_port;
@@ -398,9 +398,4 @@ fn judged(library: &Library, way: Way, direct: &Output, through: Output) -> Tall
         (Err(error), _) => failed(&format!("FAILED  directly: {error:#}")),
         (_, Err(error)) => failed(&format!("FAILED  through Refrain: {error:#}")),
     }
-}
-
-fn failed(words: &str) -> Tally {
-    command::tell_failure(words);
-    Tally { passed: 0, failed: 1 }
 }
