@@ -323,8 +323,8 @@ pub fn prepare(contenders: &[Contender]) -> Result<()> {
         cargo.args(["build", "--quiet", "--release", "--package", "refrain"]);
         command::run(&mut cargo)?;
     }
-    if contenders.contains(&Contender::Pgbouncer) && !Path::new(PGBOUNCER).is_file() {
-        provision::debian(&["pgbouncer"])?;
+    if contenders.contains(&Contender::Pgbouncer) {
+        provision::program(PGBOUNCER, "pgbouncer")?;
     }
     Ok(())
 }

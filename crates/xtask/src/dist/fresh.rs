@@ -50,9 +50,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 /// Installs the deb in a fresh root below `folder`, asks its program for a row, and takes it away.
 pub(super) fn comes_and_goes(deb: &Path, folder: &Path) -> Result<()> {
     ensure!(provision::is_root(), "a fresh root takes root");
-    if !Path::new("/usr/sbin/debootstrap").is_file() {
-        provision::debian(&["debootstrap"])?;
-    }
+    provision::program("/usr/sbin/debootstrap", "debootstrap")?;
     let root = folder.join("debian");
     let mut bootstrap = Command::new("debootstrap");
     bootstrap.args(["--variant=minbase", RELEASE]).arg(&root).stdout(Stdio::null());

@@ -21,9 +21,7 @@ const EXPOSURE_MAX: &str = "20";
 
 /// Checks the units of an unpacked package, which gets files that it names of the system.
 pub(super) fn verify(root: &Path) -> Result<()> {
-    if !provision::has_program("systemd-analyze") {
-        provision::debian(&["systemd"])?;
-    }
+    provision::program("/usr/bin/systemd-analyze", "systemd")?;
     let folder = root.join("usr/lib/systemd/system");
     for name in OTHERS {
         fs::write(folder.join(format!("{name}.target")), "[Unit]\nDescription=Of the system\n")?;
