@@ -44,6 +44,11 @@ impl AddAssign for Tally {
 }
 
 impl Tally {
+    /// One check that passed.
+    pub const PASSED: Tally = Tally { passed: 1, failed: 0 };
+    /// One check that failed.
+    pub const FAILED: Tally = Tally { passed: 0, failed: 1 };
+
     /// Reads one line of a test runner's output: cargo's `test result: …`, or `N passed, N failed`.
     /// Any other line counts as zero.
     pub fn of_line(line: &str) -> Tally {
@@ -60,6 +65,20 @@ impl Tally {
             _ => Tally::default(),
         }
     }
+}
+
+/// Counts a check, and tells why it failed.
+pub fn counted(name: &str, outcome: Result<()>) -> Tally {
+    match outcome {
+        Ok(()) => Tally::PASSED,
+        Err(why) => failed(&format!("FAILED {name}: {why:#}")),
+    }
+}
+
+/// Counts a check that failed, and tells it by a line.
+pub(crate) fn failed(line: &str) -> Tally {
+    tell_failure(line);
+    Tally::FAILED
 }
 
 /// Returns the command as in a shell, for messages.
@@ -185,6 +204,6 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored";
     #[test]
     fn failure_without_counts_is_one_failure() {
         let tally = tally(Command::new("sh").args(["-c", "exit 3"])).unwrap();
-        assert_eq!(tally, Tally { passed: 0, failed: 1 });
+        assert_eq!(tally, Tally::FAILED);
     }
 }

@@ -4,19 +4,17 @@
 //! answers are right, and through Refrain in transaction mode, where it must print the same.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::certificates::Authority;
-use crate::command::{self, Tally};
+use crate::command::{self, Tally, failed};
 use crate::drivers::{node, of, python};
 use crate::mysql::{Flavour, PASSWORD, Server, USER};
-use crate::ports::free_port;
+use crate::ports::{self, free_port};
 use crate::provision;
 use crate::proxy::Refrain;
 use crate::rounds::compared;
@@ -308,12 +306,9 @@ impl World {
              password = \"{PASSWORD}\"\n[pool]\npool_mode = \"transaction\"\n\
              pool_size = {SERVERS}\n[databases.\"*\"]\n{server}\n"
         );
-        let refrain = Refrain::start_as(program, &config)?;
-        let started = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            ensure!(started.elapsed() < START_MAX, "no port for MySQL:\n{}", refrain.log());
-            thread::sleep(Duration::from_millis(5));
-        }
+        let mut refrain = Refrain::start_as(program, &config)?;
+        ports::wait_for(port, START_MAX, || refrain.is_running())
+            .with_context(|| format!("no port for MySQL:\n{}", refrain.log()))?;
         Ok((refrain, Place { port, socket, root }))
     }
 }
@@ -398,9 +393,4 @@ fn judged(library: &Library, way: Way, direct: &Output, through: Output) -> Tall
         (Err(error), _) => failed(&format!("FAILED  directly: {error:#}")),
         (_, Err(error)) => failed(&format!("FAILED  through Refrain: {error:#}")),
     }
-}
-
-fn failed(words: &str) -> Tally {
-    println!("{words}");
-    Tally { passed: 0, failed: 1 }
 }

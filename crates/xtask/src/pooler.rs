@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::command::{self, Tally};
+use crate::command::{self, Tally, counted};
 use crate::postgres::Cluster;
 use crate::provision::{self, Version};
 use crate::proxy::{self, Refrain};
@@ -33,15 +33,7 @@ pub fn run() -> Result<Tally> {
         ("a server has to be named", is_refused(&program, &[], "no server is named")),
     ];
     let mut tally = Tally::default();
-    for (name, outcome) in checks {
-        match outcome {
-            Ok(()) => tally.passed += 1,
-            Err(why) => {
-                command::tell_failure(&format!("FAILED {name}: {why:#}"));
-                tally.failed += 1;
-            }
-        }
-    }
+    checks.into_iter().for_each(|(name, outcome)| tally += counted(name, outcome));
     Ok(tally)
 }
 

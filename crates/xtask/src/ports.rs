@@ -6,11 +6,13 @@
 //! a process holds blocks of ports, each by a lock on a file, until it ends.
 
 use std::fs::{self, File, TryLockError};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::scratch;
 
@@ -75,6 +77,21 @@ pub fn free_port() -> Result<u16> {
     }
 }
 
+/// Waits until something listens at a port of 127.0.0.1.
+///
+/// # Errors
+///
+/// The program that should listen does not run any more, or the time is over.
+pub fn wait_for(port: u16, limit: Duration, mut is_running: impl FnMut() -> bool) -> Result<()> {
+    let began = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        ensure!(is_running(), "what should listen at port {port} has ended");
+        ensure!(began.elapsed() < limit, "nothing listens at port {port} after {limit:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -88,5 +105,16 @@ mod tests {
         assert_eq!(ports.len(), usize::from(2 * BLOCK));
         assert!(taken.left.clone().all(|port| !ports.contains(&port)));
         assert!(ports.iter().all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()));
+    }
+
+    #[test]
+    fn a_port_at_which_nothing_listens_is_an_error() {
+        let port = free_port().unwrap();
+        let why = wait_for(port, Duration::MAX, || false).unwrap_err();
+        assert!(why.to_string().contains("has ended"), "{why}");
+        let why = wait_for(port, Duration::ZERO, || true).unwrap_err();
+        assert!(why.to_string().contains("nothing listens"), "{why}");
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        wait_for(port, Duration::ZERO, || false).unwrap();
     }
 }

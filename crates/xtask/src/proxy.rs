@@ -1,17 +1,15 @@
 //! Throwaway processes of the proxy.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::leash::Leash;
-use crate::ports::free_port;
+use crate::ports::{self, free_port};
 use crate::postgres::Cluster;
 use crate::workspace;
 
@@ -123,14 +121,8 @@ impl Refrain {
     }
 
     fn wait_until_listening(&mut self) -> Result<()> {
-        let started = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
-            if !self.process.is_running() || started.elapsed() > START_MAX {
-                bail!("the proxy does not listen:\n{}", self.log());
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+        ports::wait_for(self.port, START_MAX, || self.process.is_running())
+            .with_context(|| format!("the proxy does not listen:\n{}", self.log()))
     }
 
     /// Returns the TCP port on which the proxy listens.

@@ -4,18 +4,16 @@
 //! next to nothing.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::command;
 use crate::leash::Leash;
-use crate::ports::free_port;
+use crate::ports::{self, free_port};
 use crate::postgres::{Cluster, account};
 use crate::provision;
 use crate::workspace;
@@ -259,13 +257,9 @@ impl Running {
         let dir = self.dir.as_deref().unwrap_or(Path::new("."));
         let log = File::create(dir.join("log"))?;
         let mut process = Leash::start(program, signal, &log)?;
-        let started = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
-            if !process.is_running() || started.elapsed() > START_MAX {
-                bail!("{} does not listen:\n{}", self.contender.name(), self.log());
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
+        ports::wait_for(self.port, START_MAX, || process.is_running()).with_context(|| {
+            format!("{} does not listen:\n{}", self.contender.name(), self.log())
+        })?;
         self.process = Some(process);
         Ok(self)
     }
@@ -329,8 +323,8 @@ pub fn prepare(contenders: &[Contender]) -> Result<()> {
         cargo.args(["build", "--quiet", "--release", "--package", "refrain"]);
         command::run(&mut cargo)?;
     }
-    if contenders.contains(&Contender::Pgbouncer) && !Path::new(PGBOUNCER).is_file() {
-        provision::debian(&["pgbouncer"])?;
+    if contenders.contains(&Contender::Pgbouncer) {
+        provision::program(PGBOUNCER, "pgbouncer")?;
     }
     Ok(())
 }

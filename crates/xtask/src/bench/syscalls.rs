@@ -43,9 +43,7 @@ type Calls = BTreeMap<String, u64>;
 
 /// Runs the benchmark and returns the tables in Markdown.
 pub(super) fn run() -> Result<String> {
-    if !provision::has_program("strace") {
-        provision::debian(&["strace"])?;
-    }
+    provision::program("/usr/bin/strace", "strace")?;
     let contender = |driver, workers| Contender::refrain(driver, workers);
     let alone = [contender(Driver::Uring, 1), contender(Driver::Epoll, 1), Contender::Pgbouncer];
     let pairs = [contender(Driver::Uring, 2), contender(Driver::Epoll, 2)];

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::command::Tally;
+use crate::command::{self, Tally};
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 use crate::proxy::{Refrain, program};
@@ -269,6 +269,8 @@ impl Pair {
         if verdict.is_fault() || self.all_alike && !verdict.is_alike() {
             let (here, there) = (here.shown(), there.shown());
             println!("--- {name}: {verdict:?}\n{text}\nhere:  {here}\nthere: {there}");
+            let first = text.lines().next().unwrap_or_default();
+            command::keep_failure(format!("--- {name}: {verdict:?}: {first}"));
         }
         Ok(Some(verdict))
     }

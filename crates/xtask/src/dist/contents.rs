@@ -70,9 +70,7 @@ pub(super) fn deb(package: &Path) -> Result<()> {
 
 /// Checks the rpm: its files, their owners, its scripts.
 pub(super) fn rpm(package: &Path) -> Result<()> {
-    if !provision::has_program("rpm") {
-        provision::debian(&["rpm"])?;
-    }
+    provision::program("/usr/bin/rpm", "rpm")?;
     let ask = |options: &[&str]| command::output(Command::new("rpm").args(options).arg(package));
     let listing = ask(&["-qplv"])?;
     has_files(&listing, &[BOTH, RPM])?;

@@ -7,14 +7,15 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::serving;
 use super::unit;
 use crate::command;
 use crate::leash::Leash;
-use crate::ports::free_port;
+use crate::ports::{self, free_port};
 use crate::provision;
 
 /// The release of Debian.
@@ -43,12 +44,13 @@ const STAYS: [&str; 4] =
 /// Folders that systemd makes for the service.
 const MADE: [&str; 3] = ["run/refrain", "var/lib/refrain", "var/log/refrain"];
 
+/// The longest that the program may take until it listens.
+const START_MAX: Duration = Duration::from_secs(60);
+
 /// Installs the deb in a fresh root below `folder`, asks its program for a row, and takes it away.
 pub(super) fn comes_and_goes(deb: &Path, folder: &Path) -> Result<()> {
     ensure!(provision::is_root(), "a fresh root takes root");
-    if !Path::new("/usr/sbin/debootstrap").is_file() {
-        provision::debian(&["debootstrap"])?;
-    }
+    provision::program("/usr/sbin/debootstrap", "debootstrap")?;
     let root = folder.join("debian");
     let mut bootstrap = Command::new("debootstrap");
     bootstrap.args(["--variant=minbase", RELEASE]).arg(&root).stdout(Stdio::null());
@@ -87,8 +89,11 @@ fn serves(root: &Path) -> Result<()> {
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let log = root.join("srv/log");
     let start = within(root, &["--userspec=refrain:refrain"], &words);
-    let _running = Leash::start(&start, "TERM", &File::create(&log)?)?;
-    serving::ask(port, || fs::read_to_string(&log).unwrap_or_default())
+    let mut running = Leash::start(&start, "TERM", &File::create(&log)?)?;
+    let log = || fs::read_to_string(&log).unwrap_or_default();
+    ports::wait_for(port, START_MAX, || running.is_running())
+        .with_context(|| format!("the program does not listen:\n{}", log()))?;
+    serving::ask(port, log)
 }
 
 fn apt(root: &Path, words: &[&str]) -> Result<()> {

@@ -20,7 +20,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use self::artifacts::{Artifacts, Packing};
-use crate::command::{self, Tally};
+use crate::command::{self, Tally, counted};
 use crate::provision;
 use crate::scratch;
 use crate::workspace::{self, QUICK, built};
@@ -101,17 +101,6 @@ fn checks(made: &Artifacts) -> Result<Tally> {
     let mut tally = Tally::default();
     outcomes.into_iter().for_each(|(name, outcome)| tally += counted(name, outcome));
     Ok(tally)
-}
-
-/// Counts a check, and tells why it failed.
-fn counted(name: &str, outcome: Result<()>) -> Tally {
-    match outcome {
-        Ok(()) => Tally { passed: 1, failed: 0 },
-        Err(why) => {
-            command::tell_failure(&format!("FAILED {name}: {why:#}"));
-            Tally { passed: 0, failed: 1 }
-        }
-    }
 }
 
 /// Renders Helm's chart with the sample of the configuration.

@@ -1,11 +1,8 @@
 //! The program of an unpacked package serves: by its own name, and under that of PgBouncer.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -56,7 +53,7 @@ pub(super) fn as_pgbouncer(root: &Path) -> Result<()> {
     std::os::unix::fs::symlink("refrain", &link)?;
     let version = command::output(Command::new(&link).arg("-V"))?;
     ensure!(version.starts_with("PgBouncer "), "the link says {version}");
-    Ok(fs::remove_file(link)?)
+    Ok(())
 }
 
 /// Returns a text without its one line that begins so.
@@ -66,17 +63,9 @@ fn without_line(text: &str, start: &str) -> Result<String> {
     Ok(kept.join("\n"))
 }
 
-/// The longest that a program may take until it answers.
-const START_MAX: Duration = Duration::from_secs(60);
-
-/// Asks the program at a port for a row, as soon as it listens.
+/// Asks the program that listens at a port for a row.
 pub(super) fn ask(port: u16, log: impl Fn() -> String) -> Result<()> {
     let url = format!("postgres://ann@127.0.0.1:{port}/notes");
-    let began = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        ensure!(began.elapsed() < START_MAX, "the program does not listen:\n{}", log());
-        thread::sleep(Duration::from_millis(20));
-    }
     let mut psql = Command::new(provision::postgres(Version::V15)?.join("psql"));
     psql.args(["-XAtqw", "-d", &url, "-c", "select 6 * 7"]).env("PGPASSWORD", "secret");
     let row = command::output(&mut psql).with_context(&log)?;

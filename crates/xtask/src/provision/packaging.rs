@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{dir, fetch_once, go_built, pip};
+use super::{dir, fetch_once, go_built, python_site};
 use crate::command;
 use crate::workspace;
 
@@ -52,15 +52,7 @@ pub fn mdbook() -> Result<PathBuf> {
 
 /// Returns the folder with the Python packages of Zig and cargo-zigbuild.
 fn zig() -> Result<PathBuf> {
-    let dir = dir().join("zig");
-    fetch_once(&dir, ZIG, |dir| {
-        let pins = dir.join("requirements.txt");
-        std::fs::write(&pins, ZIG)?;
-        let mut pip = pip("python3".as_ref());
-        pip.args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--target"]);
-        command::run(pip.arg(dir.join("site")).arg("-r").arg(pins))
-    })?;
-    Ok(dir.join("site"))
+    python_site("zig", ZIG)
 }
 
 /// Builds the program that checks Helm's chart, and returns its path.

@@ -85,7 +85,12 @@ pub fn run(only: &[String], extent: Extent, keep: bool) -> Result<bool> {
     } else if let Some(tally) = judged(&timed)? {
         rows.push(("seconds", tally, Spent::default()));
     }
-    Ok(summary(&rows))
+    Ok(is_success(summary(&rows), ended.iter().any(|(part, _)| part.is_check)))
+}
+
+/// Whether a run with this sum is a success. One that should check something has checked something.
+fn is_success(total: Tally, has_checks: bool) -> bool {
+    total.failed == 0 && (total.passed > 0 || !has_checks)
 }
 
 /// Runs a part in this process, and writes its report into a file.
@@ -111,28 +116,47 @@ fn judged(timed: &[(&str, Spent)]) -> Result<Option<Tally>> {
     Ok((compared > 0).then_some(Tally { passed, failed }))
 }
 
-/// Runs parts one after another, each with its output as it comes.
-fn one_by_one(chosen: &[&'static Part], place: &Place) -> Vec<(&'static Part, PartReport)> {
-    let run = |part: &&'static Part| {
-        println!("=== {}", part.name());
-        (*part, place.run(part.name(), false, false))
+/// Parts that have ended, each with its report.
+type Ended = Vec<(&'static Part, PartReport)>;
+
+/// Returns the first build that a part needs and that has failed: what is there is an older one.
+fn failed_build(part: &Part, ended: &Ended) -> Option<&'static str> {
+    let has_failed = |name: &str| {
+        ended.iter().any(|(part, report)| part.name() == name && report.tally.failed > 0)
     };
-    chosen.iter().map(run).collect()
+    part.needs.builds.iter().copied().find(|name| has_failed(name))
+}
+
+/// Runs parts one after another, each with its output as it comes.
+fn one_by_one(chosen: &[&'static Part], place: &Place) -> Ended {
+    let mut ended = Ended::new();
+    for part in chosen {
+        println!("=== {}", part.name());
+        let report = match failed_build(part, &ended) {
+            Some(build) => place.refuse(part.name(), build, false),
+            None => place.run(part.name(), false, false),
+        };
+        ended.push((part, report));
+    }
+    ended
 }
 
 /// Runs parts side by side.
-fn side_by_side(
-    mut pending: Vec<&'static Part>,
-    place: &Place,
-) -> Result<Vec<(&'static Part, PartReport)>> {
+fn side_by_side(mut pending: Vec<&'static Part>, place: &Place) -> Result<Ended> {
     let cores = thread::available_parallelism()?.get();
     let needs = |parts: &[&'static Part]| parts.iter().map(|part| part.needs).collect::<Vec<_>>();
     let (tell, told) = mpsc::channel();
-    let (mut running, mut ended) = (Vec::new(), Vec::new());
+    let (mut running, mut ended) = (Vec::new(), Ended::new());
     thread::scope(|scope| {
         loop {
             while let Some(index) = schedule::next(&needs(&pending), &needs(&running), cores) {
                 let (part, tell) = (pending.remove(index), tell.clone());
+                if let Some(build) = failed_build(part, &ended) {
+                    let report = place.refuse(part.name(), build, true);
+                    print(part, &report, place);
+                    ended.push((part, report));
+                    continue;
+                }
                 println!("--- {} begins", part.name());
                 running.push(part);
                 scope.spawn(move || {
@@ -175,7 +199,8 @@ fn row(name: &str, tally: Tally, spent: Spent) -> String {
     )
 }
 
-fn summary(rows: &[(&str, Tally, Spent)]) -> bool {
+/// Prints the rows and the failures, and returns the sum.
+fn summary(rows: &[(&str, Tally, Spent)]) -> Tally {
     let mut total = Tally::default();
     println!("=== summary");
     for (name, tally, spent) in rows {
@@ -184,13 +209,66 @@ fn summary(rows: &[(&str, Tally, Spent)]) -> bool {
     }
     command::failures().iter().for_each(|failure| println!("{failure}"));
     println!("{} passed, {} failed", total.passed, total.failed);
-    total.failed == 0 && total.passed > 0
+    total
 }
 
-/// Prints the summary of runs of client libraries, which took so long.
+/// Prints the summary of runs of client libraries, which took so long. Returns true if all
+/// checks passed.
 fn summary_of(runs: &[(&str, Tally, Duration)]) -> bool {
     let rows = runs
         .iter()
         .map(|(name, tally, wall)| (*name, *tally, Spent { wall: *wall, ..Spent::default() }));
-    summary(&rows.collect::<Vec<_>>())
+    is_success(summary(&rows.collect::<Vec<_>>()), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::scratch;
+
+    #[test]
+    fn builds_alone_pass_without_checks() {
+        let counts = |passed, failed| Tally { passed, failed };
+        assert!(is_success(counts(0, 0), false) && is_success(counts(1, 0), true));
+        assert!(!is_success(counts(0, 0), true));
+        assert!(!is_success(counts(0, 1), false) && !is_success(counts(1, 1), true));
+        let has_checks = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            parts::named(&names).iter().any(|part| part.is_check)
+        };
+        assert!(!has_checks(&["build-programs", "provision", "provision-libraries"]));
+        assert!(has_checks(&["differ"]) && has_checks(&["clippy"]) && has_checks(&["packages"]));
+    }
+
+    #[test]
+    fn no_part_runs_whose_build_has_failed() {
+        let folder = scratch::unused().unwrap();
+        // Stands for the program: notes the part, of which builds fail.
+        let place = Place::with(
+            &folder,
+            "echo $2 >> ${0%/*}/ran\n\
+             case $2 in build-*) echo 0 1;; *) echo 1 0;; esac > $3\n\
+             cat /proc/self/stat > ${3%.report}.times\n",
+        );
+        let place = place.unwrap();
+        let chosen = parts::named(&["differ".to_owned(), "fmt".to_owned()]);
+        let by_turns = one_by_one(&chosen, &place);
+        for mut ended in [by_turns, side_by_side(chosen, &place).unwrap()] {
+            ended.sort_by_key(|(part, _)| part.name());
+            let told: Vec<_> = ended
+                .iter()
+                .map(|(part, report)| (part.name(), report.tally.failed, &*report.failures))
+                .collect();
+            let why = ["build-programs failed".to_owned()];
+            let expected = [("build-programs", 1, &[][..]), ("differ", 1, &why), ("fmt", 0, &[])];
+            assert_eq!(told, expected);
+        }
+        let ran = fs::read_to_string(folder.join("ran")).unwrap();
+        let mut ran: Vec<_> = ran.lines().collect();
+        ran.sort_unstable();
+        assert_eq!(ran, ["build-programs", "build-programs", "fmt", "fmt"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

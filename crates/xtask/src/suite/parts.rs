@@ -19,9 +19,9 @@ use super::{cargo_tests, house, libraries, random};
 /// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It needs no server: `--quick` runs it.
+    /// It needs no server, and nothing that root would have to install: `--quick` runs it.
     Quick,
-    /// It starts servers, or is needed by those that do.
+    /// It starts servers, is needed by those that do, or needs what is fetched with them.
     Servers,
     /// It runs client libraries, which `--no-drivers` leaves out.
     Drivers,
@@ -34,12 +34,14 @@ pub(super) struct Part {
     pub(super) run: fn() -> Result<Tally>,
     /// Whether the part's time says something: that of a compiler depends on what is built already.
     pub(super) is_timed: bool,
+    /// Whether the part checks something. One that builds or fetches counts nothing if all is well.
+    pub(super) is_check: bool,
 }
 
 impl Part {
     const fn new(name: &'static str, load: Load, kind: Kind, run: fn() -> Result<Tally>) -> Self {
         let needs = Needs { name, load, builds: &[], after: &[] };
-        Self { needs, kind, run, is_timed: true }
+        Self { needs, kind, run, is_timed: true, is_check: true }
     }
 
     const fn needs(mut self, builds: &'static [&'static str]) -> Self {
@@ -55,6 +57,11 @@ impl Part {
     const fn untimed(mut self) -> Self {
         self.is_timed = false;
         self
+    }
+
+    const fn preparing(mut self) -> Self {
+        self.is_check = false;
+        self.untimed()
     }
 
     /// Returns the part's name.
@@ -95,15 +102,17 @@ const fn driving(name: &'static str, run: fn() -> Result<Tally>) -> Part {
 /// Every part. One that is named earlier begins earlier, if it can.
 pub(super) const PARTS: &[Part] = &[
     Part::new("fmt", Yielding, Quick, house::fmt),
-    Part::new("provision", Waiting, Servers, house::servers).untimed(),
+    Part::new("provision", Waiting, Servers, house::servers).preparing(),
     // Both builds have the same place in the end, and tests run that of the second.
-    Part::new("build-pooler", Waiting, Servers, house::build_pooler).untimed(),
-    Part::new("build-tests", Waiting, Quick, house::build_tests).after(&["build-pooler"]).untimed(),
-    Part::new("build-programs", Yielding, Quick, house::build_programs).untimed(),
-    Part::new("build-seeds", Yielding, Quick, house::build_seeds).untimed(),
+    Part::new("build-pooler", Waiting, Servers, house::build_pooler).preparing(),
+    Part::new("build-tests", Waiting, Quick, house::build_tests)
+        .after(&["build-pooler"])
+        .preparing(),
+    Part::new("build-programs", Yielding, Quick, house::build_programs).preparing(),
+    Part::new("build-seeds", Yielding, Quick, house::build_seeds).preparing(),
     Part::new("provision-libraries", Yielding, Drivers, house::libraries)
         .after(&["provision"])
-        .untimed(),
+        .preparing(),
     Part::new("it", Sensitive, Servers, cargo_tests::with_servers)
         .needs(&["build-tests"])
         .after(SERVERS),
@@ -138,11 +147,19 @@ pub(super) const PARTS: &[Part] = &[
     Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SEEDS),
     Part::new("sim", Yielding, Quick, random::sim).needs(PROGRAMS),
     Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(PROGRAMS),
-    Part::new("grammar", Yielding, Quick, cargo_tests::grammar).needs(SEEDS),
+    // With the scripts of PostgreSQL's own suite.
+    Part::new("grammar", Yielding, Servers, cargo_tests::grammar)
+        .needs(SEEDS)
+        .after(&["provision"]),
     Part::new("clippy", Yielding, Quick, house::clippy).after(BUILDS).untimed(),
     Part::new("doc", Yielding, Quick, house::doc).after(BUILDS).untimed(),
-    Part::new("build-release", Yielding, Quick, house::build_release).after(BUILDS).untimed(),
-    Part::new("instructions", Yielding, Quick, instructions::check).needs(&["build-release"]),
+    // Both install valgrind.
+    Part::new("build-release", Yielding, Servers, house::build_release)
+        .after(&["provision", "build-tests", "build-programs"])
+        .preparing(),
+    Part::new("instructions", Yielding, Servers, instructions::check)
+        .needs(&["build-release"])
+        .after(&["provision"]),
 ];
 
 /// Returns the parts of these names, and those that build what they need.
@@ -182,6 +199,11 @@ mod tests {
             |name: &&str| PARTS.iter().any(|part| part.name() == *name && part.kind == Quick);
         for part in PARTS.iter().filter(|part| part.kind == Quick) {
             assert!(part.needs.builds.iter().all(is_quick), "{}", part.name());
+            assert!(!part.needs.after.contains(&"provision"), "{}", part.name());
+        }
+        // They call what `provision` calls.
+        for name in ["grammar", "build-release", "instructions"] {
+            assert!(!is_quick(&name), "{name}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! that the part leaves behind, such as a server, so that the part's time is the time of all of
 //! them, and none outlives the part.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -16,8 +17,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
+#[cfg(test)]
+use crate::command;
 use crate::leash::Leash;
 use crate::workspace;
 
@@ -27,7 +30,7 @@ use super::report::{PartReport, Spent};
 const WATCH: &str = "watch-part";
 /// The command that runs a part.
 const RUN: &str = "run-part";
-/// The longest that processes of a part may take to end after it.
+/// The longest that processes of a part may take to end after it, and once more when killed.
 const END_MAX: Duration = Duration::from_secs(30);
 
 /// The program, and the folder of outputs and reports.
@@ -50,9 +53,33 @@ impl Place {
         Ok(Self { program, folder })
     }
 
+    /// Returns a place in a new folder whose program is this script of the shell.
+    #[cfg(test)]
+    pub(super) fn with(folder: &Path, script: &str) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let program = folder.join("xtask");
+        // This process must not have the file open: another thread's child would have it as well.
+        let mut write = Command::new("sh");
+        write.args(["-c", "printf '#!/bin/sh\n%s' \"$1\" > \"$2\" && chmod +x \"$2\"", "sh"]);
+        command::run(write.arg(script).arg(&program))?;
+        Ok(Self { program, folder: folder.to_owned() })
+    }
+
     /// Returns the file that has a part's output.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(name).with_extension("log")
+    }
+
+    /// Returns the report of a part that does not run, since a build that it needs has failed. The
+    /// output says so, in the part's file or in that of this process.
+    pub(super) fn refuse(&self, name: &str, build: &str, is_logged: bool) -> PartReport {
+        let why = format!("{build} failed");
+        if !is_logged {
+            println!("{why}");
+        } else if let Err(error) = fs::write(self.log(name), format!("{why}\n")) {
+            println!("{why}, and the output of {name} cannot be written: {error}");
+        }
+        PartReport::of_failure(&why)
     }
 
     /// Runs a part in a process of its own, to its end. The output goes to the part's file, or to
@@ -82,7 +109,11 @@ impl Place {
         let is_fine = watcher.wait()?.success();
         drop(pipe);
         let told = PartReport::read(&report);
-        ensure!(is_fine, "the part {name} could not be watched");
+        if !is_fine {
+            let mut told = told.unwrap_or_default();
+            told.fail(&format!("the part {name} could not be watched"));
+            return Ok(told);
+        }
         let mut told = told.with_context(|| format!("the part {name} has no report"))?;
         told.spent = spent_of(&fs::read_to_string(times_of(&report))?)?;
         Ok(told)
@@ -105,10 +136,10 @@ fn times_of(report: &Path) -> PathBuf {
 }
 
 /// Runs a part in another process, waits for all processes that the part leaves behind, and notes
-/// their time beside the report.
+/// their time beside the report. Those that go on are killed.
 ///
 /// # Errors
-/// The part cannot be started, or its time cannot be noted.
+/// The part cannot be started, a process cannot be killed, or the time cannot be noted.
 pub fn watch(name: &str, report: &Path) -> Result<()> {
     set_child_subreaper(Some(getpid()))?;
     // Not a leash for this process as well: its helper would be a child that does not end.
@@ -128,20 +159,52 @@ pub fn watch(name: &str, report: &Path) -> Result<()> {
         }
     }
     drop(part);
-    let ended = Instant::now();
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Err(Errno::CHILD) => break,
-            Ok(None) if ended.elapsed() > END_MAX => {
-                println!("the part {name} has left processes behind");
-                break;
-            }
-            Ok(None) => thread::sleep(Duration::from_millis(10)),
-            Ok(Some(_)) | Err(_) => {}
-        }
+    for (id, left) in ended(END_MAX)? {
+        // No failure: a server on a slow machine may still be ending.
+        println!("the part {name} has left a process behind, which is killed: {left}, {id}");
     }
     fs::copy("/proc/self/stat", times_of(report)).context("the time is not there")?;
     Ok(())
+}
+
+/// Waits until this process has no children. Kills those that are there after so long, and the
+/// children that they leave, and returns the ids and names of all these.
+///
+/// # Errors
+/// The system has no list of the children, or a killed one does not end.
+fn ended(limit: Duration) -> Result<BTreeMap<i32, String>> {
+    let began = Instant::now();
+    let mut killed = BTreeMap::new();
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Err(Errno::CHILD) => return Ok(killed),
+            Ok(Some(_)) | Err(_) => continue,
+            Ok(None) => {}
+        }
+        if began.elapsed() > limit {
+            ensure!(began.elapsed() < limit + END_MAX, "{killed:?} do not end");
+            for child in children()? {
+                let id = child.as_raw_nonzero().get();
+                let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+                killed.entry(id).or_insert_with(|| name.trim_end().to_owned());
+                // No other process has the id before this one has waited for the child.
+                kill_process(child, Signal::KILL)?;
+            }
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns the children of all threads of this process, in which those left behind are.
+fn children() -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir("/proc/self/task")? {
+        let list = fs::read_to_string(thread?.path().join("children"));
+        let list = list.context("the system lists no children")?;
+        let ids = list.split_whitespace().filter_map(|id| id.parse().ok());
+        found.extend(ids.filter_map(Pid::from_raw));
+    }
+    Ok(found)
 }
 
 /// Reads the time of a process's children from its line in `/proc`.
@@ -159,6 +222,43 @@ fn spent_of(stat: &str) -> Result<Spent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Tally;
+    use crate::scratch;
+
+    #[test]
+    fn a_watcher_that_fails_leaves_the_report() {
+        let folder = scratch::unused().unwrap();
+        let script = "echo 3 1 > $3\necho FAILED a >> $3\nexit 1";
+        let report = Place::with(&folder, script).unwrap().run("fmt", false, true);
+        assert_eq!(report.tally, Tally { passed: 3, failed: 2 });
+        assert_eq!(report.failures, ["FAILED a", "the part fmt could not be watched"]);
+        let report = Place::with(&folder, "rm -f $3\nexit 1").unwrap().run("fmt", false, true);
+        assert_eq!(report.tally, Tally::FAILED);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Runs itself in a process of its own, which has no children but those of this test.
+    #[test]
+    fn processes_that_are_left_behind_are_killed() {
+        const INSIDE: &str = "REFRAIN_TEST_OF_CHILDREN";
+        if std::env::var_os(INSIDE).is_none() {
+            let mut own = Command::new(std::env::current_exe().unwrap());
+            own.args([
+                "--exact",
+                "suite::process::tests::processes_that_are_left_behind_are_killed",
+            ]);
+            let output = command::output(own.env(INSIDE, "1")).unwrap();
+            assert!(output.contains("1 passed"), "{output}");
+            return;
+        }
+        set_child_subreaper(Some(getpid())).unwrap();
+        // One is a child of the other. Both run when neither has the pipe of the output.
+        let script = "(sleep 600 >/dev/null 2>&1 & exec sleep 600 >/dev/null 2>&1) &";
+        command::output(Command::new("sh").args(["-c", script])).unwrap();
+        let killed = ended(Duration::ZERO).unwrap();
+        assert_eq!(killed.len(), 2, "{killed:?}");
+        assert_eq!(wait(WaitOptions::NOHANG).unwrap_err(), Errno::CHILD);
+    }
 
     #[test]
     fn the_time_of_children_is_read() {

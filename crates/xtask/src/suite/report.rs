@@ -33,8 +33,15 @@ pub(super) struct PartReport {
 impl PartReport {
     /// Returns the report of a part that could not run, or that did not tell.
     pub(super) fn of_failure(why: &str) -> Self {
-        let tally = Tally { passed: 0, failed: 1 };
-        Self { tally, failures: vec![why.to_owned()], spent: Spent::default() }
+        let mut report = Self::default();
+        report.fail(why);
+        report
+    }
+
+    /// Adds a failure.
+    pub(super) fn fail(&mut self, why: &str) {
+        self.tally += Tally::FAILED;
+        self.failures.push(why.to_owned());
     }
 
     /// Writes the report, without the time, into a file.

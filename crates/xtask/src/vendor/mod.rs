@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
-use crate::command::Tally;
+use crate::command::{self, Tally};
 use crate::provision;
 use crate::turns::in_turns;
 use crate::workspace;
@@ -269,7 +269,8 @@ fn report(arguments: &Arguments, tried: usize, results: &[Compared]) -> Result<T
                 }
                 (verdict, None) => {
                     wrong += 1;
-                    println!("--- {test} differs in {mode} mode: {}", words(verdict));
+                    let words = words(verdict);
+                    command::tell_failure(&format!("--- {test} differs in {mode} mode: {words}"));
                 }
             }
         }
