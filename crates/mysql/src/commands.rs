@@ -230,10 +230,12 @@ impl Commands {
     }
 
     /// Whether KILL may hit what the server does: that is for a client, and nothing behind it is of
-    /// Refrain's own and must not fail.
+    /// Refrain's own and must not fail. A statement of wishes has questions behind it, which may
+    /// not be there yet.
     pub(crate) fn may_be_hit(&self) -> bool {
-        let may = |command: &Command| match command.goes {
-            Goes::On(_) | Goes::Nowhere => true,
+        let may = |command: &Command| match &command.goes {
+            Goes::On(sent) => !sent.facts.wishes,
+            Goes::Nowhere => true,
             Goes::Here(purpose) => purpose.may_fail(),
         };
         let is_of_client = |command: &Command| matches!(command.goes, Goes::On(_));

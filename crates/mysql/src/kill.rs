@@ -2,7 +2,9 @@
 //!
 //! The statement is ended by a side connection to the server that works for the client: Refrain
 //! logs in there and says KILL QUERY ([`killing`](crate::killing)). The number in the client's text
-//! is not the server's, so such a text never reaches a server.
+//! is not the server's, so a text with KILL as a statement does not reach a server. KILL does in a
+//! string that a server prepares or executes, and as the first statement of a block (BEGIN NOT
+//! ATOMIC) or of a routine. Then the server takes the number for one of its own.
 
 use refrain_mysql_wire::{Header, error_code};
 use refrain_pool::disconnect::DisconnectReason;
@@ -45,7 +47,8 @@ pub(crate) fn kill(
     }
     let client = step.engine.connections.client(conn)?;
     let brand = client.session.brand.unwrap_or(Brand::MySql);
-    let (own, user) = (client.pid(), client.session.agreed()?.user.clone());
+    let (own, serial) = (client.pid(), client.serial());
+    let user = client.session.agreed()?.user.clone();
     let refuses = |step: &mut Step<'_, My>, code, words: &str| {
         refuse(step, conn, Told { code, words }, packet)
     };
@@ -53,23 +56,23 @@ pub(crate) fn kill(
         let words = errors::not_supported("KILL of this kind behind a proxy", brand);
         return refuses(step, error_code::NOT_SUPPORTED_YET, &words);
     };
-    let number = match whom {
-        Whom::Number(number) => number,
-        Whom::Oneself => u64::from(own),
-    };
     let sessions = step.engine.core_state.shared.protocol.sessions.clone();
-    let (number, serial) = match sessions.find(number, &user) {
-        Named::Client(number, serial) => (number, serial),
-        Named::OfAnother => {
-            return refuses(step, error_code::KILL_DENIED, &errors::not_owner(number));
-        }
-        Named::Nobody => {
-            return refuses(step, error_code::NO_SUCH_THREAD, &errors::unknown_thread(number));
-        }
-        Named::Several => {
-            let words = errors::not_supported("KILL by a number that several clients have", brand);
-            return refuses(step, error_code::NOT_SUPPORTED_YET, &words);
-        }
+    let (number, serial) = match whom {
+        Whom::Oneself => (own, serial),
+        Whom::Number(number) => match sessions.find(number, &user) {
+            Named::Client(number, serial) => (number, serial),
+            Named::OfAnother => {
+                return refuses(step, error_code::KILL_DENIED, &errors::not_owner(number));
+            }
+            Named::Nobody => {
+                return refuses(step, error_code::NO_SUCH_THREAD, &errors::unknown_thread(number));
+            }
+            Named::Several => {
+                let what = "KILL by a number that several clients have";
+                let words = errors::not_supported(what, brand);
+                return refuses(step, error_code::NOT_SUPPORTED_YET, &words);
+            }
+        },
     };
     match (ends, number == own) {
         (Ends::Session, true) if brand == Brand::MariaDb => {
@@ -93,6 +96,7 @@ pub(crate) fn kill(
         (Ends::Session, false) => {
             let handled = succeeds(step, conn, packet);
             step.cancel_request(number, &[]);
+            sessions.take_out(number);
             step.kill_anywhere(serial);
             handled
         }
@@ -138,16 +142,8 @@ fn words(text: &[u8]) -> Option<Vec<String>> {
                 rest = &rest[1..];
                 continue;
             }
-            // A server runs what is in such comments.
-            b'/' if rest.starts_with(b"/*!") => {
-                rest = &rest[3..];
-                rest = &rest[rest.iter().take_while(|byte| byte.is_ascii_digit()).count()..];
-                continue;
-            }
-            b'*' if rest.starts_with(b"*/") => {
-                rest = &rest[2..];
-                continue;
-            }
+            // Servers run what is in some of these comments.
+            b'/' if rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") => return None,
             b'/' if rest.starts_with(b"/*") => {
                 let end = rest.windows(2).skip(2).position(|pair| pair == b"*/")?;
                 rest = &rest[end + 4..];
@@ -196,7 +192,9 @@ mod tests {
             ("KILL 18446744073709551616", None),
             ("KILL 5; KILL 6", None),
             ("KILL 5 /* and so on", None),
-            ("KILL /*!50000 QUERY */ 5", number(Ends::Statement, 5)),
+            ("KILL /*!50000 QUERY */ 5", None),
+            ("KILL /*M! QUERY */ 5", None),
+            ("KILL /*!99999 QUERY */ 5", None),
             ("", None),
         ] {
             assert_eq!(read(text.as_bytes()), due, "{text}");

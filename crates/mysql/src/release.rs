@@ -15,6 +15,7 @@ use crate::variant::Variant;
 pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) -> Fitness {
     let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
     let pool = step.engine.core_state.pool(server.pool());
+    let is_cancelled = server.is_cancelled();
     let session = &mut server.session;
     // The server waits for the rest of a command or of a file, or is about to leave.
     if session.is_released || left.session.reading != Reading::Commands {
@@ -47,7 +48,7 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     session.commands.forsake();
     session.dropped = 0;
     let fitness = if session.commands.is_empty() { Fitness::Fit } else { Fitness::Busy };
-    if is_amid {
+    if is_amid && !is_cancelled {
         step.cancel_server(conn);
     }
     fitness

@@ -5,7 +5,7 @@
 //! remember it. CONNECTION_ID() tells the number that the client's server has at the moment, so
 //! several clients may have been told the same one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_pool::ids::ClientSerial;
@@ -22,14 +22,14 @@ struct Names {
     /// The clients, by their own numbers.
     own: HashMap<u32, Session>,
     /// The own numbers of the clients that were told a server's number.
-    told: HashMap<u32, Vec<u32>>,
+    told: HashMap<u32, HashSet<u32>>,
 }
 
 impl Names {
     /// Forgets that a client was told a server's number.
     fn forget(&mut self, number: u32, client: u32) {
         let Some(clients) = self.told.get_mut(&number) else { return };
-        clients.retain(|its| *its != client);
+        clients.remove(&client);
         if clients.is_empty() {
             self.told.remove(&number);
         }
@@ -47,9 +47,9 @@ struct Session {
 pub(crate) enum Named {
     /// A client of the user, with its own number.
     Client(u32, ClientSerial),
-    /// A client of another user.
+    /// Clients of other users alone.
     OfAnother,
-    /// Several.
+    /// Several clients of the user.
     Several,
     /// None.
     Nobody,
@@ -79,22 +79,23 @@ impl Sessions {
     pub(crate) fn find(&self, number: u64, user: &[u8]) -> Named {
         let Ok(number) = u32::try_from(number) else { return Named::Nobody };
         let tables = self.lock();
-        let own = tables.own.contains_key(&number).then_some(number);
-        let mut named = None;
-        for number in own.into_iter().chain(tables.told.get(&number).into_iter().flatten().copied())
-        {
-            match named {
-                Some(other) if other != number => return Named::Several,
-                _ => named = Some(number),
-            }
+        let told = tables.told.get(&number).into_iter().flatten().filter(|own| **own != number);
+        let candidates = || {
+            let numbers = std::iter::once(&number).chain(told.clone());
+            numbers.filter_map(|own| Some((*own, tables.own.get(own)?)))
+        };
+        let mut of_user = candidates().filter(|(_, session)| *session.user == *user);
+        match (of_user.next(), of_user.next()) {
+            (Some((number, session)), None) => Named::Client(number, session.serial),
+            (Some(_), Some(_)) => Named::Several,
+            (None, _) if candidates().next().is_some() => Named::OfAnother,
+            (None, _) => Named::Nobody,
         }
-        match named.and_then(|number| Some((number, tables.own.get(&number)?))) {
-            Some((number, session)) if *session.user == *user => {
-                Named::Client(number, session.serial)
-            }
-            Some(_) => Named::OfAnother,
-            None => Named::Nobody,
-        }
+    }
+
+    /// Takes a client out that is about to be ended, so that no other KILL finds it.
+    pub(crate) fn take_out(&self, number: u32) {
+        self.lock().own.remove(&number);
     }
 
     fn lock(&self) -> MutexGuard<'_, Names> {
@@ -116,7 +117,7 @@ impl Listed {
             tables.forget(self.told.remove(0), self.number);
         }
         self.told.push(number);
-        tables.told.entry(number).or_default().push(self.number);
+        tables.told.entry(number).or_default().insert(self.number);
     }
 }
 
@@ -163,6 +164,17 @@ mod tests {
         assert_eq!(sessions.find(1, b"app"), Named::Nobody, "the first told is forgotten");
         drop(two);
         assert_eq!(sessions.find(70, b"app"), Named::Nobody);
+        let (own, mut others) = (list(70, b"app"), [list(3, b"other"), list(4, b"other")]);
+        others[0].note_told(70);
+        assert_eq!(sessions.find(70, b"app"), Named::Client(70, ClientSerial(170)));
+        assert_eq!(sessions.find(70, b"other"), Named::Client(3, ClientSerial(103)));
+        others[1].note_told(70);
+        assert_eq!(sessions.find(70, b"app"), Named::Client(70, ClientSerial(170)));
+        assert_eq!(sessions.find(70, b"other"), Named::Several);
+        assert_eq!(sessions.find(70, b"third"), Named::OfAnother);
+        sessions.take_out(70);
+        assert_eq!(sessions.find(70, b"app"), Named::OfAnother, "it is about to be ended");
+        drop((own, others));
         assert!(sessions.lock().own.is_empty() && sessions.lock().told.is_empty());
     }
 }

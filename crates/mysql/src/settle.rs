@@ -47,17 +47,16 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
 }
 
 /// Ends what a client's server does for it: at once, or once no command of Refrain's own can be
-/// hit.
+/// hit. Does nothing if the server owes the client nothing, or if its statement is being ended.
 pub(crate) fn kill(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     let Linked { server, .. } = step.linked(client, conn);
+    let is_over = server.is_cancelled() || !server.session.commands.has_client_command();
     let ServerSession { commands, postponed, .. } = &mut server.session;
+    let may_be_hit = commands.may_be_hit();
     if *postponed != Postponed::Collation {
-        *postponed = match commands.is_empty() || commands.may_be_hit() {
-            true => Postponed::None,
-            false => Postponed::Killed,
-        };
+        *postponed = if is_over || may_be_hit { Postponed::None } else { Postponed::Killed };
     }
-    if commands.may_be_hit() {
+    if may_be_hit && !is_over {
         step.cancel_server(conn);
     }
 }

@@ -293,7 +293,7 @@ impl Reader<'_> {
                 self.facts.loads = true;
                 self.insert();
             }
-            Meaning::AskNumber => self.facts.number = Number::Asked,
+            Meaning::AskNumber if self.is_called() => self.facts.number = Number::Asked,
             Meaning::Wish => self.facts.wishes = true,
             Meaning::SetForOne if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.variables = Variables::SetBack;
@@ -308,7 +308,8 @@ impl Reader<'_> {
                 // GET DIAGNOSTICS asks for counts as well.
                 self.facts.asks.counts |= is_behind && wanted == Verb::Get;
             }
-            Meaning::PinAsVerb(_)
+            Meaning::AskNumber
+            | Meaning::PinAsVerb(_)
             | Meaning::PinInSet(_)
             | Meaning::SetForOne
             | Meaning::Verb(_) => {}

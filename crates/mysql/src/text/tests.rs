@@ -70,6 +70,13 @@ fn other_facts() {
     }
     assert!(of("SELECT FOUND_ROWS()").asks.found_rows);
     assert_eq!(of("SELECT LAST_INSERT_ID()").asks, Memory::default());
+    for (text, due) in [
+        ("SELECT CONNECTION_ID ( )", Number::Asked),
+        ("SELECT connection_id FROM t", Number::Unasked),
+        ("INSERT INTO t (connection_id, a) VALUES (1, 2)", Number::Unasked),
+    ] {
+        assert_eq!(of(text).number, due, "{text}");
+    }
     assert_eq!((of("kill 5").verb, of("use x").verb), (Verb::Kill, Verb::Use));
     assert_eq!(of("do 1; kill 5").verb, Verb::Kill);
     let plain = Reads { plain_backslash: true, ..Reads::default() };

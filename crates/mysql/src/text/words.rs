@@ -40,7 +40,7 @@ pub(super) enum Meaning {
     AskInsertId,
     /// It asks about the statement before if it is a variable of the system.
     AskBackAsVariable,
-    /// It asks for the number of the session.
+    /// It asks for the number of the session if it is called.
     AskNumber,
     /// It ends the session in a statement that ends a transaction, unless NO stands in front.
     Release,

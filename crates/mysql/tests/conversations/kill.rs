@@ -1,6 +1,6 @@
 //! KILL: which statement and whose session it ends, and that it ends no other.
 
-use refrain_mysql_wire::command;
+use refrain_mysql_wire::{command, packet};
 
 use crate::packets::command as written;
 use crate::world::{ClientId, USUAL, World, talk};
@@ -77,6 +77,89 @@ fn a_server_that_is_to_be_as_new_waits_for_the_answer() {
         assert!(world.log().contains(&"RESET".to_owned()));
         assert_eq!(world.query(killer, "ok"), "ok");
         assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
+fn a_statement_that_is_answered_is_not_killed_nor_is_the_one_behind_it() {
+    talk(ONE, |world| {
+        let [victim, killer] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        assert_eq!(world.query(victim, "begin"), "ok trans");
+        // Refrain asks the server whether the transaction is open still, which is silent by then.
+        assert_eq!(world.query(victim, "last err"), "err 1064 42000");
+        assert_eq!(kill(world, killer, "QUERY", victim), "ok");
+        world.send(victim, &written(command::QUERY, b"commit"));
+        assert_eq!(world.heard(victim), "");
+        world.log();
+        world.silence(false);
+        assert_eq!(world.heard(victim), "ok");
+        assert_eq!(world.log(), ["PING", "commit"]);
+    });
+}
+
+#[test]
+fn what_refrain_asks_behind_a_file_is_not_killed() {
+    talk(ONE, |world| {
+        let [victim, killer] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        assert_eq!(world.query(victim, "file:x load session_track_schema"), "file x");
+        world.log();
+        assert_eq!(kill(world, killer, "QUERY", victim), "ok");
+        assert!(!has_killed(world), "the question behind the file might be hit");
+        let mut file = Vec::new();
+        packet::message(&mut file, 2, |out| out.extend_from_slice(b"one"));
+        packet::message(&mut file, 3, |_| {});
+        world.send(victim, &file);
+        assert_eq!(world.heard_from(victim, 4), "ok");
+        assert!(!has_killed(world));
+        assert_eq!(world.query(victim, "ok"), "ok");
+    });
+}
+
+#[test]
+fn one_kill_of_a_server_is_under_way_at_most() {
+    talk(ONE, |world| {
+        let [victim, killer] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        world.silence(true);
+        world.send(victim, &written(command::QUERY, b"rows:1"));
+        world.mutes = true;
+        for what in ["QUERY", "QUERY", ""] {
+            assert_eq!(kill(world, killer, what, victim), "ok");
+            assert_eq!(world.servers(), 2, "the server, and one that kills");
+        }
+        world.log();
+        world.silence_one(SIDE, false);
+        assert!(has_killed(world));
+        world.silence_one(SERVER, false);
+        assert_eq!(world.query(killer, "ok"), "ok");
+        assert_eq!(world.servers(), 1);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_amid_its_rows_is_killed_once() {
+    talk(ONE, |world| {
+        let [victim, killer] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        world.silence(true);
+        world.send(victim, &written(command::QUERY, b"rows:1"));
+        world.mutes = true;
+        world.servers_say(&[1, 0, 0, 1, 1]);
+        assert_eq!(world.heard(victim), "columns 1");
+        assert_eq!(kill(world, killer, "QUERY", victim), "ok");
+        world.leave(victim);
+        assert_eq!(world.servers(), 2, "the server, and one that kills");
+    });
+}
+
+#[test]
+fn a_client_names_itself_though_another_was_told_its_number() {
+    talk(ONE, |world| {
+        // Clients are counted, and the model's servers have this number.
+        let clients = [(); 7].map(|()| world.client(USUAL, "shop"));
+        let [.., other, client] = clients;
+        assert_eq!(world.number(client), 7);
+        assert_eq!(world.query(other, "connection_id()"), "ok");
+        assert_eq!(world.query(other, "KILL QUERY 7"), "err 1235 42000");
+        assert_eq!(world.query(client, "KILL QUERY CONNECTION_ID()"), "err 1317 70100");
     });
 }
 

@@ -242,7 +242,7 @@ impl<P: Protocol> Step<'_, P> {
             if found.is_some_and(|(since, _)| since <= server.since) {
                 continue;
             }
-            let was_idle_long = server.since.after(PATIENCE) <= self.now;
+            let was_idle_long = server.is_stale(PATIENCE, self.now);
             if needy.may_take_idle(counts.servers(pool.shared.id), was_idle_long) {
                 found = Some((server.since, conn));
             }

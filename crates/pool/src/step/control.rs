@@ -6,7 +6,7 @@ use crate::client::Phase;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
-use crate::ids::{ClientSerial, Conn, Core, PoolId};
+use crate::ids::{ClientSerial, Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
@@ -28,7 +28,9 @@ impl<P: Protocol> Step<'_, P> {
             CoreMessage::WantsRoom { wish } => self.look_for_room(wish),
             CoreMessage::RoomFor { pool, is_counted } => self.room_made(pool, is_counted),
             CoreMessage::Cancel { pid, key } => self.cancel_here(pid, &key),
-            CoreMessage::Kill { serial } => self.kill_client(serial),
+            CoreMessage::Kill { serial } => {
+                self.kill_client(serial);
+            }
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
             CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
@@ -54,7 +56,9 @@ impl<P: Protocol> Step<'_, P> {
                 self.pause(database.as_ref());
                 self.kill(|pool| concerns(database.as_ref(), pool), DisconnectReason::Killed);
             }
-            Command::KillClient(serial) => self.kill_client(serial),
+            Command::KillClient(serial) => {
+                self.kill_client(serial);
+            }
             Command::Flush => self.engine.core_state.pools_mut().for_each(P::flush),
             Command::Reload(_) => self.reload(),
             Command::Drain => {
@@ -272,24 +276,24 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Ends the session of a client, at whichever core it is.
     pub fn kill_anywhere(&mut self, serial: ClientSerial) {
-        let (own, cores) = (self.engine.core_state.core, self.engine.core_state.shared.cores);
-        self.kill_client(serial);
-        for core in (0..cores).map(Core).filter(|core| *core != own) {
-            self.ports.act(Action::Tell { core, message: CoreMessage::Kill { serial } });
+        if !self.kill_client(serial) {
+            self.tell_all(&CoreMessage::Kill { serial });
         }
     }
 
-    /// Kills a client if it is at this core. If it has just come to a core that had the command
-    /// before, that core hears of it again.
-    fn kill_client(&mut self, serial: ClientSerial) {
+    /// Kills a client if it is at this core, and returns whether it was. If it has just come to a
+    /// core that had the command before, that core hears of it again.
+    fn kill_client(&mut self, serial: ClientSerial) -> bool {
         let found = self.engine.connections.clients().find(|client| client.serial == serial);
         if let Some(conn) = found.map(|client| client.conn) {
-            return self.end_client(conn, DisconnectReason::Killed);
+            self.end_client(conn, DisconnectReason::Killed);
+            return true;
         }
         let place = self.engine.core_state.shared.moved.kill(serial);
         if let Some((core, _)) = place.filter(|(core, _)| *core != self.engine.core_state.core) {
             self.ports.act(Action::Tell { core, message: CoreMessage::Kill { serial } });
         }
+        false
     }
 }
 

@@ -255,18 +255,12 @@ impl<P: Protocol> Step<'_, P> {
         self.ports.act(Action::Connect { conn, host });
     }
 
-    /// Whether an idle server was idle for so long that it has to be asked.
-    pub(crate) fn is_stale(&mut self, server: Conn, delay: Duration) -> bool {
-        let server = self.engine.connections.server(server);
-        P::ASKS && server.is_some_and(|server| server.is_stale(delay, self.now))
-    }
-
-    /// Whether all idle servers of a pool were idle for so long.
+    /// Whether all idle servers of a pool were idle for so long that they have to be asked.
     pub(crate) fn are_stale(&mut self, id: PoolId) -> bool {
         let pool = self.engine.core_state.pool_in_use(id);
         let delay = pool.settings.options.server_check_delay;
-        let last = pool.idle().last().copied();
-        delay.zip(last).is_some_and(|(delay, last)| self.is_stale(last, delay))
+        let Some(&last) = pool.idle().last() else { return false };
+        !is_fresh(&self.engine.connections, last, delay, self.now)
     }
 
     /// Asks idle servers whether they are there: as many as clients wait for, here and at other

@@ -34,7 +34,7 @@ impl<P: Protocol> Step<'_, P> {
             && let Some(server) = pool.take()
         {
             let delay = pool.settings.options.server_check_delay;
-            if delay.is_none_or(|delay| !self.is_stale(server, delay)) {
+            if is_fresh(&self.engine.connections, server, delay, self.now) {
                 self.link(conn, server);
                 return Some(server);
             }

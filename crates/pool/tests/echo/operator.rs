@@ -105,6 +105,17 @@ fn one_client_can_be_killed() {
 }
 
 #[test]
+fn one_client_can_be_killed_from_any_core() {
+    let mut world = World::of_cores(3, "");
+    let clients = [0, 1, 2].map(|core| world.client_at(core));
+    for (client, from) in clients.into_iter().zip([0, 2, 1]) {
+        let serial = world.client_part(client).serial();
+        world.in_step(from, |step| step.kill_anywhere(serial));
+        assert!(!world.is_there(client));
+    }
+}
+
+#[test]
 fn a_reload_ends_the_sessions_of_a_database_that_is_removed() {
     let url = "url = \"postgres://127.0.0.1:1\"\n";
     let mut world = World::new(&format!("[databases.shop]\n{url}[databases.bank]\n{url}"));
