@@ -1,7 +1,7 @@
 //! Messages that a client sends: their bytes and a readable form.
 //!
 //! The encoder follows PostgreSQL's chapter "Message Formats" and shares no code with the crate
-//! `wire`, so that a mistake there shows here.
+//! `pg-wire`, so that a mistake there shows here.
 
 use std::fmt;
 

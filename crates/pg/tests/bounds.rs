@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use refrain_config::Options;
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared};
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::ids::Peer;
 use refrain_pool::{Conn, Core, Now};
-use refrain_wire::back::Status;
-use refrain_wire::tag::back;
-use refrain_wire::write::{self, Report};
 
 struct Counting;
 
@@ -108,7 +108,7 @@ impl World {
         self.step(Event::Accepted { conn, peer });
         let mut startup = Vec::new();
         let names: [(&[u8], &[u8]); 2] = [(b"user", b"u"), (b"database", b"d")];
-        refrain_wire::startup::write(&mut startup, 0, names.into_iter());
+        refrain_pg_wire::startup::write(&mut startup, 0, names.into_iter());
         self.step(Event::Bytes { conn, bytes: &startup });
         conn
     }

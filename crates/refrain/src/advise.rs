@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 
 use refrain_config::{Options, Server};
 use refrain_pg::auth::{Login, NONCE_BYTES, Password, Reply, Secret};
-use refrain_wire::back::{self as read, Authentication, Fields, field};
-use refrain_wire::frame::HEADER_BYTES;
-use refrain_wire::tag::back;
-use refrain_wire::{Header, startup, write};
+use refrain_pg_wire::back::{self as read, Authentication, Fields, field};
+use refrain_pg_wire::frame::HEADER_BYTES;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::{Header, startup, write};
 
 use crate::source;
 use crate::tls::{BlockingStream, Setup, Store};

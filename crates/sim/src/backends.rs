@@ -12,9 +12,9 @@
 use std::collections::BTreeSet;
 
 use refrain_pg::Event;
-use refrain_wire::startup::{self, Opening};
-use refrain_wire::tag::{back, front};
-use refrain_wire::write::{self, Report};
+use refrain_pg_wire::startup::{self, Opening};
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::{self, Report};
 
 use crate::backend::{Backend, Stage};
 use crate::frames::Frames;

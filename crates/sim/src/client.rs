@@ -1,7 +1,7 @@
 //! A model client: its script, its oracle and its stage.
 
 use refrain_config::PoolMode;
-use refrain_wire::startup;
+use refrain_pg_wire::startup;
 
 use crate::exchange::Exchange;
 use crate::frames::Frames;

@@ -4,9 +4,9 @@
 //! no client is disconnected without an error, or with an error that no fault excuses.
 
 use refrain_config::PoolMode;
-use refrain_wire::back::{Fields, field};
-use refrain_wire::startup;
-use refrain_wire::tag::back;
+use refrain_pg_wire::back::{Fields, field};
+use refrain_pg_wire::startup;
+use refrain_pg_wire::tag::back;
 
 use crate::client::{Client, Stage};
 use crate::net::{LinkId, Peer, Way};
@@ -115,7 +115,7 @@ impl World {
         if client.stage == Stage::LogsIn {
             match tag {
                 back::BACKEND_KEY_DATA => {
-                    let key = refrain_wire::back::backend_key(body).ok();
+                    let key = refrain_pg_wire::back::backend_key(body).ok();
                     client.key = key.map(|(pid, key)| (pid, key.to_vec()));
                     let bytes = if client.minor == 2 { 32 } else { 4 };
                     if client.key.as_ref().is_none_or(|(_, key)| key.len() != bytes) {

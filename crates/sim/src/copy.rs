@@ -1,8 +1,8 @@
 //! COPY FROM STDIN: its data, its end, and messages that do not belong to it.
 
-use refrain_wire::front::query_text;
-use refrain_wire::tag::{back, front};
-use refrain_wire::write::{self, Report};
+use refrain_pg_wire::front::query_text;
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::{self, Report};
 
 use crate::fault::Fault;
 use crate::session::{CopyIn, Session};

@@ -184,7 +184,7 @@ impl World {
         let other = self.backends.iter().find(|b| b.is_busy() && b.key != bytes[12..]);
         let Some(other) = other else { return bytes };
         let mut changed = Vec::new();
-        refrain_wire::startup::write_cancel(&mut changed, other.pid, &other.key);
+        refrain_pg_wire::startup::write_cancel(&mut changed, other.pid, &other.key);
         changed
     }
 

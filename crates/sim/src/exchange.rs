@@ -2,8 +2,8 @@
 //! tests hold it against PostgreSQL's.
 
 use refrain_pg::auth::{Login, NONCE_BYTES, Password, Reply, Salted, Secret};
-use refrain_wire::back::Authentication;
-use refrain_wire::write;
+use refrain_pg_wire::back::Authentication;
+use refrain_pg_wire::write;
 
 /// A client's part of a login.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use refrain_wire::tag::back;
-use refrain_wire::write;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 
 use crate::fault::Fault;
 use crate::item::{Item, Left};
@@ -423,7 +423,7 @@ impl Session {
         write_columns(&mut self.out, 2);
         write_row(&mut self.out, &[value.to_owned(), value.to_owned()]);
         write::command_complete(&mut self.out, b"SELECT 1");
-        write::ready(&mut self.out, refrain_wire::back::Status::Idle);
+        write::ready(&mut self.out, refrain_pg_wire::back::Status::Idle);
         self.flush();
     }
 
@@ -437,7 +437,7 @@ impl Session {
         } else {
             write::command_complete(&mut self.out, tag.as_bytes());
         }
-        write::ready(&mut self.out, refrain_wire::back::Status::Idle);
+        write::ready(&mut self.out, refrain_pg_wire::back::Status::Idle);
         self.flush();
     }
 }

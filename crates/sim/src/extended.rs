@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use refrain_wire::front::{Bind, Parse, Target, execute_portal};
-use refrain_wire::tag::back;
-use refrain_wire::write;
+use refrain_pg_wire::front::{Bind, Parse, Target, execute_portal};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 
 use crate::fault::{Fault, syntax_error};
 use crate::lang::{self, Statement};

@@ -1,7 +1,7 @@
 //! The messages of a stream of bytes, for the model clients and servers.
 
-use refrain_wire::Header;
-use refrain_wire::frame::HEADER_BYTES;
+use refrain_pg_wire::Header;
+use refrain_pg_wire::frame::HEADER_BYTES;
 
 /// Bytes that have arrived and are not read yet.
 #[derive(Clone, Debug, Default)]

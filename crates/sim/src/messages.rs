@@ -1,8 +1,8 @@
 //! The messages of a session: picks the function for each, and runs the statements of a Query.
 
-use refrain_wire::front::query_text;
-use refrain_wire::tag::{back, front};
-use refrain_wire::write;
+use refrain_pg_wire::front::query_text;
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write;
 
 use crate::fault::{Fault, syntax_error};
 use crate::lang::{self, Statement};

@@ -13,8 +13,8 @@
 
 use std::collections::VecDeque;
 
-use refrain_wire::back::Fields;
-use refrain_wire::tag::{back, front};
+use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::tag::{back, front};
 
 use crate::frames::Frames;
 use crate::rows::{self, RowId};
@@ -46,7 +46,7 @@ impl Oracle {
         if let Err(mut fault) = oracle.session.begin(settings, 0, &[0; 4]) {
             fault.fatal = true;
             // The proxy accepts the login first, and then reports that the settings are refused.
-            refrain_wire::write::authentication(&mut oracle.session.out, 0, &[]);
+            refrain_pg_wire::write::authentication(&mut oracle.session.out, 0, &[]);
             oracle.session.fail(&fault);
         }
         oracle.collect();
@@ -250,7 +250,7 @@ fn is_aborted((tag, body): &Message) -> bool {
 /// Whether a message says that a statement was cancelled on request.
 pub fn is_cancelled(tag: u8, body: &[u8]) -> bool {
     let fields = Fields(body);
-    let words = fields.get(refrain_wire::back::field::MESSAGE).unwrap_or(b"");
+    let words = fields.get(refrain_pg_wire::back::field::MESSAGE).unwrap_or(b"");
     tag == back::ERROR_RESPONSE && fields.sqlstate() == b"57014" && words.starts_with(b"cancel")
 }
 

@@ -6,10 +6,10 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use refrain_pg::{CacheBug, UserBug};
-use refrain_wire::Header;
-use refrain_wire::front::query_text;
-use refrain_wire::tag::{back, front};
-use refrain_wire::write;
+use refrain_pg_wire::Header;
+use refrain_pg_wire::front::query_text;
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write;
 
 use crate::rows::{Rows, Sight};
 
@@ -218,8 +218,8 @@ impl Plant {
                     write::bare(out, back::BIND_COMPLETE);
                 }
                 Self::DoubleReady => {
-                    write::ready(out, refrain_wire::back::Status::Idle);
-                    write::ready(out, refrain_wire::back::Status::Idle);
+                    write::ready(out, refrain_pg_wire::back::Status::Idle);
+                    write::ready(out, refrain_pg_wire::back::Status::Idle);
                 }
                 _ => {}
             }
@@ -246,7 +246,7 @@ fn rewrite(
     while !rest.is_empty() {
         let header = Header::parse(rest).ok().flatten()?;
         let message = rest.get(..header.message_bytes())?;
-        if !change(&mut out, header.tag, &message[refrain_wire::frame::HEADER_BYTES..]) {
+        if !change(&mut out, header.tag, &message[refrain_pg_wire::frame::HEADER_BYTES..]) {
             out.extend_from_slice(message);
         }
         rest = &rest[message.len()..];

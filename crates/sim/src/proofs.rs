@@ -1,8 +1,8 @@
 //! Logins with a password: those of model clients, and those at model servers.
 
 use refrain_pg::auth::{AuthRequest, AuthStep, Method, NONCE_BYTES, Proving};
-use refrain_wire::tag::front;
-use refrain_wire::write::{self, Report};
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write::{self, Report};
 
 use crate::backend::Stage;
 use crate::directory::Form;

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use refrain_pg::ClientView;
-use refrain_wire::tag::front;
+use refrain_pg_wire::tag::front;
 
 use crate::backend::Backend;
 use crate::frames::Frames;

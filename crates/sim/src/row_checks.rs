@@ -1,8 +1,8 @@
 //! The checker of versions: a read of a row sees what was committed before it was sent, and nothing
 //! that is not committed, and what is acknowledged is committed.
 
-use refrain_wire::back::columns;
-use refrain_wire::tag::back;
+use refrain_pg_wire::back::columns;
+use refrain_pg_wire::tag::back;
 
 use crate::client::Client;
 use crate::rows::{self, RowId, Rows};

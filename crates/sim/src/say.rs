@@ -1,7 +1,7 @@
 //! A writer of a client's messages.
 
-use refrain_wire::tag::{self, front};
-use refrain_wire::write;
+use refrain_pg_wire::tag::{self, front};
+use refrain_pg_wire::write;
 
 /// Messages of a client: their bytes and the client's number. A text that clients do not share ends
 /// in a comment with that number.

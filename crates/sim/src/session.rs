@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use refrain_wire::back::Status;
-use refrain_wire::front::Parse;
-use refrain_wire::tag::{back, front};
-use refrain_wire::write;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::front::Parse;
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write;
 
 use crate::directory::Directory;
 use crate::fault::Fault;

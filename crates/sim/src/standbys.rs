@@ -4,8 +4,8 @@
 //! host is the primary no more, as PostgreSQL's do, so a server has told the engine before that it
 //! is a standby.
 
-use refrain_wire::front::query_text;
-use refrain_wire::tag::front;
+use refrain_pg_wire::front::query_text;
+use refrain_pg_wire::tag::front;
 
 use crate::backend::Backend;
 use crate::hosts::Hosts;

@@ -1,6 +1,6 @@
 //! The units of scripts: one function for each feature, and the choice of the next unit.
 
-use refrain_wire::tag::{self, front};
+use refrain_pg_wire::tag::{self, front};
 
 use crate::feature::{FEATURES, Feature};
 use crate::rng::Rng;

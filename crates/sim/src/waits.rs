@@ -1,7 +1,7 @@
 //! The locks of other sessions for which a session waits.
 
-use refrain_wire::front::{Bind, query_text};
-use refrain_wire::tag::front;
+use refrain_pg_wire::front::{Bind, query_text};
+use refrain_pg_wire::tag::front;
 
 use crate::lang::{self, Statement};
 use crate::rows::Need;

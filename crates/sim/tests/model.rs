@@ -21,9 +21,8 @@ fn replies(say: &Say) -> String {
     let mut tags = Vec::new();
     while let Some((tag, body)) = said.take() {
         tags.push(match tag {
-            b'E' => {
-                String::from_utf8_lossy(refrain_wire::back::Fields(&body).sqlstate()).into_owned()
-            }
+            b'E' => String::from_utf8_lossy(refrain_pg_wire::back::Fields(&body).sqlstate())
+                .into_owned(),
             b'Z' => format!("Z{}", char::from(body[0])),
             tag => char::from(tag).to_string(),
         });

@@ -4,10 +4,10 @@ mod binary;
 mod lines;
 mod table;
 
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_sql::lex::TokenKind;
 use refrain_sqlite::{Run, Value};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::encode::{self, Format, Unfit};
 use crate::failure::{Failure, state};

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use refrain_pg_wire::back::field;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sqlite::{Error, Interruption};
-use refrain_wire::back::field;
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 /// Names for the SQLSTATEs that sessions raise.
 pub(crate) mod state {
@@ -263,7 +263,7 @@ impl From<Error> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use refrain_wire::back::Fields;
+    use refrain_pg_wire::back::Fields;
 
     use super::*;
 

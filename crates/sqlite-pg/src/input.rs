@@ -6,7 +6,7 @@
 //! gigabyte, and memory that is touched for the first time is slow. So a thread copies what is long
 //! ([`Input::is_long`]), and the loop moves only the buffer.
 
-use refrain_wire::frame::{HEADER_BYTES, Header};
+use refrain_pg_wire::frame::{HEADER_BYTES, Header};
 
 /// Bytes that wait on the loop, copied by it, and bytes of capacity that stay allocated while no
 /// input waits.

@@ -27,9 +27,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use refrain_pg_wire::frame::{HEADER_BYTES, Header};
+use refrain_pg_wire::write;
 use refrain_sqlite::{Connection, Parked};
-use refrain_wire::frame::{HEADER_BYTES, Header};
-use refrain_wire::write;
 
 use crate::backend::{Backend, Pool};
 use crate::calendar;

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use refrain_pg_wire::frame::split_string;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_sqlite::{Connection, Error, Parked, Run};
-use refrain_wire::frame::split_string;
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::command::Command;
 use crate::decode::{self, Decoded};

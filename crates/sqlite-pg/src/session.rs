@@ -9,8 +9,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use refrain_wire::startup::{self, Opening, Startup};
-use refrain_wire::write;
+use refrain_pg_wire::startup::{self, Opening, Startup};
+use refrain_pg_wire::write;
 
 use crate::backend::{Backend, Pool};
 use crate::context::Context;
@@ -424,7 +424,7 @@ impl Session {
             settings,
         );
         let machine = Box::new(Machine::new(self.pool.clone(), context));
-        write::ready(out, refrain_wire::back::Status::Idle);
+        write::ready(out, refrain_pg_wire::back::Status::Idle);
         Ok(machine)
     }
 }

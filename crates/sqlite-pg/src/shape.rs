@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sqlite::{Connection, Error, Run, Statement, Step, Value};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::dialect::ResultColumn;
 use crate::encode::{self, Format, Unfit};

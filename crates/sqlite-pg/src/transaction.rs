@@ -5,8 +5,8 @@
 //! session has written in the meantime. After an error nothing runs until ROLLBACK, although SQLite
 //! would go on.
 
+use refrain_pg_wire::back::Status;
 use refrain_sqlite::{Connection, Error};
-use refrain_wire::back::Status;
 
 use crate::command::Modes;
 use crate::failure::{Failure, state};

@@ -105,7 +105,7 @@ pub fn is_built() -> bool {
 /// A crate's folder under `crates/`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crate {
-    /// The folder's name, such as `wire`.
+    /// The folder's name, such as `pg-wire`.
     pub name: String,
     /// The folder itself.
     pub dir: PathBuf,

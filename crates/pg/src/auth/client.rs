@@ -22,8 +22,8 @@
 use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use refrain_pg_wire::write;
 use refrain_pool::secured::Secured;
-use refrain_wire::write;
 use subtle::ConstantTimeEq;
 
 use super::credential::Credential;

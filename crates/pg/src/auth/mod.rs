@@ -29,9 +29,9 @@
 //! Random bytes are passed in ([`NONCE_BYTES`] of them for an exchange), so a run is a function of
 //! its inputs. They must be unpredictable and fresh for each exchange.
 //!
-//! Not here: GSSAPI, LDAP, framing of messages (`wire`), how long an exchange may take, and where a
-//! stored secret comes from: the configuration, or the database (`users`), whose query leaves out
-//! the secrets of users who have expired.
+//! Not here: GSSAPI, LDAP, framing of messages (`pg-wire`), how long an exchange may take, and
+//! where a stored secret comes from: the configuration, or the database (`users`), whose query
+//! leaves out the secrets of users who have expired.
 //!
 //! One cost to know of: a PBKDF2 of 4096 iterations takes 3 ms (2.5 GHz Xeon without SHA
 //! instructions; OpenSSL takes as long). It is paid in [`Credential::prepare`] for a plain secret,

@@ -20,8 +20,8 @@ use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use refrain_config::ChannelBinding;
+use refrain_pg_wire::back::Authentication;
 use refrain_pool::secured::Secured;
-use refrain_wire::back::Authentication;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -36,7 +36,7 @@ use super::verifier::{KeyPair, proof, signature};
 /// The most rounds of PBKDF2 done at a server's request: most of a second.
 const MAX_ITERATIONS: u32 = 1_000_000;
 
-/// An authentication message of the server, as `wire` has read it.
+/// An authentication message of the server, as `pg-wire` has read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerAsks<'a> {
     /// Nothing: the login is complete.

@@ -54,7 +54,7 @@ pub(super) const FORMS: [Form; 6] = [
     Form::Unknown(SCRAM_4096),
 ];
 
-/// How a login ended, and all that was said: requests as `wire` would be handed them.
+/// How a login ended, and all that was said: requests as `pg-wire` would be handed them.
 #[derive(Debug)]
 pub(super) struct Met {
     pub(super) end: End,
@@ -133,7 +133,7 @@ fn listen_out(
     panic!("the server's last word is not Ok: {last:?}");
 }
 
-/// Passes a request on as `wire` would: names of mechanisms become bytes.
+/// Passes a request on as `pg-wire` would: names of mechanisms become bytes.
 pub(super) fn answer(
     login: Login,
     request: &AuthRequest,

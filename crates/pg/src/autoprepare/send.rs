@@ -17,11 +17,11 @@
 use refrain_pool::Conn;
 use std::rc::Rc;
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 use refrain_sql::normalize::{self, Plan, Span};
 use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::back::Status;
-use refrain_wire::tag::front;
-use refrain_wire::write;
 
 use crate::normalized::queries::{Advice, Sight};
 use crate::normalized::query::{Bounds, QueryPlace};

@@ -15,10 +15,10 @@
 use refrain_pool::Conn;
 use std::rc::Rc;
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::front::{Bind, Target};
+use refrain_pg_wire::tag::front as tag;
 use refrain_sql::normalize::{self, Key};
-use refrain_wire::back::Status;
-use refrain_wire::front::{Bind, Target};
-use refrain_wire::tag::front as tag;
 
 use crate::autoprepare::send::{SeenText, advice, is_plain, is_read_plainly, lacks, stands_alone};
 use crate::normalized::compare_times::{Draw, Turn};

@@ -1,6 +1,6 @@
 //! The reader of a Bind as a whole: the console has nobody to forward it to.
 
-use refrain_wire::{Malformed, front};
+use refrain_pg_wire::{Malformed, front};
 
 use super::reply::Format;
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 
-use refrain_wire::back::Status;
-use refrain_wire::front::{self as read, Parse, Target};
-use refrain_wire::tag::{back, front};
-use refrain_wire::write::{self, Report};
-use refrain_wire::{Header, Malformed};
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::front::{self as read, Parse, Target};
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::{self, Report};
+use refrain_pg_wire::{Header, Malformed};
 
 use super::block::{BlockCommand, BlockEffect, Dropped};
 use super::bound::Bound;

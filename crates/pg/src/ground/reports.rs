@@ -6,9 +6,9 @@
 //! The SQLSTATEs and the words are PostgreSQL's own where PostgreSQL has such an ending (appendix
 //! "PostgreSQL Error Codes"). Where the proxy gave up, SQLSTATEs are of class 08.
 
+use refrain_pg_wire::write::Report;
 use refrain_pool::client_counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_wire::write::Report;
 
 /// Returns the error for a reason, or `None` if the client gets no error.
 pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {

@@ -7,16 +7,16 @@
 use std::sync::Arc;
 
 use refrain_config::Database;
+use refrain_pg_wire::Header;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::client_counts::LimitReached;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::PoolId;
 use refrain_pool::lobby::Counted;
-use refrain_wire::Header;
-use refrain_wire::back::Status;
-use refrain_wire::tag::front;
-use refrain_wire::write::{self, Report};
 
 use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
 use crate::console::session::Session;
@@ -137,7 +137,7 @@ impl ClientLogin<'_, '_> {
             }
         };
         let length = header.message_bytes();
-        let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
+        let body = input.get(refrain_pg_wire::frame::HEADER_BYTES..length)?;
         let client = self.step.engine.connections.client(self.conn)?;
         let (login_request, proving) = client.session.login.take_proving()?;
         self.proof(login_request, proving.receive(body));

@@ -1,11 +1,11 @@
 //! Logins to the admin console: who may, and what the client is told.
 
 use refrain_config::{AuthMethod, Database, General};
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
-use refrain_wire::back::Status;
-use refrain_wire::write::{self, Report};
 
 use crate::auth::{AuthStep, Authenticated};
 use crate::console::session::Session;

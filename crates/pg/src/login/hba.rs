@@ -2,10 +2,10 @@
 //! rule of `pg_hba.conf` that is for the client.
 
 use refrain_config::AuthMethod;
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
-use refrain_wire::write::{self, Report};
 
 use crate::auth::Method;
 use crate::auth::hba::{Applicant, Denied};

@@ -4,12 +4,12 @@
 //! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
 use refrain_config::{Database, SslMode};
+use refrain_pg_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::{Level, TlsPeer};
 use refrain_pool::ids::Peer;
 use refrain_pool::{Action, ClientNote};
-use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
-use refrain_wire::write::{self, Report};
 
 use crate::auth::hba::Applicant;
 use crate::engine::ClientLogin;

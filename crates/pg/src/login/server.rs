@@ -9,14 +9,14 @@
 use std::borrow::Cow;
 
 use refrain_config::TargetSessionAttrs;
+use refrain_pg_wire::back::{self as read, Authentication, Fields, field};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write::Report;
+use refrain_pg_wire::{Header, startup, write};
 use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
 use refrain_pool::ids::Conn;
 use refrain_pool::{Step as PoolStep, note_server_error};
-use refrain_wire::back::{self as read, Authentication, Fields, field};
-use refrain_wire::tag::back;
-use refrain_wire::write::Report;
-use refrain_wire::{Header, startup, write};
 
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
 use crate::ground::reports::no_server;
@@ -102,7 +102,7 @@ impl LoginToServer<'_, '_> {
         let Some(header) = header else { return (0, false) };
         let length = header.message_bytes();
         let there = length.min(input.len());
-        let body = &input[refrain_wire::frame::HEADER_BYTES..there];
+        let body = &input[refrain_pg_wire::frame::HEADER_BYTES..there];
         if there < length {
             let long = length > MESSAGE_BYTES_MAX;
             match header.tag {
@@ -380,7 +380,7 @@ fn told(refusal: &AuthError) -> Vec<u8> {
     let sqlstate = refusal.sqlstate();
     let mut error = Vec::new();
     write::error(&mut error, &Report { severity: "FATAL", sqlstate, message: &message, hint: "" });
-    error.split_off(refrain_wire::frame::HEADER_BYTES)
+    error.split_off(refrain_pg_wire::frame::HEADER_BYTES)
 }
 
 /// Whether a server's error says that the database or the user does not exist.

@@ -7,8 +7,8 @@
 
 use std::rc::Rc;
 
-use refrain_wire::front::Bind;
-use refrain_wire::write;
+use refrain_pg_wire::front::Bind;
+use refrain_pg_wire::write;
 
 use crate::autoprepare::unnamed::begin_expected;
 use crate::messages::check::Use;

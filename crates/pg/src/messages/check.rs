@@ -11,7 +11,7 @@
 //! changed since the client's Parse, as far as passed through Refrain
 //! (`docs/decisions/0079-columns-that-are-checked-behind.md`).
 
-use refrain_wire::back::Status;
+use refrain_pg_wire::back::Status;
 
 use crate::messages::wait::is_foreign;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};

@@ -10,11 +10,11 @@
 //! ignores the same messages from the moment it reads the error. A message that the server ignores
 //! must not change Refrain's record of the server (E37).
 
+use refrain_pg_wire::front::{self as read, NAME_BYTES_MAX, Parse, Target};
+use refrain_pg_wire::tag::front;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_sql::{Kind, Traits};
-use refrain_wire::front::{self as read, NAME_BYTES_MAX, Parse, Target};
-use refrain_wire::tag::front;
 
 use crate::ground::name::Name;
 use crate::messages::fits::describe_portal;

@@ -9,8 +9,8 @@
 
 use std::rc::Rc;
 
-use refrain_wire::front::{Bind, Target};
-use refrain_wire::tag::front;
+use refrain_pg_wire::front::{Bind, Target};
+use refrain_pg_wire::tag::front;
 
 use crate::messages::check::{Use, check_behind, may_check_behind};
 use crate::messages::prepare::prepare_for;

@@ -6,8 +6,8 @@
 //! Not here: bodies that Refrain cannot take although they are well-formed, like a name of 8 KiB.
 //! Those end the session.
 
-use refrain_wire::front::{self as read, Parse, Target};
-use refrain_wire::tag::front;
+use refrain_pg_wire::front::{self as read, Parse, Target};
+use refrain_pg_wire::tag::front;
 
 use crate::pipeline::outstanding::RequestKind;
 use crate::relay::message::Message;

@@ -13,10 +13,10 @@
 
 use std::rc::Rc;
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::front::Parse;
+use refrain_pg_wire::write;
 use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::back::Status;
-use refrain_wire::front::Parse;
-use refrain_wire::write;
 
 use crate::ground::ids::Segment;
 use crate::ground::name::Name;

@@ -14,11 +14,11 @@
 //! The server raises errors wherever possible. An error made by Refrain would leave the server's
 //! transaction open, and the messages before the error would commit (E34, E35).
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::front::Parse;
+use refrain_pg_wire::write;
 use refrain_pool::Conn;
 use refrain_sql::Kind;
-use refrain_wire::back::Status;
-use refrain_wire::front::Parse;
-use refrain_wire::write;
 
 use crate::autoprepare::unnamed::parse_way;
 use crate::ground::name::Name;

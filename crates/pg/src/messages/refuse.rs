@@ -1,7 +1,7 @@
 //! Refusals: where Refrain has a limit, the server is made to fail, so that a pipeline fails as a
 //! whole.
 
-use refrain_wire::write;
+use refrain_pg_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Refusal, ReplyAction, RequestKind};
 use crate::relay::link::Stop;

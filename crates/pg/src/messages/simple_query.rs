@@ -8,9 +8,9 @@
 use refrain_pool::Conn;
 use std::rc::Rc;
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::{front as read, write};
 use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::back::Status;
-use refrain_wire::{front as read, write};
 
 use crate::autoprepare::send::autoprepare;
 use crate::ground::name::Name;

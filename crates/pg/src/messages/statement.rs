@@ -1,7 +1,7 @@
 //! Describe and Close of a prepared statement, and Close of a portal that a DEALLOCATE names.
 
-use refrain_wire::tag::back;
-use refrain_wire::write;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 
 use crate::ground::name::Name;
 use crate::messages::bind::hide_unnamed;

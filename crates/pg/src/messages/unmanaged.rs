@@ -8,8 +8,8 @@
 
 use std::rc::Rc;
 
+use refrain_pg_wire::front::{Bind, Parse};
 use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::front::{Bind, Parse};
 
 use crate::ground::name::Name;
 use crate::messages::prepare::{intern, is_over_quota};

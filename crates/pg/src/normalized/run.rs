@@ -1,7 +1,7 @@
 //! QueryRun: the state of a simple query that a server is running, if autoprepare has looked at it.
 
-use refrain_wire::back::Fields;
-use refrain_wire::tag::back;
+use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::tag::back;
 
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::QueryPlace;

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use refrain_wire::back::{self as read, Fields};
-use refrain_wire::tag::back;
+use refrain_pg_wire::back::{self as read, Fields};
+use refrain_pg_wire::tag::back;
 
 use crate::normalized::catalog;
 use crate::normalized::query::{QueryPlace, Refused};

@@ -39,8 +39,8 @@ pub(crate) use crate::pipeline::request_kinds::{
 };
 
 use self::rules::{ReplyRule, rule};
+use refrain_pg_wire::back::Status;
 use refrain_sql::Traits;
-use refrain_wire::back::Status;
 
 /// Segments in which something changed, from the first one that is not over.
 #[derive(Clone, Copy, Debug, Default)]
@@ -445,7 +445,7 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
-    use refrain_wire::tag::back;
+    use refrain_pg_wire::tag::back;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! The kinds of outstanding requests, and what can happen to their replies; the queue of them is
 //! [`crate::pipeline::outstanding`].
 
+use refrain_pg_wire::tag::front;
 use refrain_sql::Traits;
-use refrain_wire::tag::front;
 
 use crate::ground::ids::Segment;
 use crate::pipeline::purposes::{Purpose, Treatment};

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use refrain_config::TrackFunctions;
+use refrain_pg_wire::back::Status;
 use refrain_sql::{Kind, Scan, Traits, has_word};
-use refrain_wire::back::Status;
 
 use crate::ground::ids::EnvId;
 use crate::pipeline::outstanding::Failed;

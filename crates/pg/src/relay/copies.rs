@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use refrain_wire::write;
+use refrain_pg_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::pipe::Pipeline;

@@ -4,9 +4,9 @@
 use refrain_pool::Conn;
 use std::rc::Rc;
 
-use refrain_wire::back::{RowShape, field, row_shape};
-use refrain_wire::tag::back;
-use refrain_wire::write;
+use refrain_pg_wire::back::{RowShape, field, row_shape};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind, Seq};
 use crate::pipeline::purposes::Done;

@@ -4,8 +4,8 @@
 //! done.
 
 use refrain_config::TrackFunctions;
+use refrain_pg_wire::back as read;
 use refrain_sql::{Tag, Traits};
-use refrain_wire::back as read;
 
 use crate::pipeline::evidence::{self, CallsOutcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};

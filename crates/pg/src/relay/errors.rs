@@ -9,11 +9,11 @@
 //! An error may be as long as a row. Severity and SQLSTATE stand at its beginning; the rest of a
 //! long one streams, see [`crate::relay::words`].
 
+use refrain_pg_wire::back::{Fields, Status, field};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_pool::server::HostFinding;
 use refrain_sql::Traits;
-use refrain_wire::back::{Fields, Status, field};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::ground::name::Name;
 use crate::ground::server_state;

@@ -8,9 +8,9 @@
 //! changed, unless the setting is its own.
 
 use refrain_config::PoolMode;
+use refrain_pg_wire::write;
 use refrain_pool::{Conn, Now};
 use refrain_sql::Traits;
-use refrain_wire::write;
 
 use crate::ground::server_state::READ_ONLY;
 use crate::relay::link::Link;

@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 use refrain_sql::Traits;
-use refrain_wire::back::Status;
-use refrain_wire::tag::front;
-use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::pipe::Pipeline;

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use refrain_config::TrackFunctions;
+use refrain_pg_wire::back::Fields;
 use refrain_sql::{Kind, Scan, Traits, VAGUE};
-use refrain_wire::back::Fields;
 
 use crate::pipeline::calls::Repute;
 use crate::relay::beside::has_hidden_role;

@@ -5,10 +5,10 @@
 //! statement, up to a limit for each kind of message. Of a query it reads at most
 //! [`QUERY_BYTES_READ`].
 
+use refrain_pg_wire::front::{self, NAME_BYTES_MAX, Target};
+use refrain_pg_wire::tag::front as tag;
+use refrain_pg_wire::{Header, Malformed};
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_wire::front::{self, NAME_BYTES_MAX, Target};
-use refrain_wire::tag::front as tag;
-use refrain_wire::{Header, Malformed};
 
 use crate::relay::link::Stop;
 
@@ -35,7 +35,7 @@ impl<'a> Message<'a> {
 
     /// Returns the body, as far as it has arrived.
     pub(crate) fn body(&self) -> &'a [u8] {
-        &self.bytes[refrain_wire::frame::HEADER_BYTES..]
+        &self.bytes[refrain_pg_wire::frame::HEADER_BYTES..]
     }
 
     /// Returns the body of a message that must be complete, and may have at most `max` bytes.

@@ -2,13 +2,13 @@
 //! client is within reach: what only talks to the server borrows a [`Pipeline`], whether a client
 //! holds the server, a job, or nobody.
 
+use refrain_pg_wire::back::{Fields, Status, field};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_pool::event::Level;
 use refrain_pool::server::HostFinding;
 use refrain_pool::{Conn, Now, note_server_error};
 use refrain_sql::Traits;
-use refrain_wire::back::{Fields, Status, field};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::ground::schema::DEFINES;
 use crate::ground::server_state::{self, IN_RECOVERY};

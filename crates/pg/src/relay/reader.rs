@@ -8,11 +8,11 @@
 //! With a client ([`crate::relay::to_client`]) and without one ([`crate::relay::to_nobody`]) the
 //! same code reads; which of the two is known when it is compiled.
 
+use refrain_pg_wire::back as read;
+use refrain_pg_wire::frame::split_string;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::{Header, Malformed};
 use refrain_pool::inbox::Rest;
-use refrain_wire::back as read;
-use refrain_wire::frame::split_string;
-use refrain_wire::tag::back;
-use refrain_wire::{Header, Malformed};
 
 use crate::pipeline::outstanding::{FakeReply, Seq, UnexpectedMessage};
 use crate::relay::pipe::Pipeline;
@@ -154,7 +154,7 @@ pub(crate) trait Reader<'a> {
         let Some(header) = Header::parse(input)? else { return Err(Halt::More) };
         let length = header.message_bytes();
         if input.len() >= length {
-            let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+            let body = &input[refrain_pg_wire::frame::HEADER_BYTES..length];
             return self.message(run, header, body);
         }
         let awaited = header.tag == back::DATA_ROW && self.awaits_row(length);
@@ -203,7 +203,7 @@ pub(crate) trait Reader<'a> {
         } else if begun.len() < LOOKED_INTO_MAX {
             return Err(Halt::More);
         }
-        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
+        let body = &begun[refrain_pg_wire::frame::HEADER_BYTES..];
         let missing = header.message_bytes() - begun.len();
         if header.tag == back::PARAMETER_STATUS {
             let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };

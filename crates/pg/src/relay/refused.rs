@@ -5,12 +5,12 @@
 //! had, and the request goes to another. What a server refuses that had done nothing before, all
 //! refuse: the request fails with the server's error, and the session goes on without the setting.
 
+use refrain_pg_wire::back::{Fields, field};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_pool::{ClientNote, note_client};
-use refrain_wire::back::{Fields, field};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::pipeline::outstanding::{Failed, Purpose, ReplyAction, Seq};
 use crate::relay::pipe::Pipeline;

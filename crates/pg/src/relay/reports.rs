@@ -1,9 +1,9 @@
 //! Messages from a server that are not part of the hot path: ParameterStatus, and rows that answer
 //! Refrain's queries about settings.
 
+use refrain_pg_wire::back as read;
 use refrain_pool::Conn;
 use refrain_sql::Traits;
-use refrain_wire::back as read;
 
 use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::pipeline::purposes::Reports;

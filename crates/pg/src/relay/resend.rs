@@ -1,9 +1,9 @@
 //! Messages that a server gets again: an unnamed statement ran as a named one, and was refused
 //! before it did anything.
 
-use refrain_wire::back::Fields;
-use refrain_wire::front::Target;
-use refrain_wire::tag::front as tag;
+use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::front::Target;
+use refrain_pg_wire::tag::front as tag;
 
 use crate::normalized::compare_times::Turn;
 use crate::normalized::run::is_passing;

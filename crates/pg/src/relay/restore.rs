@@ -7,10 +7,10 @@
 //! rest of a long text. Behind such code the query restores all startup settings that the session
 //! does not have as its own, at the end of the segment.
 
+use refrain_pg_wire::back::{self as read, Status};
+use refrain_pg_wire::write;
 use refrain_pool::Conn;
 use refrain_sql::{ANY_PARAMETER, Kind, Scan, Traits};
-use refrain_wire::back::{self as read, Status};
-use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Seq};
 use crate::relay::pipe::Pipeline;

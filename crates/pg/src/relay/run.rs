@@ -5,11 +5,11 @@
 //! error, or none. Within a transaction the error stands, and its position is that in the client's
 //! text.
 
+use refrain_pg_wire::back::{Fields, field};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_pool::Conn;
 use refrain_sql::normalize::{Plan, Span};
-use refrain_wire::back::{Fields, field};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::{CHANGES_MAX, QueryPlace, Refused};

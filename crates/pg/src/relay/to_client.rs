@@ -7,10 +7,10 @@
 //! row. Notices, notifications and ParameterStatus may come at any time and answer no request.
 //! [`crate::relay::reports`] handles the latter.
 
+use refrain_pg_wire::Header;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::back;
 use refrain_sql::Tag;
-use refrain_wire::Header;
-use refrain_wire::back::Status;
-use refrain_wire::tag::back;
 
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
@@ -37,7 +37,7 @@ use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::statements::columns::Expected;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
-const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>();
+const SENDER_BYTES: usize = refrain_pg_wire::frame::HEADER_BYTES + size_of::<u32>();
 
 impl<'a> Reader<'a> for Link<'a> {
     #[inline]
@@ -353,7 +353,7 @@ impl Link<'_> {
         let Some(begun) = run.input[run.at..].first_chunk::<SENDER_BYTES>() else {
             return Err(Halt::More);
         };
-        let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
+        let (head, pid) = begun.split_at(refrain_pg_wire::frame::HEADER_BYTES);
         if *pid != self.pipe.server.pid().to_be_bytes() {
             return Ok(());
         }

@@ -5,10 +5,10 @@
 //! settings it reports, whether the schema has changed. So whoever gets the server next finds a
 //! true record of it.
 
+use refrain_pg_wire::back::{self as read, Fields, Status};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::{Header, write};
 use refrain_sql::Tag;
-use refrain_wire::back::{self as read, Fields, Status};
-use refrain_wire::tag::back;
-use refrain_wire::{Header, write};
 
 use crate::ground::schema::DEFINES;
 use crate::pipeline::outstanding::{

@@ -5,10 +5,10 @@
 //! that have not arrived yet are streamed later: a message may be a gigabyte, but the buffers stay
 //! small.
 
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_sql::Traits;
-use refrain_wire::write::{self, Report};
 
 use crate::pipeline::outstanding::{FakeReply, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};

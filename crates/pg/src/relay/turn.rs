@@ -1,7 +1,7 @@
 //! The turn of a client at a shared server: from now on the server's replies are to the client's
 //! request, which may be sent again as long as the client has got none of them.
 
-use refrain_wire::tag::front;
+use refrain_pg_wire::tag::front;
 
 use crate::pipeline::outstanding::{Outstanding, ReplyAction, RequestKind};
 use crate::relay::message::Message;

@@ -5,9 +5,9 @@
 //! again: PostgreSQL may have refused the plan of an older schema, which a new Parse would not have
 //! had. Within a transaction the error stands.
 
+use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::front;
 use refrain_pool::Conn;
-use refrain_wire::back::Fields;
-use refrain_wire::front;
 
 use crate::normalized::run::Again;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};

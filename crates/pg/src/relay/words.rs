@@ -4,7 +4,7 @@
 //! Refrain passes it on as it passes on rows, and streams the part that has not arrived. PostgreSQL
 //! writes severity and SQLSTATE before the fields that may be long.
 
-use refrain_wire::back::Fields;
+use refrain_pg_wire::back::Fields;
 
 /// Most characters of a server's error that go into the log.
 const LOGGED_MAX: usize = 1000;

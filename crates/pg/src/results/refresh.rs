@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use refrain_pg_wire::back::{Fields, RowShape, Status, row_shape};
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_pool::Now;
-use refrain_wire::back::{Fields, RowShape, Status, row_shape};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::normalized::run::is_passing;
 use crate::results::filling::{Filling, Outcome};

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use refrain_wire::Header;
-use refrain_wire::back::{Status, command_tag};
-use refrain_wire::frame::HEADER_BYTES;
-use refrain_wire::tag::back;
+use refrain_pg_wire::Header;
+use refrain_pg_wire::back::{Status, command_tag};
+use refrain_pg_wire::frame::HEADER_BYTES;
+use refrain_pg_wire::tag::back;
 
 /// The part of a reply that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(crate) fn progress(sent: &[u8], statements: usize, keeps_errors: bool) -> Pr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_wire::write;
+    use refrain_pg_wire::write;
 
     fn reply(tag: &[u8], status: Status) -> Vec<u8> {
         let mut out = Vec::new();

@@ -1,10 +1,10 @@
 //! Segment: a client's input as one segment that runs one statement or several.
 
+use refrain_pg_wire::Header;
+use refrain_pg_wire::frame::HEADER_BYTES;
+use refrain_pg_wire::front::{self as read, Bind, Parse};
+use refrain_pg_wire::tag::front;
 use refrain_sql::moments::{Suspects, names_moment};
-use refrain_wire::Header;
-use refrain_wire::frame::HEADER_BYTES;
-use refrain_wire::front::{self as read, Bind, Parse};
-use refrain_wire::tag::front;
 
 /// Most statements of a segment whose reply is kept.
 const SEVERAL_MAX: usize = 100;
@@ -198,7 +198,7 @@ fn binds_no_moment(count: usize, mut rest: &[u8], suspects: Suspects) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_wire::write;
+    use refrain_pg_wire::write;
 
     fn bind(values: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use refrain_pg_wire::back as read;
 use refrain_pool::Now;
-use refrain_wire::back as read;
 
 use crate::settings::defaults::{self, Defaults, Doubt, Resets};
 use crate::settings::encoding::Encoding;

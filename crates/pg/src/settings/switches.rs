@@ -6,7 +6,7 @@
 //! first that is wrong. So a refusal comes with the settings in front of it, and a server checks
 //! these first.
 
-use refrain_wire::write::Report;
+use refrain_pg_wire::write::Report;
 
 use crate::settings::session::Setting;
 

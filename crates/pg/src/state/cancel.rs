@@ -4,7 +4,7 @@
 //! that arrives while the server waits for a query. So once PostgreSQL has closed the connection,
 //! the cancel cannot hit the server's next client.
 
-use refrain_wire::startup;
+use refrain_pg_wire::startup;
 
 /// A CancelRequest.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use refrain_wire::write;
+use refrain_pg_wire::write;
 
 use crate::settings::session::{ServerParameters, Setting, Settings, SettingsMut};
 

@@ -14,8 +14,8 @@ mod transaction;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use refrain_pg_wire::back as read;
 use refrain_pool::Now;
-use refrain_wire::back as read;
 
 use crate::auth::Login;
 use crate::ground::server_state::{IN_RECOVERY, READ_ONLY, ServerState};

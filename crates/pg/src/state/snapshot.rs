@@ -183,7 +183,7 @@ impl StatementView {
         schema_changes: u64,
     ) -> Self {
         let (text, types) =
-            refrain_wire::frame::split_text(statement.tail()).unwrap_or((statement.tail(), &[]));
+            refrain_pg_wire::frame::split_text(statement.tail()).unwrap_or((statement.tail(), &[]));
         let (clients, servers, uses) = statement.counts();
         Self {
             id: statement.id,

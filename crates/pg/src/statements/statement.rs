@@ -19,12 +19,12 @@ use std::sync::{Arc, LazyLock};
 
 use once_cell::race::OnceBox;
 use refrain_cache::Topic;
+use refrain_pg_wire::back::{Fields, field};
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::lex::Lexer;
 use refrain_sql::writes::may_write;
 use refrain_sql::{Kind, Scan, Traits};
-use refrain_wire::back::{Fields, field};
 use triomphe::ThinArc;
 
 use crate::ground::ids::EnvId;
@@ -155,12 +155,12 @@ impl Statement {
 
     /// Returns the text without its zero byte.
     pub fn text(&self) -> &[u8] {
-        refrain_wire::frame::split_text(self.tail()).map_or(&[], |(text, _)| text)
+        refrain_pg_wire::frame::split_text(self.tail()).map_or(&[], |(text, _)| text)
     }
 
     /// Returns the types of the parameters as the Parse has them: their number, and each OID.
     pub fn parameters(&self) -> &[u8] {
-        refrain_wire::frame::split_text(self.tail()).map_or(&[], |(_, types)| types)
+        refrain_pg_wire::frame::split_text(self.tail()).map_or(&[], |(_, types)| types)
     }
 
     /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].

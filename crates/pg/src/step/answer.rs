@@ -7,13 +7,13 @@
 
 use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
 use refrain_config::PoolMode;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::ids::PoolId;
 use refrain_pool::stats::Counters;
-use refrain_wire::back::Status;
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::engine::Asking;
 use crate::ground::stats::StatementCounters;

@@ -1,11 +1,11 @@
 //! Clients of the admin console: the protocol around their commands. The program makes the replies.
 
+use refrain_pg_wire::Header;
+use refrain_pg_wire::tag::front;
 use refrain_pool::Step as PoolStep;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{ClientSerial, Conn};
-use refrain_wire::Header;
-use refrain_wire::tag::front;
 
 use crate::console::reply::{ProgramReply, ReplyForm};
 use crate::console::session::NextStep;
@@ -87,7 +87,7 @@ impl<'s, 'a> ConsoleClient<'s, 'a> {
                 return None;
             }
         };
-        let body = input.get(refrain_wire::frame::HEADER_BYTES..header.message_bytes())?;
+        let body = input.get(refrain_pg_wire::frame::HEADER_BYTES..header.message_bytes())?;
         if header.tag == front::TERMINATE {
             self.step.end_client(self.conn, DisconnectReason::Terminated);
             return None;

@@ -6,10 +6,10 @@
 //! (`docs/decisions/0033-half-closed-clients.md`). After some seconds Refrain takes such a client
 //! to have gone (`step/tick.rs` of the pool).
 
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::Conn;
-use refrain_wire::write::{self, Report};
 
 use crate::engine::Step;
 use crate::ground::reports::report;

@@ -18,13 +18,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use refrain_config::PoolMode;
+use refrain_pg_wire::write;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::Kind;
-use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::ground::ids::EnvId;

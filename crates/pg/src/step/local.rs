@@ -4,12 +4,12 @@
 //! another client. This is the only place that decides whether a message can be answered here.
 
 use refrain_cache::Waiter;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::front::{Parse, Target};
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::Report;
+use refrain_pg_wire::{Header, write};
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_wire::back::Status;
-use refrain_wire::front::{Parse, Target};
-use refrain_wire::tag::{back, front};
-use refrain_wire::write::Report;
-use refrain_wire::{Header, write};
 
 use crate::engine::Asking;
 use crate::ground::name::Name;
@@ -95,7 +95,7 @@ pub(crate) fn serve_alone(
             Need::Used(client.inbox.drop_message(length, input.len()))
         }
         front::CLOSE if input.len() >= length && client.session.statements.are_managed() => {
-            match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
+            match Target::read(&input[refrain_pg_wire::frame::HEADER_BYTES..length]) {
                 Ok(Target::Statement(b"")) => client.session.statements.drop_unnamed(),
                 Ok(Target::Statement(name)) => drop(client.session.statements.remove(name)),
                 Ok(Target::Portal(_)) => {}
@@ -108,7 +108,7 @@ pub(crate) fn serve_alone(
             Need::Used(length)
         }
         front::PARSE if input.len() >= length && client.session.statements.are_managed() => {
-            let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+            let body = &input[refrain_pg_wire::frame::HEADER_BYTES..length];
             match parse_alone(client, core_state, ports, body) {
                 true => Need::Used(length),
                 false => Need::Server,
@@ -184,7 +184,7 @@ impl Asking<'_> {
         let client = &mut *self.client;
         let session = &mut client.session;
         // PostgreSQL drops the unnamed statement before it looks for cancel requests.
-        let unnamed = input.get(refrain_wire::frame::HEADER_BYTES) == Some(&0);
+        let unnamed = input.get(refrain_pg_wire::frame::HEADER_BYTES) == Some(&0);
         if header.tag == front::QUERY || header.tag == front::PARSE && unnamed {
             session.statements.drop_unnamed();
         }

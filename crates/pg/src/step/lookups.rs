@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use refrain_cache::Waiter;
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 use refrain_pool::Now;
-use refrain_wire::tag::front;
-use refrain_wire::write;
 
 use crate::pipeline::job::{Job, Task};
 use crate::pipeline::outstanding::{Purpose, RequestKind};

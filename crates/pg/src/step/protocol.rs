@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::write::{self, Report};
 use refrain_pool::client::{Client, Phase};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::{Conn, PoolId};
@@ -12,8 +14,6 @@ use refrain_pool::refusal::Refusal;
 use refrain_pool::server::Server;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views};
-use refrain_wire::back::Status;
-use refrain_wire::write::{self, Report};
 
 use crate::engine::{Asking, ClientLogin, Step};
 use crate::ground::reports::{logged_sqlstate, report};

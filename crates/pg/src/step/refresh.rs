@@ -1,10 +1,10 @@
 //! Replies that are fetched for the cache: the jobs that do so, and those that wait for a reply.
 
 use refrain_cache::{Kept, Waiter};
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
-use refrain_wire::tag::front;
-use refrain_wire::write;
 
 use crate::pipeline::job::{Job, Task};
 use crate::pipeline::outstanding::{Purpose, RequestKind};

@@ -1,7 +1,7 @@
 //! Clients whose server has refused their settings: see [`crate::relay::refused`].
 
+use refrain_pg_wire::Header;
 use refrain_pool::ids::Conn;
-use refrain_wire::Header;
 
 use crate::engine::{Asking, Step};
 

@@ -5,13 +5,13 @@
 //! at all. If its client has left, the server is brought back to order first, or closed.
 
 use refrain_config::PoolMode;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 use refrain_pool::Conn;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 use refrain_pool::protocol::Fitness;
-use refrain_wire::back::Status;
-use refrain_wire::tag::front;
-use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::{

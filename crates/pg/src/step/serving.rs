@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 
 use refrain_config::PoolMode;
+use refrain_pg_wire::back::Status;
 use refrain_pool::Conn;
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_wire::back::Status;
 
 use crate::engine::{Asking, Step};
 use crate::pipeline::outstanding::Copying;

@@ -8,11 +8,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use refrain_pg_wire::front::{self as read, Bind, Parse};
+use refrain_pg_wire::tag::front;
 use refrain_pool::Now;
 use refrain_sql::normalize::{self, Key};
 use refrain_sql::reads::{may_be_read, text_may_be_read};
-use refrain_wire::front::{self as read, Bind, Parse};
-use refrain_wire::tag::front;
 
 use crate::autoprepare::send::is_plain;
 use crate::autoprepare::unnamed::{Behind, behind};

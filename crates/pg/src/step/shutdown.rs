@@ -4,8 +4,8 @@
 //! belongs to that transaction is known when the segments before it are answered. So in a shutdown
 //! Refrain reads one segment at a time.
 
-use refrain_wire::Header;
-use refrain_wire::tag::front;
+use refrain_pg_wire::Header;
+use refrain_pg_wire::tag::front;
 
 use crate::pipeline::outstanding::{Copying, Outstanding};
 use crate::state::parts::Client;

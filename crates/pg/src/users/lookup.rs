@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_cache::Waiter;
+use refrain_pg_wire::back::{self as read, Fields, field};
+use refrain_pg_wire::tag::back;
 use refrain_pool::Now;
-use refrain_wire::back::{self as read, Fields, field};
-use refrain_wire::tag::back;
 
 use crate::auth::{Password, StoredSecret};
 use crate::users::known::{KnownUsers, UserKey};

@@ -1,9 +1,9 @@
 //! A model server that answers each message by its tag, without a thought.
 
-use refrain_wire::back::Status;
-use refrain_wire::tag::{back, front};
-use refrain_wire::write::{self, Report};
-use refrain_wire::{Header, frame};
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::{self, Report};
+use refrain_pg_wire::{Header, frame};
 
 /// A text with this in it is Refrain's question about statements; the answer has no rows.
 const ASKS: &[u8] = b"pg_proc";
@@ -58,7 +58,7 @@ impl Fake {
             front::BIND => write::bare(out, back::BIND_COMPLETE),
             front::CLOSE => write::bare(out, back::CLOSE_COMPLETE),
             front::DESCRIBE => {
-                if body.first() == Some(&refrain_wire::tag::STATEMENT) {
+                if body.first() == Some(&refrain_pg_wire::tag::STATEMENT) {
                     let none = |out: &mut Vec<u8>| out.extend_from_slice(&[0, 0]);
                     write::message(out, back::PARAMETER_DESCRIPTION, none);
                 }

@@ -22,11 +22,11 @@ use self::scripts::written;
 use refrain_config::Options;
 use refrain_pg::requests::{Answer, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared};
+use refrain_pg_wire::write;
 use refrain_pool::event::Level;
 use refrain_pool::ids::Peer;
 use refrain_pool::{Conn, Core, Now};
 use refrain_sql::reads::Mentioned;
-use refrain_wire::write;
 
 /// Uses of a statement after which the engine asks about it.
 const USES: u32 = 8;
@@ -109,7 +109,7 @@ impl World {
         let parameters = parameters.iter().chain(settings);
         let mut startup = Vec::new();
         let parameters = parameters.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        refrain_wire::startup::write(&mut startup, 0, parameters);
+        refrain_pg_wire::startup::write(&mut startup, 0, parameters);
         self.say(self.clients.len() - 1, &startup);
     }
 

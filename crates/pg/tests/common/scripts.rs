@@ -1,7 +1,7 @@
 //! Scripts: conversations of clients that can be repeated without end.
 
-use refrain_wire::tag::front;
-use refrain_wire::write;
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 
 use super::fake::FAILS;
 

@@ -1,9 +1,9 @@
 //! Replies of the console in PostgreSQL's messages.
 
 use refrain_pg::console::reply::{self as pg, Format, ReplyForm};
-use refrain_wire::back::field;
-use refrain_wire::tag::back;
-use refrain_wire::write::{self, Report};
+use refrain_pg_wire::back::field;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write::{self, Report};
 
 use crate::console::{Heading, Kind, Part, Refusal, Table};
 

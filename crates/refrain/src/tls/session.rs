@@ -33,7 +33,7 @@ use super::records::{Progress, Records, Said};
 /// A request for TLS: a packet of 8 bytes with the number 1234.5679.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// The letter with which every error of a server begins.
-const ERROR: u8 = refrain_wire::tag::back::ERROR_RESPONSE;
+const ERROR: u8 = refrain_pg_wire::tag::back::ERROR_RESPONSE;
 /// Most bytes that are encrypted at once for one connection.
 const CHUNK: usize = 256 * 1024;
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use refrain_pg_wire::frame::Header;
+use refrain_pg_wire::tag::front;
 use refrain_sqlite::{Connection, Error, Interruption, Limits};
-use refrain_wire::frame::Header;
-use refrain_wire::tag::front;
 
 use crate::failure::Failure;
 

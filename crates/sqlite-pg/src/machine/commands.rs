@@ -1,7 +1,7 @@
 //! Commands that a session answers without SQLite: transactions, parameters, prepared statements.
 
-use refrain_wire::back::Status;
-use refrain_wire::write;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::write;
 
 use crate::command::{Assignment, Command, Modes, Which};
 use crate::dialect::ResultColumn;

@@ -1,8 +1,8 @@
 //! COPY in a session.
 
+use refrain_pg_wire::tag::front;
+use refrain_pg_wire::write;
 use refrain_sqlite::{Connection, Step, Value};
-use refrain_wire::tag::front;
-use refrain_wire::write;
 
 use crate::attributes::Attributes;
 use crate::copy::{CopiedTable, Copy, CopyIn, CopyTarget, Fields, Style};

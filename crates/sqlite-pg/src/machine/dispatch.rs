@@ -1,6 +1,6 @@
 //! Takes one message after the other, picks the file that handles it, and reports its errors.
 
-use refrain_wire::tag::front;
+use refrain_pg_wire::tag::front;
 
 use crate::failure::Failure;
 use crate::runs_on::RunsOn;

@@ -3,11 +3,11 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use refrain_pg_wire::frame::{Header, split_string};
+use refrain_pg_wire::front::{Bind, Parse, Target};
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write;
 use refrain_sqlite::{Connection, Error, Run, Statement};
-use refrain_wire::frame::{Header, split_string};
-use refrain_wire::front::{Bind, Parse, Target};
-use refrain_wire::tag::{back, front};
-use refrain_wire::write;
 
 use crate::command::Command;
 use crate::failure::{Failure, state};
@@ -490,7 +490,7 @@ fn failure_of(error: &Error, prepared: &Prepared) -> Failure {
     Failure::of_sqlite(error, prepared.client.as_bytes())
 }
 
-fn malformed(bad: refrain_wire::Malformed) -> Stop {
+fn malformed(bad: refrain_pg_wire::Malformed) -> Stop {
     Stop::Failed(Failure::protocol(bad.to_string()))
 }
 

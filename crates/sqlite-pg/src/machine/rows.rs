@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_sqlite::{Connection, Error, Parked, Run, Step};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::attributes::Attributes;
 use crate::copy;

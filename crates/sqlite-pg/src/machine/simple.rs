@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use refrain_pg_wire::front::query_text;
+use refrain_pg_wire::tag::back;
+use refrain_pg_wire::write;
 use refrain_sqlite::Connection;
-use refrain_wire::front::query_text;
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 use crate::command::Command;
 use crate::failure::Failure;

@@ -21,7 +21,7 @@ fn alone() -> (Place, Client) {
 }
 
 fn send(client: &mut Client, text: &str) -> Progress {
-    refrain_wire::write::query(client.asked(), text.as_bytes());
+    refrain_pg_wire::write::query(client.asked(), text.as_bytes());
     client.send()
 }
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use refrain_pg_wire::back::{Fields, columns, command_tag};
+use refrain_pg_wire::frame::{HEADER_BYTES, Header};
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write;
 use refrain_sqlite::{Database, OpenOptions};
 use refrain_sqlite_pg::{Backend, Pool, Progress, Session};
-use refrain_wire::back::{Fields, columns, command_tag};
-use refrain_wire::frame::{HEADER_BYTES, Header};
-use refrain_wire::tag::{back, front};
-use refrain_wire::write;
 
 /// A database in a file of its own.
 pub(crate) struct Place {
@@ -82,7 +82,7 @@ impl Client {
         let (wake, woken) = channel();
         let session = Session::new(pool, Arc::new(move || wake.send(()).unwrap_or(())));
         let mut client = Self { session, woken, out: Vec::new(), asked: Vec::new() };
-        refrain_wire::startup::write(
+        refrain_pg_wire::startup::write(
             &mut client.asked,
             0,
             [(&b"user"[..], &b"ann"[..])].into_iter(),
@@ -297,7 +297,7 @@ fn short(tag: u8, body: &[u8]) -> Option<String> {
 fn described(body: &[u8]) -> String {
     let mut rest = &body[2..];
     let mut all = Vec::new();
-    while let Some((name, behind)) = refrain_wire::frame::split_string(rest) {
+    while let Some((name, behind)) = refrain_pg_wire::frame::split_string(rest) {
         let oid = u32::from_be_bytes(behind[6..10].try_into().unwrap());
         let modifier = i32::from_be_bytes(behind[12..16].try_into().unwrap());
         let limit = if modifier < 0 { String::new() } else { format!("({})", modifier - 4) };

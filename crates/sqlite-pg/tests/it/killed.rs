@@ -45,16 +45,17 @@ fn write(pool: Arc<Pool>) {
         out
     };
     let mut bytes = Vec::new();
-    refrain_wire::startup::write(&mut bytes, 0, [(&b"user"[..], &b"ann"[..])].into_iter());
+    refrain_pg_wire::startup::write(&mut bytes, 0, [(&b"user"[..], &b"ann"[..])].into_iter());
     ask(&bytes);
     loop {
         bytes.clear();
-        refrain_wire::write::query(&mut bytes, b"INSERT INTO t DEFAULT VALUES RETURNING id");
+        refrain_pg_wire::write::query(&mut bytes, b"INSERT INTO t DEFAULT VALUES RETURNING id");
         let out = ask(&bytes);
         let text = String::from_utf8_lossy(&out).into_owned();
         assert!(text.contains("INSERT 0 1"), "{text}");
         let row = out.windows(3).position(|window| window == b"D\0\0").unwrap();
-        let number = refrain_wire::back::columns(&out[row + 5..]).next().unwrap().unwrap().to_vec();
+        let number =
+            refrain_pg_wire::back::columns(&out[row + 5..]).next().unwrap().unwrap().to_vec();
         let mut said = number;
         said.push(b'\n');
         let mut output = std::io::stdout().lock();

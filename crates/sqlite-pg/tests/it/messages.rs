@@ -1,6 +1,6 @@
 //! The extended protocol, simple queries and COPY.
 
-use refrain_wire::tag::front;
+use refrain_pg_wire::tag::front;
 
 use crate::client::{Client, Place};
 

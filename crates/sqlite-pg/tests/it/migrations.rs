@@ -1,7 +1,7 @@
 //! Changes of the schema that take several statements of SQLite's, and what errors tell of it.
 
-use refrain_wire::back::{Fields, field};
-use refrain_wire::frame::HEADER_BYTES;
+use refrain_pg_wire::back::{Fields, field};
+use refrain_pg_wire::frame::HEADER_BYTES;
 
 use crate::client::{Client, Place};
 

@@ -1,6 +1,6 @@
 //! Messages that come in pieces while their session writes.
 
-use refrain_wire::tag::front;
+use refrain_pg_wire::tag::front;
 
 use refrain_sqlite_pg::Progress;
 

@@ -1,8 +1,8 @@
 //! A statement that may take long does not run on the loop of many clients, delays no other client,
 //! and can be cancelled.
 
+use refrain_pg_wire::write;
 use refrain_sqlite_pg::Progress;
-use refrain_wire::write;
 
 use crate::client::{Client, Place};
 

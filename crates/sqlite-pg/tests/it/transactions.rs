@@ -49,7 +49,7 @@ fn writers_stand_in_line() {
     first.query("BEGIN; INSERT INTO t VALUES (1)");
     assert_eq!(second.query("INSERT INTO t VALUES (2)"), ["error 55P03", "ready I"]);
     second.query("SET lock_timeout = '20s'");
-    refrain_wire::write::query(second.asked(), b"INSERT INTO t VALUES (2)");
+    refrain_pg_wire::write::query(second.asked(), b"INSERT INTO t VALUES (2)");
     assert_eq!(second.send(), Progress::Waiting);
     assert_eq!(place.backend.waiting_writers(), 1);
     assert_eq!(first.query("COMMIT"), ["COMMIT", "ready I"]);
@@ -70,7 +70,7 @@ fn a_session_that_is_resumed_too_early_loses_no_statement() {
             (format!("INSERT INTO t VALUES ({id})"), "INSERT 0 1"),
             ("SELECT count(*) FROM t".to_owned(), "SELECT 1"),
         ] {
-            refrain_wire::write::query(client.asked(), sql.as_bytes());
+            refrain_pg_wire::write::query(client.asked(), sql.as_bytes());
             let answers = client.answers_without_wakes();
             assert!(answers.iter().any(|said| said == answer), "{answers:?}");
         }
@@ -84,7 +84,7 @@ fn a_cancel_ends_what_runs_and_nothing_else() {
     client.query("CREATE TABLE t (id INTEGER)");
     let handle = client.session.cancel_handle();
     for text in [SLOW, "SELECT pg_sleep(20)"] {
-        refrain_wire::write::query(client.asked(), text.as_bytes());
+        refrain_pg_wire::write::query(client.asked(), text.as_bytes());
         assert_eq!(client.send(), Progress::Waiting);
         handle.cancel();
         // A cancel that comes before the statement has begun may miss it.

@@ -7,8 +7,8 @@ use super::Tree;
 use super::tree::{attributes, is_for_tests};
 
 /// Crates that decide and so never wait.
-const DECIDING: &[&str] = &["wire", "mysql-wire", "sql", "pool", "pg", "mysql"];
-/// Crates that handle messages but leave their letters to `wire`.
+const DECIDING: &[&str] = &["pg-wire", "mysql-wire", "sql", "pool", "pg", "mysql"];
+/// Crates that handle messages but leave their letters to `pg-wire`.
 const TAGLESS: &[&str] = &["pool", "pg", "refrain"];
 /// Files of those crates that match letters other than message tags.
 const OTHER_LETTERS: &[&str] = &["crates/pg/src/auth/scram.rs"];

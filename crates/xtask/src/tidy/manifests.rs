@@ -14,7 +14,7 @@ struct Room {
 
 /// The table of the chapter "Rooms" of `docs/ARCHITECTURE.md`.
 const ROOMS: &[Room] = &[
-    Room { name: "wire", uses: &[], tests_use: &[] },
+    Room { name: "pg-wire", uses: &[], tests_use: &[] },
     Room { name: "mysql-wire", uses: &[], tests_use: &["xtask"] },
     Room { name: "sql", uses: &[], tests_use: &[] },
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
@@ -22,15 +22,15 @@ const ROOMS: &[Room] = &[
     Room { name: "pool", uses: &["config"], tests_use: &["echo"] },
     Room { name: "echo", uses: &["config", "pool"], tests_use: &[] },
     Room { name: "cache", uses: &[], tests_use: &[] },
-    Room { name: "pg", uses: &["wire", "sql", "config", "pool", "cache"], tests_use: &[] },
+    Room { name: "pg", uses: &["pg-wire", "sql", "config", "pool", "cache"], tests_use: &[] },
     Room { name: "mysql", uses: &["mysql-wire", "config", "pool"], tests_use: &["xtask"] },
     Room { name: "sqlite", uses: &[], tests_use: &[] },
-    Room { name: "sqlite-pg", uses: &["wire", "sql", "grammar", "sqlite"], tests_use: &[] },
+    Room { name: "sqlite-pg", uses: &["pg-wire", "sql", "grammar", "sqlite"], tests_use: &[] },
     Room { name: "drive", uses: &[], tests_use: &[] },
     Room {
         name: "refrain",
         uses: &[
-            "wire",
+            "pg-wire",
             "sql",
             "grammar",
             "config",
@@ -43,7 +43,11 @@ const ROOMS: &[Room] = &[
         ],
         tests_use: &["mysql-wire", "echo", "differ", "xtask"],
     },
-    Room { name: "sim", uses: &["wire", "sql", "grammar", "config", "pool", "pg"], tests_use: &[] },
+    Room {
+        name: "sim",
+        uses: &["pg-wire", "sql", "grammar", "config", "pool", "pg"],
+        tests_use: &[],
+    },
     Room { name: "sim-mysql", uses: &["config", "pool", "mysql", "sim"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
     Room { name: "differ-mysql", uses: &["differ"], tests_use: &["xtask"] },

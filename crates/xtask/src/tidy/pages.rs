@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn words_that_name_files() {
         let words: Vec<_> =
-            quoted("see `crates/wire` and `lib.rs`, not `Vec` or `a b.rs`").collect();
+            quoted("see `crates/pg-wire` and `lib.rs`, not `Vec` or `a b.rs`").collect();
         let files: Vec<_> = words.into_iter().filter(|word| is_file_name(word)).collect();
-        assert_eq!(files, ["crates/wire", "lib.rs"]);
+        assert_eq!(files, ["crates/pg-wire", "lib.rs"]);
     }
 }

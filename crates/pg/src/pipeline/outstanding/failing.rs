@@ -1,7 +1,7 @@
 //! Errors: which requests they strike off, and whether a transaction may have failed.
 
-use refrain_wire::back::Status;
-use refrain_wire::tag::back;
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::back;
 
 use super::{Copying, Outstanding, UnexpectedMessage};
 use crate::pipeline::purposes::Purpose;

@@ -1,6 +1,6 @@
 //! Which replies answer which requests.
 
-use refrain_wire::tag::back;
+use refrain_pg_wire::tag::back;
 
 use crate::pipeline::request_kinds::RequestKind;
 

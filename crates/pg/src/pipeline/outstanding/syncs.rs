@@ -5,8 +5,8 @@
 //! has seen the COPY begin cannot know whether the server answers them, and neither can Refrain
 //! where the COPY fails: PostgreSQL does not say how much of the data it had read.
 
+use refrain_pg_wire::tag::back;
 use refrain_sql::Traits;
-use refrain_wire::tag::back;
 
 use super::{Copying, Outstanding, Seq};
 use crate::pipeline::request_kinds::{

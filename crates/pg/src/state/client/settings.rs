@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
+use refrain_pg_wire::back::Status;
 use refrain_pool::Now;
-use refrain_wire::back::Status;
 
 use crate::ground::ids::{EnvId, Segment};
 use crate::ground::name::Name;

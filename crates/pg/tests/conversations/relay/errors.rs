@@ -1,6 +1,6 @@
 //! Errors of a server: what they undo, what is learned from them, and which the client gets.
 
-use refrain_wire::back::field;
+use refrain_pg_wire::back::field;
 
 use crate::talk::*;
 

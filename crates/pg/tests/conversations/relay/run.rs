@@ -1,7 +1,7 @@
 //! Query strings that run as prepared statements: the replies of servers.
 
+use refrain_pg_wire::back::field;
 use refrain_sql::normalize::{Analysis, Plan, REFUSALS, Slot};
-use refrain_wire::back::field;
 
 use crate::talk::*;
 

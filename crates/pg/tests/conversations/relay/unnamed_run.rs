@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain_wire::back::field;
+use refrain_pg_wire::back::field;
 
 use crate::talk::*;
 

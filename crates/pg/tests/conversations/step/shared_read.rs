@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use refrain_wire::back::field;
+use refrain_pg_wire::back::field;
 
 use crate::step::reads::READ;
 use crate::step::share::others_come;

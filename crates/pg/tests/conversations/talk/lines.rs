@@ -1,8 +1,8 @@
 //! The lines of a dialogue: one function for each message of the protocol.
 
-use refrain_wire::back::Status;
-use refrain_wire::tag::{back, front};
-use refrain_wire::write::{self, Report};
+use refrain_pg_wire::back::Status;
+use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::{self, Report};
 
 /// One message, or a pattern for one.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub(crate) fn raw(bytes: &[u8]) -> Line {
 
 pub(crate) fn startup(minor: u16, parameters: &[(&str, &str)]) -> Line {
     let parameters = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    line(|out| refrain_wire::startup::write(out, minor, parameters))
+    line(|out| refrain_pg_wire::startup::write(out, minor, parameters))
 }
 
 pub(crate) fn cancel_request(pid: u32, key: &[u8]) -> Line {
-    line(|out| refrain_wire::startup::write_cancel(out, pid, key))
+    line(|out| refrain_pg_wire::startup::write_cancel(out, pid, key))
 }
 
 pub(crate) fn password(body: &[u8]) -> Line {

@@ -31,12 +31,12 @@ use refrain_pg::console::reply::{ProgramReply, ShownColumn};
 use refrain_pg::requests::{Answer, Case, ReadCase, TextFindings};
 use refrain_pg::snapshot::{HbaRow, StatementView};
 use refrain_pg::{Counters, Event, LookupStats, Shared, Snapshot};
+use refrain_pg_wire::tag::back;
 use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{Core, Peer};
 use refrain_pool::secured::{Certificate, Secured};
 use refrain_sql::normalize::Analysis;
-use refrain_wire::tag::back;
 
 /// Time between two ticks, as in the program.
 const TICK: Duration = Duration::from_millis(100);

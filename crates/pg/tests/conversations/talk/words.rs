@@ -1,8 +1,8 @@
 //! Messages as text: their name, and their body decoded, in one line.
 
-use refrain_wire::back::{self as read, Fields};
-use refrain_wire::tag::{PORTAL, back, front};
-use refrain_wire::{Header, frame};
+use refrain_pg_wire::back::{self as read, Fields};
+use refrain_pg_wire::tag::{PORTAL, back, front};
+use refrain_pg_wire::{Header, frame};
 
 use super::lines::Line;
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use refrain_pg::console::reply::ReplyForm;
 use refrain_pg::requests::{Case, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared, Transfer};
+use refrain_pg_wire::Header;
+use refrain_pg_wire::startup::{self, Opening};
 use refrain_pool::event::Note;
 use refrain_pool::ids::Peer;
 use refrain_pool::message::CoreMessage;
 use refrain_pool::{Conn, Core, Now};
-use refrain_wire::Header;
-use refrain_wire::startup::{self, Opening};
 
 use super::lines::{self, Line};
 use super::words::{self, Sender};
