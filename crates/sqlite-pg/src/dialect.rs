@@ -21,9 +21,17 @@ mod hints;
 
 mod scope;
 
+mod schema_names;
+
+mod basis;
+
+mod typing;
+
 mod type_names;
 
 mod coerce;
+
+mod common_types;
 
 mod literals;
 
@@ -46,8 +54,6 @@ mod nodes;
 mod arrays;
 
 mod sequence_calls;
-
-mod schema_names;
 
 mod expr;
 
@@ -73,9 +79,9 @@ mod joins;
 
 mod from;
 
-mod target_table;
-
 mod write_target;
+
+mod target_table;
 
 mod assignments;
 
@@ -90,6 +96,8 @@ mod change;
 mod references;
 
 mod edits;
+
+mod definer;
 
 mod define;
 
@@ -117,11 +125,16 @@ use crate::catalog;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use edits::NOTHING;
+use basis::Basis;
+use definer::Definer;
+use edits::{Edits, NOTHING};
 use literals::Literals;
-use scope::Scope;
+use schemas::create_schema;
+use scope::Scopes;
 use select::{ExpectedColumns, Output};
-use words::{SQLITE_FUNCTIONS, calls_sqlites, is_sqlites};
+use target_table::Writer;
+use typing::Typing;
+use words::{SQLITE_FUNCTIONS, calls_sqlites, is_sqlites, without_or};
 use write::Written;
 
 pub(crate) use assignments::missing;
@@ -190,38 +203,27 @@ pub(crate) struct Translation {
     pub(crate) target: Option<WriteTarget>,
 }
 
-/// The state of a translation.
+/// The translation of queries and expressions.
 struct Translator<'a> {
-    text: &'a str,
-    catalog: &'a dyn Catalog,
-    /// The types of parameters by number, as far as they are known.
-    parameters: Vec<Option<Type>>,
-    /// The queries that enclose the current place, the innermost last.
-    scopes: Vec<Scope>,
-    /// For each column named so far, the number of queries that enclose the query it belongs to.
-    levels: Vec<usize>,
+    basis: Basis<'a>,
+    typing: Typing<'a>,
+    scopes: Scopes,
     /// How many calls so far take numbers from sequences, or set them.
     number_calls: usize,
-    /// The number of enclosing parts that PostgreSQL may never evaluate ([`folding`]).
-    unfolded: usize,
-    /// The error of the first constant that fails.
-    fails: Option<Failure>,
-    /// The relations of the catalog that the statement names.
-    relations: Vec<&'static str>,
-    /// The literals that may be bound in the place of being written.
-    literals: Literals<'a>,
-    /// The parts that run behind the statement, in its transaction.
-    follow_ups: Vec<FollowUp>,
     /// A table whose rows the statement locks.
     locks: Option<String>,
-    /// The table that the statement writes to.
-    target: Option<WriteTarget>,
     /// True if the statement reads a table's row as a value.
     reads_rows: bool,
-    /// The SQL of OIDs of relations by constant names, which must exist.
-    named_relations: Vec<String>,
     /// The tables that the statement names without a schema.
     named_tables: Vec<String>,
+}
+
+/// The translation of a statement of any kind.
+struct Parts<'a> {
+    translator: Translator<'a>,
+    edits: Edits<'a>,
+    literals: Literals<'a>,
+    target: Option<WriteTarget>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client gives its
@@ -242,49 +244,49 @@ pub(crate) fn translate(
     let spans = if moved { &[] } else { spans };
     let (plain, or) = without_or(text);
     let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
-    let mut translator = Translator {
-        text,
-        catalog,
-        parameters: given.to_vec(),
-        scopes: Vec::new(),
-        levels: Vec::new(),
-        number_calls: 0,
-        unfolded: 0,
-        fails: None,
-        relations: Vec::new(),
+    let basis = Basis { text, catalog };
+    let mut parts = Parts {
+        translator: Translator {
+            basis,
+            typing: Typing::new(catalog, given),
+            scopes: Scopes::default(),
+            number_calls: 0,
+            locks: None,
+            reads_rows: false,
+            named_tables: Vec::new(),
+        },
+        edits: Edits { basis, follow_ups: Vec::new() },
         literals: Literals::new(spans),
-        follow_ups: Vec::new(),
-        locks: None,
         target: None,
-        reads_rows: false,
-        named_relations: Vec::new(),
-        named_tables: Vec::new(),
     };
-    let made = translator.statement(&statement, &or);
+    let made = parts.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
         NotTranslated::Refused(_) if calls_sqlites(text) => NotTranslated::Sqlite,
         NotTranslated::Refused(failure) if moved => Failure { position: 0, ..failure }.into(),
         stop => stop,
     })?;
-    for oid in &translator.named_relations {
+    let Parts { translator, edits, literals, mut target } = parts;
+    let Translator { typing, locks, .. } = translator;
+    for oid in &typing.named_relations {
         // SQLite would not look for it where no row asks for it.
         let query = catalog::with_relations(&format!("SELECT {oid}"), &["refrain_regclass"]);
         catalog.computed(&format!("({query})"))?;
     }
-    if !translator.relations.is_empty() && sql.starts_with("CREATE") {
+    if !typing.relations.is_empty() && sql.starts_with("CREATE") {
         return Err(hints::refuse("catalog").into());
     }
-    if !translator.relations.is_empty() {
+    if !typing.relations.is_empty() {
         // The text in front of the rows gets longer.
-        translator.target.iter_mut().for_each(|target| target.verb = WriteVerb::Update);
+        target.iter_mut().for_each(|target| target.verb = WriteVerb::Update);
     }
-    let sql = catalog::with_relations(&sql, &translator.relations);
+    let sql = catalog::with_relations(&sql, &typing.relations);
     let column = |column: Output| {
         let Output { name, is, limit } = column;
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
     };
     let columns = columns.into_iter().map(column).collect();
-    let Translator { parameters, fails, literals, follow_ups, locks, target, .. } = translator;
+    let Typing { parameters, fails, .. } = typing;
+    let follow_ups = edits.follow_ups;
     let literals = literals.all().filter(|_| !moved);
     Ok(Translation { sql, columns, parameters, fails, literals, follow_ups, locks, target })
 }
@@ -303,41 +305,6 @@ fn bounded(sql: &str, text: &str) -> Result<(), Failure> {
     match sql.len() <= SQL_BYTES_MAX + SQL_BYTES_EACH * text.len() {
         true => Ok(()),
         false => Err(hints::too_long()),
-    }
-}
-
-/// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a
-/// statement may be PostgreSQL's. Returns the text, and the words that were replaced.
-fn without_or(text: &str) -> (std::borrow::Cow<'_, str>, String) {
-    use refrain_sql::lex::{Lexer, TokenKind};
-    let mut lexer = Lexer::new(text.as_bytes(), false);
-    let mut words =
-        std::iter::from_fn(|| lexer.significant().filter(|token| token.kind == TokenKind::Word));
-    let word = |token: Option<refrain_sql::lex::Token>| {
-        let token = token?;
-        let word = text.get(token.start as usize..token.end as usize)?;
-        Some((token, word.to_ascii_lowercase()))
-    };
-    let (first, second, third) = (word(words.next()), word(words.next()), word(words.next()));
-    let blanked = |from: u32, to: u32| {
-        let (from, to) = (from as usize, to as usize);
-        format!("{}{}{}", &text[..from], " ".repeat(to - from), &text[to..])
-    };
-    match (first, second, third) {
-        (Some((_, insert)), Some((or_at, or)), Some((what_at, what)))
-            if insert == "insert" && or == "or" =>
-        {
-            (blanked(or_at.start, what_at.end).into(), format!("OR {} ", what.to_ascii_uppercase()))
-        }
-        (Some((replace_at, replace)), Some((_, into)), _)
-            if replace == "replace" && into == "into" =>
-        {
-            let rest = &text[replace_at.end as usize..];
-            let head = &text[..replace_at.start as usize];
-            // The blanks keep the length of REPLACE, so that positions stay right.
-            (format!("{head}INSERT {rest}").into(), "OR REPLACE ".to_owned())
-        }
-        _ => (text.into(), String::new()),
     }
 }
 
@@ -374,7 +341,17 @@ fn place_of(text: &str, near: &str) -> Option<usize> {
     first.filter(|_| found.next().is_none())
 }
 
-impl Translator<'_> {
+impl<'a> Parts<'a> {
+    fn writer(&mut self) -> Writer<'_, 'a> {
+        let Self { translator, literals, target, .. } = self;
+        Writer { translator, literals, target }
+    }
+
+    fn definer(&mut self) -> Definer<'_, 'a> {
+        let Self { translator, edits, .. } = self;
+        Definer { basis: edits.basis, translator, edits }
+    }
+
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
         let plain = |sql: String| Written { sql, columns: Vec::new() };
         let statement = inner(node)?;
@@ -384,30 +361,32 @@ impl Translator<'_> {
             NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_) | NodeEnum::DeleteStmt(_)
         );
         let runs = writes || matches!(statement, NodeEnum::SelectStmt(_));
-        self.unfolded = usize::from(!runs);
+        self.translator.typing.unfolded = usize::from(!runs);
         match statement {
             NodeEnum::SelectStmt(it) => {
-                let query = self.query(it, ExpectedColumns::default())?;
+                let query = self.translator.query(it, ExpectedColumns::default())?;
                 Ok(Written { sql: query.sql, columns: query.columns })
             }
-            NodeEnum::InsertStmt(it) => self.insert(it, or),
-            NodeEnum::UpdateStmt(it) => self.update(it),
-            NodeEnum::DeleteStmt(it) => self.delete(it),
-            NodeEnum::CreateStmt(it) => self.create_table(it).map(plain),
-            NodeEnum::AlterTableStmt(it) => self.alter_table(it).map(plain),
-            NodeEnum::RenameStmt(it) => self.rename(it).map(plain),
-            NodeEnum::IndexStmt(it) => self.create_index(it).map(plain),
-            NodeEnum::ViewStmt(it) => self.create_view(it).map(plain),
-            NodeEnum::DropStmt(it) => self.drop(it).map(plain),
-            NodeEnum::CreateSeqStmt(it) => self.create_sequence(it).map(plain),
-            NodeEnum::AlterSeqStmt(it) => self.alter_sequence(it).map(plain),
-            NodeEnum::CreateSchemaStmt(it) => self.create_schema(it).map(plain),
-            NodeEnum::CommentStmt(it) => self.comment(it).map(plain),
+            NodeEnum::InsertStmt(it) => self.writer().insert(it, or),
+            NodeEnum::UpdateStmt(it) => self.writer().update(it),
+            NodeEnum::DeleteStmt(it) => self.writer().delete(it),
+            NodeEnum::CreateStmt(it) => self.definer().create_table(it).map(plain),
+            NodeEnum::AlterTableStmt(it) => self.definer().alter_table(it).map(plain),
+            NodeEnum::RenameStmt(it) => self.edits.rename(it).map(plain),
+            NodeEnum::IndexStmt(it) => self.definer().create_index(it).map(plain),
+            NodeEnum::ViewStmt(it) => self.definer().create_view(it).map(plain),
+            NodeEnum::DropStmt(it) => self.edits.drop(it).map(plain),
+            NodeEnum::CreateSeqStmt(it) => self.edits.create_sequence(it).map(plain),
+            NodeEnum::AlterSeqStmt(it) => self.edits.alter_sequence(it).map(plain),
+            NodeEnum::CreateSchemaStmt(it) => {
+                create_schema(self.edits.basis.catalog, it).map(plain)
+            }
+            NodeEnum::CommentStmt(it) => self.edits.comment(it).map(plain),
             // Their functions are here, or are refused by their names.
             NodeEnum::CreateExtensionStmt(it) if EXTENSIONS.contains(&it.extname.as_str()) => {
                 Ok(plain(NOTHING.to_owned()))
             }
-            NodeEnum::TruncateStmt(it) => self.truncate(it).map(plain),
+            NodeEnum::TruncateStmt(it) => self.edits.truncate(it).map(plain),
             NodeEnum::VacuumStmt(it) if it.options.is_empty() => match &it.rels[..] {
                 [] => Err(NotTranslated::Sqlite),
                 [only] if !it.is_vacuumcmd => {
@@ -415,7 +394,7 @@ impl Translator<'_> {
                         return Err(hints::refuse("VACUUM").into());
                     };
                     let relation = of.relation.as_ref().ok_or_else(hints::unknown)?;
-                    let (table, _) = self.table(relation)?;
+                    let (table, _) = self.edits.basis.table(relation)?;
                     Ok(plain(format!("ANALYZE {table}")))
                 }
                 _ => Err(hints::refuse("VACUUM").into()),

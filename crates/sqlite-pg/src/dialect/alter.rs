@@ -10,31 +10,33 @@ use crate::failure::Failure;
 use crate::key_mark::GivenBy;
 
 use super::defaults::without_default;
-use super::define::{Declared, SYSTEM_COLUMNS, plain_key, written};
-use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::define::{Declared, SYSTEM_COLUMNS, attribute, plain_key, written};
+use super::definer::Definer;
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit, is_permanent};
 use super::schema_names::beside;
-use super::scope::{Attribute, FromItem, Scope};
+use super::scope::{Attribute, Catalog, Scope};
+use super::sequences::sequences_of;
 use super::value::name;
-use super::{Translated, Translator, hints};
+use super::{Translated, hints};
 
-impl Translator<'_> {
+impl Definer<'_, '_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Translated<String> {
         let relation = alter.relation.as_ref().ok_or_else(hints::unknown)?;
         if alter.objtype() != ObjectType::ObjectTable {
             return Err(hints::refuse("ALTER").into());
         }
-        let [command] = &alter.cmds[..] else { return self.changes(alter) };
+        let [command] = &alter.cmds[..] else { return self.edits.changes(alter) };
         let Some(NodeEnum::AlterTableCmd(command)) = &command.node else {
             return Err(hints::unknown().into());
         };
         let column =
             matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
-        if alter.missing_ok && self.table(relation).is_err() {
+        if alter.missing_ok && self.basis.table(relation).is_err() {
             return Ok(NOTHING.to_owned());
         }
-        self.is_no_view(command, relation)?;
+        is_no_view(self.basis.catalog, command, relation)?;
         if command.subtype() == AlterTableType::AtDropConstraint {
-            return self.drop_constraint(command, relation);
+            return self.edits.drop_constraint(command, relation);
         }
         if let Some(made) = self.edited(command, relation)? {
             return Ok(made);
@@ -44,7 +46,7 @@ impl Translator<'_> {
         if !column && !change {
             return Err(hints::alter(command).into());
         }
-        let (table, attributes) = self.table(relation)?;
+        let (table, attributes) = self.basis.table(relation)?;
         if change {
             return not_null(command, relation, &table, &attributes);
         }
@@ -55,10 +57,10 @@ impl Translator<'_> {
             }
             // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
-            for (sequence, column) in self.sequences_of(&relation.relname) {
+            for (sequence, column) in sequences_of(self.basis.catalog, &relation.relname) {
                 if column == command.name {
                     let text = format!("DROP SEQUENCE {}", name(&sequence));
-                    self.follow_ups.push(FollowUp::Statement(text));
+                    self.edits.follow_ups.push(FollowUp::Statement(text));
                 }
             }
             return Ok(format!("ALTER TABLE {table} DROP COLUMN {}", name(&command.name)));
@@ -72,41 +74,11 @@ impl Translator<'_> {
             return Ok(NOTHING.to_owned());
         }
         let mut attributes = attributes;
-        attributes.push(self.attribute(column)?);
-        let mut source = FromItem::table(&relation.relname, &attributes);
-        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        attributes.push(attribute(self.basis.text, column)?);
+        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
         let made = self.declared(column);
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         self.added_column(made?, column, relation, &table)
-    }
-
-    /// Refuses a change of a view.
-    fn is_no_view(&self, command: &AlterTableCmd, relation: &RangeVar) -> Result<(), Failure> {
-        let columns = |schema: &str| self.catalog.table(Some(schema), &relation.relname);
-        // A view has neither keys nor defaults.
-        let plain = |known: &Attribute| known.key == 0 && known.default.is_none();
-        let may_be = columns("temp").is_none()
-            && columns("main").is_some_and(|known| known.iter().all(plain));
-        if !may_be || self.catalog.definition(&relation.relname).is_some() {
-            return Ok(());
-        }
-        let action = match command.subtype() {
-            AlterTableType::AtAddColumn => "ADD COLUMN",
-            AlterTableType::AtDropColumn => "DROP COLUMN",
-            AlterTableType::AtSetNotNull => "ALTER COLUMN ... SET NOT NULL",
-            AlterTableType::AtDropNotNull => "ALTER COLUMN ... DROP NOT NULL",
-            AlterTableType::AtAlterColumnType => "ALTER COLUMN ... SET DATA TYPE",
-            AlterTableType::AtAddConstraint => "ADD CONSTRAINT",
-            AlterTableType::AtDropConstraint => "DROP CONSTRAINT",
-            _ => return Err(hints::refuse("ALTER")),
-        };
-        let message = format!(
-            "ALTER action {action} cannot be performed on relation \"{}\"",
-            relation.relname
-        );
-        let detail = "This operation is not supported for views.";
-        Err(Failure::new("42809", message).detail(detail))
     }
 
     /// Translates ADD COLUMN. A default that SQLite cannot add, NOT NULL and UNIQUE follow it.
@@ -155,11 +127,11 @@ impl Translator<'_> {
         if let Some(part) = computed {
             made.rest = without_part(&made.rest, &part).ok_or_else(hints::unknown)?;
             let value = part.trim_start_matches(" DEFAULT ");
-            self.no_triggers(&relation.relname, "ALTER COLUMN")?;
+            no_triggers(self.basis.catalog, &relation.relname, "ALTER COLUMN")?;
             after.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
             let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
             let refusal = hints::refuse("ALTER COLUMN");
-            self.is_permanent(&relation.relname, &refusal)?;
+            is_permanent(self.basis.catalog, &relation.relname, &refusal)?;
             let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
             after.push(FollowUp::Edit(Box::new(edit)));
         }
@@ -170,7 +142,7 @@ impl Translator<'_> {
             let sql = format!("ALTER TABLE {table} ALTER COLUMN {called} SET NOT NULL");
             after.push(FollowUp::Sqlite(sql));
         }
-        self.follow_ups.extend(after);
+        self.edits.follow_ups.extend(after);
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
     }
 
@@ -182,15 +154,15 @@ impl Translator<'_> {
                 self.add_constraint(it, relation)
             }
             (AlterTableType::AtColumnDefault, None) => {
-                let column = self.known_column(it, relation)?;
+                let column = self.basis.column_of(&it.name, relation)?;
                 let Some(change) = without_default(&column) else {
                     return Ok(Some(NOTHING.to_owned()));
                 };
-                self.keep_values(&column, relation)?;
-                self.edit(relation, None, change, "ALTER COLUMN").map(Some)
+                self.edits.keep_values(&column, relation)?;
+                self.edits.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtColumnDefault, Some(_)) => {
-                let column = self.known_column(it, relation)?;
+                let column = self.basis.column_of(&it.name, relation)?;
                 let node = it.def.as_deref().ok_or_else(hints::unknown)?;
                 let part = format!(" {}", self.default_of(node, column.is, column.limit)?);
                 let change = match without_default(&column) {
@@ -199,68 +171,58 @@ impl Translator<'_> {
                     }
                     _ => SchemaChange::Append { column: column.name.clone(), part },
                 };
-                self.keep_values(&column, relation)?;
-                self.edit(relation, None, change, "ALTER COLUMN").map(Some)
+                self.edits.keep_values(&column, relation)?;
+                self.edits.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
-                let column = self.known_column(it, relation)?;
+                let column = self.basis.column_of(&it.name, relation)?;
                 self.retype(relation, &column, to).map(Some)
             }
             _ => Ok(None),
         }
     }
+}
 
+impl Edits<'_> {
     /// Writes a column's values into the rows: those that are older than the column have none, and
     /// SQLite reads its default for them, or NULL, which is about to change.
     fn keep_values(&mut self, column: &Attribute, relation: &RangeVar) -> Translated<()> {
-        let (table, attributes) = self.table(relation)?;
+        let (table, attributes) = self.basis.table(relation)?;
         if is_in_all_rows(&attributes, &column.name) {
             return Ok(());
         }
-        self.no_triggers(&relation.relname, "ALTER COLUMN")?;
+        no_triggers(self.basis.catalog, &relation.relname, "ALTER COLUMN")?;
         let called = name(&column.name);
         self.follow_ups.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {called}")));
         Ok(())
-    }
-
-    /// Refuses a table with triggers: they would run as its rows are written anew.
-    fn no_triggers(&self, table: &str, form: &str) -> Translated<()> {
-        let is_trigger = |sql: &String| sql.starts_with("CREATE TRIGGER");
-        match self.catalog.dependents(table).iter().any(is_trigger) {
-            true => Err(hints::refuse(form).into()),
-            false => Ok(()),
-        }
-    }
-
-    /// Returns the column that a command names.
-    fn known_column(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<Attribute> {
-        self.column_of(&it.name, relation)
     }
 
     pub(super) fn rename(&mut self, rename: &RenameStmt) -> Translated<String> {
         let relation = rename.relation.as_ref().ok_or_else(|| hints::refuse("ALTER"))?;
         let is_table = rename.relation_type() == ObjectType::ObjectTable
             || rename.rename_type() == ObjectType::ObjectTable;
-        if rename.missing_ok && is_table && self.table(relation).is_err() {
+        if rename.missing_ok && is_table && self.basis.table(relation).is_err() {
             return Ok(NOTHING.to_owned());
         }
         match rename.rename_type() {
-            ObjectType::ObjectSequence if rename.missing_ok && self.table(relation).is_err() => {
+            ObjectType::ObjectSequence
+                if rename.missing_ok && self.basis.table(relation).is_err() =>
+            {
                 Ok(NOTHING.to_owned())
             }
             ObjectType::ObjectSequence | ObjectType::ObjectTable => {
-                let (table, _) = self.table(relation)?;
-                let to = beside(self.catalog, &relation.relname, &rename.newname);
+                let (table, _) = self.basis.table(relation)?;
+                let to = beside(self.basis.catalog, &relation.relname, &rename.newname);
                 // A default names its sequence.
-                if !self.catalog.users_of_sequence(&relation.relname).is_empty() {
+                if !self.basis.catalog.users_of_sequence(&relation.relname).is_empty() {
                     return Err(hints::refuse("ALTER SEQUENCE of a key").into());
                 }
                 self.with_owner(&relation.relname, |owner| owner.0.clone_from(&to));
                 Ok(format!("ALTER TABLE {table} RENAME TO {}", name(&to)))
             }
             ObjectType::ObjectColumn if is_table => {
-                let (table, _) = self.table(relation)?;
-                self.column_of(&rename.subname, relation).map_err(|_| {
+                let (table, _) = self.basis.table(relation)?;
+                self.basis.column_of(&rename.subname, relation).map_err(|_| {
                     let message = format!("column \"{}\" does not exist", rename.subname);
                     Failure::new("42703", message)
                 })?;
@@ -274,6 +236,45 @@ impl Translator<'_> {
             }
             _ => Err(hints::refuse("ALTER").into()),
         }
+    }
+}
+
+/// Refuses a change of a view.
+fn is_no_view(
+    catalog: &dyn Catalog,
+    command: &AlterTableCmd,
+    relation: &RangeVar,
+) -> Result<(), Failure> {
+    let columns = |schema: &str| catalog.table(Some(schema), &relation.relname);
+    // A view has neither keys nor defaults.
+    let plain = |known: &Attribute| known.key == 0 && known.default.is_none();
+    let may_be =
+        columns("temp").is_none() && columns("main").is_some_and(|known| known.iter().all(plain));
+    if !may_be || catalog.definition(&relation.relname).is_some() {
+        return Ok(());
+    }
+    let action = match command.subtype() {
+        AlterTableType::AtAddColumn => "ADD COLUMN",
+        AlterTableType::AtDropColumn => "DROP COLUMN",
+        AlterTableType::AtSetNotNull => "ALTER COLUMN ... SET NOT NULL",
+        AlterTableType::AtDropNotNull => "ALTER COLUMN ... DROP NOT NULL",
+        AlterTableType::AtAlterColumnType => "ALTER COLUMN ... SET DATA TYPE",
+        AlterTableType::AtAddConstraint => "ADD CONSTRAINT",
+        AlterTableType::AtDropConstraint => "DROP CONSTRAINT",
+        _ => return Err(hints::refuse("ALTER")),
+    };
+    let message =
+        format!("ALTER action {action} cannot be performed on relation \"{}\"", relation.relname);
+    let detail = "This operation is not supported for views.";
+    Err(Failure::new("42809", message).detail(detail))
+}
+
+/// Refuses a table with triggers: they would run as its rows are written anew.
+fn no_triggers(catalog: &dyn Catalog, table: &str, form: &str) -> Translated<()> {
+    let is_trigger = |sql: &String| sql.starts_with("CREATE TRIGGER");
+    match catalog.dependents(table).iter().any(is_trigger) {
+        true => Err(hints::refuse(form).into()),
+        false => Ok(()),
     }
 }
 

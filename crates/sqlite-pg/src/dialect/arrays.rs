@@ -4,8 +4,10 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::hints;
+use super::scope::Scopes;
+use super::typing::Typing;
 use super::value::{Expr, as_element, name};
-use super::{Translator, hints};
 
 /// The name of the rows of an array's elements within an expression.
 const ELEMENT: &str = "refrain_element";
@@ -26,15 +28,7 @@ pub(super) fn no_partitions() -> Expr {
     Expr::typed("'[]'", Type::OidArray)
 }
 
-impl Translator<'_> {
-    /// Makes an array of values of one type.
-    pub(super) fn gathered_array(&mut self, all: &[Expr], of: Type) -> Result<Expr, Failure> {
-        let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
-        let parts: Vec<String> = all.iter().map(|value| as_element(&value.sql, of)).collect();
-        let sql = format!("json_array({})", parts.join(", "));
-        Ok(Expr::pure(sql, is, &all.iter().collect::<Vec<_>>()).named("array"))
-    }
-
+impl Typing<'_> {
     /// Translates a subscript.
     pub(super) fn at_subscript(&mut self, array: Expr, place: Expr) -> Result<Expr, Failure> {
         if array.is() == Some(Type::Jsonb) {
@@ -191,25 +185,39 @@ impl Translator<'_> {
         Ok(Some(Expr::made(format!("({made})"), is, &arguments.iter().collect::<Vec<_>>())))
     }
 
+    /// Returns the array of which a dimension has subscripts: there is only the first.
+    pub(super) fn of_dimension(&mut self, array: Expr, dimension: Expr) -> Result<Expr, Failure> {
+        let is = array.is().unwrap_or(Type::Text);
+        let dimension = self.coerce(dimension, Type::Int4, Wanted::Implicit)?;
+        if dimension.sql == "1" {
+            return Ok(array);
+        }
+        let sql = format!("(CASE {} WHEN 1 THEN {} END)", dimension.sql, array.sql);
+        Ok(Expr::made(sql, is, &[&array, &dimension]))
+    }
+}
+
+impl Scopes {
     /// Translates a set-returning function of an array within the list of SELECT: each element
     /// makes a row of the query. `None` for other functions.
     pub(super) fn rows_of_array(
         &mut self,
+        typing: &mut Typing<'_>,
         function: &str,
         arguments: &[Expr],
     ) -> Result<Option<Expr>, Failure> {
-        let depth = self.scopes.len().saturating_sub(1);
+        let depth = self.open.len().saturating_sub(1);
         let (array, subscripts) = match (function, arguments) {
             ("unnest", [array]) => (array.clone(), false),
             ("pg_partition_ancestors", [_]) => (no_partitions(), false),
             ("generate_subscripts", [array, dimension]) => {
-                (self.of_dimension(array.clone(), dimension.clone())?, true)
+                (typing.of_dimension(array.clone(), dimension.clone())?, true)
             }
             _ => return Ok(None),
         };
         let of = element_of(&array)?;
         let rows = name(&format!("refrain_rows{depth}"));
-        let arrays = self.scopes.last_mut().and_then(|scope| scope.arrays.as_mut());
+        let arrays = self.open.last_mut().and_then(|scope| scope.arrays.as_mut());
         let arrays = arrays.ok_or_else(|| hints::refuse("rows from arrays"))?;
         arrays.push(array.sql.clone());
         let sql = &array.sql;
@@ -225,24 +233,21 @@ impl Translator<'_> {
         Ok(Some(made.named(function)))
     }
 
-    /// Returns the array of which a dimension has subscripts: there is only the first.
-    pub(super) fn of_dimension(&mut self, array: Expr, dimension: Expr) -> Result<Expr, Failure> {
-        let is = array.is().unwrap_or(Type::Text);
-        let dimension = self.coerce(dimension, Type::Int4, Wanted::Implicit)?;
-        if dimension.sql == "1" {
-            return Ok(array);
-        }
-        let sql = format!("(CASE {} WHEN 1 THEN {} END)", dimension.sql, array.sql);
-        Ok(Expr::made(sql, is, &[&array, &dimension]))
-    }
-
     /// Returns the item of FROM that makes the rows of the list of SELECT, if there is one.
     pub(super) fn rows_of_targets(&mut self) -> Option<String> {
-        let depth = self.scopes.len().saturating_sub(1);
-        let arrays = self.scopes.last_mut()?.arrays.take()?;
+        let depth = self.open.len().saturating_sub(1);
+        let arrays = self.open.last_mut()?.arrays.take()?;
         let rows = name(&format!("refrain_rows{depth}"));
         (!arrays.is_empty()).then(|| format!("json_each({}) AS {rows}", longest(&arrays)))
     }
+}
+
+/// Makes an array of values of one type.
+pub(super) fn gathered_array(all: &[Expr], of: Type) -> Result<Expr, Failure> {
+    let is = of.array().ok_or_else(|| hints::refuse("ARRAY"))?;
+    let parts: Vec<String> = all.iter().map(|value| as_element(&value.sql, of)).collect();
+    let sql = format!("json_array({})", parts.join(", "));
+    Ok(Expr::pure(sql, is, &all.iter().collect::<Vec<_>>()).named("array"))
 }
 
 /// Returns the SQL of an array with as many elements as the longest of some.

@@ -8,30 +8,15 @@ use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
 use crate::types::Type;
 
+use super::arrays::gathered_array;
 use super::coerce::Wanted;
 use super::scope::Attribute;
 use super::select::value_of;
-use super::target_table::TargetTable;
+use super::target_table::{TargetTable, Writer};
 use super::value::{Expr, ExprKind, name, text_literal};
-use super::{NotTranslated, Translated, Translator, hints, location};
+use super::{NotTranslated, Translated, hints, location};
 
-impl Translator<'_> {
-    /// Returns the column that an INSERT or an assignment names.
-    pub(super) fn target_column<'a>(
-        &self,
-        node: &Node,
-        into: &'a TargetTable,
-    ) -> Translated<&'a Attribute> {
-        let Some(NodeEnum::ResTarget(target)) = &node.node else {
-            return Err(hints::unknown().into());
-        };
-        if !target.indirection.is_empty() {
-            return Err(hints::refuse("row").into());
-        }
-        let found = into.attribute(&target.name);
-        found.map_err(|failure| NotTranslated::from(failure).at(self.text, target.location))
-    }
-
+impl Writer<'_, '_> {
     /// Converts a value to the form in which its column stores it.
     pub(super) fn stored(
         &mut self,
@@ -49,7 +34,7 @@ impl Translator<'_> {
         let unfit = value.is().is_some();
         let constant = matches!(value.kind, ExprKind::Literal(_))
             || value.sql.bytes().all(|byte| byte.is_ascii_digit());
-        let made = self.fit(value, to.is, to.limit, Wanted::Assignment);
+        let made = self.translator.typing.fit(value, to.is, to.limit, Wanted::Assignment);
         let mut made = made.map_err(|failure| match failure.sqlstate {
             state::WRONG_TYPE if unfit => {
                 let message = format!(
@@ -77,19 +62,21 @@ impl Translator<'_> {
     /// one with a fraction has no array of its own type.
     pub(super) fn value_for(&mut self, node: &Node, to: Type) -> Translated<Expr> {
         if let (Some(NodeEnum::AArrayExpr(array)), Some(of)) = (&node.node, to.element()) {
-            let all = array.elements.iter().map(|node| self.expr(node));
+            let all = array.elements.iter().map(|node| self.translator.expr(node));
             let all: Vec<Expr> = all.collect::<Result<_, _>>()?;
             let number = |expr: &Expr| match expr.is() {
                 Some(is) => is.is_integer() || matches!(is, Type::Numeric | Type::Float8),
                 None => expr.kind == ExprKind::Null,
             };
             if all.iter().all(number) && all.iter().any(|it| it.is() == Some(Type::Numeric)) {
-                let made = all.into_iter().map(|it| self.coerce(it, of, Wanted::Assignment));
+                let made = all
+                    .into_iter()
+                    .map(|it| self.translator.typing.coerce(it, of, Wanted::Assignment));
                 let made: Vec<Expr> = made.collect::<Result<_, _>>()?;
-                return Ok(self.gathered_array(&made, of)?);
+                return Ok(gathered_array(&made, of)?);
             }
         }
-        self.expr(node)
+        self.translator.expr(node)
     }
 
     /// Translates the list of SET.
@@ -97,7 +84,7 @@ impl Translator<'_> {
         let mut words = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for node in nodes {
-            let attribute = self.target_column(node, into)?;
+            let attribute = target_column(self.translator.basis.text, node, into)?;
             if known.contains(&attribute.name) {
                 let message = format!("multiple assignments to same column \"{}\"", attribute.name);
                 return Err(Failure::new("42601", message).into());
@@ -128,8 +115,9 @@ impl Translator<'_> {
             }
             let made = self.value_for(value, attribute.is)?;
             let stored = self.stored(made, attribute, &into.table);
-            let stored = stored
-                .map_err(|failure| NotTranslated::from(failure).at(self.text, location(value)))?;
+            let stored = stored.map_err(|failure| {
+                NotTranslated::from(failure).at(self.translator.basis.text, location(value))
+            })?;
             if stored.aggregate {
                 return Err(hints::aggregate("UPDATE").into());
             }
@@ -137,6 +125,22 @@ impl Translator<'_> {
         }
         Ok(words.join(", "))
     }
+}
+
+/// Returns the column that an INSERT or an assignment names.
+pub(super) fn target_column<'a>(
+    text: &str,
+    node: &Node,
+    into: &'a TargetTable,
+) -> Translated<&'a Attribute> {
+    let Some(NodeEnum::ResTarget(target)) = &node.node else {
+        return Err(hints::unknown().into());
+    };
+    if !target.indirection.is_empty() {
+        return Err(hints::refuse("row").into());
+    }
+    let found = into.attribute(&target.name);
+    found.map_err(|failure| NotTranslated::from(failure).at(text, target.location))
 }
 
 /// Returns 23502 for a key without a value.

@@ -7,7 +7,7 @@ use crate::arrays::json_string;
 use crate::catalog;
 use crate::failure::Failure;
 use crate::types::Type;
-use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Timestamp, Timestamptz, Uuid};
+use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Uuid};
 
 use super::catalog_functions::CATALOG_FUNCTIONS;
 use super::coerce::Wanted;
@@ -19,8 +19,8 @@ use super::json_calls::{
 use super::nodes::names;
 use super::operators::is_equated;
 use super::resolution::no_function;
-use super::scope::{Scope, find};
-use super::sequence_calls::{is_of_sequences, uncast};
+use super::scope::{Scope, Scopes, find};
+use super::sequence_calls::{is_of_sequences, sequence_named, uncast};
 use super::value::{Expr, ExprKind, as_element, name, text_literal};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
@@ -88,30 +88,30 @@ impl Translator<'_> {
             let message = format!("{function} is not an aggregate function");
             return Err(Failure::new("42809", message).hint(hints::function(&function)).into());
         }
-        if let Some(made) = self.of_any(&function, &arguments)? {
+        if let Some(made) = self.typing.of_any(&function, &arguments)? {
             return Ok(made.named(function));
         }
-        if let Some(made) = self.of_array(&function, &arguments)? {
+        if let Some(made) = self.typing.of_array(&function, &arguments)? {
             return Ok(made.named(function));
         }
-        if let Some(made) = self.rows_of_array(&function, &arguments)? {
+        if let Some(made) = self.scopes.rows_of_array(&mut self.typing, &function, &arguments)? {
             return Ok(made);
         }
         let of_catalog = CATALOG_FUNCTIONS.iter().filter(|row| row.0 == function);
         let used: Vec<_> = of_catalog.clone().flat_map(|row| catalog::named_in(row.3)).collect();
         if of_catalog.count() > 0 {
-            self.relations.extend(used);
-            let made = self.resolved(CATALOG_FUNCTIONS, &function, arguments)?;
+            self.typing.relations.extend(used);
+            let made = self.typing.resolved(CATALOG_FUNCTIONS, &function, arguments)?;
             return Ok(made.named(function));
         }
         if function == "date"
             && matches!(arguments[..], [ref only] if only.is().is_none() || only.is() == Some(Date))
         {
             let only = arguments.remove(0);
-            return Ok(self.coerce(only, Date, Wanted::Explicit)?.named(function));
+            return Ok(self.typing.coerce(only, Date, Wanted::Explicit)?.named(function));
         }
         let whole = function == "extract" && is_whole(&arguments);
-        let made = self.resolved(FUNCTIONS, &function, arguments)?;
+        let made = self.typing.resolved(FUNCTIONS, &function, arguments)?;
         Ok(Expr { whole, ..made.named(function) })
     }
 
@@ -121,7 +121,7 @@ impl Translator<'_> {
             return Ok(Expr::typed("refrain_lastval()", Int8).named(function));
         };
         let first = self.expr(uncast(first))?;
-        let sequence = self.sequence_named(&first)?;
+        let sequence = sequence_named(self.basis.catalog, &first)?;
         if function == "currval" {
             return Ok(sequence.current().named(function));
         }
@@ -129,61 +129,9 @@ impl Translator<'_> {
         let mut arguments = Vec::new();
         for (node, is) in rest.iter().zip([Int8, Bool]) {
             let value = self.expr(node)?;
-            arguments.push(self.coerce(value, is, Wanted::Implicit)?);
+            arguments.push(self.typing.coerce(value, is, Wanted::Implicit)?);
         }
         Ok(sequence.call(&function, arguments).named(function))
-    }
-
-    /// Translates functions that take any type.
-    fn of_any(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
-        match function {
-            "concat" | "concat_ws" => {
-                let mut texts = Vec::new();
-                for argument in arguments {
-                    let argument = match argument.is() {
-                        Some(Bool) => {
-                            let sql = format!(
-                                "CASE {} WHEN 1 THEN 't' WHEN 0 THEN 'f' END",
-                                argument.sql
-                            );
-                            argument.clone().rewritten(sql, Text)
-                        }
-                        _ => self.coerce(argument.clone(), Text, Wanted::Assignment)?,
-                    };
-                    texts.push(argument);
-                }
-                let parts: Vec<&str> = texts.iter().map(|text| text.sql.as_str()).collect();
-                let sql = format!("{function}({})", parts.join(", "));
-                Ok(Some(Expr::made(sql, Text, &texts.iter().collect::<Vec<_>>())))
-            }
-            "timezone" => self.at_time_zone(arguments).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Translates AT TIME ZONE 'UTC'.
-    fn at_time_zone(&mut self, arguments: &[Expr]) -> Result<Expr, Failure> {
-        let [zone, moment] = arguments else { return Err(no_function("timezone", arguments)) };
-        let ExprKind::Literal(named) = &zone.kind else {
-            return Err(hints::refuse("AT TIME ZONE"));
-        };
-        if !["utc", "gmt", "etc/utc", "z"].contains(&named.to_ascii_lowercase().as_str()) {
-            return Err(hints::refuse("AT TIME ZONE"));
-        }
-        match moment.is() {
-            Some(Timestamp) => {
-                Ok(Expr::made(format!("({} || '+00')", moment.sql), Timestamptz, &[moment]))
-            }
-            Some(Timestamptz) => {
-                let sql = format!("replace({}, '+00', '')", moment.sql);
-                Ok(Expr::made(sql, Timestamp, &[moment]))
-            }
-            Some(Date) => {
-                let moment = self.coerce(moment.clone(), Timestamptz, Wanted::Implicit)?;
-                self.at_time_zone(&[zone.clone(), moment])
-            }
-            _ => Err(hints::refuse("AT TIME ZONE")),
-        }
     }
 
     /// Translates a function that makes JSON; `None` for other functions.
@@ -232,12 +180,12 @@ impl Translator<'_> {
         let sql = format!("('[' || group_concat({}, {between}{order}){tail} || ']')", item.json);
         let made = of_kind(function, sql, &[&item.value]);
         let made = made.with(&around.parts.iter().collect::<Vec<_>>());
-        Ok(self.is_aggregate(made, it).named(function))
+        Ok(self.scopes.is_aggregate(made, it).named(function))
     }
 
     /// Returns a value as an item of JSON. The name of an item of FROM stands for its row.
     fn json_item(&mut self, node: &Node) -> Translated<JsonItem> {
-        if let Some(columns) = self.whole_row(node) {
+        if let Some(columns) = self.scopes.whole_row(node) {
             self.reads_rows = true;
             let (mut parts, mut all) = (Vec::new(), Vec::new());
             for column in columns {
@@ -250,35 +198,13 @@ impl Translator<'_> {
             return Ok(JsonItem { value, json, is_row: true });
         }
         let value = self.expr(node)?;
-        let value = self.settle(value)?;
+        let value = self.typing.settle(value)?;
         let json = item_json(&value)?;
         Ok(JsonItem { value, json, is_row: false })
     }
 
-    /// Returns the columns of an item of FROM, if the node is its name and that of no column.
-    fn whole_row(&self, node: &Node) -> Option<Vec<Expr>> {
-        let Some(NodeEnum::ColumnRef(reference)) = &node.node else { return None };
-        let names = strings(&reference.fields);
-        let [called] = &names[..] else { return None };
-        if reference.fields.len() != 1 || find(&self.scopes, None, called).is_ok() {
-            return None;
-        }
-        let (depth, scope) = self.scopes.iter().enumerate().next_back()?;
-        // The row of an outer join that has none is NULL, not a row of NULLs.
-        let alone = matches!(&scope.sources[..], [only] if !only.renamed);
-        let columns = scope.all_of(called).filter(|_| alone)?;
-        let column = |column: super::scope::Column| {
-            let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
-            if !scope.is_grouped(&column) {
-                expr.bare.push((depth, column.name));
-            }
-            expr
-        };
-        Some(columns.into_iter().map(column).collect())
-    }
-
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
-        let before = self.levels.len();
+        let before = self.scopes.levels.len();
         let made = match &it.args[..] {
             [only] if JSON_AGGREGATES.contains(&function) => {
                 self.json_aggregate(function, it, only)?
@@ -287,8 +213,8 @@ impl Translator<'_> {
         };
         // The aggregate belongs to the innermost query whose columns it takes
         // (`check_agg_arguments` of the server).
-        let depth = self.depth();
-        let level = self.levels[before..].iter().filter(|level| **level <= depth).max();
+        let depth = self.scopes.depth();
+        let level = self.scopes.levels[before..].iter().filter(|level| **level <= depth).max();
         if it.over.is_none() && level.is_some_and(|level| *level < depth) {
             return Err(hints::refuse("an aggregate of a query around").into());
         }
@@ -317,7 +243,7 @@ impl Translator<'_> {
                 Expr::made(sql, Int8, &[only])
             }
             (extreme, [only]) if is_extreme(extreme) => {
-                let only = self.settle(only.clone())?;
+                let only = self.typing.settle(only.clone())?;
                 let is = only.is().unwrap_or(Text);
                 let array = is.element().is_some();
                 if array || matches!(is, Bool | Uuid | Type::Json | Type::Jsonb | Bytea) {
@@ -334,16 +260,16 @@ impl Translator<'_> {
                 let sql = format!("refrain_ratio(sum({value}){tail}, count({value}){tail})");
                 let mut made = Expr::made(sql, Type::Numeric, &[only]);
                 made = made.with(&around.parts.iter().collect::<Vec<_>>());
-                return Ok(self.is_aggregate(made, it).named(function));
+                return Ok(self.scopes.is_aggregate(made, it).named(function));
             }
             ("array_agg", [only]) => {
-                let only = self.settle(only.clone())?;
+                let only = self.typing.settle(only.clone())?;
                 let value = match only.sql.contains('(') {
                     true => as_element(&only.sql, only.is().unwrap_or(Text)),
                     false => only.sql.clone(),
                 };
                 let made = array_of_rows(&only, &inside(&value), &around)?;
-                return Ok(self.is_aggregate(made, it).named(function));
+                return Ok(self.scopes.is_aggregate(made, it).named(function));
             }
             ("sum", [only]) if only.is() == Some(Type::Float4) => {
                 return Err(hints::refuse("sum of real").into());
@@ -352,7 +278,7 @@ impl Translator<'_> {
                 if around.distinct && function == "string_agg" {
                     return Err(hints::refuse("string_agg (DISTINCT …)").into());
                 }
-                let made = self.resolved(AGGREGATES, function, arguments.clone())?;
+                let made = self.typing.resolved(AGGREGATES, function, arguments.clone())?;
                 if around.distinct || !around.order.is_empty() {
                     let sql = made.sql.clone();
                     let (head, rest) = sql.split_once('(').unwrap_or((&sql, ")"));
@@ -365,17 +291,7 @@ impl Translator<'_> {
         };
         made.sql.push_str(&around.tail);
         made = made.with(&around.parts.iter().collect::<Vec<_>>());
-        Ok(self.is_aggregate(made, it).named(function))
-    }
-
-    /// Marks a call as an aggregate, whose arguments need no GROUP BY. With OVER it is none.
-    fn is_aggregate(&self, mut made: Expr, it: &FuncCall) -> Expr {
-        if it.over.is_none() {
-            let depth = self.scopes.len().saturating_sub(1);
-            made.bare.retain(|(at, _)| *at < depth);
-            made.aggregate = true;
-        }
-        made
+        Ok(self.scopes.is_aggregate(made, it).named(function))
     }
 
     fn around(&mut self, it: &FuncCall) -> Translated<Around> {
@@ -420,16 +336,50 @@ impl Translator<'_> {
             return Ok(());
         }
         without.sources.truncate(start);
-        let Some(scope) = self.scopes.pop() else { return Ok(()) };
-        self.scopes.push(without);
+        let Some(scope) = self.scopes.open.pop() else { return Ok(()) };
+        self.scopes.open.push(without);
         let translated = self.function(function);
-        self.scopes.pop();
-        self.scopes.push(scope);
+        self.scopes.open.pop();
+        self.scopes.open.push(scope);
         translated.map(drop).map_err(|_| {
             let message = "invalid reference to FROM-clause entry";
             let hint = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
             Failure::new("42P10", message).hint(hint).into()
         })
+    }
+}
+
+impl Scopes {
+    /// Returns the columns of an item of FROM, if the node is its name and that of no column.
+    fn whole_row(&self, node: &Node) -> Option<Vec<Expr>> {
+        let Some(NodeEnum::ColumnRef(reference)) = &node.node else { return None };
+        let names = strings(&reference.fields);
+        let [called] = &names[..] else { return None };
+        if reference.fields.len() != 1 || find(&self.open, None, called).is_ok() {
+            return None;
+        }
+        let (depth, scope) = self.open.iter().enumerate().next_back()?;
+        // The row of an outer join that has none is NULL, not a row of NULLs.
+        let alone = matches!(&scope.sources[..], [only] if !only.renamed);
+        let columns = scope.all_of(called).filter(|_| alone)?;
+        let column = |column: super::scope::Column| {
+            let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
+            if !scope.is_grouped(&column) {
+                expr.bare.push((depth, column.name));
+            }
+            expr
+        };
+        Some(columns.into_iter().map(column).collect())
+    }
+
+    /// Marks a call as an aggregate, whose arguments need no GROUP BY. With OVER it is none.
+    fn is_aggregate(&self, mut made: Expr, it: &FuncCall) -> Expr {
+        if it.over.is_none() {
+            let depth = self.open.len().saturating_sub(1);
+            made.bare.retain(|(at, _)| *at < depth);
+            made.aggregate = true;
+        }
+        made
     }
 }
 

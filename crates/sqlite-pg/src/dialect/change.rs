@@ -3,18 +3,18 @@
 use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
 
 use super::scope::{FromItem, Scope};
-use super::target_table::TargetTable;
+use super::target_table::{TargetTable, Writer};
 use super::value::name;
 use super::write::Written;
 use super::write_target::{END_OF_ROWS, WriteTarget, WriteVerb};
-use super::{Translated, Translator, hints};
+use super::{Translated, hints};
 
-impl Translator<'_> {
+impl Writer<'_, '_> {
     pub(super) fn update(&mut self, update: &UpdateStmt) -> Translated<Written> {
         self.behind_with(update.with_clause.as_ref(), |this| {
-            this.scopes.push(Scope::default());
+            this.translator.scopes.open.push(Scope::default());
             let made = this.update_table(update);
-            this.scopes.pop();
+            this.translator.scopes.open.pop();
             made
         })
     }
@@ -23,14 +23,14 @@ impl Translator<'_> {
         let into = self.target_table(update.relation.as_ref())?;
         self.see(&into);
         let mut bare = Vec::new();
-        let from = self.from(&update.from_clause, &mut bare)?;
+        let from = self.translator.from(&update.from_clause, &mut bare)?;
         let set = self.assignments(&update.target_list, &into)?;
         let mut sql = format!("UPDATE {} SET {set}", into.sql());
         if !from.is_empty() {
             sql.push_str(&format!(" FROM {from}"));
         }
         self.filtered(update.where_clause.as_deref(), &mut sql)?;
-        self.target =
+        *self.target =
             Some(WriteTarget { table: into.table.clone(), verb: WriteVerb::Update, key: None });
         let columns = self.returning(update.returning_clause.as_ref(), &into, &mut sql)?;
         Ok(Written { sql, columns })
@@ -38,9 +38,9 @@ impl Translator<'_> {
 
     pub(super) fn delete(&mut self, delete: &DeleteStmt) -> Translated<Written> {
         self.behind_with(delete.with_clause.as_ref(), |this| {
-            this.scopes.push(Scope::default());
+            this.translator.scopes.open.push(Scope::default());
             let made = this.delete_from(delete);
-            this.scopes.pop();
+            this.translator.scopes.open.pop();
             made
         })
     }
@@ -52,7 +52,7 @@ impl Translator<'_> {
         if delete.using_clause.is_empty() {
             self.filtered(delete.where_clause.as_deref(), &mut sql)?;
         } else {
-            let using = self.from(&delete.using_clause, &mut Vec::new())?;
+            let using = self.translator.from(&delete.using_clause, &mut Vec::new())?;
             // SQLite has three names for a row's number; a column may have one of them.
             let is_column = |called: &&&str| {
                 into.attributes.iter().any(|column| column.name.eq_ignore_ascii_case(called))
@@ -65,7 +65,7 @@ impl Translator<'_> {
             sql.push(')');
         }
         let verb = WriteVerb::Delete { alias: into.alias.clone(), head: "DELETE ".len() };
-        self.target = Some(WriteTarget { table: into.table.clone(), verb, key: None });
+        *self.target = Some(WriteTarget { table: into.table.clone(), verb, key: None });
         if delete.returning_clause.is_some() {
             sql.push_str(END_OF_ROWS);
         }
@@ -74,14 +74,14 @@ impl Translator<'_> {
     }
 
     fn see(&mut self, into: &TargetTable) {
-        if let Some(scope) = self.scopes.last_mut() {
+        if let Some(scope) = self.translator.scopes.open.last_mut() {
             scope.sources.push(FromItem::table(&into.alias, &into.attributes));
         }
     }
 
     fn filtered(&mut self, node: Option<&Node>, sql: &mut String) -> Translated<()> {
         let Some(node) = node else { return Ok(()) };
-        let condition = self.condition(node, "WHERE")?;
+        let condition = self.translator.condition(node, "WHERE")?;
         if condition.aggregate {
             return Err(hints::aggregate("WHERE").into());
         }

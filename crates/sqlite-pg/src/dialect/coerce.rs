@@ -5,7 +5,7 @@ use crate::decode::{self, Decoded};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use super::Translator;
+use super::typing::Typing;
 use super::value::{Expr, ExprKind, real_literal, text_literal};
 
 /// The context of a conversion: the later ones allow more.
@@ -145,7 +145,7 @@ fn written(given: &Decoded<'_>) -> String {
     }
 }
 
-impl Translator<'_> {
+impl Typing<'_> {
     /// Converts a value to this type.
     ///
     /// # Errors
@@ -232,6 +232,18 @@ impl Translator<'_> {
         match way.starts_with("refrain_") {
             true => Ok(self.folded(made, constant)),
             false => Ok(Expr { constant, ..made }),
+        }
+    }
+
+    /// Converts the value of a condition, which must be a boolean.
+    pub(super) fn truth(&mut self, value: Expr, place: &str) -> Result<Expr, Failure> {
+        match value.is() {
+            None | Some(Type::Bool) => self.coerce(value, Type::Bool, Wanted::Implicit),
+            Some(is) => {
+                let message =
+                    format!("argument of {place} must be type boolean, not type {}", is.name());
+                Err(Failure::new(state::WRONG_TYPE, message))
+            }
         }
     }
 

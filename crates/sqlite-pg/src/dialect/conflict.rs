@@ -8,11 +8,11 @@ use crate::key_mark::GivenBy;
 
 use super::scope::{Attribute, FromItem, Scope};
 use super::select::value_of;
-use super::target_table::{TargetTable, plain_scope};
+use super::target_table::{TargetTable, Writer};
 use super::value::name;
-use super::{Translated, Translator, hints, strings};
+use super::{Translated, hints, strings};
 
-impl Translator<'_> {
+impl Writer<'_, '_> {
     pub(super) fn conflict(
         &mut self,
         conflict: &OnConflictClause,
@@ -35,9 +35,9 @@ impl Translator<'_> {
             }
             sql.push_str(&format!(" ({})", columns.join(", ")));
             if let Some(node) = &infer.where_clause {
-                self.scopes.push(plain_scope(into));
-                let condition = self.condition(node, "WHERE");
-                self.scopes.pop();
+                self.translator.scopes.open.push(Scope::of_table(&into.alias, &into.attributes));
+                let condition = self.translator.condition(node, "WHERE");
+                self.translator.scopes.open.pop();
                 sql.push_str(&format!(" WHERE {}", condition?.sql));
             }
         }
@@ -62,14 +62,14 @@ impl Translator<'_> {
         scope.sources.push(FromItem::table(&into.alias, &into.attributes));
         scope.sources.push(FromItem::table("excluded", &into.attributes));
         // A plain name means the table's column.
-        scope.joined = plain_scope(into).sources.remove(0).columns;
-        self.scopes.push(scope);
+        scope.joined = Scope::of_table(&into.alias, &into.attributes).sources.remove(0).columns;
+        self.translator.scopes.open.push(scope);
         let set = self.assignments(&conflict.target_list, into);
         let condition = match &conflict.where_clause {
-            Some(node) => self.condition(node, "WHERE").map(Some),
+            Some(node) => self.translator.condition(node, "WHERE").map(Some),
             None => Ok(None),
         };
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         sql.push_str(&format!(" DO UPDATE SET {}", set?));
         if let Some(condition) = condition? {
             sql.push_str(&format!(" WHERE {}", condition.sql));

@@ -5,17 +5,19 @@ use refrain_grammar::protobuf::{AlterTableCmd, ConstrType, Constraint, DropBehav
 use crate::failure::{Failure, state};
 use crate::standard;
 
+use super::basis::Basis;
 use super::define::plain_key;
-use super::edits::{FollowUp, NOTHING, SchemaChange};
+use super::definer::Definer;
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, is_permanent};
 use super::schema_names::{beside, free_name, of_index, split};
-use super::scope::{Attribute, FromItem, Scope};
+use super::scope::{Attribute, Catalog, Scope};
 use super::value::name;
-use super::{Translated, Translator, hints, strings};
+use super::{Translated, hints, strings};
 
 /// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";
 
-impl Translator<'_> {
+impl Definer<'_, '_> {
     /// Translates ADD CONSTRAINT; `None` for other kinds of constraints.
     pub(super) fn add_constraint(
         &mut self,
@@ -25,43 +27,23 @@ impl Translator<'_> {
         if it.skip_validation && !it.initially_valid {
             return Ok(None);
         }
-        self.is_new_constraint(it, relation)?;
+        is_new_constraint(self.basis.catalog, it, relation)?;
         match it.contype() {
             ConstrType::ConstrForeign => self.add_foreign_key(it, relation),
             ConstrType::ConstrCheck => self.add_check(it, relation),
-            ConstrType::ConstrUnique => self.add_unique(it, relation),
-            ConstrType::ConstrPrimary => self.add_key(it, relation),
+            ConstrType::ConstrUnique => add_unique(self.basis, it, relation),
+            ConstrType::ConstrPrimary => self.edits.add_key(it, relation),
             _ => return Ok(None),
         }
         .map(Some)
     }
 
-    /// Checks that no constraint of a table has the name of a new one. SQLite checks the names of
-    /// keys, which are indexes.
-    fn is_new_constraint(&self, it: &Constraint, relation: &RangeVar) -> Result<(), Failure> {
-        let (table, called) = (&relation.relname, &it.conname);
-        let sql = self.catalog.definition(table).unwrap_or_default();
-        let is_key = matches!(it.contype(), ConstrType::ConstrUnique | ConstrType::ConstrPrimary);
-        let key = || {
-            let added = self.catalog.constrained(&beside(self.catalog, table, called));
-            standard::has_key(&sql, table, called) || added.is_some_and(|(of, _)| of == *table)
-        };
-        let taken = standard::has_other(&sql, table, called) || !is_key && key();
-        if called.is_empty() || !taken {
-            return Ok(());
-        }
-        let message = format!("constraint \"{called}\" for relation \"{table}\" already exists");
-        Err(Failure::new("42710", message))
-    }
-
     /// Translates a constraint of a table that exists.
     fn of_table(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
-        let (_, attributes) = self.table(relation)?;
-        let mut source = FromItem::table(&relation.relname, &attributes);
-        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let (_, attributes) = self.basis.table(relation)?;
+        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
         let made = self.constraint(it, None);
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         made
     }
 
@@ -70,20 +52,20 @@ impl Translator<'_> {
         let called = match it.conname.as_str() {
             "" => format!(
                 "{}_{}_fkey",
-                split(self.catalog, &relation.relname).1,
+                split(self.basis.catalog, &relation.relname).1,
                 strings(&it.fk_attrs).join("_")
             ),
             given => given.to_owned(),
         };
-        self.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
+        self.edits.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
     }
 
     /// Translates ADD CHECK. Without a name it gets the one that the server gives it.
     fn add_check(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
         let mut made = self.of_table(it, relation)?;
-        let (table, _) = self.table(relation)?;
+        let (table, _) = self.basis.table(relation)?;
         if it.conname.is_empty() {
-            let old = self.catalog.definition(&relation.relname).unwrap_or_default();
+            let old = self.basis.catalog.definition(&relation.relname).unwrap_or_default();
             let with = SchemaChange::Add(made.clone()).apply(&old);
             let named = with.and_then(|sql| standard::last_name(&sql, &relation.relname));
             let named = named.ok_or_else(|| hints::refuse("ADD CHECK"))?;
@@ -91,44 +73,28 @@ impl Translator<'_> {
         }
         Ok(format!("ALTER TABLE {table} ADD {made}"))
     }
+}
 
-    /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
-    fn add_unique(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
-        let (table, attributes) = self.table(relation)?;
-        plain_key(it)?;
-        let keys = self.key_columns(it, &attributes)?;
-        let keys: Vec<String> = keys.iter().map(|column| column.name.clone()).collect();
-        let called = match it.conname.as_str() {
-            "" => free_name(self.catalog, &format!("{}_{}_key", relation.relname, keys.join("_"))),
-            given => beside(self.catalog, &relation.relname, given),
-        };
-        let (schema, table) = of_index(&table);
-        let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
-        Ok(format!(
-            "CREATE UNIQUE INDEX {schema}{} ON {table} ({ADDED}{})",
-            name(&called),
-            keys.join(", ")
-        ))
-    }
-
+impl Edits<'_> {
     /// Translates ADD PRIMARY KEY. Its columns become NOT NULL first.
     fn add_key(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
         plain_key(it)?;
-        let (table, attributes) = self.table(relation)?;
+        let (table, attributes) = self.basis.table(relation)?;
         if attributes.iter().any(|column| column.key > 0) {
             let message =
                 format!("multiple primary keys for table \"{}\" are not allowed", relation.relname);
             return Err(Failure::new("42P16", message).into());
         }
         let called = match it.conname.as_str() {
-            "" => format!("{}_pkey", split(self.catalog, &relation.relname).1),
+            "" => format!("{}_pkey", split(self.basis.catalog, &relation.relname).1),
             given => given.to_owned(),
         };
-        if self.catalog.is_taken(&called) || self.catalog.constrained(&called).is_some() {
+        if self.basis.catalog.is_taken(&called) || self.basis.catalog.constrained(&called).is_some()
+        {
             let message = format!("relation \"{called}\" already exists");
             return Err(Failure::new("42P07", message).into());
         }
-        let columns = self.key_columns(it, &attributes)?;
+        let columns = key_columns(it, &attributes)?;
         for column in columns.iter().filter(|column| !column.not_null) {
             let called = name(&column.name);
             let sql = format!("ALTER TABLE {table} ALTER COLUMN {called} SET NOT NULL");
@@ -139,30 +105,6 @@ impl Translator<'_> {
         self.edit(relation, None, change, "ADD PRIMARY KEY")
     }
 
-    /// Returns the columns of a key.
-    fn key_columns<'a>(
-        &self,
-        it: &Constraint,
-        attributes: &'a [Attribute],
-    ) -> Translated<Vec<&'a Attribute>> {
-        let mut columns: Vec<&Attribute> = Vec::new();
-        for key in strings(&it.keys) {
-            let column = attributes.iter().find(|known| known.name == key).ok_or_else(|| {
-                Failure::new("42703", format!("column \"{key}\" named in key does not exist"))
-            })?;
-            if columns.iter().any(|known| known.name == key) {
-                let kind = match it.contype() {
-                    ConstrType::ConstrUnique => "unique",
-                    _ => "primary key",
-                };
-                let message = format!("column \"{key}\" appears twice in {kind} constraint");
-                return Err(Failure::new("42701", message).into());
-            }
-            columns.push(column);
-        }
-        Ok(columns)
-    }
-
     /// Translates DROP CONSTRAINT.
     pub(super) fn drop_constraint(
         &mut self,
@@ -170,16 +112,17 @@ impl Translator<'_> {
         relation: &RangeVar,
     ) -> Translated<String> {
         let table = &relation.relname;
-        self.table(relation)?;
-        self.is_permanent(table, &hints::refuse("DROP CONSTRAINT"))?;
-        let sql = self.catalog.definition(table).unwrap_or_default();
-        let index = beside(self.catalog, table, &it.name);
-        let added = matches!(self.catalog.constrained(&index), Some((of, true)) if of == *table);
+        self.basis.table(relation)?;
+        is_permanent(self.basis.catalog, table, &hints::refuse("DROP CONSTRAINT"))?;
+        let sql = self.basis.catalog.definition(table).unwrap_or_default();
+        let index = beside(self.basis.catalog, table, &it.name);
+        let added =
+            matches!(self.basis.catalog.constrained(&index), Some((of, true)) if of == *table);
         let key = standard::key_named(&sql, table, &it.name);
         if key.is_none() && !added {
             return self.drop_other_constraint(it, relation, &sql);
         }
-        let dependents = self.dependents_of_key(&index, table, key.as_ref());
+        let dependents = dependents_of_key(self.basis.catalog, &index, table, key.as_ref());
         if let Some((other, key)) = dependents.first()
             && it.behavior() != DropBehavior::DropCascade
         {
@@ -227,35 +170,96 @@ impl Translator<'_> {
         let hint = format!("\\d {} lists the constraints", relation.relname);
         Err(Failure::new(state::NO_OBJECT, message).hint(hint).into())
     }
+}
 
-    /// Returns the foreign keys that need a key, each with its table. Without a key of the
-    /// definition it is an index, which has no other name.
-    fn dependents_of_key(
-        &self,
-        index: &str,
-        table: &str,
-        key: Option<&standard::Key>,
-    ) -> Vec<(String, String)> {
-        let columns = match key {
-            Some(key) => key.columns.clone(),
-            None => self.catalog.columns_of(index),
-        };
-        let is_primary = key.is_some_and(|key| key.is_primary);
-        let mut tables = self.catalog.referrers(table);
-        tables.push(table.to_owned());
-        let mut all = Vec::new();
-        for other in tables {
-            let sql = self.catalog.definition(&other).unwrap_or_default();
-            for key in standard::foreign_keys(&sql, &other) {
-                let of_key = match &key.target_columns[..] {
-                    [] => is_primary,
-                    of => of.len() == columns.len() && of.iter().all(|it| columns.contains(it)),
-                };
-                if key.target == *table && of_key {
-                    all.push((other.clone(), key.name));
-                }
+/// Checks that no constraint of a table has the name of a new one. SQLite checks the names of keys,
+/// which are indexes.
+fn is_new_constraint(
+    catalog: &dyn Catalog,
+    it: &Constraint,
+    relation: &RangeVar,
+) -> Result<(), Failure> {
+    let (table, called) = (&relation.relname, &it.conname);
+    let sql = catalog.definition(table).unwrap_or_default();
+    let is_key = matches!(it.contype(), ConstrType::ConstrUnique | ConstrType::ConstrPrimary);
+    let key = || {
+        let added = catalog.constrained(&beside(catalog, table, called));
+        standard::has_key(&sql, table, called) || added.is_some_and(|(of, _)| of == *table)
+    };
+    let taken = standard::has_other(&sql, table, called) || !is_key && key();
+    if called.is_empty() || !taken {
+        return Ok(());
+    }
+    let message = format!("constraint \"{called}\" for relation \"{table}\" already exists");
+    Err(Failure::new("42710", message))
+}
+
+/// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
+fn add_unique(basis: Basis<'_>, it: &Constraint, relation: &RangeVar) -> Translated<String> {
+    let (table, attributes) = basis.table(relation)?;
+    plain_key(it)?;
+    let keys = key_columns(it, &attributes)?;
+    let keys: Vec<String> = keys.iter().map(|column| column.name.clone()).collect();
+    let called = match it.conname.as_str() {
+        "" => free_name(basis.catalog, &format!("{}_{}_key", relation.relname, keys.join("_"))),
+        given => beside(basis.catalog, &relation.relname, given),
+    };
+    let (schema, table) = of_index(&table);
+    let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
+    Ok(format!(
+        "CREATE UNIQUE INDEX {schema}{} ON {table} ({ADDED}{})",
+        name(&called),
+        keys.join(", ")
+    ))
+}
+
+/// Returns the columns of a key.
+fn key_columns<'a>(it: &Constraint, attributes: &'a [Attribute]) -> Translated<Vec<&'a Attribute>> {
+    let mut columns: Vec<&Attribute> = Vec::new();
+    for key in strings(&it.keys) {
+        let column = attributes.iter().find(|known| known.name == key).ok_or_else(|| {
+            Failure::new("42703", format!("column \"{key}\" named in key does not exist"))
+        })?;
+        if columns.iter().any(|known| known.name == key) {
+            let kind = match it.contype() {
+                ConstrType::ConstrUnique => "unique",
+                _ => "primary key",
+            };
+            let message = format!("column \"{key}\" appears twice in {kind} constraint");
+            return Err(Failure::new("42701", message).into());
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// Returns the foreign keys that need a key, each with its table. Without a key of the definition
+/// it is an index, which has no other name.
+fn dependents_of_key(
+    catalog: &dyn Catalog,
+    index: &str,
+    table: &str,
+    key: Option<&standard::Key>,
+) -> Vec<(String, String)> {
+    let columns = match key {
+        Some(key) => key.columns.clone(),
+        None => catalog.columns_of(index),
+    };
+    let is_primary = key.is_some_and(|key| key.is_primary);
+    let mut tables = catalog.referrers(table);
+    tables.push(table.to_owned());
+    let mut all = Vec::new();
+    for other in tables {
+        let sql = catalog.definition(&other).unwrap_or_default();
+        for key in standard::foreign_keys(&sql, &other) {
+            let of_key = match &key.target_columns[..] {
+                [] => is_primary,
+                of => of.len() == columns.len() && of.iter().all(|it| columns.contains(it)),
+            };
+            if key.target == *table && of_key {
+                all.push((other.clone(), key.name));
             }
         }
-        all
     }
+    all
 }

@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::definer::Definer;
 use super::edits::SchemaChange;
 use super::scope::{Attribute, Scope};
 use super::value::ExprKind;
-use super::{NotTranslated, Translated, Translator};
+use super::{NotTranslated, Translated};
 
-impl Translator<'_> {
+impl Definer<'_, '_> {
     /// Translates a DEFAULT, of constants and functions.
     pub(super) fn default_of(
         &mut self,
@@ -19,16 +20,16 @@ impl Translator<'_> {
         is: Type,
         limit: Option<u32>,
     ) -> Translated<String> {
-        let scopes = std::mem::replace(&mut self.scopes, vec![Scope::default()]);
-        let value = self.expr(node);
-        self.scopes = scopes;
+        let scopes = std::mem::replace(&mut self.translator.scopes.open, vec![Scope::default()]);
+        let value = self.translator.expr(node);
+        self.translator.scopes.open = scopes;
         let value = value.map_err(without_columns)?;
         if value.aggregate {
             let message = "aggregate functions are not allowed in DEFAULT expressions";
             return Err(Failure::new("42803", message).into());
         }
         let null = value.kind == ExprKind::Null;
-        let value = self.fit(value, is, limit, Wanted::Assignment)?;
+        let value = self.translator.typing.fit(value, is, limit, Wanted::Assignment)?;
         Ok(if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({})", value.sql) })
     }
 }

@@ -13,14 +13,16 @@ use crate::sequences::Sequence;
 use crate::types::Type;
 
 use super::coerce::{Wanted, no_collation};
+use super::definer::Definer;
 use super::edits::FollowUp;
+use super::references::{foreign_key, refers};
 use super::schema_names::{free_name, of_sqlite};
-use super::scope::{Attribute, FromItem, Scope};
+use super::scope::{Attribute, Scope};
 use super::sequence_calls::{NEXT, definition, first_row, largest};
 use super::type_names::type_name;
 use super::value::{name, text_literal};
 use super::words::SQLITE_TYPES;
-use super::{NotTranslated, Translated, Translator, hints, strings};
+use super::{NotTranslated, Translated, hints, strings};
 
 /// Types that are integers with a sequence.
 const SERIALS: &[(&str, Type)] = &[
@@ -53,7 +55,7 @@ pub(super) struct Declared {
     pub(super) rest: String,
 }
 
-impl Translator<'_> {
+impl Definer<'_, '_> {
     pub(super) fn create_table(&mut self, create: &CreateStmt) -> Translated<String> {
         refuse_parts(create)?;
         let relation = create.relation.as_ref().ok_or_else(hints::unknown)?;
@@ -75,25 +77,25 @@ impl Translator<'_> {
                 other => return Err(hints::node(other).into()),
             }
         }
-        let attributes = definitions.iter().map(|column| self.attribute(column));
+        let attributes = definitions.iter().map(|column| attribute(self.basis.text, column));
         let attributes: Vec<Attribute> = attributes.collect::<Result<_, _>>()?;
-        let mut source = FromItem::table(&relation.relname, &attributes);
-        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
         let made = self.table_parts(&definitions, &constraints);
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         let schema = if temporary { "temp" } else { "main" };
-        let is_new =
-            create.if_not_exists || self.catalog.table(Some(schema), &relation.relname).is_none();
+        let is_new = create.if_not_exists
+            || self.basis.catalog.table(Some(schema), &relation.relname).is_none();
         let parts =
             made.map_err(|stop| if is_new { stop } else { taken(stop, &relation.relname) })?;
         if parts.is_empty() {
             return Err(hints::refuse("a table without columns").into());
         }
-        if create.if_not_exists && self.catalog.table(Some(schema), &relation.relname).is_some() {
-            self.follow_ups.clear();
+        if create.if_not_exists
+            && self.basis.catalog.table(Some(schema), &relation.relname).is_some()
+        {
+            self.edits.follow_ups.clear();
         }
-        if temporary && !self.follow_ups.is_empty() {
+        if temporary && !self.edits.follow_ups.is_empty() {
             return Err(hints::refuse("CREATE TEMP SEQUENCE").into());
         }
         let words = match (temporary, create.if_not_exists) {
@@ -103,22 +105,6 @@ impl Translator<'_> {
             (false, false) => "CREATE TABLE",
         };
         Ok(format!("{words} {} ({})", name(&relation.relname), parts.join(", ")))
-    }
-
-    /// Returns name and type of a column, for the checks in the same statement.
-    pub(super) fn attribute(&self, column: &ColumnDef) -> Translated<Attribute> {
-        let (is, limit, _, given) = self.declared_type(column)?;
-        Ok(Attribute {
-            name: column.colname.clone(),
-            is,
-            limit,
-            not_null: false,
-            key: 0,
-            default: None,
-            computed: false,
-            writable: true,
-            given,
-        })
     }
 
     fn table_parts(
@@ -178,9 +164,9 @@ impl Translator<'_> {
 
     /// Gives a SERIAL column that is no key its sequence.
     fn with_sequence(&mut self, column: &mut Declared) {
-        let table = self.scopes.last().and_then(|scope| scope.sources.first());
+        let table = self.translator.scopes.open.last().and_then(|scope| scope.sources.first());
         let table = table.map(|table| table.alias.clone()).unwrap_or_default();
-        let called = free_name(self.catalog, &format!("{table}_{}_seq", column.name));
+        let called = free_name(self.basis.catalog, &format!("{table}_{}_seq", column.name));
         let sequence = Sequence {
             is: column.is,
             start: 1,
@@ -191,55 +177,16 @@ impl Translator<'_> {
             cycle: false,
             owner: Some((table, column.name.clone())),
         };
-        self.follow_ups.push(FollowUp::Sqlite(definition(&called, &sequence)));
-        self.follow_ups.push(FollowUp::Sqlite(first_row(&called, 1)));
+        self.edits.follow_ups.push(FollowUp::Sqlite(definition(&called, &sequence)));
+        self.edits.follow_ups.push(FollowUp::Sqlite(first_row(&called, 1)));
         column.given = GivenBy::Statement;
         let not_null = if column.rest.contains(" NOT NULL") { "" } else { " NOT NULL" };
         let default = format!("{not_null} DEFAULT ({NEXT}{}))", text_literal(&called));
         column.rest.push_str(&default);
     }
 
-    /// Returns a column's type, the maximum length of its values, SQLite's type, and the source of
-    /// its values.
-    fn declared_type(
-        &self,
-        column: &ColumnDef,
-    ) -> Translated<(Type, Option<u32>, String, GivenBy)> {
-        let written_type = column.type_name.as_ref().ok_or_else(hints::unknown)?;
-        let names = strings(&written_type.names);
-        let written = names.last().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
-        if names.len() == 1
-            && let Some((_, is)) = SERIALS.iter().find(|(serial, _)| *serial == written)
-        {
-            return Ok((*is, None, is.declaration(None), GivenBy::Next));
-        }
-        let plain = written_type.array_bounds.is_empty() && names.len() == 1;
-        if plain && SQLITE_TYPES.contains(&written.as_str()) {
-            let sql = written.to_ascii_uppercase();
-            return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
-        }
-        let (is, limit) = type_name(self.text, written_type)?;
-        let form = match is {
-            Type::Numeric => "numeric column",
-            Type::Char | Type::Unknown | Type::Oid | Type::Interval => "type",
-            is if is.is_reg() => "type",
-            is if is.element().is_some_and(|of| !of.is_equal_by_text() || is.is_vector()) => {
-                "ARRAY"
-            }
-            _ => return Ok((is, limit, is.declaration(limit), GivenBy::Statement)),
-        };
-        Err(hints::refuse(form).into())
-    }
-
-    /// True if the text says INTEGER, in this word.
-    fn says_integer(&self, column: &ColumnDef) -> bool {
-        let start = column.type_name.as_ref().and_then(|name| usize::try_from(name.location).ok());
-        let word = start.and_then(|start| self.text.get(start..start + 7));
-        word.is_some_and(|word| word.eq_ignore_ascii_case("integer"))
-    }
-
     pub(super) fn declared(&mut self, column: &ColumnDef) -> Translated<Declared> {
-        let (is, limit, sql, given) = self.declared_type(column)?;
+        let (is, limit, sql, given) = declared_type(self.basis.text, column)?;
         if let Some(collation) = &column.coll_clause {
             if !strings(&collation.collname).iter().any(|name| name == "C") {
                 return Err(hints::refuse("COLLATE").into());
@@ -264,7 +211,7 @@ impl Translator<'_> {
             given,
             key: false,
             key_name: String::new(),
-            integer: self.says_integer(column),
+            integer: says_integer(self.basis.text, column),
             rest: String::new(),
         };
         one_value_of(column)?;
@@ -299,11 +246,11 @@ impl Translator<'_> {
     ) -> Translated<String> {
         let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
         let (is, limit) = column.ok_or_else(hints::unknown)?;
-        let value = self.expr(node)?;
+        let value = self.translator.expr(node)?;
         if value.aggregate {
             return Err(hints::aggregate("column generation expressions").into());
         }
-        let value = self.fit(value, is, limit, Wanted::Assignment)?;
+        let value = self.translator.typing.fit(value, is, limit, Wanted::Assignment)?;
         Ok(format!("GENERATED ALWAYS AS ({}) STORED", value.sql))
     }
 
@@ -331,7 +278,7 @@ impl Translator<'_> {
             }
             ConstrType::ConstrCheck => {
                 let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
-                let value = self.condition(node, "CHECK")?;
+                let value = self.translator.condition(node, "CHECK")?;
                 if it.is_no_inherit || value.aggregate {
                     return Err(hints::refuse("such a constraint").into());
                 }
@@ -347,12 +294,12 @@ impl Translator<'_> {
                 if of_column { word.to_owned() } else { format!("{word} ({})", listed(&it.keys)) }
             }
             ConstrType::ConstrForeign => {
-                self.refers(it)?;
+                refers(self.basis, &self.translator.scopes, it)?;
                 let own = match column {
                     Some((is, _)) => vec![is],
-                    None => self.types_of(&strings(&it.fk_attrs))?,
+                    None => self.translator.scopes.types_of(&strings(&it.fk_attrs))?,
                 };
-                let words = self.foreign_key(it, &own)?;
+                let words = foreign_key(self.basis, &self.translator.scopes, it, &own)?;
                 if of_column {
                     words
                 } else {
@@ -363,6 +310,59 @@ impl Translator<'_> {
         };
         Ok(format!("{}{called}{words}", if of_column { " " } else { "" }))
     }
+}
+
+/// Returns name and type of a column, for the checks in the same statement.
+pub(super) fn attribute(text: &str, column: &ColumnDef) -> Translated<Attribute> {
+    let (is, limit, _, given) = declared_type(text, column)?;
+    Ok(Attribute {
+        name: column.colname.clone(),
+        is,
+        limit,
+        not_null: false,
+        key: 0,
+        default: None,
+        computed: false,
+        writable: true,
+        given,
+    })
+}
+
+/// Returns a column's type, the maximum length of its values, SQLite's type, and the source of its
+/// values.
+fn declared_type(
+    text: &str,
+    column: &ColumnDef,
+) -> Translated<(Type, Option<u32>, String, GivenBy)> {
+    let written_type = column.type_name.as_ref().ok_or_else(hints::unknown)?;
+    let names = strings(&written_type.names);
+    let written = names.last().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+    if names.len() == 1
+        && let Some((_, is)) = SERIALS.iter().find(|(serial, _)| *serial == written)
+    {
+        return Ok((*is, None, is.declaration(None), GivenBy::Next));
+    }
+    let plain = written_type.array_bounds.is_empty() && names.len() == 1;
+    if plain && SQLITE_TYPES.contains(&written.as_str()) {
+        let sql = written.to_ascii_uppercase();
+        return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
+    }
+    let (is, limit) = type_name(text, written_type)?;
+    let form = match is {
+        Type::Numeric => "numeric column",
+        Type::Char | Type::Unknown | Type::Oid | Type::Interval => "type",
+        is if is.is_reg() => "type",
+        is if is.element().is_some_and(|of| !of.is_equal_by_text() || is.is_vector()) => "ARRAY",
+        _ => return Ok((is, limit, is.declaration(limit), GivenBy::Statement)),
+    };
+    Err(hints::refuse(form).into())
+}
+
+/// True if the text says INTEGER, in this word.
+fn says_integer(text: &str, column: &ColumnDef) -> bool {
+    let start = column.type_name.as_ref().and_then(|name| usize::try_from(name.location).ok());
+    let word = start.and_then(|start| text.get(start..start + 7));
+    word.is_some_and(|word| word.eq_ignore_ascii_case("integer"))
 }
 
 /// Returns the constraints of a column. The words about when a foreign key is checked are nodes of

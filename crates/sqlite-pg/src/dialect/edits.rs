@@ -14,9 +14,10 @@ use crate::comments;
 use crate::failure::Failure;
 use crate::standard;
 
-use super::scope::Attribute;
+use super::basis::Basis;
+use super::scope::Catalog;
 use super::value::name;
-use super::{Translated, Translator, hints};
+use super::{Translated, hints};
 
 /// A statement that does nothing.
 pub(super) const NOTHING: &str = "SELECT 1 FROM sqlite_schema WHERE 0";
@@ -145,7 +146,15 @@ impl SchemaEdit {
     }
 }
 
-impl Translator<'_> {
+/// The translation of a definition that needs the names of no query: it changes definitions, drops
+/// what is there, or makes what has no expressions.
+pub(super) struct Edits<'a> {
+    pub(super) basis: Basis<'a>,
+    /// The parts that run behind the statement, in its transaction.
+    pub(super) follow_ups: Vec<FollowUp>,
+}
+
+impl Edits<'_> {
     /// Makes a statement that gives a table a new definition.
     pub(super) fn edit(
         &mut self,
@@ -154,33 +163,26 @@ impl Translator<'_> {
         change: SchemaChange,
         form: &str,
     ) -> Translated<String> {
-        let (table, _) = self.table(relation)?;
+        let (table, _) = self.basis.table(relation)?;
         let refusal = hints::refuse(form);
-        self.is_permanent(&relation.relname, &refusal)?;
-        let old = self.catalog.definition(&relation.relname);
+        is_permanent(self.basis.catalog, &relation.relname, &refusal)?;
+        let old = self.basis.catalog.definition(&relation.relname);
         old.and_then(|old| change.apply(&old)).ok_or_else(|| refusal.clone())?;
         let edit = SchemaEdit::of(&relation.relname, &table, change, foreign_key, refusal);
         self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
         Ok(format!("DELETE FROM {table} WHERE 0"))
     }
+}
 
-    /// Refuses a change of a temporary table, which may hide a permanent one of its name.
-    pub(super) fn is_permanent(&self, table: &str, refusal: &Failure) -> Translated<()> {
-        match self.catalog.table(Some("temp"), table) {
-            Some(_) => Err(refusal.clone().into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns a column of a table.
-    pub(super) fn column_of(&self, called: &str, relation: &RangeVar) -> Translated<Attribute> {
-        let (_, attributes) = self.table(relation)?;
-        let known = attributes.into_iter().find(|known| known.name == called);
-        Ok(known.ok_or_else(|| {
-            let message =
-                format!("column \"{called}\" of relation \"{}\" does not exist", relation.relname);
-            Failure::new("42703", message)
-        })?)
+/// Refuses a change of a temporary table, which may hide a permanent one of its name.
+pub(super) fn is_permanent(
+    catalog: &dyn Catalog,
+    table: &str,
+    refusal: &Failure,
+) -> Translated<()> {
+    match catalog.table(Some("temp"), table) {
+        Some(_) => Err(refusal.clone().into()),
+        None => Ok(()),
     }
 }
 

@@ -10,12 +10,13 @@ use crate::failure::{Failure, state};
 use crate::text::PARAMETERS_MAX;
 use crate::types::Type;
 
+use super::arrays::gathered_array;
 use super::coerce::{Wanted, no_collation};
 use super::constants::constant;
 use super::nodes::{like_escape, row, value_function};
-use super::operators::{chosen, no_operator};
+use super::operators::no_operator;
 use super::schema_names::split;
-use super::scope::find;
+use super::scope::{Scopes, find};
 use super::sequence_calls::taken_once;
 use super::type_names::type_name;
 use super::value::{Expr, ExprKind, text_literal};
@@ -25,24 +26,32 @@ impl Translator<'_> {
     /// Translates an expression.
     pub(super) fn expr(&mut self, node: &Node) -> Translated<Expr> {
         let (before, made) = (self.number_calls, self.any(inner(node)?));
-        let mut made = made.map_err(|stop| stop.at(self.text, super::location(node)))?;
-        bounded(&made.sql, self.text)?;
+        let mut made = made.map_err(|stop| stop.at(self.basis.text, super::location(node)))?;
+        bounded(&made.sql, self.basis.text)?;
         taken_once(&made.sql, self.number_calls - before)?;
-        if !made.bare.is_empty() && self.is_group(&made.sql) {
-            let depth = self.scopes.len() - 1;
+        if !made.bare.is_empty() && self.scopes.is_group(&made.sql) {
+            let depth = self.scopes.open.len() - 1;
             made.bare.retain(|(at, _)| *at != depth);
         }
         Ok(made)
     }
 
-    fn is_group(&self, sql: &str) -> bool {
-        let groups = self.scopes.last().and_then(|scope| scope.groups.as_ref());
-        groups.is_some_and(|groups| groups.iter().any(|group| group == sql))
+    /// Runs `make` for a part that PostgreSQL may never evaluate if `settled` is true: no constant
+    /// in it is evaluated in advance.
+    pub(super) fn unless<T>(
+        &mut self,
+        settled: bool,
+        make: impl FnOnce(&mut Self) -> Translated<T>,
+    ) -> Translated<T> {
+        self.typing.unfolded += usize::from(settled);
+        let made = make(self);
+        self.typing.unfolded -= usize::from(settled);
+        made
     }
 
     fn any(&mut self, node: &NodeEnum) -> Translated<Expr> {
         match node {
-            NodeEnum::AConst(it) => Ok(constant(it, self.text)?),
+            NodeEnum::AConst(it) => Ok(constant(it, self.basis.text)?),
             NodeEnum::ColumnRef(it) => self.column(it),
             NodeEnum::ParamRef(it) => self.parameter(it),
             NodeEnum::AExpr(it) => self.operation(it),
@@ -55,11 +64,11 @@ impl Translator<'_> {
                 let (mut all, mut settled) = (Vec::new(), false);
                 for node in &it.args {
                     let value = self.unless(settled, |this| this.expr(node))?;
-                    settled |= self.is_given(&value);
+                    settled |= self.typing.is_given(&value);
                     all.push(value);
                 }
-                let (all, is) = self.unified(all, "COALESCE")?;
-                let constant = self.first_given(&all);
+                let (all, is) = self.typing.unified(all, "COALESCE")?;
+                let constant = self.typing.first_given(&all);
                 let made = gathered("coalesce", &all, is).named("coalesce");
                 Ok(Expr { constant, ..made })
             }
@@ -82,7 +91,7 @@ impl Translator<'_> {
                 if let Some(is) = value.is().filter(|is| !is.is_text()) {
                     return Err(no_collation(is).into());
                 }
-                Ok(self.coerce(value, Type::Text, Wanted::Implicit)?)
+                Ok(self.typing.coerce(value, Type::Text, Wanted::Implicit)?)
             }
             NodeEnum::SetToDefault(_) => {
                 Err(Failure::new(state::SYNTAX, "DEFAULT is not allowed in this context").into())
@@ -98,18 +107,18 @@ impl Translator<'_> {
         }
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         if let [table, _] = &mut names[..] {
-            *table = split(self.catalog, table).1;
+            *table = split(self.basis.catalog, table).1;
         }
         let found = match names[..] {
-            [column] => find(&self.scopes, None, column),
+            [column] => find(&self.scopes.open, None, column),
             [table, column]
             | ["public" | "main" | "pg_catalog" | "information_schema", table, column] => {
-                find(&self.scopes, Some(table), column)
+                find(&self.scopes.open, Some(table), column)
             }
             _ => Err(Failure::new("42703", "column does not exist")),
         };
         let (level, column) = found?;
-        self.levels.push(level);
+        self.scopes.levels.push(level);
         Ok(column)
     }
 
@@ -119,10 +128,10 @@ impl Translator<'_> {
             let message = format!("there is no parameter ${}", parameter.number);
             return Err(Failure::new("42P02", message).into());
         }
-        if self.parameters.len() < number {
-            self.parameters.resize(number, None);
+        if self.typing.parameters.len() < number {
+            self.typing.parameters.resize(number, None);
         }
-        let kind = match self.parameters.get(number - 1).copied().flatten() {
+        let kind = match self.typing.parameters.get(number - 1).copied().flatten() {
             Some(is) => ExprKind::Typed(is),
             None => ExprKind::Parameter(number - 1),
         };
@@ -132,20 +141,9 @@ impl Translator<'_> {
     /// Translates a condition, whose value must be a boolean.
     pub(super) fn condition(&mut self, node: &Node, place: &str) -> Translated<Expr> {
         let value = self.expr(node)?;
-        self.truth(value, place).map_err(|failure| {
-            super::NotTranslated::from(failure).at(self.text, super::location(node))
+        self.typing.truth(value, place).map_err(|failure| {
+            super::NotTranslated::from(failure).at(self.basis.text, super::location(node))
         })
-    }
-
-    fn truth(&mut self, value: Expr, place: &str) -> Result<Expr, Failure> {
-        match value.is() {
-            None | Some(Type::Bool) => self.coerce(value, Type::Bool, Wanted::Implicit),
-            Some(is) => {
-                let message =
-                    format!("argument of {place} must be type boolean, not type {}", is.name());
-                Err(Failure::new(state::WRONG_TYPE, message))
-            }
-        }
     }
 
     fn logic(&mut self, it: &BoolExpr) -> Translated<Expr> {
@@ -157,7 +155,7 @@ impl Translator<'_> {
         let (mut all, mut settled) = (Vec::new(), false);
         for arg in &it.args {
             let condition = self.unless(settled, |this| this.condition(arg, word))?;
-            settled |= word != "NOT" && self.known(&condition) == Some(word == "OR");
+            settled |= word != "NOT" && self.typing.known(&condition) == Some(word == "OR");
             all.push(condition);
         }
         let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
@@ -176,7 +174,7 @@ impl Translator<'_> {
             return Err(hints::refuse("row").into());
         }
         let value = self.expr(node)?;
-        let value = self.settle(value)?;
+        let value = self.typing.settle(value)?;
         let is = it.nulltesttype() == NullTestType::IsNull;
         let sql = format!("({} {})", value.sql, if is { "IS NULL" } else { "IS NOT NULL" });
         Ok(Expr::pure(sql, Type::Bool, &[&value]))
@@ -203,7 +201,8 @@ impl Translator<'_> {
         }
         let (all, of) = match of {
             Some(of) => {
-                let made = all.into_iter().map(|value| self.coerce(value, of, Wanted::Explicit));
+                let made =
+                    all.into_iter().map(|value| self.typing.coerce(value, of, Wanted::Explicit));
                 (made.collect::<Result<Vec<_>, _>>()?, of)
             }
             None if all.is_empty() => {
@@ -211,9 +210,9 @@ impl Translator<'_> {
                 let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
                 return Err(failure.hint(hint).into());
             }
-            None => self.unified(all, "ARRAY")?,
+            None => self.typing.unified(all, "ARRAY")?,
         };
-        Ok(self.gathered_array(&all, of)?)
+        Ok(gathered_array(&all, of)?)
     }
 
     fn subscripted(&mut self, it: &AIndirection) -> Translated<Expr> {
@@ -225,11 +224,12 @@ impl Translator<'_> {
             return Err(hints::refuse("ARRAY").into());
         }
         let place = self.expr(index.uidx.as_deref().ok_or_else(hints::unknown)?)?;
-        Ok(self.at_subscript(array, place)?)
+        Ok(self.typing.at_subscript(array, place)?)
     }
 
     fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
-        let (is, limit) = type_name(self.text, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
+        let (is, limit) =
+            type_name(self.basis.text, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
         let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
         let value = match (&node.node, is.element()) {
             (Some(NodeEnum::AArrayExpr(array)), Some(of)) if !is.is_vector() => {
@@ -238,9 +238,9 @@ impl Translator<'_> {
             _ => self.expr(node)?,
         };
         let name = value.name.clone().filter(|_| !value.weak);
-        let value = self.fit(value, is, limit, Wanted::Explicit);
+        let value = self.typing.fit(value, is, limit, Wanted::Explicit);
         let value = value.map_err(|failure| {
-            super::NotTranslated::from(failure).at(self.text, super::location(node))
+            super::NotTranslated::from(failure).at(self.basis.text, super::location(node))
         })?;
         Ok(match name {
             Some(name) => value.named(name),
@@ -260,11 +260,11 @@ impl Translator<'_> {
             let condition = self.unless(settled, |this| match &base {
                 Some(base) => {
                     let value = this.expr(condition)?;
-                    Ok(this.compare("=", base.clone(), value)?)
+                    Ok(this.typing.compare("=", base.clone(), value)?)
                 }
                 None => this.condition(condition, "CASE/WHEN"),
             })?;
-            let known = self.known(&condition);
+            let known = self.typing.known(&condition);
             conditions.push(condition);
             let result = when.result.as_deref().ok_or_else(hints::unknown)?;
             results.push(self.unless(settled || known == Some(false), |this| this.expr(result))?);
@@ -279,7 +279,7 @@ impl Translator<'_> {
         // PostgreSQL takes the type of ELSE into account first.
         let last = results.len() - usize::from(it.defresult.is_some());
         results.rotate_left(last);
-        let (mut results, is) = self.unified(results, "CASE")?;
+        let (mut results, is) = self.typing.unified(results, "CASE")?;
         results.rotate_right(last);
         let mut sql = "CASE".to_owned();
         for (condition, result) in conditions.iter().zip(&results) {
@@ -290,7 +290,7 @@ impl Translator<'_> {
         }
         sql.push_str(" END");
         let parts: Vec<&Expr> = conditions.iter().chain(&results).collect();
-        let constant = self.taken(&conditions, &results);
+        let constant = self.typing.taken(&conditions, &results);
         let made = Expr { constant, ..Expr::made(sql, is, &parts) };
         Ok(match name {
             Some(name) => made.named(name),
@@ -312,30 +312,7 @@ impl Translator<'_> {
     /// Translates values that must have one type.
     fn list(&mut self, nodes: &[Node], word: &str) -> Translated<(Vec<Expr>, Type)> {
         let all = nodes.iter().map(|node| self.expr(node)).collect::<Result<_, _>>()?;
-        self.unified(all, word)
-    }
-
-    /// Gives values a common type (`select_common_type` of the server).
-    pub(super) fn unified(&mut self, all: Vec<Expr>, word: &str) -> Translated<(Vec<Expr>, Type)> {
-        let mut is = None;
-        for expr in &all {
-            let Some(next) = expr.is() else { continue };
-            is = match is {
-                None => Some(next),
-                Some(known) => Some(chosen(known, next).ok_or_else(|| {
-                    let message = format!(
-                        "{word} types {} and {} cannot be matched",
-                        known.name(),
-                        next.name()
-                    );
-                    Failure::new(state::WRONG_TYPE, message)
-                })?),
-            };
-        }
-        let is = is.unwrap_or(Type::Text);
-        let made: Result<Vec<_>, Failure> =
-            all.into_iter().map(|expr| self.coerce(expr, is, Wanted::Implicit)).collect();
-        Ok((made?, is))
+        self.typing.unified(all, word)
     }
 
     fn operation(&mut self, it: &AExpr) -> Translated<Expr> {
@@ -349,21 +326,21 @@ impl Translator<'_> {
             AExprKind::AexprOp => match (left, right) {
                 (None, Some(right)) => {
                     let value = self.expr(&right)?;
-                    Ok(self.prefix(&operator, value)?)
+                    Ok(self.typing.prefix(&operator, value)?)
                 }
                 (Some(left), Some(right)) => self.binary(&operator, &left, &right),
                 _ => Err(hints::operator(&operator).into()),
             },
             AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
                 let (left, right) = self.both(left, right)?;
-                let (left, right, _) = self.together(left, right, "=")?;
+                let (left, right, _) = self.typing.together(left, right, "=")?;
                 let is = if it.kind() == AExprKind::AexprDistinct { "IS NOT" } else { "IS" };
                 let sql = format!("({} {is} {})", left.sql, right.sql);
                 Ok(Expr::pure(sql, Type::Bool, &[&left, &right]))
             }
             AExprKind::AexprNullif => {
                 let (left, right) = self.both(left, right)?;
-                let (left, right, is) = self.together(left, right, "=")?;
+                let (left, right, is) = self.typing.together(left, right, "=")?;
                 let sql = format!("nullif({}, {})", left.sql, right.sql);
                 Ok(Expr::pure(sql, is, &[&left, &right]).named("nullif"))
             }
@@ -380,7 +357,7 @@ impl Translator<'_> {
             AExprKind::AexprOpAny | AExprKind::AexprOpAll => {
                 let (left, right) = self.both(left, right)?;
                 let any = it.kind() == AExprKind::AexprOpAny;
-                Ok(self.any_or_all(&operator, left, right, any)?)
+                Ok(self.typing.any_or_all(&operator, left, right, any)?)
             }
             AExprKind::AexprSimilar => Err(hints::refuse("SIMILAR TO").into()),
             _ => Err(hints::refuse("BETWEEN SYMMETRIC").into()),
@@ -398,7 +375,7 @@ impl Translator<'_> {
         }
         let left = self.expr(left)?;
         let right = self.expr(right)?;
-        Ok(self.operator(operator, left, right)?)
+        Ok(self.typing.operator(operator, left, right)?)
     }
 
     fn within(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
@@ -420,7 +397,7 @@ impl Translator<'_> {
         {
             return self.within_one_by_one(&all, not);
         }
-        let (all, is) = self.unified(all, "IN")?;
+        let (all, is) = self.typing.unified(all, "IN")?;
         if matches!(is, Type::Json | Type::Jsonb | Type::Numeric) {
             return Err(no_operator(&all[0], "=", &all[0]).into());
         }
@@ -435,7 +412,7 @@ impl Translator<'_> {
         let mut made = Vec::new();
         for item in &all[1..] {
             let operator = if not { "<>" } else { "=" };
-            made.push(self.compare(operator, all[0].clone(), item.clone())?);
+            made.push(self.typing.compare(operator, all[0].clone(), item.clone())?);
         }
         let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
         let sql = format!("({})", parts.join(if not { " AND " } else { " OR " }));
@@ -459,8 +436,8 @@ impl Translator<'_> {
         // Constants are computed during the translation, in one step, and a pattern with many parts
         // may take long.
         let quick = matches!(&right.kind, ExprKind::Literal(it) if it.matches('%').count() <= 2);
-        let left = self.with_blanks(left)?;
-        let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
+        let left = self.typing.with_blanks(left)?;
+        let right = self.typing.coerce(right, Type::Text, Wanted::Implicit)?;
         let escape = match escape.map(|escape| self.expr(escape)).transpose()? {
             Some(Expr { kind: ExprKind::Literal(letter), .. }) if letter.chars().count() == 1 => {
                 text_literal(&letter)
@@ -482,11 +459,18 @@ impl Translator<'_> {
         let Some(NodeEnum::List(list)) = &right.node else { return Err(hints::unknown().into()) };
         let [low, high] = &list.items[..] else { return Err(hints::unknown().into()) };
         let (low, high) = (self.expr(low)?, self.expr(high)?);
-        let low = self.compare(if not { "<" } else { ">=" }, value.clone(), low)?;
-        let high = self.compare(if not { ">" } else { "<=" }, value, high)?;
+        let low = self.typing.compare(if not { "<" } else { ">=" }, value.clone(), low)?;
+        let high = self.typing.compare(if not { ">" } else { "<=" }, value, high)?;
         let word = if not { "OR" } else { "AND" };
         let sql = format!("({} {word} {})", low.sql, high.sql);
         Ok(Expr::pure(sql, Type::Bool, &[&low, &high]))
+    }
+}
+
+impl Scopes {
+    fn is_group(&self, sql: &str) -> bool {
+        let groups = self.open.last().and_then(|scope| scope.groups.as_ref());
+        groups.is_some_and(|groups| groups.iter().any(|group| group == sql))
     }
 }
 

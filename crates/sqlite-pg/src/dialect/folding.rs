@@ -3,10 +3,10 @@
 //! of the server). PostgreSQL does so after Parse and Describe, which do not raise the error, so
 //! the translation keeps the error.
 
+use super::typing::Typing;
 use super::value::{Expr, ExprKind};
-use super::{Translated, Translator};
 
-impl Translator<'_> {
+impl Typing<'_> {
     /// Sets the constant SQL of an expression, if its parts are constants. Evaluates it if it may
     /// fail, and remembers the first error.
     pub(super) fn folded(&mut self, made: Expr, constant: Option<String>) -> Expr {
@@ -20,19 +20,6 @@ impl Translator<'_> {
     fn value_of(&mut self, sql: &str) -> Option<String> {
         let computed = self.catalog.computed(sql);
         computed.map_err(|failure| self.fails.get_or_insert(failure)).ok()
-    }
-
-    /// Runs `make` for a part that PostgreSQL may never evaluate if `settled` is true: no constant
-    /// in it is evaluated in advance.
-    pub(super) fn unless<T>(
-        &mut self,
-        settled: bool,
-        make: impl FnOnce(&mut Self) -> Translated<T>,
-    ) -> Translated<T> {
-        self.unfolded += usize::from(settled);
-        let made = make(self);
-        self.unfolded -= usize::from(settled);
-        made
     }
 
     /// Returns the value of a condition if that is known before any row is read; NULL is false.

@@ -12,13 +12,13 @@ use crate::types::Type;
 use super::arrays::longest;
 use super::arrays::no_partitions;
 use super::coerce::Wanted;
+use super::common_types::common;
 use super::joins::{
     has_right, is_lateral, lateral, merge, merged, natural, no_recursion_within, too_many,
 };
 use super::nodes::names as names_of;
-use super::operators::common;
-use super::schema_names::{of_sqlite, qualified, split};
-use super::scope::{Attribute, Column, FromItem, Scope};
+use super::schema_names::split;
+use super::scope::{Column, FromItem, Scope, Scopes};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
 use super::value::{Bare, as_element, name};
@@ -52,25 +52,13 @@ impl Translator<'_> {
         }
     }
 
-    fn add(&mut self, source: FromItem) -> Translated<()> {
-        let Some(scope) = self.scopes.last_mut() else { return Ok(()) };
-        if scope.sources.iter().any(|known| known.alias.eq_ignore_ascii_case(&source.alias)) {
-            let message = format!("table name \"{}\" specified more than once", source.alias);
-            return Err(Failure::new("42712", message)
-                .hint("give each table of FROM a name of its own: t AS a")
-                .into());
-        }
-        scope.sources.push(source);
-        Ok(())
-    }
-
     fn named_table(&mut self, table: &RangeVar) -> Translated<String> {
         let alias = table.alias.as_ref();
         let plain = table.schemaname.is_empty();
-        let own = if plain { split(self.catalog, &table.relname).1 } else { &table.relname };
+        let own = if plain { split(self.basis.catalog, &table.relname).1 } else { &table.relname };
         let called = alias.map_or(own, |alias| alias.aliasname.as_str());
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
-        let cte = if plain { self.with_query(&table.relname)? } else { None };
+        let cte = if plain { self.scopes.with_query(&table.relname)? } else { None };
         let relation = || catalog::relation(&table.schemaname, &table.relname);
         let (written, mut source) = match cte {
             Some(cte) => {
@@ -78,12 +66,12 @@ impl Translator<'_> {
                 (name(&cte.name), FromItem { recursive: cte.open, ..source })
             }
             None if let Some((known, columns)) = relation() => {
-                self.relations.push(known);
+                self.typing.relations.push(known);
                 (format!("{known} AS {}", name(called)), FromItem::new(called, columns.into_iter()))
             }
             None => {
-                self.not_to_come(table)?;
-                let (written, attributes) = self.table(table)?;
+                self.scopes.not_to_come(table)?;
+                let (written, attributes) = self.basis.table(table)?;
                 if plain {
                     self.named_tables.push(table.relname.clone());
                 }
@@ -96,7 +84,7 @@ impl Translator<'_> {
                 true => format!("{written} AS {}", name(called)),
                 false => written,
             };
-            self.add(source)?;
+            self.scopes.add(source)?;
             return Ok(sql);
         }
         too_many(&renamed, source.columns.len(), called)?;
@@ -108,49 +96,8 @@ impl Translator<'_> {
             column.sql = format!("{}.{}", name(called), name(&to));
             column.name = to;
         }
-        self.add(source)?;
+        self.scopes.add(source)?;
         Ok(format!("(SELECT {} FROM {written}) AS {}", listed.join(", "), name(called)))
-    }
-
-    /// Refuses a query of WITH RECURSIVE that reads a later one, or itself outside of the second
-    /// part of a UNION.
-    fn not_to_come(&self, table: &RangeVar) -> Translated<()> {
-        let coming = |scope: &Scope| scope.coming.contains(&table.relname);
-        let Some(scope) = self.scopes.iter().rev().find(|scope| coming(scope)) else {
-            return Ok(());
-        };
-        if !table.schemaname.is_empty() {
-            return Ok(());
-        }
-        if scope.coming.first() != Some(&table.relname) {
-            return Err(hints::refuse("a WITH that comes later").into());
-        }
-        let message = format!(
-            "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] recursive-term",
-            table.relname
-        );
-        Err(Failure::new("42P19", message).into())
-    }
-
-    /// Returns the SQL of a table of the file, and its columns.
-    pub(super) fn table(&self, table: &RangeVar) -> Translated<(String, Vec<Attribute>)> {
-        if let Ok(schema) = of_sqlite(&table.schemaname)
-            && let Some(attributes) = self.catalog.table(schema, &table.relname)
-        {
-            return Ok((qualified(self.catalog, schema, &table.relname), attributes));
-        }
-        let catalog = ["pg_catalog", "information_schema"].contains(&table.schemaname.as_str());
-        if catalog || table.schemaname.is_empty() && table.relname.starts_with("pg_") {
-            return Err(hints::refuse("catalog").into());
-        }
-        let called = match table.schemaname.as_str() {
-            "" => table.relname.clone(),
-            schema => format!("{schema}.{}", table.relname),
-        };
-        let message = format!("relation \"{called}\" does not exist");
-        let hint = if table.schemaname.is_empty() { "" } else { "CREATE SCHEMA makes a schema" };
-        let failure = Failure::new("42P01", message).hint(hint);
-        Err(NotTranslated::from(failure).at(self.text, table.location))
     }
 
     fn subquery(&mut self, it: &RangeSubselect, bare: &mut Vec<Bare>) -> Translated<String> {
@@ -172,18 +119,18 @@ impl Translator<'_> {
             self.query(select, place)?
         } else {
             // The subquery sees the enclosing queries, but not the other items of FROM.
-            let scope = self.scopes.pop().unwrap_or_default();
+            let scope = self.scopes.open.pop().unwrap_or_default();
             let (ctes, coming) = (scope.ctes.clone(), scope.coming.clone());
-            self.scopes.push(Scope { ctes, coming, ..Scope::default() });
+            self.scopes.open.push(Scope { ctes, coming, ..Scope::default() });
             let query = self.query(select, place);
-            self.scopes.pop();
-            self.scopes.push(scope);
+            self.scopes.open.pop();
+            self.scopes.open.push(scope);
             query?
         };
         too_many(&renamed, query.columns.len(), &alias.aliasname)?;
         let columns: Vec<_> = query.columns.iter().map(settled).collect();
         unique(columns.iter().map(|(name, _)| name.as_str()))?;
-        let depth = self.scopes.len() - 1;
+        let depth = self.scopes.open.len() - 1;
         bare.extend(query.bare.iter().filter(|(at, _)| *at < depth).cloned());
         let mut source = FromItem::new(&alias.aliasname, columns.into_iter());
         for (column, output) in source.columns.iter_mut().zip(&query.columns) {
@@ -194,7 +141,7 @@ impl Translator<'_> {
             true => lateral(&query.sql, &called, &mut source)?,
             false => format!("({}) AS {called}", computed_once(query.sql)),
         };
-        self.add(source)?;
+        self.scopes.add(source)?;
         Ok(sql)
     }
 
@@ -202,21 +149,23 @@ impl Translator<'_> {
         if it.alias.is_some() || it.join_using_alias.is_some() {
             return Err(hints::refuse("(JOIN) AS").into());
         }
-        let sources = |me: &Self| me.scopes.last().map_or(0, |scope| scope.sources.len());
-        let joined_before = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.joined));
+        let sources = |me: &Self| me.scopes.open.last().map_or(0, |scope| scope.sources.len());
+        let joined_before =
+            self.scopes.open.last_mut().map(|scope| std::mem::take(&mut scope.joined));
         let start = sources(self);
         let left = self.item(it.larg.as_deref().ok_or_else(hints::unknown)?, bare)?;
         let middle = sources(self);
-        let left_joined = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.joined));
+        let left_joined =
+            self.scopes.open.last_mut().map(|scope| std::mem::take(&mut scope.joined));
         let right_node = it.rarg.as_deref().ok_or_else(hints::unknown)?;
-        let before = self.scopes.last().cloned();
+        let before = self.scopes.open.last().cloned();
         let mut right = self.item(right_node, bare)?;
         if matches!(right_node.node, Some(NodeEnum::JoinExpr(_))) {
             right = format!("({right})");
         }
         let left_joined = left_joined.unwrap_or_default();
         let kind = it.jointype();
-        if let Some(scope) = self.scopes.last() {
+        if let Some(scope) = self.scopes.open.last() {
             no_recursion_within(&scope.sources, kind, start, middle)?;
         }
         if matches!(kind, JoinType::JoinRight | JoinType::JoinFull) && is_lateral(right_node) {
@@ -225,27 +174,27 @@ impl Translator<'_> {
         self.not_of_left(it, before, start)?;
         let mut using = strings(&it.using_clause);
         if it.is_natural {
-            let sources = self.scopes.last().map_or(&[][..], |scope| &scope.sources[..]);
+            let sources = self.scopes.open.last().map_or(&[][..], |scope| &scope.sources[..]);
             using = natural(sources, start, middle, &left_joined);
         }
         let condition = match &it.quals {
             Some(quals) => {
                 // ON sees both sides of the join, and no other item.
-                let mut beside = self.scopes.last().cloned().unwrap_or_default();
+                let mut beside = self.scopes.open.last().cloned().unwrap_or_default();
                 let mut inside = beside.clone();
                 inside.sources.drain(..start);
                 inside.joined.extend(left_joined.iter().cloned());
-                std::mem::swap(self.scopes.last_mut().unwrap_or(&mut beside), &mut inside);
+                std::mem::swap(self.scopes.open.last_mut().unwrap_or(&mut beside), &mut inside);
                 let condition = self.condition(quals, "JOIN/ON");
-                std::mem::swap(self.scopes.last_mut().unwrap_or(&mut beside), &mut inside);
+                std::mem::swap(self.scopes.open.last_mut().unwrap_or(&mut beside), &mut inside);
                 let condition = condition?;
                 bare.extend(condition.bare);
                 Some(format!("ON {}", condition.sql))
             }
             None if using.is_empty() => None,
-            None => Some(self.using(&using, kind, (start, middle), &left_joined)?),
+            None => Some(self.scopes.using(&using, kind, (start, middle), &left_joined)?),
         };
-        if let Some(scope) = self.scopes.last_mut() {
+        if let Some(scope) = self.scopes.open.last_mut() {
             let mut all = joined_before.unwrap_or_default();
             all.extend(std::mem::take(&mut scope.joined));
             let rest = left_joined.into_iter().filter(|column| !using.contains(&column.name));
@@ -265,49 +214,6 @@ impl Translator<'_> {
             _ => "JOIN",
         };
         Ok(format!("{left} {word} {right} {}", condition.unwrap_or_default()))
-    }
-
-    /// Translates USING: plain names and `*` see one column for the two.
-    fn using(
-        &mut self,
-        names: &[String],
-        kind: JoinType,
-        (start, middle): (usize, usize),
-        left_joined: &[Column],
-    ) -> Translated<String> {
-        let Some(scope) = self.scopes.last_mut() else { return Ok(String::new()) };
-        let (before, after) = scope.sources.split_at_mut(middle);
-        let mut conditions = Vec::new();
-        let mut joined = Vec::new();
-        for wanted in names {
-            let missing = |side: &str| {
-                let message = format!(
-                    "column \"{wanted}\" specified in USING clause does not exist in {side} table"
-                );
-                Failure::new("42703", message)
-            };
-            let earlier = left_joined.iter().find(|column| column.name == *wanted).cloned();
-            let left = match earlier {
-                Some(column) => column,
-                None => merge(&mut before[start..], wanted).ok_or_else(|| missing("left"))?,
-            };
-            let right = merge(after, wanted).ok_or_else(|| missing("right"))?;
-            let is = common(left.is, right.is).ok_or_else(|| {
-                let message = format!(
-                    "JOIN/USING types {} and {} cannot be matched",
-                    left.is.name(),
-                    right.is.name()
-                );
-                Failure::new("42804", message)
-            })?;
-            if is == Type::Bpchar || left.is != right.is && !is.is_integer() {
-                return Err(hints::refuse("USING of two types").into());
-            }
-            conditions.push(format!("({} = {})", left.sql, right.sql));
-            joined.push(merged(left, &right, is, kind));
-        }
-        scope.joined.extend(joined);
-        Ok(format!("ON {}", conditions.join(" AND ")))
     }
 
     /// Translates `generate_series` of integers, the one function that may stand in FROM.
@@ -352,7 +258,7 @@ impl Translator<'_> {
         }
         let mut words = Vec::new();
         for value in values {
-            words.push(self.coerce(value, is, Wanted::Implicit)?.sql);
+            words.push(self.typing.coerce(value, is, Wanted::Implicit)?.sql);
         }
         let alias = it.alias.as_ref();
         let called = alias.map_or("generate_series", |alias| alias.aliasname.as_str()).to_owned();
@@ -365,7 +271,7 @@ impl Translator<'_> {
                 format!("json_each(refrain_series({from}, {to}, {step})) AS {}", name(&called));
             let mut made = FromItem::new(&called, std::iter::once((column, is)));
             made.columns[0].sql = format!("{}.value", name(&called));
-            self.add(made)?;
+            self.scopes.add(made)?;
             return Ok(sql);
         }
         let sql = format!(
@@ -380,7 +286,7 @@ impl Translator<'_> {
             name(&column),
             name(&called)
         );
-        self.add(FromItem::new(&called, std::iter::once((column, is))))?;
+        self.scopes.add(FromItem::new(&called, std::iter::once((column, is))))?;
         Ok(sql)
     }
 
@@ -417,7 +323,7 @@ impl Translator<'_> {
         for (known, (_, sql, _)) in made.columns.iter_mut().zip(columns) {
             known.sql = sql;
         }
-        self.add(made)?;
+        self.scopes.add(made)?;
         Ok(sql)
     }
 
@@ -436,7 +342,7 @@ impl Translator<'_> {
             let [array, dimension] = &all[..] else {
                 return Err(hints::refuse("a function in FROM").into());
             };
-            all = vec![self.of_dimension(array.clone(), dimension.clone())?];
+            all = vec![self.typing.of_dimension(array.clone(), dimension.clone())?];
         }
         if called == "pg_partition_ancestors" {
             all = vec![no_partitions()];
@@ -467,11 +373,11 @@ impl Translator<'_> {
         source: &str,
     ) -> Translated<(String, Vec<FunctionColumn>)> {
         let value = self.call(call)?;
-        let value = self.settle(value)?;
+        let value = self.typing.settle(value)?;
         if value.aggregate {
             return Err(hints::aggregate("functions in FROM").into());
         }
-        let (is, depth) = (value.is().unwrap_or(Type::Text), self.depth());
+        let (is, depth) = (value.is().unwrap_or(Type::Text), self.scopes.depth());
         let sql = match value.bare.iter().any(|(at, _)| *at == depth) {
             // SQLite computes the arguments of a function for each row of the items before it.
             true if is == Type::Bytea => return Err(hints::refuse("LATERAL").into()),
@@ -481,6 +387,83 @@ impl Translator<'_> {
             false => format!("(SELECT {} AS value) AS {}", value.sql, name(source)),
         };
         Ok((sql, vec![(source.to_owned(), format!("{}.value", name(source)), is)]))
+    }
+}
+
+impl Scopes {
+    fn add(&mut self, source: FromItem) -> Translated<()> {
+        let Some(scope) = self.open.last_mut() else { return Ok(()) };
+        if scope.sources.iter().any(|known| known.alias.eq_ignore_ascii_case(&source.alias)) {
+            let message = format!("table name \"{}\" specified more than once", source.alias);
+            return Err(Failure::new("42712", message)
+                .hint("give each table of FROM a name of its own: t AS a")
+                .into());
+        }
+        scope.sources.push(source);
+        Ok(())
+    }
+
+    /// Refuses a query of WITH RECURSIVE that reads a later one, or itself outside of the second
+    /// part of a UNION.
+    fn not_to_come(&self, table: &RangeVar) -> Translated<()> {
+        let coming = |scope: &Scope| scope.coming.contains(&table.relname);
+        let Some(scope) = self.open.iter().rev().find(|scope| coming(scope)) else {
+            return Ok(());
+        };
+        if !table.schemaname.is_empty() {
+            return Ok(());
+        }
+        if scope.coming.first() != Some(&table.relname) {
+            return Err(hints::refuse("a WITH that comes later").into());
+        }
+        let message = format!(
+            "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] recursive-term",
+            table.relname
+        );
+        Err(Failure::new("42P19", message).into())
+    }
+
+    /// Translates USING: plain names and `*` see one column for the two.
+    fn using(
+        &mut self,
+        names: &[String],
+        kind: JoinType,
+        (start, middle): (usize, usize),
+        left_joined: &[Column],
+    ) -> Translated<String> {
+        let Some(scope) = self.open.last_mut() else { return Ok(String::new()) };
+        let (before, after) = scope.sources.split_at_mut(middle);
+        let mut conditions = Vec::new();
+        let mut joined = Vec::new();
+        for wanted in names {
+            let missing = |side: &str| {
+                let message = format!(
+                    "column \"{wanted}\" specified in USING clause does not exist in {side} table"
+                );
+                Failure::new("42703", message)
+            };
+            let earlier = left_joined.iter().find(|column| column.name == *wanted).cloned();
+            let left = match earlier {
+                Some(column) => column,
+                None => merge(&mut before[start..], wanted).ok_or_else(|| missing("left"))?,
+            };
+            let right = merge(after, wanted).ok_or_else(|| missing("right"))?;
+            let is = common(left.is, right.is).ok_or_else(|| {
+                let message = format!(
+                    "JOIN/USING types {} and {} cannot be matched",
+                    left.is.name(),
+                    right.is.name()
+                );
+                Failure::new("42804", message)
+            })?;
+            if is == Type::Bpchar || left.is != right.is && !is.is_integer() {
+                return Err(hints::refuse("USING of two types").into());
+            }
+            conditions.push(format!("({} = {})", left.sql, right.sql));
+            joined.push(merged(left, &right, is, kind));
+        }
+        scope.joined.extend(joined);
+        Ok(format!("ON {}", conditions.join(" AND ")))
     }
 }
 

@@ -14,7 +14,6 @@ use crate::decode::{self, Decoded};
 use crate::key_mark::GivenBy;
 use crate::types::Type;
 
-use super::Translator;
 use super::coerce::fitted;
 use super::scope::Attribute;
 use super::type_names::type_name;
@@ -100,16 +99,16 @@ impl<'a> Literals<'a> {
     }
 }
 
-impl Translator<'_> {
+impl Literals<'_> {
     /// Returns the place of a literal that is bound as the value of a column; none if the value is
     /// anything else, or has to be converted.
-    pub(super) fn bound_literal(&mut self, node: &Node, to: &Attribute) -> Option<Expr> {
-        if self.literals.spans.is_empty() || to.computed || to.given == GivenBy::Always {
+    pub(super) fn bind(&mut self, text: &str, node: &Node, to: &Attribute) -> Option<Expr> {
+        if self.spans.is_empty() || to.computed || to.given == GivenBy::Always {
             return None;
         }
-        let constant = self.plain_constant(node, to)?;
-        let (index, negative) = self.literals.at(self.text, constant.location)?;
-        let class = self.literals.spans.get(index)?.class;
+        let constant = plain_constant(text, node, to)?;
+        let (index, negative) = self.at(text, constant.location)?;
+        let class = self.spans.get(index)?.class;
         let fits = match (&constant.val, to.is) {
             (_, Type::Numeric | Type::Void | Type::Unknown) => false,
             (Some(Val::Sval(_)), _) => class.is_string(),
@@ -123,24 +122,24 @@ impl Translator<'_> {
             return None;
         }
         let limit = to.limit;
-        *self.literals.bound.get_mut(index)? = Some(BoundLiteral { is: to.is, limit, negative });
+        *self.bound.get_mut(index)? = Some(BoundLiteral { is: to.is, limit, negative });
         Some(Expr::typed(format!("?{}", index + 1), to.is))
     }
+}
 
-    /// Returns the constant that a value is, or that it casts to the type of its column.
-    fn plain_constant<'n>(&self, node: &'n Node, to: &Attribute) -> Option<&'n AConst> {
-        match node.node.as_ref()? {
-            NodeEnum::AConst(constant) => Some(constant),
-            NodeEnum::TypeCast(cast) if to.limit.is_none() => {
-                let (is, limit) = type_name(self.text, cast.type_name.as_ref()?).ok()?;
-                let constant = match cast.arg.as_deref()?.node.as_ref()? {
-                    NodeEnum::AConst(constant) => constant,
-                    _ => return None,
-                };
-                let is_string = matches!(constant.val, Some(Val::Sval(_)));
-                (is == to.is && limit.is_none() && is_string).then_some(constant)
-            }
-            _ => None,
+/// Returns the constant that a value is, or that it casts to the type of its column.
+fn plain_constant<'n>(text: &str, node: &'n Node, to: &Attribute) -> Option<&'n AConst> {
+    match node.node.as_ref()? {
+        NodeEnum::AConst(constant) => Some(constant),
+        NodeEnum::TypeCast(cast) if to.limit.is_none() => {
+            let (is, limit) = type_name(text, cast.type_name.as_ref()?).ok()?;
+            let constant = match cast.arg.as_deref()?.node.as_ref()? {
+                NodeEnum::AConst(constant) => constant,
+                _ => return None,
+            };
+            let is_string = matches!(constant.val, Some(Val::Sval(_)));
+            (is == to.is && limit.is_none() && is_string).then_some(constant)
         }
+        _ => None,
     }
 }

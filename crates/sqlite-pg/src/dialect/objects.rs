@@ -12,13 +12,16 @@ use crate::standard;
 use crate::types::Type;
 
 use super::coerce::no_collation;
-use super::edits::{FollowUp, NOTHING};
+use super::definer::Definer;
+use super::edits::{Edits, FollowUp, NOTHING};
 use super::schema_names::{beside, free_name, missing, of_index, of_sqlite, qualified};
-use super::scope::{FromItem, Scope};
+use super::scope::{Catalog, Scope};
 use super::select::{ExpectedColumns, Output, settled, unique};
 use super::sequence_calls::takes_numbers;
+use super::sequences::{dropped_sequence, sequences_of};
+use super::several::dependents_first;
 use super::value::{Expr, name};
-use super::{Translated, Translator, hints, strings};
+use super::{Translated, hints, strings};
 
 /// Operator classes of texts.
 const TEXT_PATTERNS: &[&str] = &["text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_ops"];
@@ -57,7 +60,7 @@ impl ViewColumn {
     }
 }
 
-impl Translator<'_> {
+impl Definer<'_, '_> {
     pub(super) fn create_index(&mut self, index: &IndexStmt) -> Translated<String> {
         let relation = index.relation.as_ref().ok_or_else(hints::unknown)?;
         let btree = index.access_method.is_empty() || index.access_method == "btree";
@@ -69,19 +72,20 @@ impl Translator<'_> {
         if !btree || !plain {
             return Err(hints::refuse("such an index").into());
         }
-        let (table, attributes) = self.table(relation)?;
-        let mut source = FromItem::table(&relation.relname, &attributes);
-        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let (table, attributes) = self.basis.table(relation)?;
+        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
         let made = self.index_parts(index);
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         let (parts, names, condition) = made?;
         if index.idxname.is_empty() && index.if_not_exists {
             return Err(Failure::new("42601", "IF NOT EXISTS needs an index name").into());
         }
         let called = match index.idxname.as_str() {
-            "" => free_name(self.catalog, &format!("{}_{}_idx", relation.relname, names.join("_"))),
-            given => beside(self.catalog, &relation.relname, given),
+            "" => free_name(
+                self.basis.catalog,
+                &format!("{}_{}_idx", relation.relname, names.join("_")),
+            ),
+            given => beside(self.basis.catalog, &relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
@@ -118,13 +122,14 @@ impl Translator<'_> {
             let _ = first || last;
             let sql = match &element.expr {
                 Some(node) => {
-                    let value = self.expr(node)?;
+                    let value = self.translator.expr(node)?;
                     names.push(value.name.clone().unwrap_or_else(|| "expr".to_owned()));
-                    self.settle(value)?.sql
+                    self.translator.typing.settle(value)?.sql
                 }
                 None => {
                     names.push(element.name.clone());
-                    let (_, column) = super::scope::find(&self.scopes, None, &element.name)?;
+                    let (_, column) =
+                        super::scope::find(&self.translator.scopes.open, None, &element.name)?;
                     let named = of_texts || !collation.is_empty();
                     let is = column.is().filter(|is| !is.is_text() && named);
                     if let Some(is) = is {
@@ -138,7 +143,7 @@ impl Translator<'_> {
             parts.push(format!("{sql}{}", if down { " DESC" } else { "" }));
         }
         let condition = match &index.where_clause {
-            Some(node) => format!(" WHERE {}", self.condition(node, "WHERE")?.sql),
+            Some(node) => format!(" WHERE {}", self.translator.condition(node, "WHERE")?.sql),
             None => String::new(),
         };
         Ok((parts, names, condition))
@@ -156,13 +161,14 @@ impl Translator<'_> {
         };
         of_sqlite(&relation.schemaname)?;
         let names = strings(&view.aliases);
-        let query =
-            self.query(select, ExpectedColumns { names: &names, ..ExpectedColumns::default() })?;
+        let query = self
+            .translator
+            .query(select, ExpectedColumns { names: &names, ..ExpectedColumns::default() })?;
         if takes_numbers(&query.sql) {
             return Err(hints::refuse("a sequence by its value").into());
         }
         // A row has the columns that its table has when the view is read.
-        if self.reads_rows {
+        if self.translator.reads_rows {
             return Err(hints::refuse("JSON function").into());
         }
         let relation = &self.temporary_view(relation)?;
@@ -182,7 +188,7 @@ impl Translator<'_> {
         let types: Vec<String> = query.columns.iter().enumerate().map(column).collect();
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
         let temporary = if relation.relpersistence == "t" { "TEMP " } else { "" };
-        let replaced = view.replace && self.replaces(relation, &query.columns)?;
+        let replaced = view.replace && replaces(self.basis.catalog, relation, &query.columns)?;
         let made = format!(
             "CREATE {temporary}VIEW {} ({}) AS {MARK}{}*/ {}",
             name(&relation.relname),
@@ -193,15 +199,15 @@ impl Translator<'_> {
         if !replaced {
             return Ok(made);
         }
-        self.follow_ups.push(FollowUp::Sqlite(made));
+        self.edits.follow_ups.push(FollowUp::Sqlite(made));
         let schema = if temporary.is_empty() { "main" } else { "temp" };
-        Ok(format!("DROP VIEW {}", qualified(self.catalog, Some(schema), &relation.relname)))
+        Ok(format!("DROP VIEW {}", qualified(self.basis.catalog, Some(schema), &relation.relname)))
     }
 
     /// Makes a view temporary that reads a temporary object, as the server does.
     fn temporary_view(&self, view: &RangeVar) -> Translated<RangeVar> {
-        let temporary = |called: &String| self.catalog.table(Some("temp"), called).is_some();
-        if view.relpersistence == "t" || !self.named_tables.iter().any(temporary) {
+        let temporary = |called: &String| self.basis.catalog.table(Some("temp"), called).is_some();
+        if view.relpersistence == "t" || !self.translator.named_tables.iter().any(temporary) {
             return Ok(view.clone());
         }
         if !view.schemaname.is_empty() {
@@ -211,58 +217,28 @@ impl Translator<'_> {
         Ok(RangeVar { relpersistence: "t".to_owned(), ..view.clone() })
     }
 
-    /// True if a view is there to be replaced by one with these columns.
-    fn replaces(&self, relation: &RangeVar, columns: &[Output]) -> Translated<bool> {
-        let temporary = relation.relpersistence == "t" || relation.schemaname.contains("temp");
-        let schema = Some(if temporary { "temp" } else { "main" });
-        let Some(old) = self.catalog.table(schema, &relation.relname) else { return Ok(false) };
-        if !temporary && self.catalog.definition(&relation.relname).is_some() {
-            let message = format!("\"{}\" is not a view", relation.relname);
-            return Err(Failure::new("42809", message).into());
-        }
-        if old.len() > columns.len() {
-            return Err(Failure::new("42P16", "cannot drop columns from view").into());
-        }
-        for (old, new) in old.iter().zip(columns.iter().map(settled)) {
-            let message = match new {
-                (called, _) if called != old.name => {
-                    format!("cannot change name of view column \"{}\" to \"{called}\"", old.name)
-                }
-                (_, is) if is != old.is => format!(
-                    "cannot change data type of view column \"{}\" from {} to {}",
-                    old.name,
-                    old.is.name(),
-                    is.name()
-                ),
-                _ => continue,
-            };
-            return Err(Failure::new("42P16", message).into());
-        }
-        Ok(true)
-    }
-
     /// Returns for each column of a view whether PostgreSQL would accept writes through it
     /// (`view_query_is_auto_updatable` of the server). The list is empty for a view to which
     /// PostgreSQL accepts no writes.
     fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
         let definition = match select.from_clause.first().and_then(|node| node.node.as_ref()) {
-            Some(NodeEnum::RangeVar(table)) => self.catalog.definition(&table.relname),
+            Some(NodeEnum::RangeVar(table)) => self.basis.catalog.definition(&table.relname),
             _ => None,
         };
         if !is_plain(select) || is_sequence(definition) {
             return Ok(Vec::new());
         }
-        self.scopes.push(Scope::default());
+        self.translator.scopes.open.push(Scope::default());
         let made = self.writable_targets(select);
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         made
     }
 
     fn writable_targets(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
-        self.from(&select.from_clause, &mut Vec::new())?;
-        let targets = self.targets(&select.target_list, ExpectedColumns::default())?;
-        self.order(&select.sort_clause, &targets)?;
-        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
+        self.translator.from(&select.from_clause, &mut Vec::new())?;
+        let targets = self.translator.targets(&select.target_list, ExpectedColumns::default())?;
+        self.translator.order(&select.sort_clause, &targets)?;
+        let scope = self.translator.scopes.open.last().ok_or_else(hints::unknown)?;
         if scope.windowed || targets.iter().any(|target| target.expr.aggregate) {
             return Ok(Vec::new());
         }
@@ -277,51 +253,9 @@ impl Translator<'_> {
         };
         Ok(targets.iter().map(|target| is_column(&target.expr)).collect())
     }
+}
 
-    /// Refuses to drop an object that another one reads or refers to.
-    fn alone(&self, called: &str, word: &str) -> Translated<()> {
-        if word == "INDEX" {
-            return self.no_constraint(called);
-        }
-        let mut others = self.catalog.readers(called);
-        others.extend(self.catalog.referrers(called));
-        let Some(other) = others.first() else { return Ok(()) };
-        let kind = word.to_ascii_lowercase();
-        let message = format!("cannot drop {kind} {called} because other objects depend on it");
-        Err(Failure::new("2BP01", message)
-            .hint(format!("drop {other} first, or use CASCADE"))
-            .into())
-    }
-
-    /// Returns the statements that drop what depends on an object: views, and foreign keys.
-    fn dependents(&self, called: &str) -> Vec<String> {
-        let readers = self.catalog.readers(called);
-        let views =
-            readers.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view)));
-        let keys = self.catalog.referrers(called).into_iter().flat_map(|table| {
-            let sql = self.catalog.definition(&table).unwrap_or_default();
-            let keys = standard::referring(&sql, &table, called);
-            let drop = move |key: &String| {
-                format!("ALTER TABLE {} DROP CONSTRAINT {}", name(&table), name(key))
-            };
-            keys.iter().map(drop).collect::<Vec<_>>()
-        });
-        views.chain(keys).collect()
-    }
-
-    /// Refuses to drop an index of a constraint.
-    fn no_constraint(&self, index: &str) -> Translated<()> {
-        let Some((table, added)) = self.catalog.constrained(index) else { return Ok(()) };
-        let message = format!(
-            "cannot drop index {index} because constraint {index} on table {table} requires it"
-        );
-        let hint = match added {
-            true => format!("write ALTER TABLE {table} DROP CONSTRAINT {index}"),
-            false => hints::refuse("DROP CONSTRAINT").hint.into_owned(),
-        };
-        Err(Failure::new("2BP01", message).hint(hint).into())
-    }
-
+impl Edits<'_> {
     pub(super) fn drop(&mut self, drop: &DropStmt) -> Translated<String> {
         let word = match drop.remove_type() {
             ObjectType::ObjectTable => "TABLE",
@@ -345,23 +279,24 @@ impl Translator<'_> {
         let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
         let [only] = &drop.objects[..] else { return self.drop_several(drop, word) };
         let (schema, called) = dropped(only)?;
-        let sql = qualified(self.catalog, schema, &called);
+        let sql = qualified(self.basis.catalog, schema, &called);
         // SQLite would drop one whose name differs in case.
-        if word != "INDEX" && self.catalog.table(schema, &called).is_none() {
+        if word != "INDEX" && self.basis.catalog.table(schema, &called).is_none() {
             if drop.missing_ok {
                 return Ok(NOTHING.to_owned());
             }
             let message = format!("{} \"{called}\" does not exist", word.to_ascii_lowercase());
             return Err(Failure::new("42P01", message).into());
         }
-        let mut dependents = if cascade { self.dependents(&called) } else { Vec::new() };
-        let is_in = |schema| self.catalog.table(Some(schema), &called).is_some();
+        let mut dependents =
+            if cascade { dependents(self.basis.catalog, &called) } else { Vec::new() };
+        let is_in = |schema| self.basis.catalog.table(Some(schema), &called).is_some();
         if !dependents.is_empty() && is_in("temp") && is_in("main") {
             let message = format!("CASCADE is not supported for one of two objects \"{called}\"");
             let hint = "drop the views and keys that depend on it first, then it without CASCADE";
             return Err(Failure::unsupported(message).hint(hint).into());
         }
-        let is_sequence = is_sequence(self.catalog.definition(&called));
+        let is_sequence = is_sequence(self.basis.catalog.definition(&called));
         if ["TABLE", "SEQUENCE"].contains(&word) && is_sequence != (word == "SEQUENCE") {
             let kind = if is_sequence { "table" } else { "sequence" };
             let message = format!("\"{called}\" is not a {kind}");
@@ -369,14 +304,14 @@ impl Translator<'_> {
         }
         let mut kind = word;
         if is_sequence {
-            dependents.extend(self.dropped_sequence(&called, cascade)?);
+            dependents.extend(dropped_sequence(self.basis.catalog, &called, cascade)?);
             kind = "TABLE";
         }
-        for (owned, _) in self.sequences_of(&called) {
+        for (owned, _) in sequences_of(self.basis.catalog, &called) {
             self.follow_ups.push(FollowUp::Sqlite(format!("DROP TABLE {}", name(&owned))));
         }
         if dependents.is_empty() {
-            self.alone(&called, word)?;
+            alone(self.basis.catalog, &called, word)?;
             return Ok(format!("DROP {kind} {exists}{sql}"));
         }
         dependents.push(format!("DROP {word} {exists}{}", of_client(schema, &called)));
@@ -390,7 +325,10 @@ impl Translator<'_> {
         for node in &drop.objects {
             all.push(dropped(node)?);
         }
-        let order = self.dependents_first(all.iter().map(|(_, called)| called.clone()).collect());
+        let order = dependents_first(
+            self.basis.catalog,
+            all.iter().map(|(_, called)| called.clone()).collect(),
+        );
         let of = |called: &String| {
             let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
             // Two of one name are in two schemas.
@@ -401,6 +339,77 @@ impl Translator<'_> {
         };
         self.sequence(order.iter().map(of).collect())
     }
+}
+
+/// True if a view is there to be replaced by one with these columns.
+fn replaces(catalog: &dyn Catalog, relation: &RangeVar, columns: &[Output]) -> Translated<bool> {
+    let temporary = relation.relpersistence == "t" || relation.schemaname.contains("temp");
+    let schema = Some(if temporary { "temp" } else { "main" });
+    let Some(old) = catalog.table(schema, &relation.relname) else { return Ok(false) };
+    if !temporary && catalog.definition(&relation.relname).is_some() {
+        let message = format!("\"{}\" is not a view", relation.relname);
+        return Err(Failure::new("42809", message).into());
+    }
+    if old.len() > columns.len() {
+        return Err(Failure::new("42P16", "cannot drop columns from view").into());
+    }
+    for (old, new) in old.iter().zip(columns.iter().map(settled)) {
+        let message = match new {
+            (called, _) if called != old.name => {
+                format!("cannot change name of view column \"{}\" to \"{called}\"", old.name)
+            }
+            (_, is) if is != old.is => format!(
+                "cannot change data type of view column \"{}\" from {} to {}",
+                old.name,
+                old.is.name(),
+                is.name()
+            ),
+            _ => continue,
+        };
+        return Err(Failure::new("42P16", message).into());
+    }
+    Ok(true)
+}
+
+/// Refuses to drop an object that another one reads or refers to.
+fn alone(catalog: &dyn Catalog, called: &str, word: &str) -> Translated<()> {
+    if word == "INDEX" {
+        return no_constraint(catalog, called);
+    }
+    let mut others = catalog.readers(called);
+    others.extend(catalog.referrers(called));
+    let Some(other) = others.first() else { return Ok(()) };
+    let kind = word.to_ascii_lowercase();
+    let message = format!("cannot drop {kind} {called} because other objects depend on it");
+    Err(Failure::new("2BP01", message).hint(format!("drop {other} first, or use CASCADE")).into())
+}
+
+/// Returns the statements that drop what depends on an object: views, and foreign keys.
+fn dependents(catalog: &dyn Catalog, called: &str) -> Vec<String> {
+    let readers = catalog.readers(called);
+    let views = readers.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view)));
+    let keys = catalog.referrers(called).into_iter().flat_map(|table| {
+        let sql = catalog.definition(&table).unwrap_or_default();
+        let keys = standard::referring(&sql, &table, called);
+        let drop = move |key: &String| {
+            format!("ALTER TABLE {} DROP CONSTRAINT {}", name(&table), name(key))
+        };
+        keys.iter().map(drop).collect::<Vec<_>>()
+    });
+    views.chain(keys).collect()
+}
+
+/// Refuses to drop an index of a constraint.
+fn no_constraint(catalog: &dyn Catalog, index: &str) -> Translated<()> {
+    let Some((table, added)) = catalog.constrained(index) else { return Ok(()) };
+    let message = format!(
+        "cannot drop index {index} because constraint {index} on table {table} requires it"
+    );
+    let hint = match added {
+        true => format!("write ALTER TABLE {table} DROP CONSTRAINT {index}"),
+        false => hints::refuse("DROP CONSTRAINT").hint.into_owned(),
+    };
+    Err(Failure::new("2BP01", message).hint(hint).into())
 }
 
 /// True if a CREATE TABLE statement makes a sequence.

@@ -4,12 +4,13 @@ use crate::failure::Failure;
 use crate::standard::COMPUTES;
 use crate::types::Type;
 
-use super::Translator;
 use super::array_operators::{CONTAINS, contained, joined_arrays, with_one};
-use super::coerce::{Wanted, is_implicit};
+use super::coerce::Wanted;
+use super::common_types::common;
 use super::folding::of_both;
 use super::function_tables::FUNCTIONS;
 use super::hints;
+use super::typing::Typing;
 use super::value::{Expr, ExprKind, real_literal};
 
 const BITS: &[&str] = &["&", "|"];
@@ -22,57 +23,6 @@ pub(super) const COMPARES: &[&str] = &["=", "<>", "<", ">", "<=", ">="];
 
 /// Operators of JSON that are functions of the table.
 const JSON: &[&str] = &["->", "->>", "#>", "#>>", "?"];
-
-/// Types with a common type, in the order in which PostgreSQL prefers them.
-const FAMILIES: &[&[Type]] = &[
-    &[Type::Int2, Type::Int4, Type::Int8, Type::Numeric, Type::Float4, Type::Float8],
-    &[Type::Date, Type::Timestamp, Type::Timestamptz],
-    &[Type::Char, Type::Bpchar, Type::Name, Type::Varchar, Type::Text],
-    &[
-        Type::Int2,
-        Type::Int4,
-        Type::Regclass,
-        Type::Regtype,
-        Type::Regproc,
-        Type::Regprocedure,
-        Type::Regnamespace,
-        Type::Oid,
-    ],
-    &[Type::Oid, Type::Int8],
-];
-
-/// Returns the common type of two types, if there is one.
-pub(super) fn common(left: Type, right: Type) -> Option<Type> {
-    if left == right {
-        return Some(left);
-    }
-    let family =
-        FAMILIES.iter().find(|family| family.contains(&left) && family.contains(&right))?;
-    let place = |is: Type| family.iter().position(|other| *other == is);
-    let wider = if place(left) > place(right) { left } else { right };
-    // PostgreSQL computes float4 with an integer or a numeric as float8.
-    let wider = if wider == Type::Float4 { Type::Float8 } else { wider };
-    let wider = if wider.is_reg() { Type::Oid } else { wider };
-    let text = wider.is_text() && !matches!(wider, Type::Bpchar | Type::Name);
-    let text = text || wider == Type::Name && (left == Type::Char || right == Type::Char);
-    let wider = if text { Type::Text } else { wider };
-    let reached = is_implicit(left, wider) && is_implicit(right, wider);
-    reached.then_some(wider)
-}
-
-/// Returns the common type of values in a list, from the type so far and the next
-/// (`select_common_type` of the server): the first type into which PostgreSQL converts the other,
-/// but none beyond the preferred type of its kind.
-pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
-    if known == next {
-        return Some(known);
-    }
-    FAMILIES.iter().find(|family| family.contains(&known) && family.contains(&next))?;
-    let preferred = matches!(known, Type::Float8 | Type::Timestamptz | Type::Text);
-    let moves = !preferred && is_implicit(known, next) && !is_implicit(next, known);
-    let is = if moves { next } else { known };
-    (is_implicit(known, is) && is_implicit(next, is)).then_some(is)
-}
 
 /// Checks that equal values are equal as SQLite stores them, which DISTINCT, GROUP BY and PARTITION
 /// BY need.
@@ -97,7 +47,7 @@ pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
     }
 }
 
-impl Translator<'_> {
+impl Typing<'_> {
     /// Gives two operands one type, as operators and lists need.
     pub(super) fn together(
         &mut self,
@@ -107,7 +57,7 @@ impl Translator<'_> {
     ) -> Result<(Expr, Expr, Type), Failure> {
         let is = match (left.is(), right.is()) {
             (Some(left_is), Some(right_is)) => {
-                let of_numbers = self.with_number(&left, &right);
+                let of_numbers = with_number(&left, &right);
                 let is = of_numbers.or_else(|| common(left_is, right_is));
                 is.ok_or_else(|| no_operator(&left, operator, &right))?
             }
@@ -123,13 +73,6 @@ impl Translator<'_> {
             (left, self.coerce(right, is, Wanted::Implicit)?)
         };
         Ok((left, right, is))
-    }
-
-    /// Returns `float8` for a number with a fraction beside a float.
-    fn with_number(&self, left: &Expr, right: &Expr) -> Option<Type> {
-        let float = |expr: &Expr| matches!(expr.is(), Some(Type::Float4 | Type::Float8));
-        let number = |expr: &Expr| matches!(expr.kind, ExprKind::Number(_));
-        (float(left) && number(right) || number(left) && float(right)).then_some(Type::Float8)
     }
 
     /// Translates a comparison.
@@ -304,7 +247,7 @@ impl Translator<'_> {
             "-" if date(left) && whole(right) => {
                 (format!("refrain_add_days({}, -({}))", left.sql, right.sql), Type::Date)
             }
-            "-" if self.are_moments(left, right) => {
+            "-" if are_moments(left, right) => {
                 let is =
                     if zoned(left) || zoned(right) { Type::Timestamptz } else { Type::Timestamp };
                 let left = self.coerce(left.clone(), is, Wanted::Implicit)?;
@@ -317,16 +260,6 @@ impl Translator<'_> {
         let made = Expr::pure(sql, is, &[left, right]);
         let constant = made.constant.clone();
         Ok(Some(self.folded(made, constant)))
-    }
-
-    /// True if both are moments, of which one may be a string.
-    fn are_moments(&self, left: &Expr, right: &Expr) -> bool {
-        let moment = |expr: &Expr| {
-            matches!(expr.is(), Some(Type::Date | Type::Timestamp | Type::Timestamptz))
-        };
-        let open = |expr: &Expr| matches!(expr.kind, ExprKind::Literal(_));
-        let timed = |expr: &Expr| matches!(expr.is(), Some(Type::Timestamp | Type::Timestamptz));
-        moment(left) && moment(right) || timed(left) && open(right) || open(left) && timed(right)
     }
 
     /// Translates computations with an interval: none if neither side is one.
@@ -470,6 +403,22 @@ impl Translator<'_> {
             _ => Err(hints::operator(operator)),
         }
     }
+}
+
+/// Returns `float8` for a number with a fraction beside a float.
+fn with_number(left: &Expr, right: &Expr) -> Option<Type> {
+    let float = |expr: &Expr| matches!(expr.is(), Some(Type::Float4 | Type::Float8));
+    let number = |expr: &Expr| matches!(expr.kind, ExprKind::Number(_));
+    (float(left) && number(right) || number(left) && float(right)).then_some(Type::Float8)
+}
+
+/// True if both are moments, of which one may be a string.
+fn are_moments(left: &Expr, right: &Expr) -> bool {
+    let moment =
+        |expr: &Expr| matches!(expr.is(), Some(Type::Date | Type::Timestamp | Type::Timestamptz));
+    let open = |expr: &Expr| matches!(expr.kind, ExprKind::Literal(_));
+    let timed = |expr: &Expr| matches!(expr.is(), Some(Type::Timestamp | Type::Timestamptz));
+    moment(left) && moment(right) || timed(left) && open(right) || open(left) && timed(right)
 }
 
 fn is_number_beside_integer(left: &Expr, right: &Expr) -> bool {

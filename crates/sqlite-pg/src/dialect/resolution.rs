@@ -5,8 +5,9 @@ use crate::types::Type;
 
 use super::catalog_functions::FunctionRow;
 use super::coerce::{Wanted, is_implicit};
-use super::value::Expr;
-use super::{Translator, hints};
+use super::hints;
+use super::typing::Typing;
+use super::value::{Expr, ExprKind};
 
 /// Functions that are computed ahead where they are of constants: those that PostgreSQL does
 /// (`provolatile` is `i`), but for what may take longer than its arguments are long.
@@ -35,7 +36,7 @@ const FOLDED: &[&str] = &[
 const NUMERIC_TOO: &[&str] =
     &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
 
-impl Translator<'_> {
+impl Typing<'_> {
     /// Calls the function of the table that accepts these arguments.
     pub(super) fn resolved(
         &mut self,
@@ -82,6 +83,62 @@ impl Translator<'_> {
         let made = Expr::pure(sql, row.2, &parts);
         let constant = made.constant.clone();
         Ok(self.folded(made, constant))
+    }
+
+    /// Translates functions that take any type.
+    pub(super) fn of_any(
+        &mut self,
+        function: &str,
+        arguments: &[Expr],
+    ) -> Result<Option<Expr>, Failure> {
+        match function {
+            "concat" | "concat_ws" => {
+                let mut texts = Vec::new();
+                for argument in arguments {
+                    let argument = match argument.is() {
+                        Some(Type::Bool) => {
+                            let sql = format!(
+                                "CASE {} WHEN 1 THEN 't' WHEN 0 THEN 'f' END",
+                                argument.sql
+                            );
+                            argument.clone().rewritten(sql, Type::Text)
+                        }
+                        _ => self.coerce(argument.clone(), Type::Text, Wanted::Assignment)?,
+                    };
+                    texts.push(argument);
+                }
+                let parts: Vec<&str> = texts.iter().map(|text| text.sql.as_str()).collect();
+                let sql = format!("{function}({})", parts.join(", "));
+                Ok(Some(Expr::made(sql, Type::Text, &texts.iter().collect::<Vec<_>>())))
+            }
+            "timezone" => self.at_time_zone(arguments).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Translates AT TIME ZONE 'UTC'.
+    fn at_time_zone(&mut self, arguments: &[Expr]) -> Result<Expr, Failure> {
+        let [zone, moment] = arguments else { return Err(no_function("timezone", arguments)) };
+        let ExprKind::Literal(named) = &zone.kind else {
+            return Err(hints::refuse("AT TIME ZONE"));
+        };
+        if !["utc", "gmt", "etc/utc", "z"].contains(&named.to_ascii_lowercase().as_str()) {
+            return Err(hints::refuse("AT TIME ZONE"));
+        }
+        match moment.is() {
+            Some(Type::Timestamp) => {
+                Ok(Expr::made(format!("({} || '+00')", moment.sql), Type::Timestamptz, &[moment]))
+            }
+            Some(Type::Timestamptz) => {
+                let sql = format!("replace({}, '+00', '')", moment.sql);
+                Ok(Expr::made(sql, Type::Timestamp, &[moment]))
+            }
+            Some(Type::Date) => {
+                let moment = self.coerce(moment.clone(), Type::Timestamptz, Wanted::Implicit)?;
+                self.at_time_zone(&[zone.clone(), moment])
+            }
+            _ => Err(hints::refuse("AT TIME ZONE")),
+        }
     }
 }
 

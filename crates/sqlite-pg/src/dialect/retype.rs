@@ -12,13 +12,14 @@ use crate::standard;
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::definer::Definer;
 use super::edits::{FollowUp, NOTHING, SchemaChange};
-use super::scope::{Attribute, FromItem, Scope};
+use super::scope::{Attribute, Catalog, FromItem, Scope};
 use super::type_names::type_name;
 use super::value::{Expr, ExprKind, name};
-use super::{NotTranslated, Translated, Translator, hints, integer, strings};
+use super::{NotTranslated, Translated, hints, integer, strings};
 
-impl Translator<'_> {
+impl Definer<'_, '_> {
     /// Translates ALTER COLUMN … TYPE.
     pub(super) fn retype(
         &mut self,
@@ -27,7 +28,7 @@ impl Translator<'_> {
         to: &ColumnDef,
     ) -> Translated<String> {
         let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
-        let (is, limit) = type_name(self.text, to_type)?;
+        let (is, limit) = type_name(self.basis.text, to_type)?;
         let cast = is_cast(to, &column.name);
         if (is, limit) == (column.is, column.limit) && cast {
             return Ok(NOTHING.to_owned());
@@ -36,7 +37,7 @@ impl Translator<'_> {
             return Err(hints::refuse("ALTER COLUMN").into());
         }
         let wider = cast && is_wider((column.is, column.limit), (is, limit));
-        let sql = self.catalog.definition(&relation.relname).unwrap_or_default();
+        let sql = self.basis.catalog.definition(&relation.relname).unwrap_or_default();
         if standard::row_number(&sql).is_some_and(|number| number == column.name) {
             // SQLite's own idiom has no mark that could have the new type.
             if !wider || column.given == GivenBy::Statement {
@@ -47,7 +48,7 @@ impl Translator<'_> {
             let mark = |is| format!("CONSTRAINT {}", name(&words(is)));
             let (column, from, to) = (column.name.clone(), vec![mark(column.is)], mark(is));
             let change = SchemaChange::Column { column, from, to };
-            return self.edit(relation, None, change, "ALTER COLUMN");
+            return self.edits.edit(relation, None, change, "ALTER COLUMN");
         }
         let of_key = |declared: String| match column.key {
             0 => declared,
@@ -59,15 +60,17 @@ impl Translator<'_> {
         let to_sql = format!(" {}", of_key(is.declaration(limit)));
         let change = SchemaChange::Column { column: column.name.clone(), from, to: to_sql };
         if wider {
-            return self.edit(relation, None, change, "ALTER COLUMN");
+            return self.edits.edit(relation, None, change, "ALTER COLUMN");
         }
-        self.is_alone(relation, column, &sql)?;
+        is_alone(self.basis.catalog, relation, column, &sql)?;
         let value = self.new_value(relation, column, to.raw_default.as_deref(), (is, limit))?;
         self.keeps_default(column, (is, limit))?;
-        let made = self.edit(relation, None, change, "ALTER COLUMN")?;
-        let (table, _) = self.table(relation)?;
+        let made = self.edits.edit(relation, None, change, "ALTER COLUMN")?;
+        let (table, _) = self.basis.table(relation)?;
         let called = name(&column.name);
-        self.follow_ups.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
+        self.edits
+            .follow_ups
+            .push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
         Ok(made)
     }
 
@@ -79,7 +82,7 @@ impl Translator<'_> {
         using: Option<&Node>,
         (is, limit): (Type, Option<u32>),
     ) -> Translated<String> {
-        let (_, attributes) = self.table(relation)?;
+        let (_, attributes) = self.basis.table(relation)?;
         let mut source = FromItem::table(&relation.relname, &attributes);
         for known in &mut source.columns {
             known.sql = name(&known.name);
@@ -92,9 +95,12 @@ impl Translator<'_> {
         let plain = plain.map(|known| known.sql.clone()).unwrap_or_default();
         let value = match using {
             Some(node) => {
-                self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
-                let value = self.expr(node);
-                self.scopes.pop();
+                self.translator
+                    .scopes
+                    .open
+                    .push(Scope { sources: vec![source], ..Scope::default() });
+                let value = self.translator.expr(node);
+                self.translator.scopes.open.pop();
                 let value = value?;
                 if value.aggregate {
                     return Err(hints::aggregate("transform expressions").into());
@@ -103,7 +109,7 @@ impl Translator<'_> {
             }
             None => Expr { limit: column.limit, ..Expr::typed(plain, column.is) },
         };
-        let made = self.fit(value, is, limit, Wanted::Assignment);
+        let made = self.translator.typing.fit(value, is, limit, Wanted::Assignment);
         let words = if using.is_some() { "result of USING clause for column" } else { "column" };
         Ok(made.map_err(|failure| no_cast(failure, words, &column.name, is))?.sql)
     }
@@ -123,37 +129,42 @@ impl Translator<'_> {
             Some(text) => Expr::of(default, ExprKind::Literal(text.replace("''", "'"))),
             None => Expr::typed(default, column.is),
         };
-        let made = self.fit(value, is, limit, Wanted::Assignment)?;
+        let made = self.translator.typing.fit(value, is, limit, Wanted::Assignment)?;
         if made.sql == *default { Ok(()) } else { Err(hints::refuse("ALTER COLUMN").into()) }
     }
+}
 
-    /// Refuses a column on which something else depends that has been translated for its type.
-    fn is_alone(&self, relation: &RangeVar, column: &Attribute, sql: &str) -> Translated<()> {
-        let table = &relation.relname;
-        let called = name(&column.name);
-        let depends = |sql: &String| {
-            let plain_index = sql.contains(" INDEX ") && !sql.contains(" WHERE ");
-            let simple = plain_index && sql.matches('(').count() == 1;
-            sql.starts_with("CREATE TRIGGER") || sql.contains(&called) && !simple
-        };
-        let keys = |other: &String| {
-            let sql = self.catalog.definition(other).unwrap_or_default();
-            standard::foreign_keys(&sql, other).into_iter().any(|key| {
-                key.target == *table
-                    && (key.target_columns.is_empty() && column.key > 0
-                        || key.target_columns.contains(&column.name))
-            })
-        };
-        let mut others = self.catalog.referrers(table);
-        others.push(table.clone());
-        if standard::depends_on(sql, table, &column.name)
-            || self.catalog.dependents(table).iter().any(depends)
-            || others.iter().any(keys)
-        {
-            return Err(hints::refuse("ALTER COLUMN").into());
-        }
-        Ok(())
+/// Refuses a column on which something else depends that has been translated for its type.
+fn is_alone(
+    catalog: &dyn Catalog,
+    relation: &RangeVar,
+    column: &Attribute,
+    sql: &str,
+) -> Translated<()> {
+    let table = &relation.relname;
+    let called = name(&column.name);
+    let depends = |sql: &String| {
+        let plain_index = sql.contains(" INDEX ") && !sql.contains(" WHERE ");
+        let simple = plain_index && sql.matches('(').count() == 1;
+        sql.starts_with("CREATE TRIGGER") || sql.contains(&called) && !simple
+    };
+    let keys = |other: &String| {
+        let sql = catalog.definition(other).unwrap_or_default();
+        standard::foreign_keys(&sql, other).into_iter().any(|key| {
+            key.target == *table
+                && (key.target_columns.is_empty() && column.key > 0
+                    || key.target_columns.contains(&column.name))
+        })
+    };
+    let mut others = catalog.referrers(table);
+    others.push(table.clone());
+    if standard::depends_on(sql, table, &column.name)
+        || catalog.dependents(table).iter().any(depends)
+        || others.iter().any(keys)
+    {
+        return Err(hints::refuse("ALTER COLUMN").into());
     }
+    Ok(())
 }
 
 /// Returns the type by which SQLite stores the values of a type.

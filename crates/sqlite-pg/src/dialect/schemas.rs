@@ -8,44 +8,21 @@ use refrain_grammar::protobuf::{CreateSchemaStmt, DropBehavior, DropStmt};
 use crate::failure::Failure;
 use crate::sequences::Sequence;
 
-use super::edits::NOTHING;
+use super::edits::{Edits, NOTHING};
+use super::scope::Catalog;
+use super::several::dependents_first;
 use super::value::name;
-use super::{Translated, Translator, hints, string};
+use super::{Translated, hints, string};
 
 /// The comment that makes a table a schema.
 pub(crate) const MARK: &str = "/*refrain schema*/";
 
-impl Translator<'_> {
-    pub(super) fn create_schema(&mut self, it: &CreateSchemaStmt) -> Translated<String> {
-        if !it.schema_elts.is_empty() || it.schemaname.is_empty() {
-            return Err(hints::refuse("CREATE SCHEMA").into());
-        }
-        let called = &it.schemaname;
-        let known = ["public", "pg_catalog", "information_schema"].contains(&called.as_str());
-        if known || self.catalog.schemas().contains(called) {
-            if it.if_not_exists {
-                return Ok(NOTHING.to_owned());
-            }
-            let message = format!("schema \"{called}\" already exists");
-            return Err(Failure::new("42P06", message).into());
-        }
-        if called.starts_with("pg_") {
-            let message = format!("unacceptable schema name \"{called}\"");
-            let detail = "The prefix \"pg_\" is reserved for system schemas.";
-            return Err(Failure::new("42939", message).detail(detail).into());
-        }
-        let refused = called.contains('.') || ["main", "temp"].contains(&called.as_str());
-        if refused || self.catalog.is_taken(&format!("{called}.")) {
-            return Err(hints::refuse("CREATE SCHEMA").into());
-        }
-        Ok(format!("CREATE TABLE {} (\"schema\" {MARK} INT)", name(&format!("{called}."))))
-    }
-
+impl Edits<'_> {
     pub(super) fn drop_schema(&mut self, drop: &DropStmt) -> Translated<String> {
         let cascade = drop.behavior() == DropBehavior::DropCascade;
         let mut parts = Vec::new();
         for called in drop.objects.iter().filter_map(string) {
-            if !self.catalog.schemas().contains(&called) {
+            if !self.basis.catalog.schemas().contains(&called) {
                 if ["public", "pg_catalog", "information_schema"].contains(&called.as_str()) {
                     return Err(hints::refuse("CREATE SCHEMA").into());
                 }
@@ -55,15 +32,15 @@ impl Translator<'_> {
                 let message = format!("schema \"{called}\" does not exist");
                 return Err(Failure::new("3F000", message).into());
             }
-            let inside = self.catalog.inside(&called);
+            let inside = self.basis.catalog.inside(&called);
             if !inside.is_empty() && !cascade {
                 let message =
                     format!("cannot drop schema {called} because other objects depend on it");
                 let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
                 return Err(Failure::new("2BP01", message).hint(hint).into());
             }
-            for inside in self.dependents_first(inside) {
-                let word = match self.catalog.definition(&inside) {
+            for inside in dependents_first(self.basis.catalog, inside) {
+                let word = match self.basis.catalog.definition(&inside) {
                     Some(sql) if Sequence::read(&sql).is_some() => "SEQUENCE",
                     Some(_) => "TABLE",
                     None => "VIEW",
@@ -77,4 +54,29 @@ impl Translator<'_> {
             _ => self.sequence(parts),
         }
     }
+}
+
+pub(super) fn create_schema(catalog: &dyn Catalog, it: &CreateSchemaStmt) -> Translated<String> {
+    if !it.schema_elts.is_empty() || it.schemaname.is_empty() {
+        return Err(hints::refuse("CREATE SCHEMA").into());
+    }
+    let called = &it.schemaname;
+    let known = ["public", "pg_catalog", "information_schema"].contains(&called.as_str());
+    if known || catalog.schemas().contains(called) {
+        if it.if_not_exists {
+            return Ok(NOTHING.to_owned());
+        }
+        let message = format!("schema \"{called}\" already exists");
+        return Err(Failure::new("42P06", message).into());
+    }
+    if called.starts_with("pg_") {
+        let message = format!("unacceptable schema name \"{called}\"");
+        let detail = "The prefix \"pg_\" is reserved for system schemas.";
+        return Err(Failure::new("42939", message).detail(detail).into());
+    }
+    let refused = called.contains('.') || ["main", "temp"].contains(&called.as_str());
+    if refused || catalog.is_taken(&format!("{called}.")) {
+        return Err(hints::refuse("CREATE SCHEMA").into());
+    }
+    Ok(format!("CREATE TABLE {} (\"schema\" {MARK} INT)", name(&format!("{called}."))))
 }

@@ -203,7 +203,30 @@ impl FromItem {
     }
 }
 
+/// The queries that enclose a place in a statement.
+#[derive(Default)]
+pub(super) struct Scopes {
+    /// Their names, those of the innermost query last.
+    pub(super) open: Vec<Scope>,
+    /// For each column named so far, the number of queries that enclose the query it belongs to.
+    pub(super) levels: Vec<usize>,
+}
+
+impl Scopes {
+    /// Returns the number of queries that enclose the innermost one.
+    pub(super) fn depth(&self) -> usize {
+        self.open.len().saturating_sub(1)
+    }
+}
+
 impl Scope {
+    /// Makes a scope in which the columns of a table are plain names.
+    pub(super) fn of_table(alias: &str, attributes: &[Attribute]) -> Self {
+        let mut source = FromItem::table(alias, attributes);
+        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+        Self { sources: vec![source], ..Self::default() }
+    }
+
     /// Finds the column of this name.
     ///
     /// # Errors

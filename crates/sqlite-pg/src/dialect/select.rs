@@ -9,6 +9,7 @@ use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::coerce::Wanted;
+use super::locking::{locking, locks_rows};
 use super::operators::is_equated;
 use super::schema_names::split;
 use super::scope::{FromItem, Scope, find};
@@ -66,35 +67,32 @@ impl Translator<'_> {
         place: ExpectedColumns<'_>,
     ) -> Translated<Query> {
         refuse_parts(select)?;
-        self.locking(select)?;
+        let locks = locking(self.basis.catalog, select)?;
+        self.locks = self.locks.take().or(locks);
         let with = self.with_clause(select.with_clause.as_ref())?;
         let made = match select.op() {
             SetOperation::SetopNone | SetOperation::Undefined => self.simple(select, place),
             _ => self.combined(select, place),
         };
         if with.is_some() {
-            self.scopes.pop();
+            self.scopes.open.pop();
         }
         let mut made = made?;
         if let Some(with) = with {
             made.sql = format!("{with}{}", made.sql);
         }
-        bounded(&made.sql, self.text)?;
+        bounded(&made.sql, self.basis.text)?;
         Ok(made)
     }
 
     fn simple(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
-        self.scopes.push(Scope::default());
+        self.scopes.open.push(Scope::default());
         let made = match select.values_lists.is_empty() {
             true => self.select(select, place),
             false => self.values(select, place),
         };
-        self.scopes.pop();
+        self.scopes.open.pop();
         made
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.scopes.len().saturating_sub(1)
     }
 
     fn select(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
@@ -104,9 +102,8 @@ impl Translator<'_> {
         if let Some(node) = &select.where_clause {
             let condition = self.condition(node, "WHERE")?;
             if condition.aggregate {
-                return Err(
-                    NotTranslated::from(hints::aggregate("WHERE")).at(self.text, location(node))
-                );
+                return Err(NotTranslated::from(hints::aggregate("WHERE"))
+                    .at(self.basis.text, location(node)));
             }
             sql.push_str(&format!(" WHERE {}", condition.sql));
             bare.extend(condition.bare);
@@ -134,8 +131,9 @@ impl Translator<'_> {
             Some(on) => parts.extend(on.parts()),
             None => self.ordered(select, &targets, &mut sql, &mut parts)?,
         }
-        self.locks_rows(select, &targets)?;
-        let depth = self.depth();
+        let windowed = self.scopes.open.last().is_some_and(|scope| scope.windowed);
+        locks_rows(windowed, select, &targets)?;
+        let depth = self.scopes.depth();
         check_grouping(&parts, depth, !groups.is_empty() || select.having_clause.is_some())?;
         bare.extend(parts.into_iter().flat_map(|part| part.bare));
         bare.retain(|(at, _)| *at < depth);
@@ -192,14 +190,14 @@ impl Translator<'_> {
         place: ExpectedColumns<'_>,
         from: &mut String,
     ) -> Translated<Vec<Target>> {
-        if let Some(scope) = self.scopes.last_mut() {
+        if let Some(scope) = self.scopes.open.last_mut() {
             scope.arrays = Some(Vec::new());
         }
         // EXISTS does not evaluate the columns of its query.
         let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
-        let Some(rows) = self.rows_of_targets() else { return Ok(targets) };
+        let Some(rows) = self.scopes.rows_of_targets() else { return Ok(targets) };
         let aggregate = targets.iter().any(|target| target.expr.aggregate);
-        let windowed = self.scopes.last().is_some_and(|scope| scope.windowed);
+        let windowed = self.scopes.open.last().is_some_and(|scope| scope.windowed);
         let grouped = !select.group_clause.is_empty() || select.having_clause.is_some();
         if aggregate || windowed || grouped || place.exists {
             return Err(hints::refuse("rows from arrays").into());
@@ -213,7 +211,7 @@ impl Translator<'_> {
     fn listed_target(&mut self, target: &Target, outermost: bool) -> String {
         match target.expr.is() {
             // A client reads the name of a relation; other places compare OIDs.
-            Some(Type::Regclass) if outermost => self.relation_name(&target.expr.sql),
+            Some(Type::Regclass) if outermost => self.typing.relation_name(&target.expr.sql),
             _ => target.expr.sql.clone(),
         }
     }
@@ -243,12 +241,12 @@ impl Translator<'_> {
             if value.aggregate {
                 return Err(hints::aggregate("GROUP BY").into());
             }
-            let value = self.settle(value)?;
+            let value = self.typing.settle(value)?;
             groups.push(value.sql.clone());
             values.push(value);
         }
         // A group is one row of a table whose key it has, whatever its other columns are.
-        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
+        let scope = self.scopes.open.last().ok_or_else(hints::unknown)?;
         let of_key = |value: &&Expr| {
             let has = |source: &&FromItem| source.columns.iter().any(|it| it.sql == value.sql);
             let source = scope.sources.iter().find(has);
@@ -258,7 +256,7 @@ impl Translator<'_> {
         };
         values.iter().filter(|value| !of_key(value)).try_for_each(is_equated)?;
         if (!groups.is_empty() || select.having_clause.is_some())
-            && let Some(scope) = self.scopes.last_mut()
+            && let Some(scope) = self.scopes.open.last_mut()
         {
             scope.groups = Some(groups.clone());
         }
@@ -285,8 +283,8 @@ impl Translator<'_> {
             }
             NodeEnum::ColumnRef(column) if column.fields.len() == 1 => {
                 let wanted = strings(&column.fields).pop().unwrap_or_default();
-                let local = self.scopes.len().saturating_sub(1);
-                if find(&self.scopes[local..], None, &wanted).is_ok() {
+                let local = self.scopes.open.len().saturating_sub(1);
+                if find(&self.scopes.open[local..], None, &wanted).is_ok() {
                     return self.expr(node);
                 }
                 let named =
@@ -322,8 +320,9 @@ impl Translator<'_> {
             let called = called(target, &expr);
             let index = targets.len();
             let expr = self.placed(expr, index, place);
-            let expr = expr
-                .map_err(|failure| NotTranslated::from(failure).at(self.text, location(value)))?;
+            let expr = expr.map_err(|failure| {
+                NotTranslated::from(failure).at(self.basis.text, location(value))
+            })?;
             targets.push(Target { name: place.name(index, &called), expr });
         }
         Ok(targets)
@@ -337,9 +336,9 @@ impl Translator<'_> {
         place: ExpectedColumns<'_>,
     ) -> Result<Expr, Failure> {
         match place.of(index) {
-            Some(is) => self.coerce(expr, is, Wanted::Implicit),
+            Some(is) => self.typing.coerce(expr, is, Wanted::Implicit),
             None if place.open => Ok(expr),
-            None => self.settle(expr),
+            None => self.typing.settle(expr),
         }
     }
 
@@ -351,11 +350,11 @@ impl Translator<'_> {
             return Ok(None);
         }
         let names = strings(&reference.fields);
-        let mut around = self.scopes.iter().enumerate().rev();
+        let mut around = self.scopes.open.iter().enumerate().rev();
         let (depth, scope, columns) = match names.last() {
             None => around.next().map(|(depth, scope)| (depth, scope, scope.all())),
             Some(table) => {
-                let own = split(self.catalog, table).1;
+                let own = split(self.basis.catalog, table).1;
                 around.find_map(|(depth, scope)| Some((depth, scope, scope.all_of(own)?)))
             }
         }
@@ -402,14 +401,14 @@ impl Translator<'_> {
         if value.kind == ExprKind::Null {
             return Ok(None);
         }
-        if value.bare.iter().any(|(at, _)| *at == self.depth()) {
+        if value.bare.iter().any(|(at, _)| *at == self.scopes.depth()) {
             let message = format!("argument of {word} must not contain variables");
             return Err(Failure::new("42P10", message).into());
         }
         if !value.bare.is_empty() {
             return Err(hints::refuse("LIMIT of a column").into());
         }
-        let value = self.coerce(value, Type::Int8, Wanted::Assignment)?;
+        let value = self.typing.coerce(value, Type::Int8, Wanted::Assignment)?;
         let plain = value.sql.bytes().all(|byte| byte.is_ascii_digit());
         Ok(Some(match plain {
             true => value.sql,

@@ -11,8 +11,9 @@ use crate::sequences::Sequence;
 use crate::sql_text;
 use crate::types::Type;
 
+use super::scope::Catalog;
 use super::value::{Expr, ExprKind, name, text_literal};
-use super::{Translated, Translator, hints};
+use super::{Translated, hints};
 
 /// A sequence that a function names.
 pub(super) enum Named {
@@ -116,30 +117,28 @@ impl Named {
     }
 }
 
-impl Translator<'_> {
-    /// Returns the sequence that a constant of the type `regclass` names.
-    pub(super) fn sequence_named(&self, constant: &Expr) -> Translated<Named> {
-        let ExprKind::Literal(text) = &constant.kind else {
-            return Err(hints::refuse("a sequence by its value").into());
-        };
-        let missing = || Failure::new("42P01", format!("relation \"{text}\" does not exist"));
-        let called = match &sql_text::name_parts(text).unwrap_or_default()[..] {
-            [only] => only.clone(),
-            [schema, only] if schema == "public" => only.clone(),
-            [schema, only] => format!("{schema}.{only}"),
-            _ => return Err(missing().into()),
-        };
-        if let Some((table, is)) = self.catalog.key_sequence(&called) {
-            let most = largest(is);
-            return Ok(Named::Key(called, table, most));
-        }
-        let definition = self.catalog.definition(&called).ok_or_else(missing)?;
-        match Sequence::read(&definition) {
-            Some(_) => Ok(Named::Sequence(called)),
-            None => {
-                let message = format!("\"{called}\" is not a sequence");
-                Err(Failure::new("42809", message).into())
-            }
+/// Returns the sequence that a constant of the type `regclass` names.
+pub(super) fn sequence_named(catalog: &dyn Catalog, constant: &Expr) -> Translated<Named> {
+    let ExprKind::Literal(text) = &constant.kind else {
+        return Err(hints::refuse("a sequence by its value").into());
+    };
+    let missing = || Failure::new("42P01", format!("relation \"{text}\" does not exist"));
+    let called = match &sql_text::name_parts(text).unwrap_or_default()[..] {
+        [only] => only.clone(),
+        [schema, only] if schema == "public" => only.clone(),
+        [schema, only] => format!("{schema}.{only}"),
+        _ => return Err(missing().into()),
+    };
+    if let Some((table, is)) = catalog.key_sequence(&called) {
+        let most = largest(is);
+        return Ok(Named::Key(called, table, most));
+    }
+    let definition = catalog.definition(&called).ok_or_else(missing)?;
+    match Sequence::read(&definition) {
+        Some(_) => Ok(Named::Sequence(called)),
+        None => {
+            let message = format!("\"{called}\" is not a sequence");
+            Err(Failure::new("42809", message).into())
         }
     }
 }

@@ -7,39 +7,42 @@ use crate::failure::Failure;
 use crate::sequences::Sequence;
 use crate::types::Type;
 
-use super::edits::{FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::basis::Basis;
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit};
 use super::schema_names::new_name;
-use super::scope::Attribute;
+use super::scope::Catalog;
 use super::sequence_calls::{definition, first_row, largest};
 use super::type_names::type_name;
 use super::value::name;
-use super::{Translated, Translator, hints, strings};
+use super::{Translated, hints, strings};
 
-impl Translator<'_> {
+impl Edits<'_> {
     pub(super) fn create_sequence(&mut self, it: &CreateSeqStmt) -> Translated<String> {
         let relation = it.sequence.as_ref().ok_or_else(hints::unknown)?;
         if relation.relpersistence == "t" {
             return Err(hints::refuse("CREATE TEMP SEQUENCE").into());
         }
         let called = new_name(relation)?;
-        if self.catalog.is_taken(&called) || self.catalog.key_sequence(&called).is_some() {
+        if self.basis.catalog.is_taken(&called)
+            || self.basis.catalog.key_sequence(&called).is_some()
+        {
             if it.if_not_exists {
                 return Ok(NOTHING.to_owned());
             }
             let message = format!("relation \"{}\" already exists", relation.relname);
             return Err(Failure::new("42P07", message).into());
         }
-        let sequence = self.with_options(None, &it.options)?.0;
+        let sequence = with_options(self.basis, None, &it.options)?.0;
         self.follow_ups.push(FollowUp::Sqlite(first_row(&called, sequence.start)));
         Ok(definition(&called, &sequence))
     }
 
     pub(super) fn alter_sequence(&mut self, it: &AlterSeqStmt) -> Translated<String> {
         let relation = it.sequence.as_ref().ok_or_else(hints::unknown)?;
-        let old = match self.table(relation) {
+        let old = match self.basis.table(relation) {
             Err(_) if it.missing_ok => return Ok(NOTHING.to_owned()),
             // The sequence of a key is SQLite's: its owner alone may be named.
-            Err(_) if self.catalog.key_sequence(&relation.relname).is_some() => {
+            Err(_) if self.basis.catalog.key_sequence(&relation.relname).is_some() => {
                 let owned = |option: &DefElem| option.defname == "owned_by";
                 return match it.options.iter().filter_map(option).all(owned) {
                     true => Ok(NOTHING.to_owned()),
@@ -48,14 +51,14 @@ impl Translator<'_> {
             }
             found => {
                 found?;
-                self.catalog.definition(&relation.relname).unwrap_or_default()
+                self.basis.catalog.definition(&relation.relname).unwrap_or_default()
             }
         };
         let Some(old) = Sequence::read(&old) else {
             let message = format!("\"{}\" is not a sequence", relation.relname);
             return Err(Failure::new("42809", message).into());
         };
-        let (made, restart) = self.with_options(Some(&old), &it.options)?;
+        let (made, restart) = with_options(self.basis, Some(&old), &it.options)?;
         let called = name(&relation.relname);
         if let Some(restart) = restart {
             self.follow_ups.push(FollowUp::Sqlite(format!("DELETE FROM {called}")));
@@ -72,113 +75,10 @@ impl Translator<'_> {
         self.edit(relation, None, change, "ALTER SEQUENCE of a key")
     }
 
-    /// Returns a sequence with these options, and the number at which it starts again.
-    fn with_options(
-        &mut self,
-        old: Option<&Sequence>,
-        options: &[Node],
-    ) -> Translated<(Sequence, Option<i64>)> {
-        let mut is = old.map_or(Type::Int8, |old| old.is);
-        let mut numbers: [Option<Option<i64>>; 5] = [None; 5];
-        let (mut cycle, mut owner) =
-            (old.is_some_and(|old| old.cycle), old.and_then(|old| old.owner.clone()));
-        let mut restart = None;
-        for option in options.iter().filter_map(option) {
-            let arg = option.arg.as_deref();
-            let number = arg.and_then(whole);
-            match option.defname.as_str() {
-                "as" => is = self.sequence_type(arg)?,
-                "increment" => numbers[0] = Some(number),
-                "minvalue" => numbers[1] = Some(number),
-                "maxvalue" => numbers[2] = Some(number),
-                "start" => numbers[3] = Some(number),
-                "cache" => numbers[4] = Some(number),
-                "restart" => restart = Some(number),
-                "cycle" => cycle = arg.is_some_and(is_true),
-                "owned_by" => owner = self.owner(arg)?,
-                _ => return Err(hints::refuse("ALTER SEQUENCE of a key").into()),
-            }
-        }
-        let [increment, minimum, maximum, start, cache] = numbers;
-        let increment = increment.flatten().unwrap_or(old.map_or(1, |old| old.increment));
-        let up = increment > 0;
-        let (default_least, default_most) =
-            if up { (1, largest(is)) } else { (-largest(is) - 1, -1) };
-        let bound = |given: Option<Option<i64>>, old: Option<i64>, default| match given {
-            Some(number) => number.unwrap_or(default),
-            None => old.unwrap_or(default),
-        };
-        let minimum = bound(minimum, old.map(|old| old.minimum), default_least);
-        let mut maximum = bound(maximum, old.map(|old| old.maximum), default_most);
-        if let Some(old) = old.filter(|old| old.maximum == largest(old.is) && up) {
-            // As in the server, a bound that was the old type's becomes the new type's.
-            maximum = if maximum == old.maximum { largest(is) } else { maximum };
-        }
-        let first = if up { minimum } else { maximum };
-        let start = start.flatten().unwrap_or(old.map_or(first, |old| old.start));
-        let cache = cache.flatten().unwrap_or(old.map_or(1, |old| old.cache));
-        let made = Sequence { is, start, increment, minimum, maximum, cache, cycle, owner };
-        let restart = restart.map(|number| number.unwrap_or(start));
-        check(&made, restart)?;
-        Ok((made, restart))
-    }
-
-    fn sequence_type(&self, arg: Option<&Node>) -> Translated<Type> {
-        let Some(NodeEnum::TypeName(named)) = arg.and_then(|arg| arg.node.as_ref()) else {
-            return Err(hints::unknown().into());
-        };
-        match type_name(self.text, named)?.0 {
-            is @ (Type::Int2 | Type::Int4 | Type::Int8) => Ok(is),
-            _ => {
-                let message = "sequence type must be smallint, integer, or bigint";
-                Err(Failure::new("22023", message).into())
-            }
-        }
-    }
-
-    /// Reads OWNED BY.
-    fn owner(&self, arg: Option<&Node>) -> Translated<Option<(String, String)>> {
-        let Some(NodeEnum::List(list)) = arg.and_then(|arg| arg.node.as_ref()) else {
-            return Err(hints::unknown().into());
-        };
-        let (table, column) = match &strings(&list.items)[..] {
-            [none] if none == "none" => return Ok(None),
-            [.., table, column] => (table.clone(), column.clone()),
-            _ => return Err(Failure::new("42601", "invalid OWNED BY option").into()),
-        };
-        let relation = RangeVar { relname: table.clone(), ..RangeVar::default() };
-        self.column_of(&column, &relation)?;
-        if format!("{table}{column}").contains("*/") {
-            return Err(hints::refuse("ALTER SEQUENCE of a key").into());
-        }
-        Ok(Some((table, column)))
-    }
-
-    /// Refuses to write to a sequence.
-    pub(super) fn no_sequence(&self, called: &str, columns: &[Attribute]) -> Translated<()> {
-        let may_be = columns.first().is_some_and(|column| column.name == "last_value");
-        let definition = || self.catalog.definition(called);
-        match may_be.then(definition).flatten().and_then(|sql| Sequence::read(&sql)) {
-            Some(_) => {
-                let message = format!("cannot change sequence \"{called}\"");
-                Err(Failure::new("42809", message).into())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the sequences that a table owns, with their columns. Those of a permanent table are
-    /// not those of a temporary one that hides it.
-    pub(super) fn sequences_of(&self, table: &str) -> Vec<(String, String)> {
-        let is_hidden = self.catalog.definition(table).is_some()
-            && self.catalog.table(Some("temp"), table).is_some();
-        if is_hidden { Vec::new() } else { self.catalog.owned_sequences(table) }
-    }
-
     /// Gives the sequences of a table another owner.
     pub(super) fn with_owner(&mut self, table: &str, change: impl Fn(&mut (String, String))) {
-        for (called, _) in self.sequences_of(table) {
-            let sql = self.catalog.definition(&called).unwrap_or_default();
+        for (called, _) in sequences_of(self.basis.catalog, table) {
+            let sql = self.basis.catalog.definition(&called).unwrap_or_default();
             let Some(mut sequence) = Sequence::read(&sql) else { continue };
             let from = vec![sequence.mark()];
             sequence.owner.iter_mut().for_each(&change);
@@ -189,25 +89,117 @@ impl Translator<'_> {
             self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
         }
     }
+}
 
-    /// Returns the statements that take a sequence's numbers out of defaults; an error if a default
-    /// takes its numbers.
-    pub(super) fn dropped_sequence(&self, called: &str, cascade: bool) -> Translated<Vec<String>> {
-        let users = self.catalog.users_of_sequence(called);
-        if let Some((table, column)) = users.first().filter(|_| !cascade) {
-            let message =
-                format!("cannot drop sequence {called} because other objects depend on it");
-            let detail = format!(
-                "default value for column {column} of table {table} depends on sequence {called}"
-            );
-            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-            return Err(Failure::new("2BP01", message).detail(detail).hint(hint).into());
+/// Returns a sequence with these options, and the number at which it starts again.
+fn with_options(
+    basis: Basis<'_>,
+    old: Option<&Sequence>,
+    options: &[Node],
+) -> Translated<(Sequence, Option<i64>)> {
+    let mut is = old.map_or(Type::Int8, |old| old.is);
+    let mut numbers: [Option<Option<i64>>; 5] = [None; 5];
+    let (mut cycle, mut owner) =
+        (old.is_some_and(|old| old.cycle), old.and_then(|old| old.owner.clone()));
+    let mut restart = None;
+    for option in options.iter().filter_map(option) {
+        let arg = option.arg.as_deref();
+        let number = arg.and_then(whole);
+        match option.defname.as_str() {
+            "as" => is = sequence_type(basis.text, arg)?,
+            "increment" => numbers[0] = Some(number),
+            "minvalue" => numbers[1] = Some(number),
+            "maxvalue" => numbers[2] = Some(number),
+            "start" => numbers[3] = Some(number),
+            "cache" => numbers[4] = Some(number),
+            "restart" => restart = Some(number),
+            "cycle" => cycle = arg.is_some_and(is_true),
+            "owned_by" => owner = owner_of(basis, arg)?,
+            _ => return Err(hints::refuse("ALTER SEQUENCE of a key").into()),
         }
-        let default = |(table, column): &(String, String)| {
-            format!("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", name(table), name(column))
-        };
-        Ok(users.iter().map(default).collect())
     }
+    let [increment, minimum, maximum, start, cache] = numbers;
+    let increment = increment.flatten().unwrap_or(old.map_or(1, |old| old.increment));
+    let up = increment > 0;
+    let (default_least, default_most) = if up { (1, largest(is)) } else { (-largest(is) - 1, -1) };
+    let bound = |given: Option<Option<i64>>, old: Option<i64>, default| match given {
+        Some(number) => number.unwrap_or(default),
+        None => old.unwrap_or(default),
+    };
+    let minimum = bound(minimum, old.map(|old| old.minimum), default_least);
+    let mut maximum = bound(maximum, old.map(|old| old.maximum), default_most);
+    if let Some(old) = old.filter(|old| old.maximum == largest(old.is) && up) {
+        // As in the server, a bound that was the old type's becomes the new type's.
+        maximum = if maximum == old.maximum { largest(is) } else { maximum };
+    }
+    let first = if up { minimum } else { maximum };
+    let start = start.flatten().unwrap_or(old.map_or(first, |old| old.start));
+    let cache = cache.flatten().unwrap_or(old.map_or(1, |old| old.cache));
+    let made = Sequence { is, start, increment, minimum, maximum, cache, cycle, owner };
+    let restart = restart.map(|number| number.unwrap_or(start));
+    check(&made, restart)?;
+    Ok((made, restart))
+}
+
+fn sequence_type(text: &str, arg: Option<&Node>) -> Translated<Type> {
+    let Some(NodeEnum::TypeName(named)) = arg.and_then(|arg| arg.node.as_ref()) else {
+        return Err(hints::unknown().into());
+    };
+    match type_name(text, named)?.0 {
+        is @ (Type::Int2 | Type::Int4 | Type::Int8) => Ok(is),
+        _ => {
+            let message = "sequence type must be smallint, integer, or bigint";
+            Err(Failure::new("22023", message).into())
+        }
+    }
+}
+
+/// Reads OWNED BY.
+fn owner_of(basis: Basis<'_>, arg: Option<&Node>) -> Translated<Option<(String, String)>> {
+    let Some(NodeEnum::List(list)) = arg.and_then(|arg| arg.node.as_ref()) else {
+        return Err(hints::unknown().into());
+    };
+    let (table, column) = match &strings(&list.items)[..] {
+        [none] if none == "none" => return Ok(None),
+        [.., table, column] => (table.clone(), column.clone()),
+        _ => return Err(Failure::new("42601", "invalid OWNED BY option").into()),
+    };
+    let relation = RangeVar { relname: table.clone(), ..RangeVar::default() };
+    basis.column_of(&column, &relation)?;
+    if format!("{table}{column}").contains("*/") {
+        return Err(hints::refuse("ALTER SEQUENCE of a key").into());
+    }
+    Ok(Some((table, column)))
+}
+
+/// Returns the sequences that a table owns, with their columns. Those of a permanent table are not
+/// those of a temporary one that hides it.
+pub(super) fn sequences_of(catalog: &dyn Catalog, table: &str) -> Vec<(String, String)> {
+    let is_hidden =
+        catalog.definition(table).is_some() && catalog.table(Some("temp"), table).is_some();
+    if is_hidden { Vec::new() } else { catalog.owned_sequences(table) }
+}
+
+/// Returns the statements that take a sequence's numbers out of defaults; an error if a default
+/// takes its numbers.
+pub(super) fn dropped_sequence(
+    catalog: &dyn Catalog,
+    called: &str,
+    cascade: bool,
+) -> Translated<Vec<String>> {
+    let users = catalog.users_of_sequence(called);
+    if let Some((table, column)) = users.first().filter(|_| !cascade) {
+        let message = format!("cannot drop sequence {called} because other objects depend on it");
+        let detail = format!(
+            "default value for column {column} of table {table} depends on sequence {called}"
+        );
+        let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+        return Err(Failure::new("2BP01", message).detail(detail).hint(hint).into());
+    }
+    let default = |(table, column): &(String, String)| {
+        format!("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", name(table), name(column))
+    };
+    Ok(users.iter().map(default).collect())
 }
 
 /// Checks the options (`init_params` of the server).

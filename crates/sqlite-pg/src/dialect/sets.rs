@@ -7,7 +7,7 @@ use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::coerce::Wanted;
-use super::operators::chosen;
+use super::common_types::chosen;
 use super::scope::Scope;
 use super::select::{ExpectedColumns, Query, output};
 use super::targets::Target;
@@ -20,11 +20,11 @@ impl Translator<'_> {
         select: &SelectStmt,
         place: ExpectedColumns<'_>,
     ) -> Translated<Query> {
-        let before = self.levels.len();
+        let before = self.scopes.levels.len();
         let rows = self.rows(&select.values_lists, place)?;
-        let depth = self.depth();
+        let depth = self.scopes.depth();
         // In FROM, SQLite's VALUES cannot name a column of an enclosing query.
-        let written = match self.levels[before..].iter().any(|level| *level < depth) {
+        let written = match self.scopes.levels[before..].iter().any(|level| *level < depth) {
             true => selected_rows(&rows),
             false => written_rows(&rows),
         };
@@ -75,9 +75,9 @@ impl Translator<'_> {
             let column = match place.of(index) {
                 Some(is) => column
                     .into_iter()
-                    .map(|expr| self.coerce(expr, is, Wanted::Implicit))
+                    .map(|expr| self.typing.coerce(expr, is, Wanted::Implicit))
                     .collect::<Result<Vec<_>, _>>()?,
-                None => self.unified(column, "VALUES")?.0,
+                None => self.typing.unified(column, "VALUES")?.0,
             };
             rows.iter_mut().zip(column).for_each(|(row, expr)| row[index] = expr);
         }
@@ -183,9 +183,9 @@ impl Translator<'_> {
             return Err(hints::refuse("numeric").into());
         }
         if !select.sort_clause.is_empty() {
-            self.scopes.push(Scope::default());
+            self.scopes.open.push(Scope::default());
             let order = self.order(&select.sort_clause, &targets);
-            self.scopes.pop();
+            self.scopes.open.pop();
             sql.push_str(&order?.0);
         }
         sql.push_str(&self.limits(select)?);

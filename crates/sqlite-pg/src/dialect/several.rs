@@ -13,16 +13,18 @@ use refrain_sql::lex::{Lexer, TokenKind};
 
 use crate::failure::Failure;
 
-use super::edits::{FollowUp, SchemaChange};
+use super::edits::{Edits, FollowUp, SchemaChange};
+use super::scope::Catalog;
+use super::sequences::sequences_of;
 use super::value::name;
-use super::{NotTranslated, Translated, Translator, hints, strings, text_of, translate};
+use super::{NotTranslated, Translated, hints, strings, text_of, translate};
 
-impl Translator<'_> {
+impl Edits<'_> {
     /// Translates the first of several statements; the others follow it.
     pub(super) fn sequence(&mut self, statements: Vec<String>) -> Translated<String> {
         let mut statements = statements.into_iter();
         let first = statements.next().ok_or_else(hints::unknown)?;
-        let made = translate(&first, self.catalog, &[], &[]).map_err(without_position)?;
+        let made = translate(&first, self.basis.catalog, &[], &[]).map_err(without_position)?;
         self.follow_ups.extend(made.follow_ups);
         self.follow_ups.extend(statements.map(FollowUp::Statement));
         Ok(made.sql)
@@ -31,7 +33,7 @@ impl Translator<'_> {
     /// Translates ALTER TABLE with several changes: each becomes a statement. As in the server
     /// (`ATPrepCmd`), what is dropped goes first, and constraints are added last.
     pub(super) fn changes(&mut self, alter: &AlterTableStmt) -> Translated<String> {
-        let parts = split_changes(self.text)
+        let parts = split_changes(self.basis.text)
             .filter(|parts| parts.len() == alter.cmds.len())
             .ok_or_else(hints::unknown)?;
         let pass = |node: &Node| match &node.node {
@@ -51,7 +53,7 @@ impl Translator<'_> {
             let Some(NodeEnum::RangeVar(relation)) = &node.node else {
                 return Err(hints::unknown().into());
             };
-            let (written, columns) = self.table(relation)?;
+            let (written, columns) = self.basis.table(relation)?;
             if columns.iter().any(|column| !column.writable) {
                 let message = format!("\"{}\" is not a table", relation.relname);
                 return Err(Failure::new("42809", message).into());
@@ -60,7 +62,7 @@ impl Translator<'_> {
         }
         let mut at = 0;
         while let Some((table, _)) = tables.get(at).cloned() {
-            for other in self.catalog.referrers(&table) {
+            for other in self.basis.catalog.referrers(&table) {
                 if tables.iter().any(|(known, _)| *known == other) {
                     continue;
                 }
@@ -73,21 +75,21 @@ impl Translator<'_> {
             at += 1;
         }
         let names: Vec<String> = tables.iter().map(|(table, _)| table.clone()).collect();
-        let order = self.dependents_first(names);
+        let order = dependents_first(self.basis.catalog, names);
         let written = |table: &String| tables.iter().find(|(known, _)| known == table);
         let mut all = order.iter().filter_map(written).map(|(_, sql)| sql);
         let first = all.next().ok_or_else(hints::unknown)?;
         self.follow_ups.extend(all.map(|sql| FollowUp::Sqlite(format!("DELETE FROM {sql}"))));
         for table in order.iter().filter(|_| truncate.restart_seqs) {
-            for (sequence, _) in self.sequences_of(table) {
+            for (sequence, _) in sequences_of(self.basis.catalog, table) {
                 let text = format!("ALTER SEQUENCE {} RESTART", name(&sequence));
                 self.follow_ups.push(FollowUp::Statement(text));
             }
         }
         for table in order.iter().filter(|_| truncate.restart_seqs) {
-            let is_temporary = self.catalog.table(Some("temp"), table).is_some();
+            let is_temporary = self.basis.catalog.table(Some("temp"), table).is_some();
             let schema = if is_temporary { "temp" } else { "main" };
-            if self.catalog.table(Some(schema), "sqlite_sequence").is_some() {
+            if self.basis.catalog.table(Some(schema), "sqlite_sequence").is_some() {
                 let literal = super::value::text_literal(table);
                 let sql = format!("DELETE FROM {schema}.sqlite_sequence WHERE name = {literal}");
                 self.follow_ups.push(FollowUp::Sqlite(sql));
@@ -109,26 +111,26 @@ impl Translator<'_> {
         };
         let relation = RangeVar { relname: table.clone(), ..RangeVar::default() };
         if let Some(column) = &column {
-            self.column_of(column, &relation)?;
+            self.basis.column_of(column, &relation)?;
         }
         let change = SchemaChange::Comment { column, text: it.comment.clone() };
         self.edit(&relation, None, change, "COMMENT")
     }
+}
 
-    /// Orders tables and views so that each stands in front of those that it reads or refers to.
-    pub(super) fn dependents_first(&self, mut names: Vec<String>) -> Vec<String> {
-        let mut ordered = Vec::new();
-        while !names.is_empty() {
-            let is_free = |called: &String| {
-                let mut dependents = self.catalog.referrers(called);
-                dependents.extend(self.catalog.readers(called));
-                !names.iter().any(|other| other != called && dependents.contains(other))
-            };
-            let place = names.iter().position(is_free).unwrap_or(0);
-            ordered.push(names.remove(place));
-        }
-        ordered
+/// Orders tables and views so that each stands in front of those that it reads or refers to.
+pub(super) fn dependents_first(catalog: &dyn Catalog, mut names: Vec<String>) -> Vec<String> {
+    let mut ordered = Vec::new();
+    while !names.is_empty() {
+        let is_free = |called: &String| {
+            let mut dependents = catalog.referrers(called);
+            dependents.extend(catalog.readers(called));
+            !names.iter().any(|other| other != called && dependents.contains(other))
+        };
+        let place = names.iter().position(is_free).unwrap_or(0);
+        ordered.push(names.remove(place));
     }
+    ordered
 }
 
 /// Takes away an error's position, which is that in a part of the text.

@@ -11,6 +11,7 @@ use crate::types::Type;
 use super::nodes::row;
 use super::operators::{COMPARES, is_equated};
 use super::select::{ExpectedColumns, Query, settled, value_of};
+use super::typing::Typing;
 use super::value::{Expr, ExprKind, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
@@ -74,7 +75,7 @@ impl Translator<'_> {
             self.query(select, ExpectedColumns { open: true, ..ExpectedColumns::default() })?;
         let [column] = &query.columns[..] else { return Err(one_column()) };
         let right = column.is.map_or(ExprKind::Null, ExprKind::Typed);
-        let (left, right, is) = self.together(left, Expr::of("", right), "=")?;
+        let (left, right, is) = self.typing.together(left, Expr::of("", right), "=")?;
         if matches!(is, Type::Bpchar | Type::Numeric | Type::Json | Type::Jsonb)
             || !right.sql.is_empty() && right.sql != "NULL"
         {
@@ -115,7 +116,7 @@ impl Translator<'_> {
         }
         let (left, right) = (self.row_parts(left)?, self.row_parts(right)?);
         same_length(left.len(), right.len())?;
-        let made = self.compared_parts(operator, &left, &right)?;
+        let made = self.typing.compared_parts(operator, &left, &right)?;
         // A part is written several times.
         match made.sql.contains("refrain_random") {
             true => Err(hints::refuse("row").into()),
@@ -123,6 +124,70 @@ impl Translator<'_> {
         }
     }
 
+    /// Translates IN with a list of rows.
+    pub(super) fn row_within(
+        &mut self,
+        left: &Node,
+        items: &[Node],
+        not: bool,
+    ) -> Translated<Expr> {
+        let left = self.row_parts(left)?;
+        let mut all = Vec::new();
+        for item in items {
+            let right = self.row_parts(item)?;
+            same_length(left.len(), right.len())?;
+            all.push(self.typing.compared_parts("=", &left, &right)?);
+        }
+        let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
+        let (not, parts) = (if not { "NOT " } else { "" }, parts.join(" OR "));
+        Ok(Expr::made(format!("({not}({parts}))"), Type::Bool, &all.iter().collect::<Vec<_>>()))
+    }
+
+    /// Translates IN of a row with a query.
+    pub(super) fn row_within_query(
+        &mut self,
+        link: &SubLink,
+        select: &SelectStmt,
+        not: bool,
+    ) -> Translated<Expr> {
+        let test = link.testexpr.as_deref().ok_or_else(hints::unknown)?;
+        let left = self.row_parts(test)?;
+        let query =
+            self.query(select, ExpectedColumns { open: true, ..ExpectedColumns::default() })?;
+        let columns = query.columns.len();
+        if columns != left.len() {
+            let word = if columns < left.len() { "few" } else { "many" };
+            return Err(
+                Failure::new(state::SYNTAX, format!("subquery has too {word} columns")).into()
+            );
+        }
+        let (mut made, mut types) = (Vec::new(), Vec::new());
+        for (left, column) in left.into_iter().zip(&query.columns) {
+            let right = Expr::of("", column.is.map_or(ExprKind::Null, ExprKind::Typed));
+            let (left, right, is) = self.typing.together(left, right, "=")?;
+            // SQLite compares what the query gives.
+            if is_equated(&left).is_err() || !right.sql.is_empty() && right.sql != "NULL" {
+                return Err(hints::refuse("IN (query) of another type").into());
+            }
+            made.push(left);
+            types.push(Some(is));
+        }
+        let query = match query.columns.iter().all(|column| column.is.is_some()) {
+            true => query,
+            false => {
+                self.query(select, ExpectedColumns { types: &types, ..ExpectedColumns::default() })?
+            }
+        };
+        let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
+        let word = if not { "NOT IN" } else { "IN" };
+        let sql = format!("(({}) {word} ({}))", parts.join(", "), query.sql);
+        let mut made = Expr::made(sql, Type::Bool, &made.iter().collect::<Vec<_>>());
+        made.bare.extend(query.bare);
+        Ok(made)
+    }
+}
+
+impl Typing<'_> {
     fn compared_parts(
         &mut self,
         operator: &str,
@@ -158,68 +223,6 @@ impl Translator<'_> {
             };
         }
         Ok(Expr::made(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
-    }
-
-    /// Translates IN with a list of rows.
-    pub(super) fn row_within(
-        &mut self,
-        left: &Node,
-        items: &[Node],
-        not: bool,
-    ) -> Translated<Expr> {
-        let left = self.row_parts(left)?;
-        let mut all = Vec::new();
-        for item in items {
-            let right = self.row_parts(item)?;
-            same_length(left.len(), right.len())?;
-            all.push(self.compared_parts("=", &left, &right)?);
-        }
-        let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
-        let (not, parts) = (if not { "NOT " } else { "" }, parts.join(" OR "));
-        Ok(Expr::made(format!("({not}({parts}))"), Type::Bool, &all.iter().collect::<Vec<_>>()))
-    }
-
-    /// Translates IN of a row with a query.
-    pub(super) fn row_within_query(
-        &mut self,
-        link: &SubLink,
-        select: &SelectStmt,
-        not: bool,
-    ) -> Translated<Expr> {
-        let test = link.testexpr.as_deref().ok_or_else(hints::unknown)?;
-        let left = self.row_parts(test)?;
-        let query =
-            self.query(select, ExpectedColumns { open: true, ..ExpectedColumns::default() })?;
-        let columns = query.columns.len();
-        if columns != left.len() {
-            let word = if columns < left.len() { "few" } else { "many" };
-            return Err(
-                Failure::new(state::SYNTAX, format!("subquery has too {word} columns")).into()
-            );
-        }
-        let (mut made, mut types) = (Vec::new(), Vec::new());
-        for (left, column) in left.into_iter().zip(&query.columns) {
-            let right = Expr::of("", column.is.map_or(ExprKind::Null, ExprKind::Typed));
-            let (left, right, is) = self.together(left, right, "=")?;
-            // SQLite compares what the query gives.
-            if is_equated(&left).is_err() || !right.sql.is_empty() && right.sql != "NULL" {
-                return Err(hints::refuse("IN (query) of another type").into());
-            }
-            made.push(left);
-            types.push(Some(is));
-        }
-        let query = match query.columns.iter().all(|column| column.is.is_some()) {
-            true => query,
-            false => {
-                self.query(select, ExpectedColumns { types: &types, ..ExpectedColumns::default() })?
-            }
-        };
-        let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
-        let word = if not { "NOT IN" } else { "IN" };
-        let sql = format!("(({}) {word} ({}))", parts.join(", "), query.sql);
-        let mut made = Expr::made(sql, Type::Bool, &made.iter().collect::<Vec<_>>());
-        made.bare.extend(query.bare);
-        Ok(made)
     }
 }
 

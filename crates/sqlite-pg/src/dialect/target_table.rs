@@ -2,8 +2,11 @@
 
 use crate::failure::Failure;
 
-use super::scope::{Attribute, FromItem, Scope};
+use super::Translator;
+use super::literals::Literals;
+use super::scope::Attribute;
 use super::value::name;
+use super::write_target::WriteTarget;
 
 /// The table that a statement writes to.
 pub(super) struct TargetTable {
@@ -33,9 +36,11 @@ impl TargetTable {
     }
 }
 
-/// Makes a scope in which the columns of a table are plain names.
-pub(super) fn plain_scope(into: &TargetTable) -> Scope {
-    let mut source = FromItem::table(&into.alias, &into.attributes);
-    source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-    Scope { sources: vec![source], ..Scope::default() }
+/// The translation of a statement that writes rows.
+pub(super) struct Writer<'t, 'a> {
+    pub(super) translator: &'t mut Translator<'a>,
+    /// The literals that may be bound in the place of being written.
+    pub(super) literals: &'t mut Literals<'a>,
+    /// The table that the statement writes to, once that is known.
+    pub(super) target: &'t mut Option<WriteTarget>,
 }

@@ -48,7 +48,7 @@ impl Translator<'_> {
             Some((_, least, most)) if (*least..=*most).contains(&arguments.len()) => {
                 self.of_first(function, arguments)?
             }
-            _ => self.resolved(WINDOWED, function, arguments)?,
+            _ => self.typing.resolved(WINDOWED, function, arguments)?,
         };
         let sql = format!("{}{tail}", made.sql);
         Ok(Expr { sql, ..made }.with(&parts.iter().collect::<Vec<_>>()).named(function))
@@ -59,9 +59,9 @@ impl Translator<'_> {
         let mut is = Text;
         for (place, argument) in arguments.into_iter().enumerate() {
             let argument = match place {
-                0 => self.settle(argument)?,
-                1 => self.coerce(argument, Int4, Wanted::Implicit)?,
-                _ => self.coerce(argument, is, Wanted::Implicit)?,
+                0 => self.typing.settle(argument)?,
+                1 => self.typing.coerce(argument, Int4, Wanted::Implicit)?,
+                _ => self.typing.coerce(argument, is, Wanted::Implicit)?,
             };
             if place == 0 {
                 is = argument.is().unwrap_or(Text);
@@ -75,7 +75,7 @@ impl Translator<'_> {
 
     /// Translates OVER, with a blank in front.
     pub(super) fn over(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
-        self.scopes.last_mut().into_iter().for_each(|scope| scope.windowed = true);
+        self.scopes.open.last_mut().into_iter().for_each(|scope| scope.windowed = true);
         if !over.name.is_empty() {
             return Ok((format!(" OVER {}", name(&over.name)), Vec::new()));
         }
@@ -153,7 +153,7 @@ impl Translator<'_> {
                 let message = format!("argument of {unit} must not contain variables");
                 return Err(Failure::new("42P10", message).into());
             }
-            let value = self.coerce(value, Int8, Wanted::Implicit)?;
+            let value = self.typing.coerce(value, Int8, Wanted::Implicit)?;
             if value.sql.contains("SELECT") {
                 return Err(hints::refuse("a frame's offset").into());
             }
@@ -212,7 +212,7 @@ impl Translator<'_> {
                 Some(place) => targets[place].expr.clone(),
                 None => {
                     let value = self.expr(node)?;
-                    self.settle(value)?
+                    self.typing.settle(value)?
                 }
             };
             is_equated(&value)?;
@@ -245,7 +245,7 @@ impl Translator<'_> {
                 Some(place) => targets[place].expr.clone(),
                 None => {
                     let value = self.expr(inner)?;
-                    self.settle(value)?
+                    self.typing.settle(value)?
                 }
             };
             is_ordered(&value)?;

@@ -6,7 +6,7 @@ use refrain_grammar::protobuf::{CommonTableExpr, Node, SelectStmt, SetOperation,
 use crate::failure::Failure;
 use crate::types::Type;
 
-use super::scope::{Cte, Scope};
+use super::scope::{Cte, Scope, Scopes};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
 use super::value::name;
@@ -17,10 +17,10 @@ impl Translator<'_> {
     /// to pop.
     pub(super) fn with_clause(&mut self, with: Option<&WithClause>) -> Translated<Option<String>> {
         let Some(with) = with else { return Ok(None) };
-        self.scopes.push(Scope::default());
+        self.scopes.open.push(Scope::default());
         let made = self.ctes(with);
         if made.is_err() {
-            self.scopes.pop();
+            self.scopes.open.pop();
         }
         made.map(Some)
     }
@@ -28,7 +28,7 @@ impl Translator<'_> {
     fn ctes(&mut self, with: &WithClause) -> Translated<String> {
         let mut words = Vec::new();
         if with.recursive
-            && let Some(scope) = self.scopes.last_mut()
+            && let Some(scope) = self.scopes.open.last_mut()
         {
             scope.coming = with.ctes.iter().filter_map(cte_name).collect();
         }
@@ -53,15 +53,15 @@ impl Translator<'_> {
         };
         let names = strings(&cte.aliascolnames);
         let mut types = Vec::new();
-        let before = self.levels.len();
+        let before = self.scopes.levels.len();
         if recursive && select.op() == SetOperation::SetopUnion {
             let columns = self.beginning(select, &names)?;
             types = columns.iter().map(|(_, is)| Some(*is)).collect();
-            self.enter(Cte { columns, open: true, ..Cte::of(&cte.ctename) });
+            self.scopes.enter(Cte { columns, open: true, ..Cte::of(&cte.ctename) });
         }
         let place = ExpectedColumns { types: &types, names: &names, ..ExpectedColumns::default() };
         let query = self.query(select, place)?;
-        if self.is_read(&cte.ctename) {
+        if self.scopes.is_read(&cte.ctename) {
             refuse_around_recursion(select)?;
         }
         if names.len() > query.columns.len() {
@@ -71,8 +71,9 @@ impl Translator<'_> {
         let columns: Vec<_> = query.columns.iter().map(settled).collect();
         unique(columns.iter().map(|(name, _)| name.as_str()))?;
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
-        let outer = self.levels[before..].iter().any(|level| *level < self.scopes.len());
-        self.enter(Cte { columns, outer, ..Cte::of(&cte.ctename) });
+        let outer =
+            self.scopes.levels[before..].iter().any(|level| *level < self.scopes.open.len());
+        self.scopes.enter(Cte { columns, outer, ..Cte::of(&cte.ctename) });
         let sql = computed_once(query.sql);
         Ok(format!("{}({}) AS ({sql})", name(&cte.ctename), listed.join(", ")))
     }
@@ -87,14 +88,16 @@ impl Translator<'_> {
         let with = self.with_clause(select.with_clause.as_ref())?;
         let made = self.query(left, ExpectedColumns { names, ..ExpectedColumns::default() });
         if with.is_some() {
-            self.scopes.pop();
+            self.scopes.open.pop();
         }
         Ok(made?.columns.iter().map(settled).collect())
     }
+}
 
+impl Scopes {
     /// True if the query of this name that is being translated has read itself.
     fn is_read(&self, name: &str) -> bool {
-        let scope = self.scopes.last();
+        let scope = self.open.last();
         scope.is_some_and(|scope| {
             scope.ctes.iter().any(|cte| cte.read && cte.open && cte.name == name)
         })
@@ -107,14 +110,14 @@ impl Translator<'_> {
     /// where the WITH is used, not where it is written, and would find that table.
     pub(super) fn with_query(&mut self, wanted: &str) -> Translated<Option<Cte>> {
         let has = |scope: &Scope| scope.ctes.iter().position(|cte| cte.name == wanted);
-        let mut found = self.scopes.iter().enumerate().rev();
+        let mut found = self.open.iter().enumerate().rev();
         let found = found.find_map(|(depth, scope)| Some((depth, has(scope)?)));
         let Some((depth, place)) = found else { return Ok(None) };
-        let cte = &mut self.scopes[depth].ctes[place];
+        let cte = &mut self.open[depth].ctes[place];
         cte.read = true;
         let cte = cte.clone();
         if cte.outer {
-            let (around, within) = self.scopes.split_at(depth);
+            let (around, within) = self.open.split_at(depth);
             let between = within.split_last().map_or(&[][..], |(_, between)| between);
             let sources = || around.iter().flat_map(|scope| &scope.sources);
             if between.iter().any(|scope| sources().any(|source| scope.has_source(&source.alias))) {
@@ -126,7 +129,7 @@ impl Translator<'_> {
     }
 
     fn enter(&mut self, cte: Cte) {
-        if let Some(scope) = self.scopes.last_mut() {
+        if let Some(scope) = self.open.last_mut() {
             scope.ctes.retain(|known| known.name != cte.name);
             if !cte.open {
                 scope.coming.retain(|known| *known != cte.name);

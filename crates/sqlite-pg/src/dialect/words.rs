@@ -1,7 +1,9 @@
 //! Words that show that a text is in SQLite's dialect, and PostgreSQL's types that Refrain does not
 //! have.
 
-use refrain_sql::lex::{Lexer, TokenKind};
+use std::borrow::Cow;
+
+use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 /// Functions that show that a text is in SQLite's dialect: PostgreSQL does not have them, or has
 /// them with the same meaning for SQLite's values.
@@ -159,4 +161,38 @@ pub(super) fn is_sqlites(text: &str, near: Option<&str>) -> bool {
     let reserved = near.is_some_and(|near| RESERVED.contains(&&*near.to_ascii_lowercase()));
     // `CREATE TABLE t (a, b)`, SQLite's triggers, `VACUUM INTO`.
     !reserved && first.is_some_and(|first| first == "create" || first == "vacuum")
+}
+
+/// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a
+/// statement may be PostgreSQL's. Returns the text, and the words that were replaced.
+pub(super) fn without_or(text: &str) -> (Cow<'_, str>, String) {
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let mut words =
+        std::iter::from_fn(|| lexer.significant().filter(|token| token.kind == TokenKind::Word));
+    let word = |token: Option<Token>| {
+        let token = token?;
+        let word = text.get(token.start as usize..token.end as usize)?;
+        Some((token, word.to_ascii_lowercase()))
+    };
+    let (first, second, third) = (word(words.next()), word(words.next()), word(words.next()));
+    let blanked = |from: u32, to: u32| {
+        let (from, to) = (from as usize, to as usize);
+        format!("{}{}{}", &text[..from], " ".repeat(to - from), &text[to..])
+    };
+    match (first, second, third) {
+        (Some((_, insert)), Some((or_at, or)), Some((what_at, what)))
+            if insert == "insert" && or == "or" =>
+        {
+            (blanked(or_at.start, what_at.end).into(), format!("OR {} ", what.to_ascii_uppercase()))
+        }
+        (Some((replace_at, replace)), Some((_, into)), _)
+            if replace == "replace" && into == "into" =>
+        {
+            let rest = &text[replace_at.end as usize..];
+            let head = &text[..replace_at.start as usize];
+            // The blanks keep the length of REPLACE, so that positions stay right.
+            (format!("{head}INSERT {rest}").into(), "OR REPLACE ".to_owned())
+        }
+        _ => (text.into(), String::new()),
+    }
 }

@@ -9,18 +9,18 @@ use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
 use crate::types::Type;
 
-use super::assignments::missing;
+use super::assignments::{missing, target_column};
 use super::conflict::once;
 use super::schema_names::split;
 use super::scope::{Attribute, Scope};
 use super::select::{ExpectedColumns, Output};
 use super::sequence_calls::takes_numbers;
 use super::sets::written_rows;
-use super::target_table::{TargetTable, plain_scope};
+use super::target_table::{TargetTable, Writer};
 use super::targets::Target;
 use super::value::{Expr, name};
 use super::write_target::{END_OF_ROWS, WriteTarget, WriteVerb};
-use super::{NotTranslated, Translated, Translator, hints, location};
+use super::{NotTranslated, Translated, hints, location};
 
 /// A statement that writes, and the columns that it returns.
 pub(super) struct Written {
@@ -28,15 +28,16 @@ pub(super) struct Written {
     pub(super) columns: Vec<Output>,
 }
 
-impl Translator<'_> {
+impl Writer<'_, '_> {
     pub(super) fn target_table(&mut self, relation: Option<&RangeVar>) -> Translated<TargetTable> {
         let relation = relation.ok_or_else(hints::unknown)?;
-        let (written, attributes) = self.table(relation)?;
-        self.no_sequence(&relation.relname, &attributes)?;
+        let (written, attributes) = self.translator.basis.table(relation)?;
+        self.translator.basis.no_sequence(&relation.relname, &attributes)?;
         let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
         let table = relation.relname.clone();
         Ok(TargetTable {
-            alias: alias.unwrap_or_else(|| split(self.catalog, &table).1.to_owned()),
+            alias: alias
+                .unwrap_or_else(|| split(self.translator.basis.catalog, &table).1.to_owned()),
             table,
             written,
             attributes,
@@ -58,10 +59,10 @@ impl Translator<'_> {
         with: Option<&WithClause>,
         make: impl FnOnce(&mut Self) -> Translated<Written>,
     ) -> Translated<Written> {
-        let with = self.with_clause(with)?;
+        let with = self.translator.with_clause(with)?;
         let made = make(self);
         if with.is_some() {
-            self.scopes.pop();
+            self.translator.scopes.open.pop();
         }
         let mut made = made?;
         if let Some(with) = with {
@@ -76,7 +77,7 @@ impl Translator<'_> {
         let into = self.target_table(insert.relation.as_ref())?;
         let mut columns = Vec::new();
         for node in &insert.cols {
-            let found = self.target_column(node, &into)?;
+            let found = target_column(self.translator.basis.text, node, &into)?;
             if columns.iter().any(|known: &Attribute| known.name == found.name) {
                 let message = format!("column \"{}\" specified more than once", found.name);
                 return Err(Failure::new("42701", message).into());
@@ -127,7 +128,7 @@ impl Translator<'_> {
         let key = generated_key(insert, select, &into, &columns);
         // The query of its rows, for the details of an error, would take numbers once more.
         let verb = if takes_numbers(&source) { WriteVerb::Update } else { verb };
-        self.target = Some(WriteTarget { table: into.table.clone(), verb, key });
+        *self.target = Some(WriteTarget { table: into.table.clone(), verb, key });
         sql.push_str(&source);
         if insert.on_conflict_clause.is_some() || insert.returning_clause.is_some() {
             sql.push_str(END_OF_ROWS);
@@ -163,7 +164,7 @@ impl Translator<'_> {
         // SQLite has no DEFAULT among values: a column that is DEFAULT in every row is left out.
         let default: Vec<bool> =
             (0..width).map(|index| lists.iter().all(|list| is_default(&list[index]))).collect();
-        self.scopes.push(Scope::default());
+        self.translator.scopes.open.push(Scope::default());
         let mut rows = Vec::new();
         for list in lists {
             let mut row = Vec::new();
@@ -180,14 +181,14 @@ impl Translator<'_> {
                 match value {
                     Ok(value) => row.push(value),
                     Err(stop) => {
-                        self.scopes.pop();
+                        self.translator.scopes.open.pop();
                         return Err(stop);
                     }
                 }
             }
             rows.push(row);
         }
-        self.scopes.pop();
+        self.translator.scopes.open.pop();
         let mut kept = default.iter();
         columns.retain(|_| !kept.next().copied().unwrap_or(false));
         if !columns.is_empty() {
@@ -212,7 +213,7 @@ impl Translator<'_> {
     ) -> Translated<String> {
         let numbered: Vec<String> =
             (1..=columns.len().max(64)).map(|number| format!("column{number}")).collect();
-        let query = self.query(
+        let query = self.translator.query(
             select,
             ExpectedColumns { names: &numbered, open: true, ..ExpectedColumns::default() },
         )?;
@@ -228,7 +229,7 @@ impl Translator<'_> {
                     .zip(columns.iter())
                     .map(|(column, attribute)| Some(column.is.unwrap_or(attribute.is)))
                     .collect();
-                self.query(
+                self.translator.query(
                     select,
                     ExpectedColumns {
                         types: &types,
@@ -251,12 +252,14 @@ impl Translator<'_> {
 
     /// Translates a value among VALUES, and converts it to its column's type.
     fn given_value(&mut self, node: &Node, to: &Attribute, table: &str) -> Translated<Expr> {
-        if let Some(bound) = self.bound_literal(node, to) {
+        if let Some(bound) = self.literals.bind(self.translator.basis.text, node, to) {
             return Ok(bound);
         }
         let value = self.value_for(node, to.is)?;
         let stored = self.stored(value, to, table);
-        stored.map_err(|failure| NotTranslated::from(failure).at(self.text, location(node)))
+        stored.map_err(|failure| {
+            NotTranslated::from(failure).at(self.translator.basis.text, location(node))
+        })
     }
 
     /// Translates RETURNING, which sees the table alone, by plain names.
@@ -270,9 +273,9 @@ impl Translator<'_> {
         if !returning.options.is_empty() {
             return Err(hints::refuse("RETURNING WITH").into());
         }
-        self.scopes.push(plain_scope(into));
-        let targets = self.targets(&returning.exprs, ExpectedColumns::default());
-        self.scopes.pop();
+        self.translator.scopes.open.push(Scope::of_table(&into.alias, &into.attributes));
+        let targets = self.translator.targets(&returning.exprs, ExpectedColumns::default());
+        self.translator.scopes.open.pop();
         let targets = targets?;
         if targets.iter().any(|target| target.expr.aggregate) {
             return Err(hints::aggregate("RETURNING").into());
